@@ -1,0 +1,104 @@
+"""The contract of the agents. They only return data; the supervisor decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from agentforge.registry import Registry
+from agentforge.schema import Bottleneck, Context, Critique, Evaluation, Plan, Solution, Strategy, Usage
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """What the agents may know of the machine."""
+
+    device: str
+    """Readable name."""
+    architecture: str
+    threads: int
+    bandwidth: float
+    """Measured copy bandwidth, bytes/s (read + written)."""
+    peak_flops: float
+    """Measured fp32 rate, FLOP/s."""
+    cache_bytes: tuple[int, ...] = ()
+    """Data caches, L1 first."""
+
+
+@dataclass(frozen=True)
+class Past:
+    """An earlier attempt at this bottleneck, in this run."""
+
+    id: str
+    parent: str | None
+    plan: Plan | None
+    solution: Solution | None
+    evaluation: Evaluation | None
+    critique: Critique | None
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Task:
+    """Everything an agent is shown of the problem."""
+
+    bottleneck: Bottleneck
+    hardware: Hardware
+    context: Context
+    """Key of the knowledge base's records."""
+    strategies: tuple[Strategy, ...]
+    """Applicable strategies with their records in this context, best expected first."""
+    languages: tuple[str, ...] = ("cpp",)
+    past: tuple[Past, ...] = field(default=())
+    """Attempts so far, oldest first."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What a coder returns."""
+
+    solution: Solution
+    usage: Usage = Usage()
+
+
+class Planner(Protocol):
+    """Proposes what to try next. Thread-safe."""
+
+    name: str
+
+    def plan(self, task: Task, parent: Past | None) -> Plan | None:
+        """The next plan, building on `parent` where one is given; None when nothing is left to try."""
+        ...
+
+
+class Coder(Protocol):
+    """Writes a solution for a plan. Thread-safe."""
+
+    name: str
+
+    def code(self, task: Task, plan: Plan, parent: Past | None) -> Draft:
+        """Write a full solution. With a `parent` whose critique is a repair, mend it.
+
+        Raises:
+            CannotCode: the plan cannot be carried out for this definition; the message says why.
+        """
+        ...
+
+
+class Judge(Protocol):
+    """Reads an evaluation. Thread-safe."""
+
+    name: str
+
+    def judge(self, task: Task, plan: Plan, solution: Solution, evaluation: Evaluation) -> Critique:
+        """What to do next with this solution; cites measured values."""
+        ...
+
+
+class CannotCode(Exception):
+    """A plan that this coder cannot carry out: data for the loop, not an infrastructure failure."""
+
+
+planners: Registry[Planner] = Registry("planners", {"playbook": "agentforge.agents.playbook:PlaybookPlanner"})
+coders: Registry[Coder] = Registry("coders", {"playbook": "agentforge.agents.playbook:PlaybookCoder"})
+judges: Registry[Judge] = Registry("judges", {"playbook": "agentforge.agents.playbook:PlaybookJudge"})

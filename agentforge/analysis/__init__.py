@@ -1,0 +1,1 @@
+"""Runs as data frames, plots and reports."""

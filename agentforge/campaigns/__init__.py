@@ -1,0 +1,1 @@
+"""Runs and batches of runs."""

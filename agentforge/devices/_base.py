@@ -1,0 +1,36 @@
+"""What a device is: the facts that rooflines, contexts and reports rest on."""
+
+from __future__ import annotations
+
+from agentforge.schema import FrozenModel
+
+
+class DeviceSpec(FrozenModel):
+    """Hardware and toolchain of one device."""
+
+    kind: str
+    """`cpu`, `cuda`, `null`."""
+    name: str
+    """`AMD EPYC 9B14`."""
+    architecture: str
+    """`x86-64 avx512`, `sm_90`."""
+    threads: int = 1
+    """Threads that this process may use (affinity and cgroup), or multiprocessors."""
+    memory_bytes: int = 0
+    cache_bytes: tuple[int, ...] = ()
+    """Data caches a core sees, L1 first."""
+    toolchain: dict[str, str] = {}
+    """Versions: python, torch, g++, nvcc, ..."""
+
+
+class Roofline(FrozenModel):
+    """Measured ceilings of a device (Williams et al., Roofline, CACM 2009)."""
+
+    bandwidth: float
+    """Bytes/s, read and written, of the best streaming kernel beyond the last cache."""
+    peak_flops: dict[str, float]
+    """FLOP/s of the best GEMM, by dtype."""
+    cache_bandwidth: float = 0.0
+    """Bytes/s inside the last-level cache, 0 where not measured."""
+    call_overhead_s: float = 0.0
+    """Seconds of an empty operator call."""

@@ -1,0 +1,5 @@
+"""Frontends: what a user points at becomes a `Target`."""
+
+from ._base import Frontend, FrontendOptions, frontends
+
+__all__ = ["Frontend", "FrontendOptions", "frontends"]

@@ -1,0 +1,59 @@
+"""The contract of a sandbox: what holds a candidate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from agentforge.languages import Availability
+from agentforge.registry import Registry
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits on one candidate process and its descendants."""
+
+    memory_bytes: int
+    """Address-space growth beyond what the worker starts with."""
+    processes: int = 256
+    """Processes and threads."""
+    file_bytes: int = 1 << 30
+    cpu_seconds: int = 3600
+    open_files: int = 256
+
+
+class Sandbox(Protocol):
+    """Holds untrusted processes: no network, writes only in a scratch folder, nothing of the parent's.
+
+    `wrap` turns a command into one that runs inside; `enter` is called in a freshly forked child, as its
+    first act, for what can only be done from within (rlimits, namespaces, closing descriptors).
+    """
+
+    name: str
+
+    def available(self) -> Availability:
+        """Whether it works on this machine (tried for real once, then remembered)."""
+        ...
+
+    def wrap(
+        self, argv: Sequence[str], *, scratch: Path, readable: Sequence[Path], env: Mapping[str, str]
+    ) -> list[str]:
+        """The command that runs `argv` inside, with `scratch` writable and `readable` visible."""
+        ...
+
+    def enter(self, limits: Limits, *, keep_fds: Sequence[int]) -> None:
+        """Confine the calling process; descriptors other than 0-2 and `keep_fds` are closed."""
+        ...
+
+
+sandboxes: Registry[Sandbox] = Registry(
+    "sandboxes",
+    {
+        "bubblewrap": "agentforge.harness.sandbox_bubblewrap:Bubblewrap",
+        "namespaces": "agentforge.harness.sandbox_namespaces:Namespaces",
+        "rlimits": "agentforge.harness.sandbox_rlimits:Rlimits",
+    },
+)
+"""All sandboxes, the strongest first."""

@@ -1,0 +1,1 @@
+"""Strategies and what happened when they were tried."""

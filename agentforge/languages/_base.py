@@ -1,0 +1,105 @@
+"""The contract of a language: from a `Solution` to something a worker can import."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from agentforge.registry import Registry
+from agentforge.schema import Diagnostic, Metric, Solution
+
+
+@dataclass(frozen=True)
+class CommandResult:
+    """Outcome of a finished or killed command."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+    seconds: float
+    timed_out: bool = False
+
+
+class CommandRunner(Protocol):
+    """Runs a compiler on untrusted source: the referee passes its sandbox, everyone else a plain one."""
+
+    def __call__(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        timeout_s: float,
+        env: Mapping[str, str] | None = None,
+    ) -> CommandResult:
+        """Run `argv` in `cwd`, which it may write to; never raises for what the command does."""
+        ...
+
+
+@dataclass(frozen=True)
+class BuildResult:
+    """Outcome of a build; a failure is data."""
+
+    ok: bool
+    seconds: float
+    cached: bool = False
+    """True where the built object came from the cache."""
+    timed_out: bool = False
+    diagnostics: tuple[Diagnostic, ...] = ()
+    metrics: tuple[Metric, ...] = ()
+    """Resource usage as far as the compiler tells: vectorised loops, registers, spills."""
+    log: str = ""
+    files: tuple[Path, ...] = field(default=())
+    """Built objects, inside the folder."""
+
+
+@dataclass(frozen=True)
+class Availability:
+    """Whether something works on this machine."""
+
+    ok: bool
+    detail: str
+    """Version when it works; otherwise what is missing and how to get it."""
+
+
+class Language(Protocol):
+    """A way from source text to a callable. Stateless and thread-safe.
+
+    `build` writes the solution's sources and whatever they need at run time into `folder`, and builds
+    them there, so that a process that has `folder` first on `sys.path` can import the entry file. It
+    compiles untrusted source only through `run`. Built objects are cached under `cache` by a hash of
+    the sources, flags, compiler version and machine.
+    """
+
+    name: str
+
+    def available(self) -> Availability:
+        """Whether this machine can build it; at most 50 ms, no side effect."""
+        ...
+
+    def build(
+        self,
+        solution: Solution,
+        folder: Path,
+        *,
+        cache: Path,
+        run: CommandRunner,
+        timeout_s: float,
+    ) -> BuildResult:
+        """Write and build `solution` in the existing, empty `folder`.
+
+        Raises:
+            MachineError: the toolchain is missing.
+        """
+        ...
+
+
+languages: Registry[Language] = Registry(
+    "languages",
+    {
+        "cpp": "agentforge.languages.cpp:Cpp",
+        "python": "agentforge.languages.python:Python",
+    },
+)
+"""All languages, by name."""

@@ -1,0 +1,1 @@
+"""The optimization loop: select, plan, code, evaluate, judge, record."""

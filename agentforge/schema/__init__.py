@@ -1,0 +1,98 @@
+"""The nouns of AgentForge: frozen pydantic models that import no torch.
+
+The field docstrings are the schema; `Model.model_json_schema()` shows them.
+"""
+
+from ._base import FrozenModel, NonEmptyString, content_hash
+from .definition import Definition, DType, TolerancePolicy, WorkPolicy
+from .errors import (
+    AgentForgeError,
+    HarnessError,
+    MachineError,
+    StoreError,
+    TargetError,
+    UsageError,
+)
+from .evaluation import (
+    Correctness,
+    Diagnostic,
+    Environment,
+    Evaluation,
+    EvaluationStatus,
+    Evidence,
+    Interval,
+    KernelUse,
+    Level,
+    Metric,
+    Performance,
+    StageResult,
+)
+from .search import (
+    Attempt,
+    AttemptStatus,
+    Budget,
+    Citation,
+    Critique,
+    Event,
+    Plan,
+    Run,
+    RunStatus,
+    Usage,
+)
+from .solution import BuildSpec, Solution, SourceFile
+from .strategy import Context, Strategy, StrategyRecord
+from .target import Bottleneck, CallSite, Profile, Target
+from .workload import Distribution, InputSpec, ScalarInput, TensorInput, Workload
+
+__all__ = [
+    "AgentForgeError",
+    "Attempt",
+    "AttemptStatus",
+    "Bottleneck",
+    "Budget",
+    "BuildSpec",
+    "CallSite",
+    "Citation",
+    "Context",
+    "Correctness",
+    "Critique",
+    "DType",
+    "Definition",
+    "Diagnostic",
+    "Distribution",
+    "Environment",
+    "Evaluation",
+    "EvaluationStatus",
+    "Event",
+    "Evidence",
+    "FrozenModel",
+    "HarnessError",
+    "InputSpec",
+    "Interval",
+    "KernelUse",
+    "Level",
+    "MachineError",
+    "Metric",
+    "NonEmptyString",
+    "Performance",
+    "Plan",
+    "Profile",
+    "Run",
+    "RunStatus",
+    "ScalarInput",
+    "Solution",
+    "SourceFile",
+    "StageResult",
+    "StoreError",
+    "Strategy",
+    "StrategyRecord",
+    "Target",
+    "TargetError",
+    "TensorInput",
+    "TolerancePolicy",
+    "Usage",
+    "UsageError",
+    "WorkPolicy",
+    "Workload",
+    "content_hash",
+]

@@ -1,0 +1,110 @@
+"""`Definition`: an operator's contract."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import cached_property
+from typing import Literal
+
+from pydantic import Field
+
+from ._base import FrozenModel, NonEmptyString, content_hash
+
+
+class DType(StrEnum):
+    """Element types, by torch's names (those of the FlashInfer Trace schema, and float64, complex, uint8)."""
+
+    FLOAT64 = "float64"
+    FLOAT32 = "float32"
+    FLOAT16 = "float16"
+    BFLOAT16 = "bfloat16"
+    FLOAT8_E4M3FN = "float8_e4m3fn"
+    FLOAT8_E5M2 = "float8_e5m2"
+    COMPLEX64 = "complex64"
+    INT64 = "int64"
+    INT32 = "int32"
+    INT16 = "int16"
+    INT8 = "int8"
+    UINT8 = "uint8"
+    BOOL = "bool"
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return _ITEMSIZE[self]
+
+    @property
+    def is_floating(self) -> bool:
+        return self.value.startswith(("float", "bfloat"))
+
+
+_ITEMSIZE = {
+    DType.FLOAT64: 8,
+    DType.FLOAT32: 4,
+    DType.FLOAT16: 2,
+    DType.BFLOAT16: 2,
+    DType.FLOAT8_E4M3FN: 1,
+    DType.FLOAT8_E5M2: 1,
+    DType.COMPLEX64: 8,
+    DType.INT64: 8,
+    DType.INT32: 4,
+    DType.INT16: 2,
+    DType.INT8: 1,
+    DType.UINT8: 1,
+    DType.BOOL: 1,
+}
+
+WorkPolicy = Literal["custom-only", "vendor-gemm-allowed", "anything-faster"]
+"""Whose code may do the work: the candidate's own kernels alone, those beside the vendor's GEMM and
+convolution, or whatever is faster (an end-to-end model)."""
+
+
+class TolerancePolicy(FrozenModel):
+    """How far an output may be from the reference, in units of the reference's own rounding error.
+
+    The bound for an output is `factor` times the error of the reference in its own dtype against the
+    reference in float64, by relative L2 norm and by element, and never less than `floor_ulps` units in
+    the last place of the output's dtype at the output's own scale. There is no absolute constant, so
+    zeros never pass for a small result.
+    """
+
+    factor: float = Field(default=8.0, gt=0)
+    """Allowed multiple of the reference's own error against float64."""
+    floor_ulps: float = Field(default=16.0, ge=0)
+    """Least allowance, in units in the last place at the scale of the output."""
+
+
+class Definition(FrozenModel):
+    """An operator's contract, in KernelBench's convention.
+
+    `reference` is a Python source with `class Model(torch.nn.Module)`, `get_inputs()` and
+    `get_init_inputs()`. A solution's `ModelNew` takes the same init arguments, the same state_dict and
+    the same inputs. The names `Definition`, `Workload`, `Solution` and `Evaluation` are those of the
+    FlashInfer Trace schema (https://bench.flashinfer.ai/docs/flashinfer-trace).
+    """
+
+    name: NonEmptyString
+    """Unique and readable, for example `rmsnorm_8192x4096_float32_1f2e`."""
+    op_type: NonEmptyString
+    """Operator class that strategies are indexed by: `pointwise`, `norm`, `softmax`, `cross_entropy`,
+    `rope`, `gated_activation`, `gemm_epilogue`, `reduction`, `pooling`, `attention`, `gemm`, `conv`,
+    `embedding`, `model` (a whole target), `other`."""
+    reference: NonEmptyString
+    """Python source in KernelBench's convention."""
+    import_root: str | None = None
+    """Folder put on `sys.path` while the reference is imported; None for a self-contained source."""
+    policy: WorkPolicy = "anything-faster"
+    """Whose code may do the work."""
+    tolerance: TolerancePolicy = TolerancePolicy()
+    """Allowed error."""
+    differentiable: bool = False
+    """True where gradients are part of the contract."""
+    description: str = ""
+    """For people and prompts."""
+    tags: tuple[str, ...] = ()
+    """For grouping and filtering, for example `kernelbench:level1`."""
+
+    @cached_property
+    def hash(self) -> str:
+        """Hash of what affects behaviour: everything but name, description and tags."""
+        return content_hash(self.model_dump(mode="json", exclude={"name", "description", "tags"}))

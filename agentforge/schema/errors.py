@@ -1,0 +1,27 @@
+"""The exceptions of AgentForge: infrastructure only; a candidate's failure is an `Evaluation`."""
+
+from __future__ import annotations
+
+
+class AgentForgeError(Exception):
+    """Root of all our errors. The message is one sentence that says what to do; the CLI prints it, exit 2."""
+
+
+class UsageError(AgentForgeError):
+    """What the user asked for cannot be done as asked: a bad file, option, name or value."""
+
+
+class TargetError(UsageError):
+    """The model file cannot be used: missing, does not import, lacks `Model`, raises, returns no tensor."""
+
+
+class MachineError(AgentForgeError):
+    """This machine lacks something: a compiler, a device, a package. The message says how to get it."""
+
+
+class StoreError(AgentForgeError):
+    """The database cannot be used: corrupt, newer than this version, locked, disk full."""
+
+
+class HarnessError(AgentForgeError):
+    """The referee itself failed; nothing is said about the candidate. The CLI exits with 3."""

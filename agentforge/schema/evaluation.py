@@ -1,0 +1,214 @@
+"""`Evaluation`: the referee's verdict on one solution over its workloads."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from ._base import FrozenModel
+
+
+class EvaluationStatus(StrEnum):
+    """What happened. A crash, an out-of-memory or a time-out is a status of its own, never a pass."""
+
+    PASSED = "PASSED"
+    COMPILE_ERROR = "COMPILE_ERROR"
+    RUNTIME_ERROR = "RUNTIME_ERROR"
+    INCORRECT_SHAPE = "INCORRECT_SHAPE"
+    INCORRECT_DTYPE = "INCORRECT_DTYPE"
+    INCORRECT_NUMERICAL = "INCORRECT_NUMERICAL"
+    NONDETERMINISTIC = "NONDETERMINISTIC"
+    TIMEOUT = "TIMEOUT"
+    OUT_OF_MEMORY = "OUT_OF_MEMORY"
+    CRASHED = "CRASHED"
+    CHEATING = "CHEATING"
+    HARNESS_ERROR = "HARNESS_ERROR"
+
+
+class Evidence(StrEnum):
+    """How far the numbers can be trusted."""
+
+    VERIFIED = "verified"
+    SUSPICIOUS = "suspicious"
+    UNVERIFIED = "unverified"
+
+
+class Level(StrEnum):
+    """How much the referee does: `quick` for search (one process, short timing, never `verified`),
+    `full` for promotion (every stage, at least three fresh processes)."""
+
+    QUICK = "quick"
+    FULL = "full"
+
+
+class Interval(FrozenModel):
+    """A point estimate with its 95% bootstrap interval."""
+
+    point: float
+    low: float
+    high: float
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.low > self.high:
+            raise ValueError("interval's low is above its high")
+        return self
+
+
+class Diagnostic(FrozenModel):
+    """One message of a compiler, an interpreter or a sanitizer."""
+
+    severity: Literal["error", "warning", "note"] = "error"
+    message: str
+    file: str = ""
+    line: int = 0
+    """1-based; 0 where unknown."""
+    column: int = 0
+
+
+class StageResult(FrozenModel):
+    """One stage of the referee."""
+
+    name: str
+    """`static`, `build`, `smoke`, `random`, `determinism`, `timing`, ..."""
+    status: EvaluationStatus
+    seconds: float = 0.0
+    """Wall time of the stage."""
+    detail: str = ""
+    """What was found, for a person."""
+
+
+class Correctness(FrozenModel):
+    """The worst output over all checked calls."""
+
+    max_absolute_error: float
+    max_relative_error: float
+    """Relative L2 norm of the error of the worst output."""
+    tolerance: float
+    """Relative L2 bound that applied there."""
+    reference_error: float
+    """Relative L2 error of the reference in its dtype against float64."""
+    checked_calls: int
+    """Calls whose outputs were compared, timed ones included."""
+    worst: str = ""
+    """Where and how far: output, index, got, expected."""
+
+
+class Performance(FrozenModel):
+    """Latencies by the supervisor's clock, and speedups as paired ratios."""
+
+    latency_s: float = Field(ge=0)
+    """Median seconds a call of the solution."""
+    baseline_s: dict[str, float]
+    """Median seconds a call, by baseline: `eager`, `compile`."""
+    speedup: dict[str, Interval]
+    """Baseline time / solution time, by baseline."""
+    control: Interval
+    """A/A': the same baseline in two processes; 1.0 inside the noise."""
+    blocks: int
+    """Interleaved blocks that the intervals rest on."""
+    processes: int
+    """Fresh process groups that the intervals rest on."""
+    minimum_effect: float = 0.0
+    """Smallest speedup beyond 1 that this measurement could have told from none, e.g. 0.02."""
+    sol_s: float | None = None
+    """Speed-of-light seconds for the least bytes and operations on this device, where known."""
+
+    @property
+    def best_baseline(self) -> str:
+        """Name of the fastest baseline."""
+        return min(self.baseline_s, key=lambda k: self.baseline_s[k])
+
+    @property
+    def speedup_over_best(self) -> Interval:
+        """Speedup against the fastest baseline."""
+        return self.speedup[self.best_baseline]
+
+
+class KernelUse(FrozenModel):
+    """A kernel or torch operator that the candidate ran, as seen by attestation."""
+
+    name: str
+    own: bool
+    """True for the candidate's own kernel."""
+    calls: int
+    share: float = 0.0
+    """Share of the call's time, 0 to 1, where measured."""
+
+
+class Metric(FrozenModel):
+    """One hardware or compiler metric: `dram__bytes.sum`, `achieved_bandwidth_gbs`, `vectorised_loops`."""
+
+    name: str
+    value: float
+    unit: str = ""
+    source: str = ""
+    """`ncu`, `profiler`, `roofline`, `compiler`, `referee`."""
+
+
+class Environment(FrozenModel):
+    """What it was measured on."""
+
+    device: str
+    """`AMD EPYC 9B14 (4 threads)`, `NVIDIA H100 80GB HBM3`."""
+    architecture: str
+    """`x86-64 avx512`, `sm_90`."""
+    toolchain: dict[str, str]
+    """Versions: torch, python, g++, ..."""
+    sandbox: str = ""
+    """Which sandbox held the candidate."""
+    notes: dict[str, str] = {}
+    """Steal, clocks, threads."""
+
+
+class Evaluation(FrozenModel):
+    """The referee's verdict. Failures are data, not exceptions."""
+
+    definition: str
+    """Hash of the definition."""
+    solution: str
+    """Hash of the solution."""
+    workloads: tuple[str, ...]
+    """Hashes of the workloads."""
+    level: Level
+    status: EvaluationStatus
+    evidence: Evidence
+    reasons: tuple[str, ...] = ()
+    """Why it is not `verified`, or against the candidate: sentences a person can act on."""
+    stages: tuple[StageResult, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+    correctness: Correctness | None = None
+    performance: Performance | None = None
+    """None unless PASSED (and timing was asked for)."""
+    kernels: tuple[KernelUse, ...] = ()
+    """What did the work."""
+    own_share: float | None = None
+    """Share of the time spent in the candidate's own kernels, where measured."""
+    metrics: tuple[Metric, ...] = ()
+    environment: Environment
+    log: str = ""
+    """Tail of what the candidate printed."""
+    seconds: float = 0.0
+    """Wall time of the whole evaluation."""
+    timestamp: datetime
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.performance is not None and self.status is not EvaluationStatus.PASSED:
+            raise ValueError("only a PASSED evaluation has a performance")
+        if self.evidence is Evidence.VERIFIED and (
+            self.status is not EvaluationStatus.PASSED or self.performance is None
+        ):
+            raise ValueError("verified needs PASSED and a performance")
+        return self
+
+    @property
+    def passed(self) -> bool:
+        return self.status is EvaluationStatus.PASSED
+
+    @property
+    def verified(self) -> bool:
+        return self.evidence is Evidence.VERIFIED

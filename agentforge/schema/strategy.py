@@ -1,0 +1,72 @@
+"""`Strategy`: a technique with what happened when it was tried, by context."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from pydantic import Field
+
+from ._base import FrozenModel, NonEmptyString, content_hash
+
+
+class Context(FrozenModel):
+    """Where a strategy was tried; records are kept for each distinct context."""
+
+    op_type: NonEmptyString
+    shape_class: str = ""
+    """By bytes against the caches and rows against threads: e.g. `dram/many-rows`, `l2/few-rows`."""
+    dtype: str = "float32"
+    architecture: str = ""
+    toolchain: str = ""
+    """Compiler and its major version: `g++-12`, `triton-3`, `nvrtc-13`."""
+    bound: str = ""
+    """Bottleneck class."""
+
+    @cached_property
+    def hash(self) -> str:
+        return content_hash(self.model_dump(mode="json"))
+
+
+class StrategyRecord(FrozenModel):
+    """What happened in one context: n verified results with mean and variance of log speedup, failures."""
+
+    context: Context
+    n: int = Field(default=0, ge=0)
+    """Verified evaluations (faster or slower)."""
+    mean_log_speedup: float = 0.0
+    """Mean of ln(best baseline time / solution time)."""
+    var_log_speedup: float = 0.0
+    """Sample variance; 0 below two results."""
+    failures: int = Field(default=0, ge=0)
+    """Evaluations that did not pass."""
+    best_solution: str | None = None
+    """Hash of the fastest verified solution."""
+    best_log_speedup: float | None = None
+    best_parameters: dict[str, int | float | str | bool] = {}
+
+
+class Strategy(FrozenModel):
+    """A technique, as a playbook card describes it."""
+
+    id: NonEmptyString
+    """Slug: `fuse-row-program`."""
+    title: str
+    summary: str
+    """One paragraph: when it helps and why."""
+    op_types: tuple[str, ...] = ()
+    """Operator classes it applies to; empty for all."""
+    languages: tuple[str, ...] = ("cpp",)
+    devices: tuple[str, ...] = ("cpu",)
+    bounds: tuple[str, ...] = ()
+    """Bottleneck classes it addresses; empty for all."""
+    template: str = ""
+    """Template under knowledge_base/templates, where the playbook can instantiate it."""
+    parameters: dict[str, tuple[int | float | str | bool, ...]] = {}
+    """Tuning space: parameter to the values worth trying, best guess first."""
+    prior_log_speedup: float = 0.0
+    """Expected ln speedup over the best baseline before anything was seen here."""
+    prior_weight: float = 1.0
+    """Pseudo-observations behind the prior."""
+    body: str = ""
+    """The card's text."""
+    records: tuple[StrategyRecord, ...] = ()

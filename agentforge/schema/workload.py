@@ -1,0 +1,89 @@
+"""`Workload`: one concrete input configuration of a `Definition`."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ._base import FrozenModel, NonEmptyString, content_hash
+from .definition import DType
+
+
+class Distribution(FrozenModel):
+    """Where the values of an input come from, as seen in the real model."""
+
+    kind: Literal["normal", "uniform", "integers", "bernoulli", "constant"] = "normal"
+    """`normal(a, b)` mean and standard deviation; `uniform(a, b)`; `integers` in [a, b);
+    `bernoulli` true with probability a; `constant` a."""
+    a: float = 0.0
+    """First parameter."""
+    b: float = 1.0
+    """Second parameter."""
+
+
+class TensorInput(FrozenModel):
+    """A tensor argument."""
+
+    type: Literal["tensor"] = "tensor"
+    name: NonEmptyString
+    """Parameter name in `forward`."""
+    shape: tuple[int, ...]
+    """Sizes; empty for a 0-d tensor."""
+    dtype: DType
+    """Element type."""
+    strides: tuple[int, ...] | None = None
+    """Strides in elements; None for contiguous."""
+    distribution: Distribution = Distribution()
+    """How fresh values are drawn."""
+    keyword: bool = False
+    """True where `forward` takes it by name."""
+
+    @property
+    def numel(self) -> int:
+        """Number of elements."""
+        count = 1
+        for size in self.shape:
+            count *= size
+        return count
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the dense tensor."""
+        return self.numel * self.dtype.itemsize
+
+
+class ScalarInput(FrozenModel):
+    """A Python scalar, string or None passed as it is."""
+
+    type: Literal["scalar"] = "scalar"
+    name: NonEmptyString
+    value: int | float | bool | str | None
+    keyword: bool = False
+
+
+InputSpec = Annotated[TensorInput | ScalarInput, Field(discriminator="type")]
+
+
+class Workload(FrozenModel):
+    """One concrete input configuration."""
+
+    name: NonEmptyString
+    """Unique within its definition, for example `8192x4096`."""
+    source: Literal["spec", "reference"] = "spec"
+    """`spec`: the referee draws inputs from `inputs`. `reference`: the reference's own `get_inputs()`
+    is run under a fresh secret seed, in the reference's process; `inputs` says what it gave."""
+    inputs: tuple[InputSpec, ...] = ()
+    """Arguments of `forward`, positional ones first."""
+    weight: float = Field(default=1.0, gt=0)
+    """Calls of this configuration in one run of the target."""
+
+    @cached_property
+    def hash(self) -> str:
+        return content_hash(self.model_dump(mode="json", exclude={"name", "weight"}))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all tensor inputs."""
+        return sum(i.nbytes for i in self.inputs if isinstance(i, TensorInput))

@@ -1,0 +1,1 @@
+"""Solutions go back into the model."""

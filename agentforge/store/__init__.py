@@ -1,0 +1,1 @@
+"""The database: runs, attempts, solutions, evaluations, events, outcomes."""

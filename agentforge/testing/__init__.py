@@ -1,0 +1,1 @@
+"""Contract suites for every Protocol, for implementations here and elsewhere."""

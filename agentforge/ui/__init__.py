@@ -1,0 +1,1 @@
+"""The web page over the same data."""
