@@ -150,7 +150,8 @@ def load_settings(overrides: Sequence[str] = ()) -> Settings:
         unknown = tree.keys() - Settings.model_fields.keys()
         if unknown:
             raise UsageError(
-                f"unknown setting {sorted(unknown)[0]!r}; the settings are: {', '.join(Settings.model_fields)}"
+                f"unknown setting {sorted(unknown)[0]!r}; "
+                f"the settings are: {', '.join(Settings.model_fields)}"
             )
         return Settings(**tree)
     except ValidationError as error:

@@ -58,7 +58,7 @@ class Draft:
     """What a coder returns."""
 
     solution: Solution
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
 
 
 class Planner(Protocol):
