@@ -3,29 +3,34 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test test-slow lint adversarial clean
+.PHONY: demo test test-slow lint format adversarial benchmarks clean
 
-demo: $(STAMP)  ## set up, then make a LLaMA-style block faster
+demo: $(STAMP)  ## set up, then make a LLaMA-style model faster
 	$(BIN)/agentforge optimize examples/llama_block.py
 
 test: $(STAMP)  ## set up, then run the tests
-	$(BIN)/python -m pytest -n auto --dist loadscope -m "not slow and not timing and not gpu"
+	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow and not timing and not gpu"
 	$(BIN)/python -m pytest -m "timing and not slow and not gpu"
 
 test-slow: $(STAMP)  ## the tests that take long
 	$(BIN)/python -m pytest -m "slow and not gpu"
 
-lint: $(STAMP)  ## ruff, mypy, import-linter
+lint: $(STAMP)  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
 $(STAMP): pyproject.toml constraints.txt
-	./scripts/system-packages
+	@command -v g++ >/dev/null || { apt-get update -q && apt-get install -yq g++; } \
+	  || { echo "AgentForge needs g++: install it with your package manager"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev]"
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
