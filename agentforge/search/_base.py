@@ -33,14 +33,16 @@ class Tree:
     """Hash of its definition."""
     time_s: float
     """Seconds in one forward now, after promotions."""
-    sol_s: float
+    reachable_s: float
+    """Seconds that a good kernel can be expected to reach, not below the speed of light."""
     success: float
     """Probability that one more attempt gains, from the knowledge base and from this run, 0 to 1."""
     cost_s: float
-    """Expected seconds of one more attempt."""
+    """Expected seconds of one more attempt; above 0."""
     nodes: tuple[Node, ...]
     exhausted: bool = False
-    """The planner has nothing left to propose here, or patience ran out."""
+    """No attempt is wanted here: the planner has nothing left, patience ran out, or the speed of light
+    is near."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,144 @@
+"""BestFirst: the contract, its own preferences, and properties over random trees."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentforge.search import BestFirst, Node, SearchPolicy, Tree, expected_gain, policies
+from agentforge.testing.search import SearchPolicyContract, node, tree
+
+
+class TestContract(SearchPolicyContract):
+    @pytest.fixture
+    def policy(self) -> SearchPolicy:
+        return policies.create("best-first")
+
+
+def choose(*trees: Tree, **options: int) -> tuple[str, str | None]:
+    choice = BestFirst(**options).select(trees)
+    assert choice is not None
+    return choice.bottleneck, choice.parent
+
+
+def test_the_larger_gain_a_second_wins() -> None:
+    assert choose(tree("small", time_s=1.0), tree("large", time_s=2.0))[0] == "large"
+    assert choose(tree("likely", success=0.9), tree("unlikely", success=0.1))[0] == "likely"
+    assert choose(tree("dear", cost_s=100.0), tree("cheap", cost_s=5.0))[0] == "cheap"
+
+
+def test_a_promotion_moves_the_search_on() -> None:
+    before = tree("first", time_s=2.0, reachable_s=0.5), tree("second", time_s=1.5, reachable_s=0.5)
+    assert choose(*before)[0] == "first"
+    assert choose(replace(before[0], time_s=0.6), before[1])[0] == "second"
+
+
+def test_a_repair_comes_before_everything_else_in_the_tree() -> None:
+    broken = node("broken", passed=False, verdict="repair")
+    assert choose(tree("a", node("fast", speedup=9.0), broken))[1] == "broken"
+
+
+def test_a_repair_that_was_tried_is_not_tried_again() -> None:
+    broken = node("broken", passed=False, verdict="repair", children=1)
+    assert choose(tree("a", broken, node("fixed", parent="broken", speedup=2.0)), starts=1)[1] == "fixed"
+
+
+def test_repairs_in_a_row_are_bounded() -> None:
+    chain = [
+        node("r1", passed=False, verdict="repair", children=1),
+        node("r2", parent="r1", passed=False, verdict="repair", children=1),
+        node("r3", parent="r2", passed=False, verdict="repair"),
+    ]
+    assert choose(tree("a", *chain), repairs=3)[1] == "r3"
+    assert choose(tree("a", *chain), repairs=2)[1] is None
+
+
+def test_several_starts_come_before_the_first_is_built_upon() -> None:
+    assert choose(tree("a", node("one", speedup=5.0)), starts=2)[1] is None
+    assert choose(tree("a", node("one", speedup=5.0), node("two")), starts=2)[1] == "one"
+
+
+def test_accepted_and_abandoned_attempts_are_not_built_upon() -> None:
+    closed = node("best", speedup=9.0, verdict="accept"), node("odd", speedup=5.0, verdict="abandon")
+    assert choose(tree("a", *closed, node("open", speedup=2.0)))[1] == "open"
+    assert choose(tree("a", *closed))[1] is None
+
+
+def test_attempts_built_on_a_parent_wear_it_out() -> None:
+    worn = node("worn", speedup=2.0, children=3)
+    assert choose(tree("a", worn, node("other", speedup=1.5)))[1] == "other"
+
+
+@pytest.mark.parametrize("option", ["beam", "repairs", "children", "starts"])
+def test_options_below_one_are_refused(option: str) -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        BestFirst(**{option: 0})
+
+
+@st.composite
+def random_tree(draw: st.DrawFn, name: str) -> Tree:
+    nodes: list[Node] = []
+    for index in range(draw(st.integers(0, 8))):
+        parent = draw(st.sampled_from([None, *(n.id for n in nodes)]))
+        passed = draw(st.booleans())
+        verdict = draw(
+            st.sampled_from(["optimize", "accept", "abandon"] if passed else ["repair", "abandon"])
+        )
+        speedup = draw(st.floats(0.01, 50.0))
+        nodes.append(node(f"{name}{index}", parent=parent, passed=passed, verdict=verdict, speedup=speedup))
+    counted = [replace(n, children=sum(m.parent == n.id for m in nodes)) for n in nodes]
+    time_s = draw(st.floats(1e-6, 10.0))
+    return tree(
+        name,
+        *counted,
+        time_s=time_s,
+        reachable_s=draw(st.floats(0.0, 12.0)),
+        success=draw(st.floats(0.0, 1.0)),
+        cost_s=draw(st.floats(0.1, 100.0)),
+        exhausted=draw(st.booleans()),
+    )
+
+
+forests = st.tuples(random_tree("a"), random_tree("b"), random_tree("c"))
+
+
+@given(forests)
+def test_the_choice_is_open_and_the_most_worthwhile(forest: tuple[Tree, ...]) -> None:
+    choice = BestFirst().select(forest)
+    worth = {t.bottleneck: expected_gain(t) for t in forest if not t.exhausted and expected_gain(t) > 0}
+    if choice is None:
+        assert not worth
+        return
+    assert worth[choice.bottleneck] == max(worth.values())
+    chosen = next(t for t in forest if t.bottleneck == choice.bottleneck)
+    if choice.parent is not None:
+        parent = next(n for n in chosen.nodes if n.id == choice.parent)
+        assert parent.finished
+        assert parent.verdict == ("optimize" if parent.passed else "repair")
+
+
+@given(forests)
+def test_it_is_deterministic_and_leaves_its_input_alone(forest: tuple[Tree, ...]) -> None:
+    copy = tuple(replace(t) for t in forest)
+    assert BestFirst().select(forest) == BestFirst().select(copy)
+    assert forest == copy
+
+
+@given(random_tree("a"), st.integers(1, 60))
+def test_no_line_of_repairs_goes_on_for_ever(start: Tree, steps: int) -> None:
+    """Every attempt fails and asks for a repair: fresh starts must come in between."""
+    nodes, policy = list(start.nodes), BestFirst()
+    repaired_in_a_row = 0
+    for index in range(steps):
+        choice = policy.select(
+            [replace(start, nodes=tuple(nodes), exhausted=False, time_s=20.0, success=0.5)]
+        )
+        assert choice is not None
+        failing = {n.id for n in nodes if n.verdict == "repair"}
+        repaired_in_a_row = repaired_in_a_row + 1 if choice.parent in failing else 0
+        assert repaired_in_a_row <= len(start.nodes) + policy.repairs
+        nodes = [replace(n, children=n.children + (n.id == choice.parent)) for n in nodes]
+        nodes.append(node(f"new{index}", parent=choice.parent, passed=False, verdict="repair"))
