@@ -3,6 +3,8 @@
 Architecture: Naumov et al., Deep Learning Recommendation Model (2019).
 """
 
+from itertools import pairwise
+
 import torch
 from torch import nn
 
@@ -11,7 +13,7 @@ BATCH, DENSE, TABLES, ROWS, DIM, BAG = 2048, 13, 8, 10000, 64, 4
 
 def mlp(sizes: tuple[int, ...]) -> nn.Sequential:
     layers: list[nn.Module] = []
-    for inputs, outputs in zip(sizes, sizes[1:], strict=False):
+    for inputs, outputs in pairwise(sizes):
         layers += [nn.Linear(inputs, outputs), nn.ReLU()]
     return nn.Sequential(*layers)
 

@@ -3,6 +3,8 @@
 Architecture: He et al., Deep Residual Learning for Image Recognition (2015).
 """
 
+from itertools import pairwise
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -36,10 +38,7 @@ class Model(nn.Module):
         self.pool = nn.MaxPool2d(3, stride=2, padding=1)
         widths = (32, 32, 64, 128)
         self.blocks = nn.Sequential(
-            *(
-                BasicBlock(a, b, 1 if i == 0 else 2)
-                for i, (a, b) in enumerate(zip(widths, widths[1:], strict=False))
-            )
+            *(BasicBlock(a, b, 1 if i == 0 else 2) for i, (a, b) in enumerate(pairwise(widths)))
         )
         self.fc = nn.Linear(widths[-1], classes)
 

@@ -1,0 +1,30 @@
+"""Where a figure comes from: date, machine, versions, command."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from agentforge.devices import detect
+
+
+def provenance() -> dict[str, Any]:
+    """JSON-able provenance of this process."""
+    device = detect("auto")
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    ).stdout.strip()
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": " ".join(["python", *(Path(a).name if a.startswith("/") else a for a in sys.argv)]),
+        "device": device.name,
+        "architecture": device.architecture,
+        "threads": device.threads,
+        "toolchain": device.toolchain,
+        "platform": platform.platform(),
+        "commit": commit,
+    }
