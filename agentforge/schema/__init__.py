@@ -40,7 +40,7 @@ from .search import (
     Usage,
 )
 from .solution import BuildSpec, Solution, SourceFile
-from .strategy import Context, Strategy, StrategyRecord
+from .strategy import Context, Outcome, Strategy, StrategyRecord
 from .target import Bottleneck, CallSite, Profile, Target
 from .workload import Distribution, InputSpec, ScalarInput, TensorInput, Workload
 
@@ -74,6 +74,7 @@ __all__ = [
     "MachineError",
     "Metric",
     "NonEmptyString",
+    "Outcome",
     "Performance",
     "Plan",
     "Profile",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import cached_property
 
 from pydantic import Field
 
 from ._base import FrozenModel, NonEmptyString, content_hash
+from .evaluation import EvaluationStatus, Evidence
 
 
 class Context(FrozenModel):
@@ -27,6 +29,27 @@ class Context(FrozenModel):
         return content_hash(self.model_dump(mode="json"))
 
 
+class Outcome(FrozenModel):
+    """What one evaluation said about one strategy in one context; never changed once written."""
+
+    id: NonEmptyString
+    """Derived from strategy and evaluation, so that recording or importing it again changes nothing."""
+    strategy: NonEmptyString
+    """Identifier of the strategy."""
+    context: Context
+    solution: NonEmptyString
+    """Hash."""
+    evaluation: NonEmptyString
+    """Identifier of the stored evaluation."""
+    run: str | None = None
+    status: EvaluationStatus
+    evidence: Evidence
+    log_speedup: float | None = Field(default=None, allow_inf_nan=False)
+    """ln(best baseline time / solution time) as measured; None unless passed and timed."""
+    parameters: dict[str, int | float | str | bool] = {}
+    time: datetime
+
+
 class StrategyRecord(FrozenModel):
     """What happened in one context: n verified results with mean and variance of log speedup, failures."""
 
@@ -38,7 +61,9 @@ class StrategyRecord(FrozenModel):
     var_log_speedup: float = 0.0
     """Sample variance; 0 below two results."""
     failures: int = Field(default=0, ge=0)
-    """Evaluations that did not pass."""
+    """Evaluations that did not pass, cheating included."""
+    unproven: int = Field(default=0, ge=0)
+    """Solutions that passed and were never verified: neither a win nor a failure."""
     best_solution: str | None = None
     """Hash of the fastest verified solution."""
     best_log_speedup: float | None = None

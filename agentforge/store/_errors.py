@@ -1,0 +1,66 @@
+"""What a driver says becomes one sentence that says what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy.exc import DBAPIError, IntegrityError, NoSuchModuleError, SQLAlchemyError
+
+from agentforge.schema import StoreError
+
+_MEND = "mend its permissions, or set AGENTFORGE_HOME to a folder of yours"
+_ADVICE = (
+    # (fragment of the driver's message, what is wrong, what to do)
+    ("not a database", "is not an AgentForge database", "move it away, or set AGENTFORGE_DATABASE_URL"),
+    ("malformed", "is damaged", "restore a copy, or move it away to start a new one"),
+    ("disk is full", "cannot grow: the disk is full", "free some space and resume; what was done is kept"),
+    ("no space left", "cannot grow: the disk is full", "free some space and resume; what was done is kept"),
+    ("disk i/o", "cannot be read or written", "check the disk's space and health, then resume"),
+    ("readonly", "cannot be written", _MEND),
+    (
+        "unable to open",
+        "cannot be opened",
+        "mend its permissions, or set AGENTFORGE_HOME to a folder of yours",
+    ),
+    ("permission denied", "refuses access", "mend its permissions, or set AGENTFORGE_DATABASE_URL"),
+    ("locked", "is held by another process", "end that process, or wait and try again"),
+    ("password authentication failed", "refuses the login", "mend AGENTFORGE_DATABASE_URL"),
+    ("does not exist", "is not there", "create it, or mend AGENTFORGE_DATABASE_URL"),
+    ("connection", "cannot be reached", "start the server, or mend AGENTFORGE_DATABASE_URL"),
+    ("translate host name", "cannot be reached", "mend the host in AGENTFORGE_DATABASE_URL"),
+)
+
+
+def describe(where: str, error: BaseException) -> StoreError:
+    """The `StoreError` for a driver's or SQLAlchemy's exception.
+
+    Args:
+        where: the database, without its password.
+        error: what was raised.
+    """
+    if isinstance(error, ModuleNotFoundError):
+        return StoreError(
+            f"database {where} needs the package {error.name!r}: "
+            f"pip install {'agentforge[postgres]' if error.name == 'psycopg' else error.name}"
+        )
+    if isinstance(error, NoSuchModuleError):
+        return StoreError(f"database {where}: unknown kind of URL; use sqlite:/// or postgresql+psycopg://")
+    text = str(error.orig if isinstance(error, DBAPIError) and error.orig else error)
+    first = (text.strip().splitlines() or [type(error).__name__])[0]
+    if not isinstance(error, IntegrityError):
+        for fragment, wrong, advice in _ADVICE:
+            if fragment in text.lower():
+                return StoreError(f"database {where} {wrong}: {advice} ({first})")
+    return StoreError(f"database {where} refused an operation: {first}")
+
+
+@contextmanager
+def translated(where: str) -> Iterator[None]:
+    """Raise `StoreError` for whatever the database raises inside."""
+    try:
+        yield
+    except (SQLAlchemyError, ModuleNotFoundError) as error:
+        raise describe(where, error) from error
+    except UnicodeDecodeError as error:
+        raise StoreError(f"database {where} is damaged: restore a copy, or move it away") from error

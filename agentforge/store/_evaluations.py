@@ -1,0 +1,186 @@
+"""Evaluations, attempts and promotions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sqlalchemy import select
+
+from agentforge.schema import Attempt, Evaluation, EvaluationStatus, Level, UsageError, content_hash
+
+from ._engine import Database, add_once
+from .tables import AttemptRow, EvaluationRow, PromotionRow
+
+
+@dataclass(frozen=True)
+class Promotion:
+    """A solution chosen for a bottleneck of a run."""
+
+    bottleneck: str
+    """Hash of the bottleneck's definition."""
+    solution: str
+    """Hash."""
+    evaluation: str
+    """Identifier of the evaluation that it rests on."""
+    time: datetime
+
+
+def evaluation_id(evaluation: Evaluation) -> str:
+    """Identifier of an evaluation: the hash of all of it, so that keeping it twice keeps it once."""
+    return content_hash(evaluation.model_dump(mode="json"), length=24)
+
+
+def _workloads_key(hashes: Sequence[str]) -> str:
+    return content_hash(sorted(hashes))
+
+
+class Evaluations:
+    """Evaluations, attempts and promotions."""
+
+    _db: Database
+
+    def save_evaluation(self, evaluation: Evaluation, run_id: str | None = None) -> str:
+        """Keep an evaluation; returns its identifier. Idempotent."""
+        identifier = evaluation_id(evaluation)
+        with self._db.write() as session:
+            add_once(
+                session,
+                EvaluationRow(
+                    id=identifier,
+                    run=run_id,
+                    definition=evaluation.definition,
+                    solution=evaluation.solution,
+                    workloads=_workloads_key(evaluation.workloads),
+                    level=evaluation.level.value,
+                    device=evaluation.environment.device[:255],
+                    status=evaluation.status.value,
+                    evidence=evaluation.evidence.value,
+                    time=evaluation.timestamp.astimezone(UTC),
+                    body=evaluation.model_dump_json(),
+                ),
+            )
+        return identifier
+
+    def get_evaluation(self, identifier: str) -> Evaluation:
+        """The evaluation of this identifier.
+
+        Raises:
+            UsageError: no such evaluation.
+        """
+        with self._db.read() as session:
+            row = session.get(EvaluationRow, identifier)
+            if row is None:
+                raise UsageError(f"the database has no evaluation {identifier}: check AGENTFORGE_HOME")
+            return Evaluation.model_validate_json(row.body)
+
+    def find_evaluation(
+        self,
+        definition_hash: str,
+        solution_hash: str,
+        workload_hashes: Sequence[str],
+        level: Level,
+        device: str,
+    ) -> tuple[str, Evaluation] | None:
+        """The newest evaluation of just this; None where there is none.
+
+        An evaluation in which the harness itself failed says nothing and is not found.
+
+        Args:
+            definition_hash: hash of the definition.
+            solution_hash: hash of the solution.
+            workload_hashes: hashes of the workloads, in any order.
+            level: `quick` and `full` are kept apart.
+            device: `Environment.device`.
+        """
+        query = (
+            select(EvaluationRow)
+            .where(
+                EvaluationRow.definition == definition_hash,
+                EvaluationRow.solution == solution_hash,
+                EvaluationRow.workloads == _workloads_key(workload_hashes),
+                EvaluationRow.level == level.value,
+                EvaluationRow.device == device[:255],
+                EvaluationRow.status != EvaluationStatus.HARNESS_ERROR.value,
+            )
+            .order_by(EvaluationRow.time.desc())
+            .limit(1)
+        )
+        with self._db.read() as session:
+            row = session.scalar(query)
+            return None if row is None else (row.id, Evaluation.model_validate_json(row.body))
+
+    def save_attempt(self, attempt: Attempt) -> None:
+        """Keep an attempt in the place of its earlier state."""
+        with self._db.write() as session:
+            session.merge(
+                AttemptRow(
+                    id=attempt.id,
+                    run=attempt.run,
+                    bottleneck=attempt.bottleneck,
+                    number=attempt.number,
+                    status=attempt.status.value,
+                    body=attempt.model_dump_json(),
+                )
+            )
+
+    def get_attempt(self, identifier: str) -> Attempt:
+        """The attempt of this identifier.
+
+        Raises:
+            UsageError: no such attempt.
+        """
+        with self._db.read() as session:
+            row = session.get(AttemptRow, identifier)
+            if row is None:
+                raise UsageError(f"the database has no attempt {identifier}: check AGENTFORGE_HOME")
+            return Attempt.model_validate_json(row.body)
+
+    def attempts(self, run_id: str, bottleneck: str | None = None) -> tuple[Attempt, ...]:
+        """The run's attempts in the order of their numbers, optionally at one bottleneck."""
+        query = select(AttemptRow.body).where(AttemptRow.run == run_id).order_by(AttemptRow.number)
+        if bottleneck is not None:
+            query = query.where(AttemptRow.bottleneck == bottleneck)
+        with self._db.read() as session:
+            return tuple(Attempt.model_validate_json(body) for body in session.scalars(query))
+
+    def save_promotion(self, run_id: str, bottleneck: str, solution: str, evaluation: str) -> None:
+        """Choose a solution for a bottleneck. Idempotent: choosing the chosen one again adds nothing.
+
+        Args:
+            run_id: identifier of the run.
+            bottleneck: hash of the bottleneck's definition.
+            solution: hash.
+            evaluation: identifier of the evaluation that it rests on.
+        """
+        newest = (
+            select(PromotionRow)
+            .where(PromotionRow.run == run_id, PromotionRow.bottleneck == bottleneck)
+            .order_by(PromotionRow.id.desc())
+            .limit(1)
+        )
+        with self._db.write() as session:
+            last = session.scalar(newest)
+            if last is not None and (last.solution, last.evaluation) == (solution, evaluation):
+                return
+            session.add(
+                PromotionRow(
+                    run=run_id,
+                    bottleneck=bottleneck,
+                    solution=solution,
+                    evaluation=evaluation,
+                    time=datetime.now(UTC),
+                )
+            )
+
+    def promotions(self, run_id: str) -> tuple[Promotion, ...]:
+        """The latest promotion of each bottleneck of the run, in the order in which they were made."""
+        query = select(PromotionRow).where(PromotionRow.run == run_id).order_by(PromotionRow.id)
+        latest: dict[str, Promotion] = {}
+        with self._db.read() as session:
+            for row in session.scalars(query):
+                latest.pop(row.bottleneck, None)
+                time = row.time if row.time.tzinfo else row.time.replace(tzinfo=UTC)
+                latest[row.bottleneck] = Promotion(row.bottleneck, row.solution, row.evaluation, time)
+        return tuple(latest.values())

@@ -1,0 +1,114 @@
+"""One process at a time works on a run."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.orm import Session
+
+from agentforge.schema import UsageError
+
+from ._engine import Database
+from ._runs import locked_run
+from .tables import EventRow, LockRow
+
+SILENCE = timedelta(hours=1)
+"""A process on another machine, which we cannot look at, holds its lock until its run's newest event
+(or the lock itself) is this old."""
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A process, told apart from a later one with the same pid."""
+
+    host: str
+    boot: str
+    pid: int
+    started: str
+
+    @classmethod
+    def current(cls) -> Owner:
+        """The calling process."""
+        pid = os.getpid()
+        return cls(socket.gethostname()[:255], _boot(), pid, _start(pid) or "")
+
+    def alive(self) -> bool | None:
+        """Whether the process still runs; None where this machine cannot tell."""
+        if self.host != socket.gethostname()[:255]:
+            return None
+        return self.boot == _boot() and _start(self.pid) == self.started
+
+
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _start(pid: int) -> str | None:
+    """Start time of a process in ticks after boot; None where it has ended or is a zombie."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()  # the command's name before it may hold spaces
+    return None if fields[0] in "ZX" else fields[19]
+
+
+def _silent(session: Session, lock: LockRow) -> bool:
+    newest = session.scalar(select(func.max(EventRow.time)).where(EventRow.run == lock.run))
+    times = [t if t.tzinfo else t.replace(tzinfo=UTC) for t in (lock.taken, newest) if t is not None]
+    return datetime.now(UTC) - max(times) > SILENCE
+
+
+class Locks:
+    """Locks of runs."""
+
+    _db: Database
+
+    @contextmanager
+    def lock_run(self, run_id: str) -> Iterator[None]:
+        """Hold the run while the block runs; a dead process's lock is taken over.
+
+        Raises:
+            UsageError: no such run, or a live process works on it.
+        """
+        owner = Owner.current()
+        with self._db.write() as session:
+            locked_run(session, run_id)
+            held = session.get(LockRow, run_id)
+            if held is not None:
+                self._refuse_if_alive(session, held)
+                session.delete(held)
+                session.flush()
+            session.add(LockRow(run=run_id, taken=datetime.now(UTC), **vars(owner)))
+        try:
+            yield
+        finally:
+            with self._db.write() as session:
+                session.execute(
+                    delete(LockRow).where(
+                        LockRow.run == run_id, LockRow.pid == owner.pid, LockRow.started == owner.started
+                    )
+                )
+
+    @staticmethod
+    def _refuse_if_alive(session: Session, held: LockRow) -> None:
+        alive = Owner(held.host, held.boot, held.pid, held.started).alive()
+        if alive:
+            raise UsageError(
+                f"run {held.run} is being worked on by process {held.pid}: wait for it, or end it first"
+            )
+        if alive is None and not _silent(session, held):
+            raise UsageError(
+                f"run {held.run} is being worked on by process {held.pid} on {held.host}: wait for it, "
+                "or end it and try again an hour after its last event"
+            )

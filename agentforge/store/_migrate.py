@@ -1,0 +1,78 @@
+"""Brings a database to this version's tables when it is opened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, inspect, text
+
+from agentforge.schema import StoreError
+
+from .tables import Table
+
+REVISION = "0001"
+"""Newest migration, kept here so that opening an up-to-date database does not import Alembic."""
+
+VERSION_TABLE = "agentforge_version"
+"""Not Alembic's default name: a server's database may be shared with another program's tables."""
+
+_ADVISORY_LOCK = 0x41666F726765
+"""Key of the PostgreSQL lock under which one process migrates while the others wait."""
+
+
+def migrate(engine: Engine, where: str) -> None:
+    """Create or upgrade the tables, in one transaction.
+
+    Args:
+        engine: begins write transactions.
+        where: the database, for messages.
+
+    Raises:
+        StoreError: the database is newer than this version, or is not ours.
+    """
+    with engine.execution_options(agentforge_write=False).connect() as connection:
+        if current_revision(connection) == REVISION:
+            return
+    with engine.begin() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})
+        current = current_revision(connection)
+        if current == REVISION:
+            return
+        if current is None:
+            _refuse_foreign_tables(connection, where)
+        _upgrade(connection, current, where)
+
+
+def current_revision(connection: Connection) -> str | None:
+    """The database's revision; None where it has none of our tables."""
+    if not inspect(connection).has_table(VERSION_TABLE):
+        return None
+    revision = connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}"))
+    return None if revision is None else str(revision)
+
+
+def _refuse_foreign_tables(connection: Connection, where: str) -> None:
+    clash = Table.metadata.tables.keys() & set(inspect(connection).get_table_names())
+    if clash:
+        raise StoreError(
+            f"database {where} holds another program's table {min(clash)!r}: "
+            "set AGENTFORGE_DATABASE_URL to a database of AgentForge's own"
+        )
+
+
+def _upgrade(connection: Connection, current: str | None, where: str) -> None:
+    from alembic import command
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    if current is not None and current not in known:
+        raise StoreError(
+            f"database {where} was written by a newer AgentForge (revision {current}): "
+            "upgrade agentforge, or set AGENTFORGE_DATABASE_URL to another database"
+        )
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")

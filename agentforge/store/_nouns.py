@@ -1,0 +1,100 @@
+"""Nouns kept by their content hash: targets, definitions, solutions; and a run's profile."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from sqlalchemy import select
+
+from agentforge.schema import Definition, FrozenModel, Profile, Solution, Target, UsageError
+
+from ._engine import Database, add_once
+from .tables import DefinitionRow, ProfileRow, SolutionRow, TargetRow
+
+Noun = TypeVar("Noun", bound=FrozenModel)
+
+
+class Nouns:
+    """Targets, definitions, solutions and profiles."""
+
+    _db: Database
+
+    def save_target(self, target: Target) -> str:
+        """Keep a target; returns the hash of its definition, which is its key."""
+        key = target.definition.hash
+        with self._db.write() as session:
+            session.merge(TargetRow(hash=key, name=target.name[:255], body=target.model_dump_json()))
+        return key
+
+    def get_target(self, definition_hash: str) -> Target:
+        """The target whose definition has this hash.
+
+        Raises:
+            UsageError: no such target.
+        """
+        return self._noun(TargetRow, definition_hash, Target, "target")
+
+    def save_definition(self, definition: Definition) -> str:
+        """Keep a definition; returns its hash. Idempotent."""
+        with self._db.write() as session:
+            add_once(
+                session,
+                DefinitionRow(
+                    hash=definition.hash, op_type=definition.op_type, body=definition.model_dump_json()
+                ),
+            )
+        return definition.hash
+
+    def get_definition(self, definition_hash: str) -> Definition:
+        """The definition of this hash.
+
+        Raises:
+            UsageError: no such definition.
+        """
+        return self._noun(DefinitionRow, definition_hash, Definition, "definition")
+
+    def save_solution(self, solution: Solution) -> str:
+        """Keep a solution; returns its hash. Idempotent: the first author and name stay."""
+        with self._db.write() as session:
+            add_once(
+                session,
+                SolutionRow(
+                    hash=solution.hash,
+                    definition=solution.definition,
+                    author=solution.author[:255],
+                    body=solution.model_dump_json(),
+                ),
+            )
+        return solution.hash
+
+    def get_solution(self, solution_hash: str) -> Solution:
+        """The solution of this hash.
+
+        Raises:
+            UsageError: no such solution.
+        """
+        return self._noun(SolutionRow, solution_hash, Solution, "solution")
+
+    def save_profile(self, run_id: str, profile: Profile) -> None:
+        """Keep the run's profile in the place of an earlier one."""
+        with self._db.write() as session:
+            session.merge(ProfileRow(run=run_id, body=profile.model_dump_json()))
+
+    def get_profile(self, run_id: str) -> Profile | None:
+        """The run's profile; None before it was made."""
+        with self._db.read() as session:
+            row = session.get(ProfileRow, run_id)
+            return None if row is None else Profile.model_validate_json(row.body)
+
+    def _noun(
+        self,
+        table: type[TargetRow] | type[DefinitionRow] | type[SolutionRow],
+        key: str,
+        noun: type[Noun],
+        word: str,
+    ) -> Noun:
+        with self._db.read() as session:
+            body = session.scalar(select(table.body).where(table.hash == key))
+        if body is None:
+            raise UsageError(f"the database has no {word} {key}: check AGENTFORGE_HOME and the name")
+        return noun.model_validate_json(body)

@@ -1,0 +1,158 @@
+"""What happened when strategies were tried: append-only outcomes, aggregated by query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, and_, case, func, select
+from sqlalchemy.orm import aliased
+
+from agentforge.schema import EvaluationStatus, Evidence, Outcome, Strategy, StrategyRecord
+
+from ._engine import Database, add_once
+from .tables import OutcomeRow, StrategyRow
+
+_PASSED = EvaluationStatus.PASSED.value
+_VERIFIED = and_(
+    OutcomeRow.status == _PASSED,
+    OutcomeRow.evidence == Evidence.VERIFIED.value,
+    OutcomeRow.log_speedup.is_not(None),
+)
+_FAILED = OutcomeRow.status.not_in([_PASSED, EvaluationStatus.HARNESS_ERROR.value])
+
+
+def _unproven_solution() -> ColumnElement[Any]:
+    """The solution's hash where it passed here and no outcome of the strategy verified it; else NULL."""
+    other = aliased(OutcomeRow)
+    proven = (
+        select(other.id)
+        .where(
+            other.strategy == OutcomeRow.strategy,
+            other.context == OutcomeRow.context,
+            other.solution == OutcomeRow.solution,
+            other.status == _PASSED,
+            other.evidence == Evidence.VERIFIED.value,
+        )
+        .correlate(OutcomeRow)
+        .exists()
+    )
+    unverified = and_(OutcomeRow.status == _PASSED, OutcomeRow.evidence != Evidence.VERIFIED.value)
+    return case((and_(unverified, ~proven), OutcomeRow.solution))
+
+
+def _ranked() -> Select[Any]:
+    """Verified outcomes with their rank within strategy and context, the fastest first."""
+    rank = func.row_number().over(
+        partition_by=(OutcomeRow.strategy, OutcomeRow.context),
+        order_by=(OutcomeRow.log_speedup.desc(), OutcomeRow.time, OutcomeRow.id),
+    )
+    return select(OutcomeRow.id, rank.label("rank")).where(_VERIFIED)
+
+
+class Outcomes:
+    """Outcomes, their statistics, and strategies that no card describes."""
+
+    _db: Database
+
+    def record_outcomes(self, outcomes: Iterable[Outcome]) -> int:
+        """Keep outcomes, all or none; returns how many were new. Idempotent by `Outcome.id`."""
+        new = 0
+        with self._db.write() as session:
+            for outcome in outcomes:
+                if session.get(OutcomeRow, outcome.id) is None:
+                    new += 1
+                    add_once(session, _row(outcome))
+        return new
+
+    def outcomes(self, strategy: str | None = None) -> tuple[Outcome, ...]:
+        """All outcomes, or those of one strategy, oldest first."""
+        query = select(OutcomeRow.body).order_by(OutcomeRow.time, OutcomeRow.id)
+        if strategy is not None:
+            query = query.where(OutcomeRow.strategy == strategy)
+        with self._db.read() as session:
+            return tuple(Outcome.model_validate_json(body) for body in session.scalars(query))
+
+    def strategy_records(self, op_type: str | None = None) -> dict[str, tuple[StrategyRecord, ...]]:
+        """Statistics by strategy, one record for each context in which it was tried.
+
+        Args:
+            op_type: only contexts of this operator class.
+        """
+        log = case((_VERIFIED, OutcomeRow.log_speedup))
+        query = select(
+            OutcomeRow.strategy,
+            OutcomeRow.context,
+            func.count(log).label("n"),
+            func.avg(log).label("mean"),
+            func.sum(log * log).label("squares"),
+            func.count(case((_FAILED, OutcomeRow.id))).label("failures"),
+            func.count(_unproven_solution().distinct()).label("unproven"),
+            func.min(OutcomeRow.id).label("sample"),
+        ).group_by(OutcomeRow.strategy, OutcomeRow.context)
+        ranked = _ranked().subquery()
+        best = select(OutcomeRow.body).join(ranked, ranked.c.id == OutcomeRow.id).where(ranked.c.rank == 1)
+        if op_type is not None:
+            query = query.where(OutcomeRow.op_type == op_type)
+            best = best.where(OutcomeRow.op_type == op_type)
+        records: dict[str, list[StrategyRecord]] = {}
+        with self._db.read() as session:
+            fastest = {
+                (outcome.strategy, outcome.context.hash): outcome
+                for outcome in map(Outcome.model_validate_json, session.scalars(best))
+            }
+            groups = session.execute(query.order_by(OutcomeRow.strategy, OutcomeRow.context)).all()
+            samples = select(OutcomeRow.body).where(OutcomeRow.id.in_([g.sample for g in groups]))
+            contexts = {
+                outcome.context.hash: outcome.context
+                for outcome in map(Outcome.model_validate_json, session.scalars(samples))
+            }
+        for group in groups:
+            top = fastest.get((group.strategy, group.context))
+            records.setdefault(group.strategy, []).append(_record(group, contexts[group.context], top))
+        return {strategy: tuple(found) for strategy, found in records.items()}
+
+    def save_strategy(self, strategy: Strategy) -> None:
+        """Keep a strategy that no card describes, without its records. Idempotent by its identifier."""
+        bare = strategy.model_copy(update={"records": ()})
+        with self._db.write() as session:
+            add_once(session, StrategyRow(id=bare.id, body=bare.model_dump_json()))
+
+    def stored_strategies(self) -> tuple[Strategy, ...]:
+        """Strategies kept by `save_strategy`, by identifier."""
+        query = select(StrategyRow.body).order_by(StrategyRow.id)
+        with self._db.read() as session:
+            return tuple(Strategy.model_validate_json(body) for body in session.scalars(query))
+
+
+def _row(outcome: Outcome) -> OutcomeRow:
+    return OutcomeRow(
+        id=outcome.id,
+        strategy=outcome.strategy,
+        context=outcome.context.hash,
+        op_type=outcome.context.op_type,
+        solution=outcome.solution,
+        run=outcome.run,
+        status=outcome.status.value,
+        evidence=outcome.evidence.value,
+        log_speedup=outcome.log_speedup,
+        time=outcome.time.astimezone(UTC),
+        body=outcome.model_dump_json(),
+    )
+
+
+def _record(group: Any, context: Any, top: Outcome | None) -> StrategyRecord:
+    n, mean = int(group.n), float(group.mean or 0.0)
+    spread = float(group.squares or 0.0) - n * mean * mean
+    return StrategyRecord(
+        context=context,
+        n=n,
+        mean_log_speedup=mean,
+        var_log_speedup=max(0.0, spread / (n - 1)) if n > 1 else 0.0,
+        failures=group.failures,
+        unproven=group.unproven,
+        best_solution=top.solution if top else None,
+        best_log_speedup=top.log_speedup if top else None,
+        best_parameters=top.parameters if top else {},
+    )

@@ -1,0 +1,1 @@
+"""Alembic's environment and the revisions, run by `agentforge.store` when a database is opened."""

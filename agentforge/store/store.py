@@ -1,0 +1,46 @@
+"""`Store`: the one door to the database."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from ._engine import Database
+from ._evaluations import Evaluations
+from ._locks import Locks
+from ._nouns import Nouns
+from ._outcomes import Outcomes
+from ._runs import Runs
+
+
+class Store(Runs, Locks, Nouns, Evaluations, Outcomes):
+    """Runs, targets, profiles, definitions, solutions, evaluations, attempts, events and outcomes.
+
+    Each call is one transaction that is durable when it returns; a process killed in the middle of one
+    leaves what was there before. Thread-safe. Do not use it in a forked child: open another there.
+    Opening creates or upgrades the tables.
+
+    Args:
+        url: any SQLAlchemy URL; SQLite files get write-ahead logging.
+
+    Raises:
+        StoreError: the database cannot be opened or is newer; every method raises it too, where the
+            database fails. The message says what to do.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._db = Database(url)
+
+    @property
+    def where(self) -> str:
+        """The URL without its password."""
+        return self._db.where
+
+    def close(self) -> None:
+        """Close all connections; the store opens new ones if it is used again."""
+        self._db.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,164 @@
+"""The tables. Each keeps a noun as JSON in `body`, beside the columns that are queried.
+
+`body` is text and not the server's JSON type: PostgreSQL's jsonb refuses the character U+0000, which a
+hostile candidate can print, and a noun is only ever read back whole.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import DateTime, Float, ForeignKey, Index, Integer, String, Text, UniqueConstraint
+from sqlalchemy.dialects.mysql import LONGTEXT
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+Body = Text().with_variant(LONGTEXT(), "mysql", "mariadb")
+Key = String(64)
+Name = String(255)
+Time = DateTime(timezone=True)
+
+
+class Table(DeclarativeBase):
+    """Base of all tables."""
+
+
+class RunRow(Table):
+    """A `Run`."""
+
+    __tablename__ = "runs"
+    id: Mapped[str] = mapped_column(Name, primary_key=True)
+    target: Mapped[str] = mapped_column(Key, index=True)
+    status: Mapped[str] = mapped_column(Key, index=True)
+    created: Mapped[datetime] = mapped_column(Time, index=True)
+    body: Mapped[str] = mapped_column(Body)
+
+
+class LockRow(Table):
+    """The process that works on a run."""
+
+    __tablename__ = "run_locks"
+    run: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
+    host: Mapped[str] = mapped_column(Name)
+    boot: Mapped[str] = mapped_column(Key)
+    pid: Mapped[int] = mapped_column(Integer)
+    started: Mapped[str] = mapped_column(Key)
+    """Start of the process in clock ticks after boot: a recycled pid has another."""
+    taken: Mapped[datetime] = mapped_column(Time)
+
+
+class TargetRow(Table):
+    """A `Target`, by the hash of its definition."""
+
+    __tablename__ = "targets"
+    hash: Mapped[str] = mapped_column(Key, primary_key=True)
+    name: Mapped[str] = mapped_column(Name)
+    body: Mapped[str] = mapped_column(Body)
+
+
+class ProfileRow(Table):
+    """The `Profile` of a run."""
+
+    __tablename__ = "profiles"
+    run: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
+    body: Mapped[str] = mapped_column(Body)
+
+
+class DefinitionRow(Table):
+    """A `Definition`."""
+
+    __tablename__ = "definitions"
+    hash: Mapped[str] = mapped_column(Key, primary_key=True)
+    op_type: Mapped[str] = mapped_column(Name, index=True)
+    body: Mapped[str] = mapped_column(Body)
+
+
+class SolutionRow(Table):
+    """A `Solution`."""
+
+    __tablename__ = "solutions"
+    hash: Mapped[str] = mapped_column(Key, primary_key=True)
+    definition: Mapped[str] = mapped_column(Key, index=True)
+    author: Mapped[str] = mapped_column(Name)
+    body: Mapped[str] = mapped_column(Body)
+
+
+class EvaluationRow(Table):
+    """An `Evaluation`."""
+
+    __tablename__ = "evaluations"
+    __table_args__ = (Index("ix_evaluations_key", "definition", "solution", "level"),)
+    id: Mapped[str] = mapped_column(Key, primary_key=True)
+    run: Mapped[str | None] = mapped_column(ForeignKey("runs.id", ondelete="SET NULL"), index=True)
+    definition: Mapped[str] = mapped_column(Key)
+    solution: Mapped[str] = mapped_column(Key)
+    workloads: Mapped[str] = mapped_column(Key)
+    """Hash of the sorted hashes of the workloads."""
+    level: Mapped[str] = mapped_column(Key)
+    device: Mapped[str] = mapped_column(Name)
+    status: Mapped[str] = mapped_column(Key)
+    evidence: Mapped[str] = mapped_column(Key)
+    time: Mapped[datetime] = mapped_column(Time)
+    body: Mapped[str] = mapped_column(Body)
+
+
+class AttemptRow(Table):
+    """An `Attempt`."""
+
+    __tablename__ = "attempts"
+    __table_args__ = (UniqueConstraint("run", "number", name="uq_attempts_run_number"),)
+    id: Mapped[str] = mapped_column(Name, primary_key=True)
+    run: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"))
+    bottleneck: Mapped[str] = mapped_column(Key)
+    number: Mapped[int] = mapped_column(Integer)
+    status: Mapped[str] = mapped_column(Key)
+    body: Mapped[str] = mapped_column(Body)
+
+
+class EventRow(Table):
+    """An `Event`."""
+
+    __tablename__ = "events"
+    run: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
+    seq: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    kind: Mapped[str] = mapped_column(Name)
+    time: Mapped[datetime] = mapped_column(Time)
+    body: Mapped[str] = mapped_column(Body)
+
+
+class PromotionRow(Table):
+    """A solution chosen for a bottleneck of a run; the latest one holds."""
+
+    __tablename__ = "promotions"
+    id: Mapped[int] = mapped_column(Integer, primary_key=True)
+    run: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), index=True)
+    bottleneck: Mapped[str] = mapped_column(Key)
+    solution: Mapped[str] = mapped_column(Key)
+    evaluation: Mapped[str] = mapped_column(Key)
+    time: Mapped[datetime] = mapped_column(Time)
+
+
+class StrategyRow(Table):
+    """A `Strategy` that no card describes: proposed by an agent, or imported."""
+
+    __tablename__ = "strategies"
+    id: Mapped[str] = mapped_column(Name, primary_key=True)
+    body: Mapped[str] = mapped_column(Body)
+
+
+class OutcomeRow(Table):
+    """An `Outcome`; no foreign keys, because it may come from another machine."""
+
+    __tablename__ = "outcomes"
+    __table_args__ = (Index("ix_outcomes_strategy_context", "strategy", "context"),)
+    id: Mapped[str] = mapped_column(Key, primary_key=True)
+    strategy: Mapped[str] = mapped_column(Name)
+    context: Mapped[str] = mapped_column(Key)
+    """Hash of the context."""
+    op_type: Mapped[str] = mapped_column(Name, index=True)
+    solution: Mapped[str] = mapped_column(Key, index=True)
+    run: Mapped[str | None] = mapped_column(Name)
+    status: Mapped[str] = mapped_column(Key)
+    evidence: Mapped[str] = mapped_column(Key)
+    log_speedup: Mapped[float | None] = mapped_column(Float(53))
+    time: Mapped[datetime] = mapped_column(Time)
+    body: Mapped[str] = mapped_column(Body)
