@@ -1,0 +1,72 @@
+"""Built objects by content hash, shared by concurrent processes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from agentforge.schema import Diagnostic, FrozenModel, Metric
+
+
+class BuildRecord(FrozenModel):
+    """What the compiler said when an object was built."""
+
+    diagnostics: tuple[Diagnostic, ...] = ()
+    metrics: tuple[Metric, ...] = ()
+
+
+@dataclass(frozen=True)
+class ObjectCache:
+    """A folder of `<key>.so` with `<key>.json` beside it.
+
+    Entries appear whole (written aside, then renamed) and are never changed, so no locks are needed: two
+    processes that build the same object both succeed, and one of the equal results stays.
+    """
+
+    folder: Path
+
+    def fetch(self, key: str, target: Path) -> BuildRecord | None:
+        """Place the object at `target`; None where it is not cached."""
+        stored = self.folder / f"{key}.so"
+        try:
+            record = BuildRecord.model_validate_json((self.folder / f"{key}.json").read_bytes())
+            _place(stored, target)
+        except (OSError, ValidationError):
+            return None
+        return record
+
+    def store(self, key: str, built: Path, record: BuildRecord) -> None:
+        """Add a built object. A full or read-only disk is no failure: the next build compiles again.
+
+        Raises:
+            ValueError: `built` is not a regular file (the compiler ran on untrusted source).
+        """
+        if not stat.S_ISREG(built.lstat().st_mode):
+            raise ValueError(f"{built.name} is not a regular file")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            _place(built, self.folder / f"{key}.so")
+            with tempfile.NamedTemporaryFile("w", dir=self.folder, prefix=".new-", delete=False) as file:
+                file.write(record.model_dump_json())
+            os.replace(file.name, self.folder / f"{key}.json")
+        except OSError:
+            return
+
+
+def _place(source: Path, target: Path) -> None:
+    """Copy so that `target` is either absent or whole at any moment."""
+    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".new-")
+    os.close(descriptor)
+    try:
+        shutil.copyfile(source, name, follow_symlinks=False)
+        os.chmod(name, 0o755)
+        os.replace(name, target)
+    except OSError:
+        os.unlink(name)
+        raise

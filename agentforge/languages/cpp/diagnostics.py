@@ -1,0 +1,94 @@
+"""What a C++ compiler and linker print, as `Diagnostic`s and `Metric`s."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from agentforge.schema import Diagnostic, Metric
+
+_LIMIT = 50
+_TEXT = re.compile(
+    r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:(?P<column>\d+):)?\s*"
+    r"(?P<severity>fatal error|error|warning|note):\s*(?P<message>.*)$"
+)
+_LINKER = re.compile(r"undefined reference|multiple definition|cannot find|collect2: |ld returned|^/\S*ld: ")
+_Severity = Literal["error", "warning", "note"]
+
+
+def _severity(kind: str) -> _Severity:
+    if kind in ("warning", "note"):
+        return kind  # type: ignore[return-value]
+    return "error"
+
+
+def _from_json(record: Any) -> Iterator[Diagnostic]:
+    if not isinstance(record, dict) or not isinstance(record.get("message"), str):
+        return
+    locations = record.get("locations") or [{}]
+    caret = locations[0].get("caret", {}) if isinstance(locations[0], dict) else {}
+    yield Diagnostic(
+        severity=_severity(str(record.get("kind"))),
+        message=record["message"],
+        file=str(caret.get("file", "")),
+        line=int(caret.get("line", 0)),
+        column=int(caret.get("column", 0)),
+    )
+    for child in record.get("children") or ():
+        yield from _from_json(child)
+
+
+def _from_text(line: str) -> Diagnostic | None:
+    match = _TEXT.match(line)
+    if match:
+        return Diagnostic(
+            severity=_severity(match["severity"]),
+            message=match["message"],
+            file=match["file"],
+            line=int(match["line"]),
+            column=int(match["column"] or 0),
+        )
+    if _LINKER.search(line):
+        return Diagnostic(severity="error", message=line.strip())
+    return None
+
+
+def parse_diagnostics(text: str) -> tuple[Diagnostic, ...]:
+    """Read what g++ or clang++ printed: lines of JSON (`-fdiagnostics-format=json`) and plain text mixed.
+
+    Never raises. At most 50 are kept, errors before warnings before notes that come later.
+    """
+    found: list[Diagnostic] = []
+    for line in text.splitlines():
+        if line.startswith("["):
+            try:
+                records = json.loads(line)
+                found += [d for record in records for d in _from_json(record)]
+                continue
+            except (ValueError, TypeError, AttributeError, RecursionError):
+                pass
+        diagnostic = _from_text(line)
+        if diagnostic is not None:
+            found.append(diagnostic)
+    order = {"error": 0, "warning": 1, "note": 1}
+    return tuple(sorted(found, key=lambda d: order[d.severity])[:_LIMIT])
+
+
+def render(diagnostics: tuple[Diagnostic, ...]) -> str:
+    """One line each, as a compiler prints them."""
+    return "\n".join(
+        f"{d.file}:{d.line}:{d.column}: {d.severity}: {d.message}" if d.file else f"{d.severity}: {d.message}"
+        for d in diagnostics
+    )
+
+
+def vectorisation(report: str) -> tuple[Metric, ...]:
+    """Loops that g++ vectorised, and the widest vectors it used, from a `-fopt-info-vec` report."""
+    loops = re.findall(r"^(\S+:\d+:\d+): optimized: loop vectorized using (\d+) byte", report, re.MULTILINE)
+    widest = max((int(width) for _, width in loops), default=0)
+    return (
+        Metric(name="vectorised_loops", value=len({where for where, _ in loops}), source="compiler"),
+        Metric(name="vector_bytes", value=widest, unit="B", source="compiler"),
+    )

@@ -1,0 +1,186 @@
+"""The `cpp` language."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from agentforge.languages._base import Availability, BuildResult, CommandRunner
+from agentforge.languages.folder import write_solution
+from agentforge.schema import Diagnostic, MachineError, Metric, Solution, content_hash
+
+from .cache import BuildRecord, ObjectCache
+from .diagnostics import parse_diagnostics, render, vectorisation
+
+RUNTIME_FILE = "agentforge_cpp.py"
+"""Name under which the run-time module lies beside a solution's sources."""
+_SUFFIXES = (".cpp", ".cc", ".cxx")
+_INSTALL = "install g++ (apt-get install g++), or set CXX to a C++20 compiler"
+
+
+def runtime_source() -> str:
+    """Text of the run-time module."""
+    return Path(__file__).with_name("runtime.py").read_text()
+
+
+@lru_cache(maxsize=8)
+def _version(path: str, _mtime_ns: int) -> str:
+    """First line of `--version`; remembered until the binary changes."""
+    done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False)
+    return done.stdout.splitlines()[0] if done.returncode == 0 and done.stdout else ""
+
+
+def compiler_version() -> str:
+    """Name and version of the C++ compiler, or an empty string where there is none that works."""
+    path = shutil.which(os.environ.get("CXX") or "g++")
+    if path is None:
+        return ""
+    try:
+        return _version(path, os.stat(path).st_mtime_ns)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One source of a solution and everything needed to build it."""
+
+    source: Path
+    folder: Path
+    flags: tuple[str, ...]
+    dependencies: tuple[str, ...]
+    version: str
+    run: CommandRunner
+    deadline: float
+
+    def build(self, cache: ObjectCache) -> BuildResult:
+        from . import runtime
+
+        name = runtime.object_name(self.source, self.flags, self.dependencies)
+        target = self.source.parent / name
+        key = content_hash([name, self.version], length=40)
+        record = cache.fetch(key, target)
+        if record is not None:
+            return BuildResult(
+                True,
+                0.0,
+                True,
+                False,
+                record.diagnostics,
+                record.metrics,
+                render(record.diagnostics),
+                (target,),
+            )
+        with tempfile.TemporaryDirectory(prefix=".build-", dir=self.folder) as scratch:
+            return self._compile(cache, key, target, Path(scratch))
+
+    def _compile(self, cache: ObjectCache, key: str, target: Path, scratch: Path) -> BuildResult:
+        from . import runtime
+
+        start = time.monotonic()
+        relative = str(self.source.relative_to(self.folder))
+        built = scratch / target.name
+        report = scratch / "vectorised.txt"
+        commands = runtime.commands(
+            relative, str(built.relative_to(self.folder)), self.flags, self.dependencies
+        )
+        if "clang" not in self.version:
+            commands[0].extend(
+                ["-fdiagnostics-format=json", f"-fopt-info-vec={report.relative_to(self.folder)}"]
+            )
+        said = ""
+        for command in commands:
+            left = self.deadline - time.monotonic()
+            done = self.run(command, cwd=self.folder, timeout_s=max(left, 0.01))
+            said += done.stderr + done.stdout
+            if done.returncode != 0 or done.timed_out or left <= 0:
+                return self._failed(said, time.monotonic() - start, done.timed_out or left <= 0)
+        diagnostics = parse_diagnostics(said)
+        metrics = vectorisation(report.read_text(errors="replace")) if report.is_file() else ()
+        try:
+            cache.store(key, built, BuildRecord(diagnostics=diagnostics, metrics=metrics))
+        except (OSError, ValueError) as error:
+            return self._failed(f"error: {error}", time.monotonic() - start, False)
+        built.replace(target)
+        return BuildResult(
+            True, time.monotonic() - start, False, False, diagnostics, metrics, render(diagnostics), (target,)
+        )
+
+    def _failed(self, said: str, seconds: float, timed_out: bool) -> BuildResult:
+        diagnostics = parse_diagnostics(said)
+        name = self.source.relative_to(self.folder)
+        if timed_out:
+            what = f"compiling {name} took longer than the time-out"
+            diagnostics = (Diagnostic(message=what, file=str(name)), *diagnostics)
+        elif not any(d.severity == "error" for d in diagnostics):
+            what = said.strip()[-2000:] or f"the compiler failed on {name} and said nothing"
+            diagnostics = (Diagnostic(message=what, file=str(name)), *diagnostics)
+        return BuildResult(False, seconds, False, timed_out, diagnostics, (), render(diagnostics))
+
+
+class Cpp:
+    """`extern "C"` sources; every `.cpp` becomes one shared object beside it, also in sub-folders."""
+
+    name = "cpp"
+
+    def available(self) -> Availability:
+        version = compiler_version()
+        if version:
+            return Availability(True, version)
+        return Availability(False, f"no C++ compiler; {_INSTALL}")
+
+    def build(
+        self,
+        solution: Solution,
+        folder: Path,
+        *,
+        cache: Path,
+        run: CommandRunner,
+        timeout_s: float,
+    ) -> BuildResult:
+        from . import runtime
+
+        start = time.monotonic()
+        version = compiler_version()
+        if not version:
+            raise MachineError(f"no C++ compiler was found; {_INSTALL}")
+        write_solution(solution, folder)
+        (folder / RUNTIME_FILE).write_text(runtime_source())
+        jobs = []
+        for file in solution.sources:
+            if not file.path.endswith(_SUFFIXES):
+                continue
+            source = folder / file.path
+            settings = runtime.manifest(source)
+            flags = tuple(map(str, settings.get("flags", ())))
+            dependencies = tuple(map(str, settings.get("dependencies", ())))
+            jobs.append(_Job(source, folder, flags, dependencies, version, run, start + timeout_s))
+        objects = ObjectCache(cache / "cpp")
+        with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
+            results = list(pool.map(lambda job: job.build(objects), jobs))
+        return _merge(results, time.monotonic() - start)
+
+
+def _merge(results: list[BuildResult], seconds: float) -> BuildResult:
+    totals: dict[str, Metric] = {}
+    for metric in (m for r in results for m in r.metrics):
+        before = totals[metric.name].value if metric.name in totals else 0.0
+        value = max(before, metric.value) if metric.unit else before + metric.value
+        totals[metric.name] = metric.model_copy(update={"value": value})
+    return BuildResult(
+        ok=all(r.ok for r in results),
+        seconds=seconds,
+        cached=bool(results) and all(r.cached for r in results),
+        timed_out=any(r.timed_out for r in results),
+        diagnostics=tuple(d for r in results for d in r.diagnostics),
+        metrics=tuple(totals.values()),
+        log="\n".join(r.log for r in results if r.log),
+        files=tuple(f for r in results for f in r.files),
+    )

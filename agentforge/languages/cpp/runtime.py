@@ -1,0 +1,547 @@
+"""Call `extern "C"` C++ kernels on torch CPU tensors.
+
+    from agentforge_cpp import load
+    lib = load(__file__, "kernel.cpp")
+    lib.rmsnorm(x, weight, out, rows, cols, 1e-6)
+
+`load` takes the shared object that lies beside the source, or builds it with g++ (`$CXX`) at first use.
+Each function checks its tensors against the C++ prototype (dtype, CPU, contiguous), keeps them alive
+during the call and releases the GIL. Nothing is recorded for autograd. This file needs only the standard
+library and torch, so it ships with the kernels it serves.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib.util
+import json
+import keyword
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+__all__ = ["Library", "Strided", "calls", "load", "opaque", "reset_calls"]
+
+VERSION = "1"
+MANIFEST = "solution.json"
+FLAGS = (
+    "-std=c++20",
+    "-O3",
+    "-march=native",
+    "-fopenmp",
+    "-fPIC",
+    "-ffast-math",
+    "-fno-finite-math-only",  # NaN and Inf keep their meaning
+    "-D__FAST_MATH__",  # the previous flag takes this macro away, and with it libmvec's vector exp, tanh, erf
+)
+
+# --------------------------------------------------------------------------------------- prototypes
+
+_DTYPES: dict[str, tuple[torch.dtype, ...]] = {
+    "float": (torch.float32,),
+    "double": (torch.float64,),
+    "int64_t": (torch.int64,),
+    "int32_t": (torch.int32,),
+    "int16_t": (torch.int16,),
+    "int8_t": (torch.int8,),
+    "uint64_t": (torch.uint64,),
+    "uint32_t": (torch.uint32,),
+    "uint16_t": (torch.uint16, torch.bfloat16, torch.float16),  # the bits of a half
+    "uint8_t": (torch.uint8, torch.bool),
+    "bool": (torch.bool,),
+    "_Float16": (torch.float16,),
+    "__bf16": (torch.bfloat16,),
+    "void": (),  # any
+}
+_SCALARS: dict[str, Any] = {
+    "float": ctypes.c_float,
+    "double": ctypes.c_double,
+    "int64_t": ctypes.c_int64,
+    "int32_t": ctypes.c_int32,
+    "int16_t": ctypes.c_int16,
+    "int8_t": ctypes.c_int8,
+    "uint64_t": ctypes.c_uint64,
+    "uint32_t": ctypes.c_uint32,
+    "uint16_t": ctypes.c_uint16,
+    "uint8_t": ctypes.c_uint8,
+    "bool": ctypes.c_bool,
+}
+_SYNONYMS = {
+    "int": "int32_t",
+    "signed": "int32_t",
+    "signed int": "int32_t",
+    "unsigned": "uint32_t",
+    "unsigned int": "uint32_t",
+    "long": "int64_t",
+    "long int": "int64_t",
+    "long long": "int64_t",
+    "long long int": "int64_t",
+    "unsigned long": "uint64_t",
+    "unsigned long int": "uint64_t",
+    "unsigned long long": "uint64_t",
+    "short": "int16_t",
+    "unsigned short": "uint16_t",
+    "signed char": "int8_t",
+    "char": "int8_t",
+    "unsigned char": "uint8_t",
+    "size_t": "uint64_t",
+    "ssize_t": "int64_t",
+    "ptrdiff_t": "int64_t",
+    "intptr_t": "int64_t",
+    "uintptr_t": "uint64_t",
+}
+
+
+class Parameter(NamedTuple):
+    """One parameter: its C name, base type in canonical spelling, and whether it is a pointer."""
+
+    name: str
+    type: str
+    pointer: bool
+
+
+class Prototype(NamedTuple):
+    """One `extern "C"` function. `problem` says why it cannot be called, if it cannot."""
+
+    name: str
+    result: str
+    parameters: tuple[Parameter, ...]
+    problem: str = ""
+
+    def __str__(self) -> str:
+        args = ", ".join(f"{p.type}{'*' if p.pointer else ''} {p.name}".rstrip() for p in self.parameters)
+        return f"{self.result} {self.name}({args})"
+
+
+_LEXEMES = re.compile(
+    r"""//(?:[^\n\\]|\\.)*|/\*.*?(?:\*/|\Z)"""  # comments
+    r"""|R"([^\s()\\"]{0,16})\(.*?\)\1\""""  # raw strings
+    r"""|"(?:[^"\\\n]|\\.)*"|(?<!\w)'(?:[^'\\\n]|\\.)+'""",  # strings, characters (not 1'000)
+    re.DOTALL,
+)
+_DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\.)*", re.MULTILINE | re.DOTALL)
+_MACRO = re.compile(r'^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+extern[ \t]*"C"[^\n]*', re.MULTILINE)
+_ATTRIBUTE = re.compile(
+    r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)|\[\[.*?\]\]|\b(?:alignas)\s*\([^()]*\)"
+)
+_NOISE = re.compile(
+    r"\b(?:const|volatile|__restrict__|__restrict|restrict|register|extern|inline|struct|noexcept|std\s*::)(?!\w)"
+)
+_HEADER = re.compile(r"\A(?P<result>[\w\s:*&]+?[\s*&])(?P<name>\w+)\s*\((?P<parameters>[^()]*)\)\s*\Z")
+
+
+def _lexeme(match: re.Match[str]) -> str:
+    text = match.group()
+    if text.startswith("/"):
+        return " " + "\n" * text.count("\n")
+    return text if text == '"C"' else '""'
+
+
+def _type(text: str) -> tuple[str, int]:
+    """Canonical base type and number of indirections."""
+    depth = text.count("*") + text.count("&")
+    words = " ".join(_NOISE.sub(" ", text).replace("*", " ").replace("&", " ").replace("::", " ").split())
+    return _SYNONYMS.get(words, words), depth
+
+
+def _parameter(text: str) -> tuple[Parameter, str]:
+    text = text.split("=")[0].strip()
+    array = "*" if "[" in text else ""
+    text = re.sub(r"\[[^\]]*\]", "", text).strip()
+    match = re.fullmatch(r"(?P<type>.*[\s*&])(?P<name>\w+)", text, re.DOTALL)
+    base, depth = _type((match["type"] if match else text) + array)
+    name = match["name"] if match else ""
+    if match and (base == "" or (name in _SYNONYMS or name in _SCALARS or name in ("restrict", "const"))):
+        base, depth, name = *_type(text + array), ""  # unnamed: `unsigned long`, `const float* __restrict`
+    if match and name in ("__restrict__", "__restrict"):
+        name = ""
+    known = _DTYPES if depth else _SCALARS
+    problem = ""
+    if depth > 1 or "&" in text:
+        problem = f"parameter {text!r} is a pointer to a pointer or a reference"
+    elif base not in known:
+        problem = f"parameter {text!r} has a type that tensors and numbers cannot be passed to"
+    return Parameter(name, base, depth > 0), problem
+
+
+def _prototype(header: str) -> Prototype | None:
+    match = _HEADER.match(" ".join(_ATTRIBUTE.sub(" ", header).replace("noexcept", " ").split()))
+    if match is None or re.search(r"\b(?:static|typedef|return|using|else)\b", match["result"]):
+        return None
+    pieces = [p for p in match["parameters"].split(",") if p.strip() not in ("", "void")]
+    parsed = [_parameter(p) for p in pieces]
+    result, depth = _type(match["result"])
+    problem = next((p for _, p in parsed if p), "")
+    if depth or (result != "void" and result not in _SCALARS):
+        problem = problem or f"result type {match['result'].strip()!r} is not void or a number"
+    return Prototype(match["name"], result, tuple(p for p, _ in parsed), problem)
+
+
+def _headers(text: str, position: int) -> Iterator[str]:
+    """Texts before `{` or `;` of the declarations that `extern "C"` at `position` governs."""
+    block = re.compile(r"\s*\{").match(text, position)
+    position = block.end() if block else position
+    start, depth = position, 0
+    while position < len(text):
+        character = text[position]
+        if character == "{":
+            if depth == 0:
+                yield text[start:position]
+            depth += 1
+        elif character == "}":
+            depth -= 1
+            start = position + 1
+        elif character == ";" and depth == 0:
+            yield text[start:position]
+            start = position + 1
+        if (depth < 0) or (not block and depth == 0 and character in "};"):
+            return
+        position += 1
+
+
+def parse_prototypes(source: str) -> dict[str, Prototype]:
+    """All `extern "C"` functions of a C++ source, by name, without running a preprocessor."""
+    text = _LEXEMES.sub(_lexeme, source)
+    macros = _MACRO.findall(text)
+    text = _DIRECTIVE.sub("", text)
+    for macro in macros:
+        text = re.sub(rf"\b{macro}\b", 'extern "C"', text)
+    found: dict[str, Prototype] = {}
+    for linkage in re.finditer(r'\bextern\s*"C"', text):
+        for header in _headers(text, linkage.end()):
+            prototype = _prototype(header)
+            if prototype is not None:
+                found.setdefault(prototype.name, prototype)
+    return found
+
+
+# -------------------------------------------------------------------------------------------- build
+
+
+@lru_cache(maxsize=1)
+def machine() -> str:
+    """Identifies the instruction set that `-march=native` compiles for."""
+    keys = ("vendor_id", "cpu family", "model", "flags", "Features", "CPU part")
+    try:
+        first = Path("/proc/cpuinfo").read_text().split("\n\n")[0]
+    except OSError:
+        first = ""
+    lines = [line for line in first.splitlines() if line.split("\t")[0].strip() in keys]
+    return "\n".join([os.uname().machine, *lines])
+
+
+def manifest(source: Path) -> dict[str, Any]:
+    """The nearest `solution.json` beside or above `source` (at most four levels), or {}."""
+    for folder in list(source.parents)[:4]:
+        try:
+            content = json.loads((folder / MANIFEST).read_text())
+        except (OSError, ValueError):
+            continue
+        return content if isinstance(content, dict) else {}
+    return {}
+
+
+def included(source: Path) -> list[Path]:
+    """`source` and what it includes by `#include "..."` from its own folders, each once, in order."""
+    seen: list[Path] = []
+    queue = [source]
+    while queue:
+        path = queue.pop(0)
+        if path in seen or not path.is_file():
+            continue
+        seen.append(path)
+        names = re.findall(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', path.read_text(errors="replace"), re.M)
+        queue += [Path(os.path.normpath(path.parent / name)) for name in names]
+    return seen
+
+
+def compiler() -> str:
+    """The C++ compiler: `$CXX`, else g++."""
+    return os.environ.get("CXX") or "g++"
+
+
+def object_name(source: Path, flags: Sequence[str], dependencies: Sequence[str]) -> str:
+    """File name of the shared object; it carries a hash of sources, flags, machine and this runtime."""
+    digest = hashlib.sha256()
+    extra = torch.__version__ if dependencies else ""
+    for part in (VERSION, machine(), extra, *FLAGS, "", *flags, "", *dependencies, ""):
+        digest.update(part.encode() + b"\0")
+    for path in included(source):
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return f"{source.stem}.{digest.hexdigest()[:16]}.so"
+
+
+def include_folders(dependencies: Sequence[str]) -> list[str]:
+    """Header folders that the dependencies stand for."""
+    folders: list[str] = []
+    for dependency in dependencies:
+        if dependency != "torch-headers":
+            raise ValueError(f"unknown dependency {dependency!r}; cpp knows: torch-headers")
+        spec = importlib.util.find_spec("torch")
+        root = Path(str(spec.origin)).parent / "include" if spec else Path()
+        folders += [str(root), str(root / "torch/csrc/api/include")]
+    return folders
+
+
+def commands(
+    source: str, output: str, flags: Sequence[str], dependencies: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """The compile and the link command.
+
+    Two commands, because g++ links crtfastmath.o where it sees `-ffast-math`: that would make the whole
+    process, torch included, flush denormals to zero.
+    """
+    link = [f for f in flags if f.startswith(("-l", "-L", "-Wl,"))]
+    own = [f for f in flags if f not in link]
+    includes = [f for folder in include_folders(dependencies) for f in ("-isystem", folder)]
+    compile_ = [compiler(), *FLAGS, *own, *includes, "-c", source, "-o", f"{output}.o"]
+    return compile_, [compiler(), "-shared", "-fopenmp", f"{output}.o", "-o", output, *link, "-lm"]
+
+
+def _writable_folder(preferred: Path) -> Path:
+    if os.access(preferred, os.W_OK):
+        return preferred
+    base = Path(
+        os.environ.get("XDG_CACHE_HOME") or Path(tempfile.gettempdir()) / f"agentforge_cpp-{os.getuid()}"
+    )
+    folder = base / "agentforge_cpp"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder.stat().st_uid != os.getuid():
+        raise RuntimeError(f"{folder} belongs to another user; set XDG_CACHE_HOME to a folder of your own")
+    return folder
+
+
+def _compile(source: Path, target: Path, flags: Sequence[str], dependencies: Sequence[str]) -> None:
+    with tempfile.TemporaryDirectory(prefix=".build-", dir=target.parent) as scratch:
+        built = Path(scratch) / target.name
+        for command in commands(str(source), str(built), flags, dependencies):
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+            except OSError as error:
+                raise RuntimeError(
+                    f"{source.name} must be compiled for this machine and {command[0]} does not run "
+                    f"({error}); install g++ or set CXX"
+                ) from error
+            if done.returncode:
+                raise RuntimeError(f"{command[0]} cannot compile {source}:\n{done.stderr[-8000:]}")
+        built.replace(target)
+
+
+# -------------------------------------------------------------------------------------------- calls
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_COUNTS: dict[str, int] = {}
+
+
+class Strided:
+    """Marks a tensor that is passed as it lies; the kernel is given its strides by the caller."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.tensor = tensor
+
+
+def calls() -> dict[str, int]:
+    """How often each kernel was called in this process, by function name."""
+    return dict(_COUNTS)
+
+
+def reset_calls() -> None:
+    """Set all counts back to zero."""
+    for name in _COUNTS:
+        _COUNTS[name] = 0
+
+
+def _pointer(value: Any, prototype: Prototype, index: int) -> int | None:
+    """The slow path: an address for what is not a plain contiguous tensor of the right kind, or an error."""
+    parameter = prototype.parameters[index]
+    where = f"argument {index + 1} ({parameter.type}* {parameter.name}) of {prototype.name}"
+    if value is None:
+        return None
+    strided = isinstance(value, Strided)
+    tensor = value.tensor if strided else value
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f"{where} must be a torch.Tensor or None, not {type(value).__name__}")
+    allowed = _DTYPES[parameter.type]
+    if allowed and tensor.dtype not in allowed:
+        names = " or ".join(str(d) for d in allowed)
+        raise TypeError(f"{where} must be {names}, not {tensor.dtype}")
+    if tensor.device.type != "cpu" or tensor.layout is not torch.strided:
+        raise TypeError(f"{where} must be a dense CPU tensor, not {tensor.layout} on {tensor.device}")
+    if tensor.is_neg() or tensor.is_conj():
+        raise TypeError(f"{where} is a lazy negative or conjugate; call resolve_neg().resolve_conj() first")
+    if not (strided or tensor.is_contiguous()):
+        raise ValueError(
+            f"{where} is not contiguous (shape {tuple(tensor.shape)}, strides {tensor.stride()}); "
+            "call contiguous(), or wrap it in Strided and pass its strides"
+        )
+    return tensor.data_ptr()
+
+
+def _integer(value: Any, prototype: Prototype, index: int) -> int:
+    """The slow path of an integer: what is not a plain int in range, or an error."""
+    parameter = prototype.parameters[index]
+    kind = _SCALARS[parameter.type]
+    where = f"argument {index + 1} ({parameter.type} {parameter.name}) of {prototype.name}"
+    if isinstance(value, torch.Tensor) or not hasattr(value, "__index__"):
+        raise TypeError(f"{where} must be an int, not {type(value).__name__}")
+    number = value.__index__()
+    if kind(number).value != number:
+        raise OverflowError(f"{where} does not hold {number}")
+    return int(number)
+
+
+def _limits(kind: str) -> tuple[int, int]:
+    if kind == "bool":
+        return 0, 1
+    bits = 8 * ctypes.sizeof(_SCALARS[kind])
+    return (0, 2**bits - 1) if kind.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def _caller(function: Any, prototype: Prototype) -> Callable[..., Any]:
+    """A Python function with the prototype's checks written out: loops would cost microseconds."""
+    names: list[str] = []
+    body: list[str] = []
+    passed: list[str] = []
+    scope: dict[str, Any] = {"_f": function, "_n": _COUNTS, "_p": prototype, "_pointer": _pointer}
+    scope |= {"_integer": _integer, "_plain": _PLAIN}
+    for index, parameter in enumerate(prototype.parameters):
+        name = parameter.name
+        if not name or keyword.iskeyword(name) or name.startswith("_") or name in names:
+            name = f"arg{index}_"
+        names.append(name)
+        if parameter.pointer:
+            allowed = _DTYPES[parameter.type]
+            scope[f"_d{index}"] = allowed[0] if len(allowed) == 1 else allowed
+            test = {0: "", 1: f"{name}.dtype is _d{index} and "}.get(
+                len(allowed), f"{name}.dtype in _d{index} and "
+            )
+            body.append(
+                f"    _a{index} = {name}.data_ptr() if {name}.__class__ in _plain and {test}{name}.is_cpu "
+                f"and {name}.is_contiguous() else _pointer({name}, _p, {index})"
+            )
+            passed.append(f"_a{index}")
+        elif parameter.type in ("float", "double"):
+            passed.append(name)
+        else:
+            low, high = _limits(parameter.type)
+            body.append(
+                f"    if {name}.__class__ is not int or not {low} <= {name} <= {high}: "
+                f"{name} = _integer({name}, _p, {index})"
+            )
+            passed.append(name)
+    body.append(f"    _n[{prototype.name!r}] += 1")
+    body.append(f"    return _f({', '.join(passed)})")
+    exec("\n".join([f"def {prototype.name}({', '.join(names)}):", *body]), scope)
+    caller: Callable[..., Any] = scope[prototype.name]
+    caller.__doc__ = str(prototype)
+    return caller
+
+
+class Library:
+    """The `extern "C"` functions of one source file as attributes; see `load`."""
+
+    def __init__(self, source: Path, path: Path) -> None:
+        self.source = source
+        self.path = path
+        self.prototypes = parse_prototypes(source.read_text())
+        self._handle = ctypes.CDLL(str(path))
+        for name, prototype in self.prototypes.items():
+            if prototype.problem or not hasattr(self._handle, name):
+                continue
+            function = self._handle[name]
+            function.argtypes = [
+                ctypes.c_void_p if p.pointer else _SCALARS[p.type] for p in prototype.parameters
+            ]
+            function.restype = None if prototype.result == "void" else _SCALARS[prototype.result]
+            _COUNTS.setdefault(name, 0)
+            setattr(self, name, _caller(function, prototype))
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        prototype = self.__dict__.get("prototypes", {}).get(name)
+        if prototype is not None and prototype.problem:
+            raise AttributeError(f"{name} cannot be called from Python: {prototype.problem}")
+        known = ", ".join(self.__dict__.get("prototypes", {})) or "none"
+        raise AttributeError(f'{self.source.name} has no extern "C" function {name!r}; it has: {known}')
+
+
+_LIBRARIES: dict[Path, Library] = {}
+
+
+def load(beside: str, name: str, *, flags: Iterable[str] = (), dependencies: Iterable[str] = ()) -> Library:
+    """The functions of a C++ source; built with g++ if its shared object is not there yet.
+
+    Args:
+        beside: `__file__` of the caller.
+        name: the source's path relative to the caller's folder.
+        flags: compiler flags beyond those of the nearest `solution.json`.
+        dependencies: likewise, for example `torch-headers`.
+
+    Raises:
+        FileNotFoundError: there is no such source.
+        RuntimeError: it does not compile, or there is no compiler; the message holds what g++ said.
+    """
+    source = Path(os.path.abspath(beside)).parent / name
+    if not source.is_file():
+        raise FileNotFoundError(f"no kernel source {source}")
+    settings = manifest(source)
+    all_flags = (*settings.get("flags", ()), *flags)
+    all_dependencies = (*settings.get("dependencies", ()), *dependencies)
+    file = object_name(source, all_flags, all_dependencies)
+    path = source.parent / file
+    if not path.is_file():
+        path = _writable_folder(source.parent) / file
+        if not path.is_file():
+            _compile(source, path, all_flags, all_dependencies)
+    if path not in _LIBRARIES:
+        _LIBRARIES[path] = Library(source, path)
+    return _LIBRARIES[path]
+
+
+# ------------------------------------------------------------------------------------ torch.compile
+
+_OPERATORS = 0
+
+
+def opaque(
+    function: Callable[..., Any], fake: Callable[..., Any], *, outputs: int = 1, name: str = "kernel"
+) -> Callable[..., Any]:
+    """Make a Python callable on tensors one operator that `torch.compile` and `torch.export` do not look into.
+
+    Outside of compilation the callable is called directly, at no cost.
+
+    Args:
+        function: tensors -> a tensor, or a tuple of `outputs` tensors; new ones, no views of its inputs.
+        fake: the same signature; returns tensors of the right shape, dtype and strides without reading
+            values (the replaced torch code will do, or `torch.empty_like`).
+        outputs: number of tensors that `function` returns; above 1 it returns a tuple.
+        name: for graphs and profiles.
+    """
+    global _OPERATORS
+    _OPERATORS += 1
+    listed = (lambda result: [result]) if outputs == 1 else list
+    identifier = re.sub(r"\W", "_", name)
+    operator = torch.library.custom_op(
+        f"agentforge_cpp::{identifier}_{os.getpid()}_{_OPERATORS}",
+        lambda tensors: listed(function(*tensors)),
+        mutates_args=(),
+        schema="(Tensor[] tensors) -> Tensor[]",
+    )
+    operator.register_fake(lambda tensors: listed(fake(*tensors)))
+
+    def call(*tensors: torch.Tensor) -> Any:
+        if not torch.compiler.is_compiling():
+            return function(*tensors)
+        results = operator(list(tensors))
+        return results[0] if outputs == 1 else tuple(results)
+
+    return call

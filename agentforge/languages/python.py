@@ -1,0 +1,58 @@
+"""The `python` language: torch or any Python; a build is a syntax check."""
+
+from __future__ import annotations
+
+import ast
+import time
+import warnings
+from pathlib import Path
+
+from agentforge.languages._base import Availability, BuildResult, CommandRunner
+from agentforge.schema import Diagnostic, Solution, SourceFile
+
+from .folder import write_solution
+
+
+def check_syntax(file: SourceFile) -> Diagnostic | None:
+    """The syntax error of a Python file, if it has one."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(file.content, file.path)
+    except SyntaxError as error:
+        return Diagnostic(message=error.msg, file=file.path, line=error.lineno or 0, column=error.offset or 0)
+    except (ValueError, RecursionError, MemoryError) as error:
+        return Diagnostic(message=f"cannot be parsed: {error or type(error).__name__}", file=file.path)
+    return None
+
+
+class Python:
+    """Python sources, written as they are; nothing is imported or run here."""
+
+    name = "python"
+
+    def available(self) -> Availability:
+        import platform
+
+        return Availability(True, f"Python {platform.python_version()}")
+
+    def build(
+        self,
+        solution: Solution,
+        folder: Path,
+        *,
+        cache: Path,
+        run: CommandRunner,
+        timeout_s: float,
+    ) -> BuildResult:
+        start = time.perf_counter()
+        write_solution(solution, folder)
+        found = [check_syntax(file) for file in solution.sources if file.path.endswith(".py")]
+        diagnostics = tuple(d for d in found if d is not None)
+        log = "\n".join(f"{d.file}:{d.line}: {d.message}" for d in diagnostics)
+        return BuildResult(
+            ok=not diagnostics,
+            seconds=time.perf_counter() - start,
+            diagnostics=diagnostics,
+            log=log,
+        )
