@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agentforge.registry import Registry
-from agentforge.schema import Target
+from agentforge.schema import Target, UsageError
 
 
 @dataclass(frozen=True)
@@ -52,3 +52,21 @@ frontends: Registry[Frontend] = Registry(
     },
 )
 """All frontends; the first that accepts a specification loads it."""
+
+
+def load_target(spec: str, options: FrontendOptions | None = None) -> Target:
+    """Load what the user points at, by the first frontend that accepts its form.
+
+    Args:
+        spec: `file.py`, `file.py:ClassName` or `hf:CONFIG.json`.
+        options: what the user said beside it.
+
+    Raises:
+        TargetError: one sentence that says what is wrong with it and what to do.
+        UsageError: no frontend knows this form, or an option does not go with it.
+    """
+    for name in frontends.names():
+        frontend = frontends.create(name)
+        if frontend.accepts(spec):
+            return frontend.load(spec, options or FrontendOptions())
+    raise UsageError(f"{spec!r} is no target; give file.py, file.py:ClassName or hf:CONFIG.json")

@@ -21,6 +21,8 @@ class Target(FrozenModel):
     workloads: tuple[Workload, ...] = Field(min_length=1)
     """Example inputs, `source` = `reference`."""
     device: str = "cpu"
+    notes: tuple[str, ...] = ()
+    """What a reader must know: an output that does not depend on the input, state kept between calls."""
 
 
 class CallSite(FrozenModel):

@@ -1,0 +1,35 @@
+"""A Python file in KernelBench's convention: `class Model`, `get_inputs()`, `get_init_inputs()`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agentforge.schema import Target, UsageError
+
+from ._base import FrontendOptions
+from ._load import import_root_of, make_target, read_source
+
+
+class KernelBenchFile:
+    """Every KernelBench file as it is. Thread-safe."""
+
+    name = "kernelbench"
+
+    def accepts(self, spec: str) -> bool:
+        return not spec.startswith("hf:") and ":" not in Path(spec).name
+
+    def load(self, spec: str, options: FrontendOptions) -> Target:
+        path = Path(spec).expanduser()
+        source = read_source(path)
+        if options.input_shapes or options.input_dtypes or options.init_args:
+            raise UsageError(
+                f"{path.name} brings its own get_inputs(); --input-shape, --input-dtype and --init-args "
+                f"go with {path.name}:ClassName"
+            )
+        return make_target(
+            name=path.stem,
+            origin=spec,
+            source=source,
+            import_root=import_root_of(source, path.parent),
+            device=options.device,
+        )

@@ -1,0 +1,188 @@
+"""What the child process does for every frontend: build the model, run it, look at inputs and outputs."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from agentforge.harness.convention import Problem, load_problem
+from agentforge.harness.describe import describe_arguments, flatten_tensors
+from agentforge.schema import Definition, TargetError
+
+_SEED = 0
+_SAME = 1e-3
+"""Relative L2 distance below which two outputs are one: atomics may reorder float sums."""
+_SLOW_S = 10.0
+
+
+def probe(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str, Any]:
+    """Build and run the model of a definition.
+
+    Args:
+        payload: `definition` (JSON of a `Definition`) and `device`.
+        report: receives progress lines.
+
+    Returns:
+        `inputs`: JSON of the workload's inputs; `outputs`: shapes and dtypes; `notes`: sentences.
+
+    Raises:
+        TargetError: the model cannot be used; the message says why and what to do.
+    """
+    definition = Definition.model_validate(payload["definition"])
+    device = _device(payload["device"])
+    report("importing")
+    problem = load_problem(definition)
+    report("building the model")
+    model = _stage(definition.name, "the constructor", lambda: problem.build(_SEED).to(device))
+    args, kwargs = draw_inputs(problem, _SEED, device, definition.name)
+    names = parameter_names(model, len(args))
+    inputs = describe_arguments(names, args, kwargs)
+    report("running one forward")
+    started = time.perf_counter()
+    first = _forward(definition.name, model, args, kwargs, seed=1)
+    seconds = time.perf_counter() - started
+    notes = list(_behaviour(definition.name, problem, model, first, device, slow=seconds > _SLOW_S))
+    return {
+        "inputs": [i.model_dump(mode="json") for i in inputs],
+        "outputs": [[list(t.shape), str(t.dtype)] for t in first],
+        "notes": notes,
+        "seconds": seconds,
+    }
+
+
+def _device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except Exception as error:
+        raise TargetError(
+            f"device {name!r} is not usable here ({_first_line(error)}); use --device cpu"
+        ) from error
+    return device
+
+
+def draw_inputs(
+    problem: Problem, seed: int, device: torch.device, name: str
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments of one forward, on `device`.
+
+    Raises:
+        TargetError: `get_inputs()` raises or returns no list.
+    """
+    args, kwargs = _stage(name, "get_inputs()", lambda: problem.inputs(seed))
+    return to_device(args, device), to_device(kwargs, device)
+
+
+def to_device(value: Any, device: torch.device) -> Any:
+    """Nested lists, tuples and dicts with their tensors moved."""
+    if isinstance(value, torch.Tensor):
+        return value.to(device)
+    if isinstance(value, dict):
+        return {k: to_device(v, device) for k, v in value.items()}
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return type(value)(to_device(v, device) for v in value)
+    return value
+
+
+def parameter_names(model: torch.nn.Module, count: int) -> list[str]:
+    """Names of the first `count` positional parameters of `forward`."""
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = inspect.signature(model.forward).parameters.values()
+    return [p.name for p in parameters if p.kind in positional][:count]
+
+
+def _stage(name: str, what: str, run: Callable[[], Any]) -> Any:
+    """Run a part of the user's code; its exceptions become a TargetError, memory errors pass through."""
+    try:
+        return run()
+    except (TargetError, MemoryError):
+        raise
+    except Exception as error:
+        if "memory" in str(error) and "alloc" in str(error):
+            raise
+        raise TargetError(
+            f"{name}: {what} raises {type(error).__name__}: {_first_line(error)}; "
+            "run it once by hand and mend that"
+        ) from error
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip()
+    return text.splitlines()[0] if text else "no message"
+
+
+def _forward(
+    name: str, model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int
+) -> list[torch.Tensor]:
+    """All output tensors of one forward under `seed`, copied."""
+
+    def run() -> Any:
+        torch.manual_seed(seed)
+        with torch.no_grad():
+            return model(*args, **kwargs)
+
+    tensors = [t.detach().clone() for _, t in flatten_tensors(_stage(name, "forward", run))]
+    if not tensors:
+        raise TargetError(
+            f"{name}: forward returns no tensor; return a tensor, or a list, tuple or dict of tensors"
+        )
+    return tensors
+
+
+def _behaviour(
+    name: str,
+    problem: Problem,
+    model: torch.nn.Module,
+    first: list[torch.Tensor],
+    device: torch.device,
+    *,
+    slow: bool,
+) -> list[str]:
+    """Whether the output is random, depends on past calls, or not on the input.
+
+    Inputs are drawn anew from the same seed for every forward, because a forward may write to them.
+    """
+    notes = []
+    args, kwargs = draw_inputs(problem, _SEED, device, name)
+    if not same(first, _forward(name, model, args, kwargs, seed=2)):
+        fresh = problem.build(_SEED).to(device)
+        args, kwargs = draw_inputs(problem, _SEED, device, name)
+        if not same(first, _forward(name, fresh, args, kwargs, seed=2)):
+            raise TargetError(
+                f"{name}: its output is random: two forwards on the same input differ; "
+                "take the random draws (dropout in train mode, torch.rand) out of forward"
+            )
+        notes.append("the model keeps state: a second forward on the same input gives another output")
+    if slow:
+        notes.append("one forward is slow; whether the output depends on the input was not checked")
+        return notes
+    args, kwargs = draw_inputs(problem, _SEED + 1, device, name)
+    if all(
+        torch.equal(a, b) or (a.isnan() & b.isnan()).all()
+        for a, b in zip(first, _forward(name, model, args, kwargs, seed=1), strict=False)
+    ):
+        notes.append("the output does not depend on the input: two different inputs gave the same output")
+    if any(not torch.isfinite(t).all() for t in first if t.is_floating_point()):
+        notes.append("the output holds NaN or Inf")
+    return notes
+
+
+def same(left: list[torch.Tensor], right: list[torch.Tensor]) -> bool:
+    """Equal up to the rounding noise of reordered sums (NaN equals NaN)."""
+    if len(left) != len(right):
+        return False
+    for a, b in zip(left, right, strict=True):
+        if a.shape != b.shape or a.dtype != b.dtype:
+            return False
+        if not a.is_floating_point():
+            if not torch.equal(a, b):
+                return False
+            continue
+        x, y = (torch.nan_to_num(t.double()) for t in (a, b))
+        if (x - y).norm() > _SAME * max(x.norm().item(), y.norm().item()):
+            return False
+    return True
