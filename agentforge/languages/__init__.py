@@ -2,15 +2,22 @@
 
 from ._base import Availability, BuildResult, CommandResult, CommandRunner, Language, languages
 from .command import run_command
-from .folder import write_solution
+from .folder import CPP_RUNTIME, MANIFEST, runtime_files, write_solution
+from .single_file import export_single_file
+from .solution_io import read_solution
 
 __all__ = [
+    "CPP_RUNTIME",
+    "MANIFEST",
     "Availability",
     "BuildResult",
     "CommandResult",
     "CommandRunner",
     "Language",
+    "export_single_file",
     "languages",
+    "read_solution",
     "run_command",
+    "runtime_files",
     "write_solution",
 ]

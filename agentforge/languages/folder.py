@@ -1,4 +1,4 @@
-"""A solution as a folder: its files, and `solution.json` with what the files do not say."""
+"""A solution as a folder: its files, `solution.json` with what the files do not say, the run-time module."""
 
 from __future__ import annotations
 
@@ -8,18 +8,35 @@ from pathlib import Path
 from agentforge.schema import Solution
 
 MANIFEST = "solution.json"
-"""Holds language, entry point, flags, dependencies, author, name; the run-time modules read the flags."""
+"""Name, author, description, parameters and the build spec; the run-time modules read the flags in it."""
+CPP_RUNTIME = "agentforge_cpp.py"
+"""Name under which the run-time module of `cpp` lies beside a solution's sources."""
+
+
+def runtime_files(language: str) -> dict[str, str]:
+    """Files that solutions in `language` import at run time: path in the solution's folder to text."""
+    if language == "cpp":
+        return {CPP_RUNTIME: (Path(__file__).parent / "cpp" / "runtime.py").read_text(encoding="utf-8")}
+    return {}
 
 
 def write_solution(solution: Solution, folder: Path) -> None:
-    """Write the files of `solution` and its manifest into `folder`, which is made if need be."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for file in solution.sources:
-        path = folder / file.path
+    """Write `solution` as a folder that imports without AgentForge.
+
+    The run-time module is always ours: a file of that name among the sources is not written. A manifest
+    among the sources (of a kernel in a sub-folder, say) is kept; the one at the top is always ours.
+
+    Args:
+        solution: what to write.
+        folder: made if need be; files of the same name are replaced.
+    """
+    files = {file.path: file.content for file in solution.sources}
+    files[MANIFEST] = manifest_text(solution)
+    files.update(runtime_files(solution.spec.language))
+    for name, content in files.items():
+        path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(file.content)
-    if not any(file.path == MANIFEST for file in solution.sources):
-        (folder / MANIFEST).write_text(manifest_text(solution))
+        path.write_text(content, encoding="utf-8", errors="surrogatepass", newline="")
 
 
 def manifest_text(solution: Solution) -> str:

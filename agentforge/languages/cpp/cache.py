@@ -54,7 +54,7 @@ class ObjectCache:
             _place(built, self.folder / f"{key}.so")
             with tempfile.NamedTemporaryFile("w", dir=self.folder, prefix=".new-", delete=False) as file:
                 file.write(record.model_dump_json())
-            os.replace(file.name, self.folder / f"{key}.json")
+            Path(file.name).replace(self.folder / f"{key}.json")
         except OSError:
             return
 
@@ -65,8 +65,8 @@ def _place(source: Path, target: Path) -> None:
     os.close(descriptor)
     try:
         shutil.copyfile(source, name, follow_symlinks=False)
-        os.chmod(name, 0o755)
-        os.replace(name, target)
+        Path(name).chmod(0o755)
+        Path(name).replace(target)
     except OSError:
-        os.unlink(name)
+        Path(name).unlink()
         raise

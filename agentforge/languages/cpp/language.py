@@ -19,15 +19,8 @@ from agentforge.schema import Diagnostic, MachineError, Metric, Solution, conten
 from .cache import BuildRecord, ObjectCache
 from .diagnostics import parse_diagnostics, render, vectorisation
 
-RUNTIME_FILE = "agentforge_cpp.py"
-"""Name under which the run-time module lies beside a solution's sources."""
 _SUFFIXES = (".cpp", ".cc", ".cxx")
 _INSTALL = "install g++ (apt-get install g++), or set CXX to a C++20 compiler"
-
-
-def runtime_source() -> str:
-    """Text of the run-time module."""
-    return Path(__file__).with_name("runtime.py").read_text()
 
 
 @lru_cache(maxsize=8)
@@ -43,7 +36,7 @@ def compiler_version() -> str:
     if path is None:
         return ""
     try:
-        return _version(path, os.stat(path).st_mtime_ns)
+        return _version(path, Path(path).stat().st_mtime_ns)
     except (OSError, subprocess.SubprocessError):
         return ""
 
@@ -152,7 +145,6 @@ class Cpp:
         if not version:
             raise MachineError(f"no C++ compiler was found; {_INSTALL}")
         write_solution(solution, folder)
-        (folder / RUNTIME_FILE).write_text(runtime_source())
         jobs = []
         for file in solution.sources:
             if not file.path.endswith(_SUFFIXES):

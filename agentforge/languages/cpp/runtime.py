@@ -490,7 +490,7 @@ def load(beside: str, name: str, *, flags: Iterable[str] = (), dependencies: Ite
         FileNotFoundError: there is no such source.
         RuntimeError: it does not compile, or there is no compiler; the message holds what g++ said.
     """
-    source = Path(os.path.abspath(beside)).parent / name
+    source = Path(beside).absolute().parent / name
     if not source.is_file():
         raise FileNotFoundError(f"no kernel source {source}")
     settings = manifest(source)
@@ -515,7 +515,7 @@ _OPERATORS = 0
 def opaque(
     function: Callable[..., Any], fake: Callable[..., Any], *, outputs: int = 1, name: str = "kernel"
 ) -> Callable[..., Any]:
-    """Make a Python callable on tensors one operator that `torch.compile` and `torch.export` do not look into.
+    """Make a callable on tensors one operator that `torch.compile` and `torch.export` do not look into.
 
     Outside of compilation the callable is called directly, at no cost.
 

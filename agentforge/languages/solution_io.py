@@ -1,0 +1,190 @@
+"""Solutions on disk: a `ModelNew` file, a folder, or an exported single file."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from agentforge.schema import BuildSpec, Solution, SourceFile, UsageError
+
+from .folder import MANIFEST, runtime_files
+from .single_file import embedded_files, parse_manifest
+
+_MAX_FILE_BYTES = 8 << 20
+_MAX_FILES = 512
+_CPP_SUFFIXES = (".cpp", ".cc", ".cxx", ".hpp", ".h", ".hh", ".inc")
+_BINARY_SUFFIXES = (".so", ".o", ".pyc", ".a")
+_ENTRY = "ModelNew"
+
+
+def read_solution(path: Path, definition_hash: str, *, author: str = "person") -> Solution:
+    """Read what the user points at as a solution of a definition. Nothing of it is run.
+
+    Args:
+        path: a Python file with `class ModelNew` (also one that `export_single_file` wrote), or a folder
+            with such a file and the sources it loads.
+        definition_hash: `Definition.hash` of what it solves.
+        author: used where no manifest names one.
+
+    Raises:
+        UsageError: it is missing, empty, too large, not text, not Python, or defines no `ModelNew`.
+    """
+    path = Path(path)
+    try:
+        if path.is_dir():
+            files, entry = _folder(path)
+        elif path.is_file():
+            files, entry = _file(path)
+        elif path.exists():
+            raise UsageError(f"{path} is neither a file nor a folder; give a .py file with class ModelNew")
+        else:
+            raise UsageError(f"{path} does not exist; give a .py file with class ModelNew, or its folder")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror}); check its permissions") from error
+    return _solution(path, files, entry, definition_hash, author)
+
+
+def _text(path: Path) -> str:
+    size = path.stat().st_size
+    if size > _MAX_FILE_BYTES:
+        raise UsageError(
+            f"{path} has {size / 2**20:.0f} MiB; a solution's source has at most {_MAX_FILE_BYTES >> 20} MiB"
+        )
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 text; give source code, not a binary file") from error
+    if "\0" in text:
+        raise UsageError(f"{path} holds NUL characters; give source code, not a binary file")
+    return text
+
+
+def _parse(path: Path, text: str) -> ast.Module:
+    if not text.strip():
+        raise UsageError(f"{path} is empty; it must define class ModelNew")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text, str(path))
+    except SyntaxError as error:
+        raise UsageError(f"{path} is not Python: line {error.lineno}: {error.msg}") from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise UsageError(
+            f"{path} is not Python that can be parsed: {error or type(error).__name__}"
+        ) from error
+
+
+def _bound(body: list[ast.stmt]) -> set[str]:
+    """Names that statements bind at module level; `*` for a star import."""
+    names: set[str] = set()
+    for node in body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names |= {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {alias.asname or alias.name for alias in node.names}
+        else:
+            for field in ("body", "orelse", "finalbody"):
+                names |= _bound(getattr(node, field, []) or [])
+            for handler in getattr(node, "handlers", []):
+                names |= _bound(handler.body)
+    return names
+
+
+def _imports_runtime(tree: ast.Module) -> bool:
+    modules = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
+    modules |= {n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
+    return "agentforge_cpp" in modules
+
+
+def _file(path: Path) -> tuple[dict[str, str], str]:
+    text = _text(path)
+    tree = _parse(path, text)
+    embedded = embedded_files(tree)
+    if embedded is not None:
+        return embedded, ""
+    if not {_ENTRY, "*"} & _bound(tree.body):
+        raise UsageError(f"{path} defines no class {_ENTRY}; name the class that replaces Model {_ENTRY}")
+    manifest = path.parent / MANIFEST
+    if manifest.is_file():
+        record = parse_manifest(_text(manifest))
+        if str(record.get("entry_point", "")).split("::")[0] == path.name:
+            return _folder(path.parent)
+    files = {path.name: text}
+    if _imports_runtime(tree):
+        files |= _siblings(path, tree)
+    return files, path.name
+
+
+def _siblings(path: Path, tree: ast.Module) -> dict[str, str]:
+    """Kernel sources that a file loads by a literal name, and the headers in their folders."""
+    literals = {n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+    found: dict[str, str] = {}
+    for name in sorted(n for n in literals if n.endswith(_CPP_SUFFIXES) and "\n" not in n):
+        source = path.parent / name
+        if Path(name).is_absolute() or ".." in Path(name).parts or not source.is_file():
+            continue
+        headers = [h for h in source.parent.iterdir() if h.suffix in _CPP_SUFFIXES[3:] and h.is_file()]
+        for file in (source, *sorted(headers)):
+            found[file.relative_to(path.parent).as_posix()] = _text(file)
+    return found
+
+
+def _folder(path: Path) -> tuple[dict[str, str], str]:
+    files: dict[str, str] = {}
+    for file in sorted(path.rglob("*")):
+        relative = file.relative_to(path)
+        hidden = any(part.startswith(".") or part == "__pycache__" for part in relative.parts)
+        if hidden or not file.is_file() or file.suffix in _BINARY_SUFFIXES:
+            continue
+        if len(files) >= _MAX_FILES:
+            raise UsageError(f"{path} holds more than {_MAX_FILES} files; give the folder of one solution")
+        files[relative.as_posix()] = _text(file)
+    if MANIFEST in files:
+        return files, ""
+    candidates = [n for n in files if n.endswith(".py") and "/" not in n]
+    for name in sorted(candidates, key=lambda n: n != "model_new.py"):
+        if _ENTRY in _bound(_parse(path / name, files[name]).body):
+            return files, name
+    raise UsageError(f"{path} holds no Python file that defines class {_ENTRY}; add model_new.py")
+
+
+def _language(files: dict[str, str], entry: str) -> str:
+    if any(name.endswith((".cpp", ".cc", ".cxx")) for name in files):
+        return "cpp"
+    return "cpp" if entry in files and _imports_runtime(ast.parse(files[entry])) else "python"
+
+
+def _solution(path: Path, files: dict[str, str], entry: str, definition: str, author: str) -> Solution:
+    """Assemble the solution from its files; the manifest, where there is one, says how it is built."""
+    record: dict[str, Any] = parse_manifest(files.pop(MANIFEST, "{}"))
+    spec = {k: record[k] for k in BuildSpec.model_fields if k in record}
+    if not entry:
+        entry = str(spec.get("entry_point", f"model_new.py::{_ENTRY}")).split("::")[0]
+    spec.setdefault("entry_point", f"{entry}::{_ENTRY}")
+    spec.setdefault("language", _language(files, entry))
+    for name in runtime_files(str(spec["language"])):
+        files.pop(name, None)
+    try:
+        solution = Solution(
+            name=str(record.get("name") or path.stem),
+            definition=definition,
+            author=str(record.get("author") or author),
+            description=str(record.get("description", "")),
+            parameters=record.get("parameters", {}),
+            spec=BuildSpec(**spec),
+            sources=tuple(SourceFile(path=n, content=t) for n, t in sorted(files.items())),
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UsageError(f"{path} is no usable solution: {first['msg']}; mend its {MANIFEST}") from error
+    entry_text = solution.source(solution.entry_file)
+    if not {solution.entry_class, "*"} & _bound(_parse(path / solution.entry_file, entry_text).body):
+        raise UsageError(f"{path / solution.entry_file} defines no class {solution.entry_class}")
+    return solution
