@@ -1,0 +1,105 @@
+"""The child of `measure_roofline`: what torch reaches. Prints one line of JSON, a `Roofline`.
+
+Run as `python -m agentforge.devices._rates KIND SECONDS THREADS`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+
+CPU_DTYPES: tuple[str, ...] = ("float32", "float64", "bfloat16")
+GPU_DTYPES: tuple[str, ...] = ("float32", "float64", "float16", "bfloat16")
+
+
+def _nothing() -> None:
+    """What a CPU waits for after a call."""
+
+
+def best_time(call: Callable[[], Any], wait: Callable[[], None], seconds: float) -> float:
+    """Least seconds of one call within a time budget; the first call is not counted."""
+    call()
+    wait()
+    best, begin = float("inf"), time.perf_counter()
+    while best == float("inf") or time.perf_counter() - begin < seconds:
+        start = time.perf_counter()
+        call()
+        wait()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def gemm_rate(
+    dtype: str, device: str, sizes: tuple[int, ...], wait: Callable[[], None], seconds: float
+) -> float:
+    """Best FLOP/s of square products; a size that would not fit in the time left ends it.
+
+    bfloat16 without hardware for it runs a hundred times slower than float32.
+    """
+    rate, kind, end = 0.0, getattr(torch, dtype), time.perf_counter() + seconds
+    for n in sizes:
+        left = end - time.perf_counter()
+        if rate and 3 * 2 * n**3 / rate > left:
+            break
+        a, b = (torch.randn(n, n, device=device).to(kind) for _ in range(2))
+        product = partial(torch.mm, a, b, out=torch.empty_like(a))
+        rate = max(rate, 2 * n**3 / best_time(product, wait, left / 2))
+    return rate
+
+
+def call_overhead(device: str, wait: Callable[[], None]) -> float:
+    """Seconds of one operator on one element, launched back to back: the least of several batches."""
+    x, calls = torch.zeros(1, device=device), 2000
+
+    def batch() -> None:
+        for _ in range(calls):
+            x.neg_()
+
+    return best_time(batch, wait, 0.1) / calls
+
+
+def bandwidth(device: str, nbytes: int, wait: Callable[[], None], seconds: float) -> float:
+    """Best bytes/s of a copy, a sum of two and a full read over `nbytes` of arrays."""
+    n = nbytes // 12
+    a, b, out = (torch.ones(n, device=device) for _ in range(3))
+    patterns: list[tuple[int, Callable[[], Any]]] = [
+        (8, lambda: out.copy_(a)),
+        (12, lambda: torch.add(a, b, out=out)),
+        (4, lambda: torch.sum(a)),
+    ]
+    return max(width * n / best_time(call, wait, seconds / 3) for width, call in patterns)
+
+
+def measure(kind: str, seconds: float, threads: int) -> dict[str, Any]:
+    """The fields of a `Roofline`."""
+    sizes: tuple[int, ...]
+    if kind == "cuda":
+        wait: Callable[[], None] = torch.cuda.synchronize
+        sizes, dtypes, nbytes = (4096, 8192), GPU_DTYPES, 3 << 30
+    else:
+        torch.set_num_threads(threads)
+        wait, sizes, dtypes, nbytes = _nothing, (256, 1024, 2048), CPU_DTYPES, 384 << 20
+    share = seconds / len(dtypes)
+    with torch.no_grad():
+        peaks = {dtype: gemm_rate(dtype, kind, sizes, wait, share) for dtype in dtypes}
+        for narrow in {"float16", "bfloat16"} & peaks.keys():
+            peaks[narrow] = max(peaks[narrow], peaks["float32"])  # a kernel may convert first
+        if kind == "cuda":
+            torch.backends.cuda.matmul.allow_tf32 = True
+            peaks["tf32"] = gemm_rate("float32", kind, sizes, wait, share)
+        return {
+            "bandwidth": bandwidth(kind, nbytes, wait, 0.3),
+            "peak_flops": peaks,
+            "cache_bandwidth": bandwidth(kind, 16 << 20, wait, 0.2) if kind == "cuda" else 0.0,
+            "call_overhead_s": call_overhead(kind, wait),
+        }
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(sys.argv[1], float(sys.argv[2]), int(sys.argv[3]))))

@@ -1,0 +1,74 @@
+"""The CPU."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+
+from ._base import DeviceSpec
+from .limits import allowed_memory, allowed_threads
+from .toolchain import toolchain
+
+_VECTOR_UNITS = (
+    ("avx512f", "avx512"),
+    ("avx2", "avx2"),
+    ("avx", "avx"),
+    ("sse2", "sse2"),
+    ("sve2", "sve2"),
+    ("sve", "sve"),
+    ("asimd", "neon"),
+)
+"""Feature word and readable name, the widest first."""
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def detect_cpu() -> DeviceSpec:
+    """The CPU as this process may use it."""
+    info = _cpuinfo(Path("/proc/cpuinfo"))
+    return DeviceSpec(
+        kind="cpu",
+        name=info.get("model name") or info.get("Model") or platform.processor() or platform.machine(),
+        architecture=architecture(platform.machine(), info.get("flags") or info.get("Features") or ""),
+        threads=allowed_threads(),
+        memory_bytes=allowed_memory(),
+        cache_bytes=cache_sizes(Path("/sys/devices/system/cpu/cpu0/cache")),
+        toolchain=toolchain(("g++", "clang++"), ("torch",)),
+    )
+
+
+def architecture(machine: str, flags: str) -> str:
+    """`x86-64 avx512`, `x86-64 avx2`, `aarch64 sve`, ...: the widest vector unit decides.
+
+    Args:
+        machine: `platform.machine()`.
+        flags: the feature words of `/proc/cpuinfo`.
+    """
+    present = set(flags.split())
+    name = "x86-64" if machine in ("x86_64", "AMD64") else machine
+    return next((f"{name} {unit}" for flag, unit in _VECTOR_UNITS if flag in present), name)
+
+
+def cache_sizes(folder: Path) -> tuple[int, ...]:
+    """Bytes of the data and unified caches described in a `/sys` folder, L1 first."""
+    sizes: dict[int, int] = {}
+    for index in sorted(folder.glob("index*")):
+        try:
+            kind = (index / "type").read_text().strip()
+            level = int((index / "level").read_text())
+            text = (index / "size").read_text().strip()
+        except (OSError, ValueError):
+            continue
+        if kind != "Instruction" and text:
+            unit = _UNITS.get(text[-1])
+            sizes[level] = int(text[:-1]) * unit if unit else int(text)
+    return tuple(sizes[level] for level in sorted(sizes))
+
+
+def _cpuinfo(path: Path) -> dict[str, str]:
+    """The first processor's lines."""
+    try:
+        block = path.read_text().split("\n\n")[0]
+    except OSError:
+        return {}
+    pairs = (line.partition(":") for line in block.splitlines())
+    return {key.strip(): value.strip() for key, _, value in pairs}

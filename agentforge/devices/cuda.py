@@ -1,0 +1,53 @@
+"""An NVIDIA GPU, as torch sees it."""
+
+from __future__ import annotations
+
+import json
+
+from agentforge.schema import UsageError
+
+from ._base import DeviceSpec
+from ._child import ChildFailed, run_python
+from .toolchain import gpu_present, toolchain
+
+_PROBE = """
+import json, torch
+if not torch.cuda.is_available():
+    print(json.dumps({"build": torch.version.cuda}))
+else:
+    p = torch.cuda.get_device_properties(0)
+    print(json.dumps({
+        "name": p.name, "capability": [p.major, p.minor], "multiprocessors": p.multi_processor_count,
+        "memory": p.total_memory, "l2": getattr(p, "L2_cache_size", 0),
+        "l1": getattr(p, "shared_memory_per_multiprocessor", 0), "cuda": torch.version.cuda}))
+"""
+
+
+def detect_cuda() -> DeviceSpec:
+    """GPU 0, asked in a child process so that no CUDA context stays with the supervisor.
+
+    Raises:
+        UsageError: no GPU that torch can use; the message says which part is missing.
+    """
+    if not gpu_present():
+        raise UsageError("there is no NVIDIA GPU (or no driver) here: use --device cpu")
+    try:
+        facts = json.loads(run_python(["-c", _PROBE], timeout_s=120))
+    except ChildFailed as error:
+        raise UsageError(f"torch fails to ask the GPU ({error}): mend it, or use --device cpu") from error
+    if "name" not in facts:
+        raise UsageError(
+            "there is a GPU, but torch cannot use it "
+            f"({'driver too old' if facts['build'] else 'this torch is a CPU build'}): "
+            "install a CUDA build of torch, or use --device cpu"
+        )
+    major, minor = facts["capability"]
+    return DeviceSpec(
+        kind="cuda",
+        name=facts["name"],
+        architecture=f"sm_{major}{minor}",
+        threads=facts["multiprocessors"],
+        memory_bytes=facts["memory"],
+        cache_bytes=tuple(size for size in (facts["l1"], facts["l2"]) if size),
+        toolchain={"cuda": facts["cuda"], **toolchain(("nvcc", "g++"), ("torch", "triton"))},
+    )

@@ -1,0 +1,70 @@
+"""How much of the machine this process may use: affinity and control groups, version 1 and 2."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+CGROUPS = Path("/sys/fs/cgroup")
+PROC = Path("/proc")
+
+
+def allowed_threads() -> int:
+    """CPUs that this process may keep busy: affinity, cut by the control group's quota, at least 1."""
+    return max(1, math.ceil(min(len(os.sched_getaffinity(0)), cpu_quota())))
+
+
+def cpu_quota(cgroups: Path = CGROUPS, proc: Path = PROC) -> float:
+    """CPUs that the tightest control group above this process grants; infinity without a limit."""
+    quota = math.inf
+    for folder in _folders(cgroups, proc, "cpu"):
+        text = _read(folder / "cpu.max")
+        limit, period = text.split() if text else (_read(folder / "cpu.cfs_quota_us"), "")
+        period = period or _read(folder / "cpu.cfs_period_us")
+        if limit not in ("", "max", "-1") and float(period or 0) > 0:
+            quota = min(quota, float(limit) / float(period))
+    return quota
+
+
+def allowed_memory(cgroups: Path = CGROUPS, proc: Path = PROC) -> int:
+    """Bytes of memory that this process may use: the machine's, cut by the control groups."""
+    meminfo = _read(proc / "meminfo")
+    total = next((int(line.split()[1]) * 1024 for line in meminfo.splitlines() if "MemTotal" in line), 0)
+    for folder in _folders(cgroups, proc, "memory"):
+        for name in ("memory.max", "memory.limit_in_bytes"):
+            text = _read(folder / name)
+            if text.isdigit():
+                total = min(total, int(text)) if total else int(text)
+    return total
+
+
+def _folders(cgroups: Path, proc: Path, controller: str) -> Iterator[Path]:
+    """The control group of this process and those above it, for one controller.
+
+    Inside a container the path of `/proc/self/cgroup` is often the host's and not there; the walk up
+    ends at the mount's top, where a container's own limits lie.
+    """
+    for line in _read(proc / "self" / "cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            top = cgroups
+        elif controller in controllers.split(","):
+            top = cgroups / controller
+        else:
+            continue
+        folder = top / path.lstrip("/")
+        while True:
+            if folder.is_dir():
+                yield folder
+            if folder == top or top not in folder.parents:
+                break
+            folder = folder.parent
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        return ""

@@ -1,0 +1,71 @@
+"""Versions of compilers and packages, without importing or loading any of them."""
+
+from __future__ import annotations
+
+import platform
+import re
+import shutil
+import subprocess
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+_VERSION_FLAGS = {
+    "g++": ("-dumpfullversion", "-dumpversion"),
+    "bwrap": ("--version",),
+}
+
+
+@cache
+def tool_version(tool: str) -> str | None:
+    """Version of a program on the PATH; None where it is missing or does not run.
+
+    Args:
+        tool: `g++`, `clang++`, `nvcc`, `ncu`, `nsys`, `compute-sanitizer`, `bwrap`, ...
+    """
+    path = shutil.which(tool) or _cuda_tool(tool)
+    if path is None:
+        return None
+    flags = _VERSION_FLAGS.get(tool, ("--version",))
+    try:
+        done = subprocess.run([path, *flags], capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if done.returncode != 0:
+        return None
+    # nvcc, ncu and nsys print a copyright first; their version follows "release" or "version".
+    for pattern in (r"(?:release|[Vv]ersion)\s+V?(\d+(?:\.\d+)+)", r"\b(\d+(?:\.\d+)+)\b", r"\b(\d+)\b"):
+        if match := re.search(pattern, done.stdout):
+            return match.group(1)
+    return "unknown"
+
+
+def package_version(name: str) -> str | None:
+    """Version of an installed distribution; None where it is missing."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def gpu_present() -> bool:
+    """Whether an NVIDIA driver has made a device; costs no driver call."""
+    return Path("/dev/nvidiactl").exists() or Path("/dev/dxg").exists()
+
+
+def toolchain(tools: tuple[str, ...], packages: tuple[str, ...]) -> dict[str, str]:
+    """Python's version and those of the tools and packages that are here."""
+    found = {"python": platform.python_version()}
+    for name in packages:
+        if text := package_version(name):
+            found[name] = text
+    for name in tools:
+        if text := tool_version(name):
+            found[name] = text
+    return found
+
+
+def _cuda_tool(tool: str) -> str | None:
+    """CUDA installs its tools outside the PATH."""
+    path = Path("/usr/local/cuda/bin") / tool
+    return str(path) if path.is_file() else None
