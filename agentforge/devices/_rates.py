@@ -14,8 +14,15 @@ from typing import Any
 
 import torch
 
-CPU_DTYPES: tuple[str, ...] = ("float32", "float64", "bfloat16")
-GPU_DTYPES: tuple[str, ...] = ("float32", "float64", "float16", "bfloat16")
+CPU_PRODUCTS: dict[str, tuple[int, ...]] = {
+    "float32": (512, 1024, 2048),
+    "float64": (512, 1024, 2048),
+    "bfloat16": (128, 256, 1024, 2048),
+}
+"""Sizes of square products by dtype; bfloat16 without hardware for it is a hundred times slower."""
+GPU_PRODUCTS: dict[str, tuple[int, ...]] = dict.fromkeys(
+    ("float32", "float64", "float16", "bfloat16"), (4096, 8192)
+)
 
 
 def _nothing() -> None:
@@ -38,14 +45,15 @@ def best_time(call: Callable[[], Any], wait: Callable[[], None], seconds: float)
 def gemm_rate(
     dtype: str, device: str, sizes: tuple[int, ...], wait: Callable[[], None], seconds: float
 ) -> float:
-    """Best FLOP/s of square products; a size that would not fit in the time left ends it.
+    """Best FLOP/s of square products; of the third size on, one that does not fit the time left ends it.
 
-    bfloat16 without hardware for it runs a hundred times slower than float32.
+    Two sizes always run: on a busy machine the small one is slow beyond belief, for its threads wait for
+    each other.
     """
     rate, kind, end = 0.0, getattr(torch, dtype), time.perf_counter() + seconds
-    for n in sizes:
+    for index, n in enumerate(sizes):
         left = end - time.perf_counter()
-        if rate and 3 * 2 * n**3 / rate > left:
+        if index > 1 and 3 * 2 * n**3 / rate > left:
             break
         a, b = (torch.randn(n, n, device=device).to(kind) for _ in range(2))
         product = partial(torch.mm, a, b, out=torch.empty_like(a))
@@ -78,21 +86,20 @@ def bandwidth(device: str, nbytes: int, wait: Callable[[], None], seconds: float
 
 def measure(kind: str, seconds: float, threads: int) -> dict[str, Any]:
     """The fields of a `Roofline`."""
-    sizes: tuple[int, ...]
     if kind == "cuda":
         wait: Callable[[], None] = torch.cuda.synchronize
-        sizes, dtypes, nbytes = (4096, 8192), GPU_DTYPES, 3 << 30
+        products, nbytes = GPU_PRODUCTS, 3 << 30
     else:
         torch.set_num_threads(threads)
-        wait, sizes, dtypes, nbytes = _nothing, (256, 1024, 2048), CPU_DTYPES, 384 << 20
-    share = seconds / len(dtypes)
+        wait, products, nbytes = _nothing, CPU_PRODUCTS, 384 << 20
+    share = seconds / len(products)
     with torch.no_grad():
-        peaks = {dtype: gemm_rate(dtype, kind, sizes, wait, share) for dtype in dtypes}
+        peaks = {dtype: gemm_rate(dtype, kind, sizes, wait, share) for dtype, sizes in products.items()}
         for narrow in {"float16", "bfloat16"} & peaks.keys():
             peaks[narrow] = max(peaks[narrow], peaks["float32"])  # a kernel may convert first
         if kind == "cuda":
             torch.backends.cuda.matmul.allow_tf32 = True
-            peaks["tf32"] = gemm_rate("float32", kind, sizes, wait, share)
+            peaks["tf32"] = gemm_rate("float32", kind, products["float32"], wait, share)
         return {
             "bandwidth": bandwidth(kind, nbytes, wait, 0.3),
             "peak_flops": peaks,
