@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC
 from typing import Any
 
@@ -51,6 +52,16 @@ def _ranked() -> Select[Any]:
     return select(OutcomeRow.id, rank.label("rank")).where(_VERIFIED)
 
 
+@dataclass(frozen=True)
+class OutcomeTotals:
+    """Counts over all outcomes."""
+
+    outcomes: int
+    faster: int
+    """Verified with a speedup above 1."""
+    cheating: int
+
+
 class Outcomes:
     """Outcomes, their statistics, and strategies that no card describes."""
 
@@ -73,6 +84,17 @@ class Outcomes:
             query = query.where(OutcomeRow.strategy == strategy)
         with self._db.read() as session:
             return tuple(Outcome.model_validate_json(body) for body in session.scalars(query))
+
+    def outcome_totals(self) -> OutcomeTotals:
+        """Counts over all outcomes."""
+        cheating = OutcomeRow.status == EvaluationStatus.CHEATING.value
+        query = select(
+            func.count(),
+            func.count(case((and_(_VERIFIED, OutcomeRow.log_speedup > 0), OutcomeRow.id))),
+            func.count(case((cheating, OutcomeRow.id))),
+        ).select_from(OutcomeRow)
+        with self._db.read() as session:
+            return OutcomeTotals(*session.execute(query).one())
 
     def strategy_records(self, op_type: str | None = None) -> dict[str, tuple[StrategyRecord, ...]]:
         """Statistics by strategy, one record for each context in which it was tried.

@@ -1,0 +1,248 @@
+"""`KnowledgeBase`: the strategies there are, and what to expect of them here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from random import Random
+
+from agentforge.config import default_home
+from agentforge.resources import resource
+from agentforge.schema import (
+    Context,
+    Evaluation,
+    EvaluationStatus,
+    FrozenModel,
+    Outcome,
+    Solution,
+    Strategy,
+    StrategyRecord,
+    UsageError,
+    content_hash,
+)
+from agentforge.store import Store, evaluation_id
+
+from .cards import load_cards
+from .posterior import RINGS, Posterior, posterior, ring_of
+
+
+class KnowledgeStats(FrozenModel):
+    """The knowledge base in numbers."""
+
+    strategies: int
+    contexts: int
+    """Distinct pairs of strategy and context with experience."""
+    outcomes: int
+    verified: int
+    """Outcomes with a verified speedup, above or below 1."""
+    faster: int
+    """Of these, those above 1."""
+    failures: int
+    """Outcomes that did not pass, cheating included."""
+    cheating: int
+    unproven: int
+    """Solutions that passed and were never verified."""
+    geometric_mean_speedup: float | None
+    """Of the verified outcomes, over the best baseline."""
+
+
+class KnowledgeBase:
+    """Strategies from playbook cards and from runs, with their records. Thread-safe as `Store` is.
+
+    Args:
+        store: keeps what happened.
+        playbooks: folders of cards; a card takes the place of one of the same identifier in an earlier
+            folder. None is the shipped playbook, then the user's own in `$AGENTFORGE_HOME/playbook`.
+    """
+
+    def __init__(self, store: Store, playbooks: Sequence[Path] | None = None) -> None:
+        self._store = store
+        self._playbooks = playbooks
+
+    @cached_property
+    def _cards(self) -> dict[str, Strategy]:
+        folders = self._playbooks
+        if folders is None:
+            folders = (resource("knowledge_base", "playbook"), default_home() / "playbook")
+        cards: dict[str, Strategy] = {}
+        for folder in folders:
+            cards.update(load_cards(folder))
+        return cards
+
+    def _known(self) -> dict[str, Strategy]:
+        return {**{s.id: s for s in self._store.stored_strategies()}, **self._cards}
+
+    def strategies(self) -> tuple[Strategy, ...]:
+        """All strategies with all their records, by identifier.
+
+        Raises:
+            UsageError: a card is wrong; the message names file and field.
+        """
+        records = self._store.strategy_records()
+        known = self._known()
+        return tuple(
+            known[name].model_copy(update={"records": records.get(name, ())}) for name in sorted(known)
+        )
+
+    def get(self, strategy_id: str) -> Strategy:
+        """One strategy with all its records.
+
+        Raises:
+            UsageError: no such strategy.
+        """
+        for strategy in self.strategies():
+            if strategy.id == strategy_id:
+                return strategy
+        raise UsageError(f"there is no strategy {strategy_id!r}: `agentforge kb list` shows them all")
+
+    def retrieve(
+        self,
+        context: Context,
+        languages: Sequence[str] = ("cpp",),
+        device: str = "cpu",
+        *,
+        seed: int | None = None,
+    ) -> tuple[Strategy, ...]:
+        """Applicable strategies, best expected first, each with its records of this operator class.
+
+        A strategy's records are ordered by nearness: this very context first.
+
+        Args:
+            context: where it would be tried.
+            languages: that can be built here.
+            device: `cpu`, `cuda`, ...
+            seed: with one, a strategy's place is drawn by Thompson sampling instead of by expected value,
+                so that what was tried little gets its chance.
+        """
+        return tuple(strategy for strategy, _ in self.ranked(context, languages, device, seed=seed))
+
+    def ranked(
+        self,
+        context: Context,
+        languages: Sequence[str] = ("cpp",),
+        device: str = "cpu",
+        *,
+        seed: int | None = None,
+    ) -> tuple[tuple[Strategy, Posterior], ...]:
+        """As `retrieve`, with what is expected of each."""
+        records = self._store.strategy_records(op_type=context.op_type)
+        random = None if seed is None else Random(seed)
+        scored: list[tuple[float, Strategy, Posterior]] = []
+        for name, strategy in sorted(self._known().items()):
+            if not _applies(strategy, context, languages, device):
+                continue
+            own = records.get(name, ())
+            belief = posterior(strategy, own, context)
+            near = tuple(sorted(own, key=lambda r: _nearness(r, context)))
+            score = belief.value if random is None else belief.sample(random)
+            scored.append((score, strategy.model_copy(update={"records": near}), belief))
+        scored.sort(key=lambda entry: -entry[0])  # stable: equal ones stay in the order of their names
+        return tuple((strategy, belief) for _, strategy, belief in scored)
+
+    def success_probability(
+        self, context: Context, languages: Sequence[str] = ("cpp",), device: str = "cpu"
+    ) -> float:
+        """Chance, 0 to 1, that one try of the best strategy ends in a verified gain; 0 without a strategy."""
+        ranked = self.ranked(context, languages, device)
+        return ranked[0][1].p_gain if ranked else 0.0
+
+    def record(
+        self,
+        strategy_id: str,
+        context: Context,
+        solution: Solution,
+        evaluation: Evaluation,
+        parameters: Mapping[str, int | float | str | bool] | None = None,
+        run: str | None = None,
+    ) -> str | None:
+        """Keep what an evaluation says about a strategy. The same evaluation counts once.
+
+        Only a `verified` evaluation counts with its speedup, whichever way it went. One that did not pass
+        is a failure. One that passed without being verified is neither, and is forgotten once the same
+        solution is verified. A failure of the harness says nothing and is not kept.
+
+        Args:
+            strategy_id: of a card, or a new slug, which is kept as a strategy of its own.
+            context: where it was tried.
+            solution: what was evaluated.
+            evaluation: the verdict.
+            parameters: of the template.
+            run: identifier.
+
+        Returns:
+            Identifier of the outcome; None where nothing was kept.
+        """
+        if evaluation.status is EvaluationStatus.HARNESS_ERROR:
+            return None
+        if strategy_id not in self._known():
+            self._store.save_strategy(_uncarded(strategy_id, context, solution))
+        identifier = evaluation_id(evaluation)
+        outcome = Outcome(
+            id=content_hash([strategy_id, identifier], length=24),
+            strategy=strategy_id,
+            context=context,
+            solution=solution.hash,
+            evaluation=identifier,
+            run=run,
+            status=evaluation.status,
+            evidence=evaluation.evidence,
+            log_speedup=_log_speedup(evaluation),
+            parameters=dict(parameters if parameters is not None else solution.parameters),
+            time=evaluation.timestamp,
+        )
+        self._store.record_outcomes([outcome])
+        return outcome.id
+
+    def stats(self) -> KnowledgeStats:
+        """The knowledge base in numbers."""
+        records = [r for found in self._store.strategy_records().values() for r in found]
+        totals = self._store.outcome_totals()
+        verified = sum(r.n for r in records)
+        logs = sum(r.n * r.mean_log_speedup for r in records)
+        return KnowledgeStats(
+            strategies=len(self._known()),
+            contexts=len(records),
+            outcomes=totals.outcomes,
+            verified=verified,
+            faster=totals.faster,
+            failures=sum(r.failures for r in records),
+            cheating=totals.cheating,
+            unproven=sum(r.unproven for r in records),
+            geometric_mean_speedup=math.exp(logs / verified) if verified else None,
+        )
+
+
+def _applies(strategy: Strategy, context: Context, languages: Sequence[str], device: str) -> bool:
+    return (
+        (not strategy.op_types or context.op_type in strategy.op_types)
+        and (not strategy.bounds or not context.bound or context.bound in strategy.bounds)
+        and (not strategy.devices or device in strategy.devices)
+        and (not strategy.languages or not set(strategy.languages).isdisjoint(languages))
+    )
+
+
+def _nearness(record: StrategyRecord, context: Context) -> tuple[int, int]:
+    """Sort key: the nearest ring first, and in it the record with the most verified results."""
+    ring = ring_of(record.context, context)
+    return (-RINGS.index(ring) if ring else 1, -record.n)
+
+
+def _log_speedup(evaluation: Evaluation) -> float | None:
+    performance = evaluation.performance
+    if performance is None or not performance.baseline_s:
+        return None
+    point = performance.speedup_over_best.point
+    return math.log(point) if 0 < point < math.inf else None
+
+
+def _uncarded(strategy_id: str, context: Context, solution: Solution) -> Strategy:
+    return Strategy(
+        id=strategy_id,
+        title=strategy_id.replace("-", " "),
+        summary=solution.description or "Proposed in a run; no card describes it.",
+        op_types=(context.op_type,),
+        languages=(solution.spec.language,),
+        devices=("cuda",) if context.architecture.startswith("sm_") else ("cpu",),
+    )

@@ -1,0 +1,169 @@
+"""What to expect of a strategy: a posterior of its log speedup and of its chance to be verified.
+
+Log speedups of verified results are modelled as normal with unknown mean and variance under a
+normal-inverse-gamma prior; the chance that a try ends in a verified result is Beta. With the prior
+(mu, kappa, alpha, beta) and n results of mean m and sum of squared deviations S, the posterior is
+
+    kappa' = kappa + n            mu' = (kappa mu + n m) / kappa'
+    alpha' = alpha + n / 2        beta' = beta + S / 2 + kappa n (m - mu)^2 / (2 kappa')
+
+(K. Murphy, Conjugate Bayesian analysis of the Gaussian distribution, 2007, section 6). Experience from a
+context that is merely similar enters with its likelihood raised to a power w < 1, which multiplies n and S
+by w (the power prior of Ibrahim and Chen, Statistical Science 15, 2000); w is cut so that such experience
+never weighs more than a few results, and own experience always wins in the end.
+
+The value of a try is the gain expected from it: a slower result costs nothing, because the best so far is
+kept, so the value is P(verified) E[max(0, L)] with L the predictive of the next log speedup, a Student t
+with 2 alpha degrees of freedom, location mu and squared scale beta (kappa + 1) / (alpha kappa).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from random import Random
+
+from scipy.special import stdtr
+
+from agentforge.schema import Context, Strategy, StrategyRecord
+
+PRIOR_DEVIATION = 0.5
+"""Standard deviation of log speedup expected before anything was seen."""
+PRIOR_ALPHA = 2.0
+"""Makes the prior's variance finite and weak."""
+PRIOR_VERIFIED, PRIOR_FAILED = 2.0, 1.0
+"""Pseudo-counts behind the chance that a try ends in a verified result."""
+
+
+@dataclass(frozen=True)
+class Ring:
+    """Contexts equally far from the one asked for."""
+
+    name: str
+    weight: float
+    """Power of its likelihood."""
+    limit: float
+    """Most results that it may weigh."""
+
+
+EXACT = Ring("exact", 1.0, math.inf)
+FAMILY = Ring("family", 0.5, 8.0)
+"""Same operator class, dtype and architecture."""
+OPERATOR = Ring("operator", 0.2, 3.0)
+"""Same operator class."""
+RINGS = (OPERATOR, FAMILY, EXACT)
+"""The farthest first."""
+
+
+def ring_of(known: Context, asked: Context) -> Ring | None:
+    """How near experience from `known` is to `asked`; None where it says nothing."""
+    if known == asked:
+        return EXACT
+    if known.op_type != asked.op_type:
+        return None
+    same = (known.dtype, known.architecture) == (asked.dtype, asked.architecture)
+    return FAMILY if same else OPERATOR
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Normal-inverse-gamma of log speedup, and Beta of being verified."""
+
+    mu: float
+    kappa: float
+    alpha: float
+    beta: float
+    verified: float = PRIOR_VERIFIED
+    failed: float = PRIOR_FAILED
+
+    def updated(self, record: StrategyRecord, weight: float = 1.0) -> Posterior:
+        """With a record's results, each counted `weight` times.
+
+        A solution that passed and was never verified counts as a try without a verified result.
+        """
+        tries_failed = self.failed + weight * (record.failures + record.unproven)
+        n = weight * record.n
+        if n == 0:
+            return replace(self, failed=tries_failed)
+        squares = weight * max(0, record.n - 1) * record.var_log_speedup
+        kappa = self.kappa + n
+        distance = record.mean_log_speedup - self.mu
+        return Posterior(
+            mu=self.mu + n * distance / kappa,
+            kappa=kappa,
+            alpha=self.alpha + n / 2,
+            beta=self.beta + squares / 2 + self.kappa * n * distance**2 / (2 * kappa),
+            verified=self.verified + n,
+            failed=tries_failed,
+        )
+
+    @property
+    def p_verified(self) -> float:
+        """Chance that a try ends in a verified result."""
+        return self.verified / (self.verified + self.failed)
+
+    @property
+    def scale(self) -> float:
+        """Scale of the predictive Student t."""
+        return math.sqrt(self.beta * (self.kappa + 1) / (self.alpha * self.kappa))
+
+    @property
+    def p_gain(self) -> float:
+        """Chance that a try ends in a verified speedup above 1."""
+        return self.p_verified * float(stdtr(2 * self.alpha, self.mu / self.scale))
+
+    @property
+    def value(self) -> float:
+        """Gain in log speedup expected of a try: P(verified) E[max(0, L)].
+
+        For a Student t with v degrees of freedom and z = mu / scale,
+        E[max(0, L)] = mu F_v(z) + scale f_v(z) (v + z^2) / (v - 1).
+        """
+        v, scale = 2 * self.alpha, self.scale
+        z = self.mu / scale
+        gain = self.mu * float(stdtr(v, z)) + scale * _t_density(v, z) * (v + z * z) / (v - 1)
+        return self.p_verified * max(0.0, gain)
+
+    def sample(self, random: Random) -> float:
+        """The value under parameters drawn from the posterior, for Thompson sampling."""
+        variance = self.beta / random.gammavariate(self.alpha, 1.0)
+        mean = random.gauss(self.mu, math.sqrt(variance / self.kappa))
+        return random.betavariate(self.verified, self.failed) * mean
+
+
+def _t_density(v: float, z: float) -> float:
+    log = math.lgamma((v + 1) / 2) - math.lgamma(v / 2) - 0.5 * math.log(v * math.pi)
+    return math.exp(log - (v + 1) / 2 * math.log1p(z * z / v))
+
+
+def prior(strategy: Strategy) -> Posterior:
+    """What the card says."""
+    return Posterior(
+        mu=strategy.prior_log_speedup,
+        kappa=max(strategy.prior_weight, 1e-3),
+        alpha=PRIOR_ALPHA,
+        beta=(PRIOR_ALPHA - 1) * PRIOR_DEVIATION**2,
+    )
+
+
+def posterior(strategy: Strategy, records: Iterable[StrategyRecord], context: Context) -> Posterior:
+    """The card's prior, then similar contexts' experience, then that of just this context.
+
+    Args:
+        strategy: gives the prior.
+        records: of this strategy, from any contexts.
+        context: the one asked for.
+    """
+    rings: dict[Ring, list[StrategyRecord]] = {ring: [] for ring in RINGS}
+    for record in records:
+        ring = ring_of(record.context, context)
+        if ring is not None:
+            rings[ring].append(record)
+    belief = prior(strategy)
+    for ring, members in rings.items():
+        tries = sum(r.n + r.failures + r.unproven for r in members)
+        weight = min(ring.weight, ring.limit / tries) if tries else 0.0
+        for record in members:
+            belief = belief.updated(record, weight)
+    return belief
