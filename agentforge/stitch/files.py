@@ -1,0 +1,124 @@
+"""The files of a stitched model: what the referee judges and what the artifact ships."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from agentforge.languages.folder import manifest_text
+from agentforge.schema import BuildSpec, Definition, Solution, SourceFile, Target, content_hash
+
+Mode = Literal["kernels", "kernels+compile", "compile", "eager"]
+"""What runs in the captured call: the kernels between eager operators, the same with what remains
+compiled around them, plain torch.compile, or the model as it was."""
+
+_RUNTIME = Path(__file__).with_name("runtime")
+
+_PACKAGE = '''"""{title}
+
+    from {package} import optimize
+    model = optimize(model.eval())
+    with torch.inference_mode():
+        model(...)
+"""
+
+from pathlib import Path
+
+from .agentforge_stitch import Artifact
+
+_ARTIFACT = Artifact(Path(__file__).resolve().parent)
+
+optimize = _ARTIFACT.optimize
+restore = _ARTIFACT.restore
+calls = _ARTIFACT.calls
+
+__all__ = ["calls", "optimize", "restore"]
+'''
+
+_MODEL_NEW = '''"""{title} In KernelBench's convention: same init arguments, same state_dict."""
+
+import sys
+from pathlib import Path
+
+_FOLDER = Path(__file__).resolve().parent
+for _path in ({paths}str(_FOLDER)):
+    if _path not in sys.path:
+        sys.path.insert(0, _path)
+
+from agentforge_stitch import Artifact
+from reference_model import Model
+
+_ARTIFACT = Artifact(_FOLDER)
+
+
+class ModelNew(Model):
+    """The model with what won put in."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        _ARTIFACT.optimize(self)
+'''
+
+
+def kernel_name(definition: Definition) -> str:
+    """Name of a definition's kernel in the artifact: an identifier, unique and readable."""
+    return f"{re.sub(r'[^0-9a-z]+', '_', definition.op_type.lower())}_{definition.hash[:6]}"
+
+
+def stitched_files(
+    target: Target,
+    mode: Mode,
+    units: Sequence[Mapping[str, Any]],
+    texts: Mapping[str, str],
+    kernels: Mapping[str, Solution],
+) -> dict[str, str]:
+    """All files, by relative path, but the language runtimes, which a language's `build` adds.
+
+    Args:
+        target: the model.
+        mode: what runs in the captured call.
+        units: plans of the stitched units.
+        texts: generated sources and `constants.json`.
+        kernels: solutions by kernel name.
+    """
+    used = {site["kernel"] for unit in units for site in unit["calls"].values()}
+    plan: dict[str, Any] = {
+        "mode": mode,
+        "target": target.definition.hash,
+        "units": list(units),
+        "kernels": {name: kernels[name].spec.entry_point for name in sorted(used)},
+    }
+    plan["id"] = content_hash([plan, dict(texts), {n: kernels[n].hash for n in used}], length=12)
+    title = f"{target.name}, optimized."
+    root = target.definition.import_root
+    files = {
+        "plan.json": json.dumps(plan, indent=1) + "\n",
+        "__init__.py": _PACKAGE.format(title=title, package="artifact"),
+        "model_new.py": _MODEL_NEW.format(title=title, paths=f"{root!r}, " if root else ""),
+        "reference_model.py": target.definition.reference,
+        **texts,
+    }
+    for path in sorted(_RUNTIME.glob("*.py")):
+        files[f"agentforge_stitch/{path.name}"] = path.read_text()
+    for name in sorted(used):
+        solution = kernels[name]
+        files[f"kernels/{name}/solution.json"] = manifest_text(solution)
+        for file in solution.sources:
+            files[f"kernels/{name}/{file.path}"] = file.content
+    return files
+
+
+def as_solution(target: Target, name: str, files: Mapping[str, str]) -> Solution:
+    """The files as a solution of the whole model."""
+    native = any(path.endswith((".cpp", ".cc", ".cxx")) for path in files)
+    return Solution(
+        name=name,
+        definition=target.definition.hash,
+        author="stitch",
+        spec=BuildSpec(language="cpp" if native else "python"),
+        sources=tuple(SourceFile(path=path, content=text) for path, text in sorted(files.items())),
+        description=f"the whole model: {name}",
+    )

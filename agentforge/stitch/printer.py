@@ -1,0 +1,125 @@
+"""Prints scheduled steps as straight-line Python that needs torch only. Runs in the child process."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from .dataflow import Step
+
+
+class Unprintable(Exception):
+    """The graph holds something that straight-line code cannot say; the message names it."""
+
+
+def print_forward(
+    steps: Sequence[Step],
+    parameters: Sequence[Node],
+    calls: Mapping[str, str],
+    results: str,
+    result_nodes: Sequence[Node],
+    title: str,
+) -> str:
+    """Source of a module with `forward(...)`.
+
+    Intermediate tensors are deleted after their last use, so that memory grows no further than in the
+    original, whose frames would have gone.
+
+    Args:
+        steps: in order.
+        parameters: placeholders, in the order of the function's parameters.
+        calls: name of the kernel's callable for each region's site; the runtime provides them.
+        results: expression that is returned.
+        result_nodes: nodes in that expression.
+        title: first line of the docstring.
+
+    Raises:
+        Unprintable: an operator or a constant that has no literal.
+    """
+    operators: dict[str, str] = {}
+    last_use = {node: i for i, step in enumerate(steps) for node in step.inputs}
+    kept = {*parameters, *result_nodes}
+    lines: list[str] = []
+    for i, step in enumerate(steps):
+        lines.append(_statement(step, calls, operators))
+        dead = [n for n in dict.fromkeys(step.inputs) if last_use[n] == i and n not in kept]
+        if dead:
+            lines.append("del " + ", ".join(n.name for n in dead))
+    lines.append(f"return {results}")
+    header = [f'"""{title}"""', "", "import torch", ""]
+    header += [f"{name} = {path}" for name, path in sorted(operators.items())]
+    signature = ", ".join(node.name for node in parameters)
+    body = "\n".join(f"    {line}" for line in lines)
+    return "\n".join([*header, "", "", f"def forward({signature}):", body, ""])
+
+
+def _statement(step: Step, calls: Mapping[str, str], operators: dict[str, str]) -> str:
+    if step.region is not None:
+        arguments = ", ".join(node.name for node in step.region.inputs)
+        names = ", ".join(node.name for node in step.outputs)
+        comma = "," if step.region.is_tuple and len(step.outputs) == 1 else ""
+        return f"{names}{comma} = {calls[step.region.site]}({arguments})  # {step.region.site}"
+    node = step.node
+    assert node is not None
+    if node.op != "call_function":
+        raise Unprintable(f"a graph node of kind {node.op} ({node.target})")
+    if node.target is operator.getitem:
+        return f"{node.name} = {literal(node.args[0])}[{literal(node.args[1])}]"
+    arguments = ", ".join(
+        [literal(a) for a in node.args] + [f"{k}={literal(v)}" for k, v in node.kwargs.items()]
+    )
+    return f"{node.name} = {_operator(node.target, operators)}({arguments})"
+
+
+def _operator(target: Any, operators: dict[str, str]) -> str:
+    if isinstance(target, torch._ops.OpOverload):
+        namespace, name = target._schema.name.split("::")
+        overload = target._overloadname
+        alias = f"_{namespace}_{name}_{overload}"
+        operators[alias] = f"torch.ops.{namespace}.{name}.{overload}"
+        return alias
+    module = getattr(target, "__module__", "")
+    if module in ("_operator", "operator", "math"):
+        name = f"_{target.__name__}"
+        operators[name] = f"__import__({module.lstrip('_')!r}).{target.__name__}"
+        return name
+    raise Unprintable(f"the operator {target}, which has control flow or no name")
+
+
+def literal(value: Any) -> str:
+    """Python source of a constant argument; a node is its name.
+
+    Raises:
+        Unprintable: no literal for its type.
+    """
+    if isinstance(value, Node):
+        return value.name
+    if value is None or isinstance(value, (bool, int, str)):
+        return repr(value)
+    if isinstance(value, float):
+        return repr(value) if math.isfinite(value) else f"float({str(value)!r})"
+    if isinstance(value, complex):
+        return f"complex({literal(value.real)}, {literal(value.imag)})"
+    if isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
+        return str(value)
+    if isinstance(value, torch.device):
+        return f"torch.device({str(value)!r})"
+    if isinstance(value, slice):
+        return f"slice({literal(value.start)}, {literal(value.stop)}, {literal(value.step)})"
+    return _collection(value)
+
+
+def _collection(value: Any) -> str:
+    if type(value).__name__ in ("tuple", "list", "immutable_list", "Size"):
+        items = ", ".join(literal(v) for v in value)
+        if isinstance(value, tuple):
+            return f"({items},)" if len(value) == 1 else f"({items})"
+        return f"[{items}]"
+    if type(value).__name__ in ("dict", "immutable_dict"):
+        return "{" + ", ".join(f"{literal(k)}: {literal(v)}" for k, v in value.items()) + "}"
+    raise Unprintable(f"an argument of type {type(value).__name__}")

@@ -1,0 +1,281 @@
+"""From an exported graph and the regions to replace in it: a unit's plan and its generated source.
+
+Runs in the child process that holds the user's model; what it returns is JSON-able.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+from torch.fx import Node
+from torch.utils import _pytree
+
+from .dataflow import Region, schedule
+from .printer import Unprintable, literal, print_forward
+
+
+@dataclass
+class RewrittenUnit:
+    """A unit ready to ship."""
+
+    plan: dict[str, Any]
+    source: str
+    constants: dict[str, str]
+    """Tensors by name, as base64 of `torch.save`."""
+    sites: dict[str, str]
+    """Call site to kernel, for the regions that were replaced."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Call site to the reason why it stays as it was."""
+
+
+def rewrite(
+    program: ExportedProgram,
+    module: torch.nn.Module,
+    path: str,
+    call: tuple[tuple[Any, ...], dict[str, Any]],
+    regions: Sequence[Region],
+    source_name: str,
+) -> RewrittenUnit:
+    """Replace `regions` in a unit.
+
+    Args:
+        program: export of `module` whose nodes the regions name.
+        module: the unit itself.
+        path: where it lies in the model; empty for the model.
+        call: positional and keyword arguments that it was exported with.
+        regions: disjoint.
+        source_name: file that the generated source will be written to.
+
+    Raises:
+        Unprintable: the unit cannot be written as straight-line code; the message says why.
+    """
+    nodes = list(program.graph.nodes)
+    steps, refused = schedule(nodes, regions)
+    weights, lifted, inputs = _placeholders(program, module, nodes)
+    names = {name: f"{_identifier(path)}_{node.name}" for node, name in lifted.items()}
+    calls, callables = _call_table(steps)
+    results, result_nodes, spec = _results(program, nodes)
+    title = f"The forward of {type(module).__name__} ({path or 'the whole model'}) with its kernels."
+    source = print_forward(steps, [*weights, *lifted, *inputs], calls, results, result_nodes, title)
+    plan = outline(module, path, call)
+    plan |= {
+        "source": source_name,
+        "tensors": [_tensor_entry(module, plan["modules"], target) for target in weights.values()],
+        "constants": [names[name] for name in lifted.values()],
+        "calls": callables,
+        "output_spec": spec,
+    }
+    constants = {names[name]: _encode(program.constants[name]) for name in lifted.values()}
+    sites = {s.region.site: s.region.kernel for s in steps if s.region is not None}
+    return RewrittenUnit(plan, source, constants, sites, {r.site: reason for r, reason in refused})
+
+
+def outline(
+    module: torch.nn.Module, path: str, call: tuple[tuple[Any, ...], dict[str, Any]]
+) -> dict[str, Any]:
+    """The plan of a unit without generated code: its structure and the call that is dispatched on.
+
+    Raises:
+        Unprintable: an argument that is neither a tensor, a constant, nor a container of those.
+    """
+    return {
+        "path": path,
+        "class": type(module).__qualname__,
+        "training": module.training,
+        "device": _device(module, call),
+        "source": "",
+        "signature": _signature(call),
+        "modules": _modules(module),
+        "tensors": [],
+        "constants": [],
+        "calls": {},
+        "output_spec": None,
+    }
+
+
+def _placeholders(
+    program: ExportedProgram, module: torch.nn.Module, nodes: Sequence[Node]
+) -> tuple[dict[Node, str], dict[Node, str], list[Node]]:
+    """Placeholders of weights (with their path in the module), of constants, and of tensor inputs."""
+    by_name = {node.name: node for node in nodes if node.op == "placeholder"}
+    weights: dict[Node, str] = {}
+    lifted: dict[Node, str] = {}
+    inputs: list[Node] = []
+    for spec in program.graph_signature.input_specs:
+        node = by_name[spec.arg.name]
+        if spec.kind is InputKind.USER_INPUT:
+            if isinstance(node.meta.get("val"), torch.Tensor):
+                inputs.append(node)
+        elif not node.users:
+            continue
+        elif spec.kind is InputKind.CONSTANT_TENSOR and _attribute(module, str(spec.target)) is None:
+            lifted[node] = str(spec.target)
+        elif spec.kind in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
+            weights[node] = str(spec.target)
+        else:
+            raise Unprintable(f"an input of kind {spec.kind.name}")
+    return weights, lifted, inputs
+
+
+def _attribute(module: torch.nn.Module, target: str) -> torch.Tensor | None:
+    value: Any = module
+    for step in target.split("."):
+        value = getattr(value, step, None)
+    return value if isinstance(value, torch.Tensor) else None
+
+
+def _modules(module: torch.nn.Module) -> list[dict[str, Any]]:
+    """All submodules, parents first; a module's index is its place in [unit, *these]."""
+    entries: list[dict[str, Any]] = []
+
+    def visit(parent: torch.nn.Module, index: int) -> None:
+        for name, child in parent._modules.items():
+            if child is None:
+                continue
+            entries.append(
+                {
+                    "parent": index,
+                    "name": name,
+                    "class": type(child).__qualname__,
+                    "training": child.training,
+                }
+            )
+            visit(child, len(entries))
+
+    visit(module, 0)
+    return entries
+
+
+def _tensor_entry(
+    module: torch.nn.Module, submodules: Sequence[Mapping[str, Any]], target: str
+) -> dict[str, Any]:
+    *parents, name = target.split(".")
+    owner, index = module, 0
+    for step in parents:
+        index = 1 + next(i for i, m in enumerate(submodules) if m["parent"] == index and m["name"] == step)
+        child = owner._modules[step]
+        assert child is not None
+        owner = child
+    kind = next((k for k in ("_parameters", "_buffers") if name in vars(owner)[k]), "")
+    if not kind and name not in vars(owner):
+        raise Unprintable(f"the tensor {target}, which is computed when it is read")
+    return {"module": index, "kind": kind, "name": name, **layout(getattr(owner, name))}
+
+
+def layout(tensor: torch.Tensor) -> dict[str, Any]:
+    """Shape, strides, dtype and device type, for the plan."""
+    return {
+        "shape": list(tensor.shape),
+        "strides": list(tensor.stride()),
+        "dtype": str(tensor.dtype).removeprefix("torch."),
+        "device": tensor.device.type,
+    }
+
+
+def _signature(call: tuple[tuple[Any, ...], dict[str, Any]]) -> dict[str, Any]:
+    args, kwargs = call
+    containers: list[dict[str, Any]] = []
+    leaves: list[dict[str, Any]] = []
+
+    def visit(value: Any, path: list[Any]) -> None:
+        if isinstance(value, torch.Tensor):
+            leaves.append({"path": path, "tensor": layout(value)})
+        elif type(value) in (tuple, list, dict):
+            containers.append({"path": path, "type": type(value).__name__, "length": len(value)})
+            for key in value if isinstance(value, dict) else range(len(value)):
+                visit(value[key], [*path, key])
+        elif value is None or isinstance(value, (bool, int, float, str)):
+            leaves.append({"path": path, "constant": value})
+        else:
+            raise Unprintable(f"an argument of type {type(value).__name__}")
+
+    for index, value in enumerate(args):
+        visit(value, [0, index])
+    for key, value in kwargs.items():
+        visit(value, [1, key])
+    return {
+        "positional": len(args),
+        "keywords": list(kwargs),
+        "containers": containers,
+        "leaves": leaves,
+    }
+
+
+def _device(module: torch.nn.Module, call: tuple[tuple[Any, ...], dict[str, Any]]) -> str:
+    leaves = [*_pytree.tree_leaves(call), *module.parameters()]
+    return next((t.device.type for t in leaves if isinstance(t, torch.Tensor)), "cpu")
+
+
+def _call_table(steps: Sequence[Any]) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+    """Callable's name by site, and what the runtime needs for each callable.
+
+    Sites with the same kernel and the same layout of results share a callable.
+    """
+    calls: dict[str, str] = {}
+    callables: dict[str, dict[str, Any]] = {}
+    for region in (s.region for s in steps if s.region is not None):
+        entry = {
+            "kernel": region.kernel,
+            "inputs": len(region.inputs),
+            "outputs": [layout(node.meta["val"]) for node in region.outputs],
+            "tuple": region.is_tuple,
+        }
+        known = next((n for n, e in callables.items() if {**e, "sites": 0} == {**entry, "sites": 0}), None)
+        if known is None:
+            same = sum(e["kernel"] == region.kernel for e in callables.values())
+            known = f"{region.kernel}_{same}" if same else region.kernel
+            callables[known] = {**entry, "sites": 0}
+        callables[known]["sites"] += 1
+        calls[region.site] = known
+    return calls, callables
+
+
+def _results(program: ExportedProgram, nodes: Sequence[Node]) -> tuple[str, list[Node], str | None]:
+    """The return expression, the nodes in it, and the pytree spec where code cannot say the structure."""
+    flat = list(nodes[-1].args[0])
+    if len(flat) != len(program.graph_signature.user_outputs):
+        raise Unprintable("outputs that stand for changed buffers")
+    used = [value for value in flat if isinstance(value, Node)]
+    spec = program.call_spec.out_spec
+    assert spec is not None
+    rest = iter(flat)
+    text = _structure(spec, rest)
+    if text is not None:
+        return text, used, None
+    try:
+        dumped = _pytree.treespec_dumps(spec)
+    except Exception as error:  # any class that pytree cannot serialise
+        raise Unprintable(f"an output structure that cannot be written down ({error})") from error
+    return f"({', '.join(literal(v) for v in flat)},)", used, dumped
+
+
+def _structure(spec: Any, rest: Any) -> str | None:
+    if spec.is_leaf():
+        return literal(next(rest))
+    children = [_structure(child, rest) for child in spec.children()]
+    if any(child is None for child in children):
+        return None
+    if spec.type is tuple:
+        return f"({', '.join(map(str, children))}{',' if len(children) == 1 else ''})"
+    if spec.type is list:
+        return f"[{', '.join(map(str, children))}]"
+    if spec.type is dict:
+        return "{" + ", ".join(f"{k!r}: {v}" for k, v in zip(spec.context, children, strict=True)) + "}"
+    return None
+
+
+def _encode(tensor: torch.Tensor) -> str:
+    stream = io.BytesIO()
+    torch.save(tensor.detach().clone(), stream)
+    return base64.b64encode(stream.getvalue()).decode()
+
+
+def _identifier(path: str) -> str:
+    return path.replace(".", "_") or "model"

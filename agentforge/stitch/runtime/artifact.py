@@ -1,0 +1,149 @@
+"""An artifact's folder, loaded."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from .kernel import Kernel, opaque_operator, provide_cpp_runtime
+from .layout import Layout
+from .swap import stitched_class
+from .unit import MARK, Unit
+
+
+class Artifact:
+    """An artifact's folder: `optimize` and `restore` models, `calls` tells what ran.
+
+    Args:
+        folder: where `plan.json` lies.
+
+    Raises:
+        RuntimeError: a kernel neither loads nor rebuilds.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        plan = json.loads((folder / "plan.json").read_text())
+        self.id: str = plan["id"]
+        self.mode: str = plan["mode"]
+        self._plan = plan
+        self._lock = threading.RLock()
+        self._constants: dict[str, torch.Tensor] = {}
+        self._classes: dict[tuple[int, tuple[type, ...]], type] = {}
+        self.kernels: dict[str, Kernel] = {}
+        self.units: list[Unit] = []
+        self._loaded = False
+
+    def _load(self) -> None:
+        with self._lock:
+            if self._loaded:
+                return
+            provide_cpp_runtime(self.folder)
+            namespace = f"agentforge_{self.id}"
+            for name, entry in self._plan["kernels"].items():
+                self.kernels[name] = Kernel(self.folder / "kernels" / name, entry, namespace)
+            text = self.folder / "constants.json"
+            if text.exists():
+                for name, data in json.loads(text.read_text()).items():
+                    stream = io.BytesIO(base64.b64decode(data))
+                    self._constants[name] = torch.load(stream, weights_only=True)
+            compiled = self.mode == "kernels+compile"
+            self.units = [
+                Unit(unit, self._constants, self._forwards(unit), compiled) for unit in self._plan["units"]
+            ]
+            self._loaded = True
+
+    def _forwards(self, plan: dict[str, Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+        """The unit's generated forward, calling its kernels directly and as opaque operators."""
+        if not plan["source"]:
+            return _absent, _absent
+        direct: dict[str, Any] = {}
+        opaque: dict[str, Any] = {}
+        for name, site in plan["calls"].items():
+            layouts = [Layout.read(entry) for entry in site["outputs"]]
+            call = self.kernels[site["kernel"]].at(layouts, site["tuple"])
+            operator = f"agentforge_{self.id}::{plan['source'].removesuffix('.py').replace('/', '_')}_{name}"
+            direct[name] = call
+            opaque[name] = opaque_operator(operator, call, site["inputs"], layouts, site["tuple"])
+        path = self.folder / plan["source"]
+        code = compile(path.read_text(), str(path), "exec")
+        made = []
+        for kind, kernels in (("direct", direct), ("opaque", opaque)):
+            # A module that can be found by its name, since torch.compile looks globals up through it.
+            module = ModuleType(f"agentforge_{self.id}_{path.stem}_{kind}")
+            sys.modules[module.__name__] = module
+            vars(module).update(kernels)
+            exec(code, vars(module))
+            made.append(vars(module)["forward"])
+        return made[0], made[1]
+
+    def optimize(self, model: Any) -> Any:
+        """Put the kernels into `model`, in place; a model that has them already is left as it is.
+
+        Returns:
+            `model` itself; its state_dict keys, hooks and isinstance relations are unchanged.
+
+        Raises:
+            ValueError: the model is not of the structure that the artifact was made for.
+        """
+        if self.mode == "eager":
+            return model
+        self._load()
+        found = []
+        for unit in self.units:
+            module = _submodule(model, unit.path)
+            if hasattr(type(module), "_agentforge_unit"):
+                continue
+            modules = unit.walk(module) if module is not None else None
+            if modules is None or not unit.fits(modules):
+                where = f"its submodule {unit.path!r}" if unit.path else "it"
+                raise ValueError(
+                    f"this artifact was made for another model: {where} is not the {unit.class_name} "
+                    "that was captured; pass a model built the same way"
+                )
+            found.append((unit, module, tuple(type(m) for m in modules)))
+        for unit, module, classes in found:
+            module.__class__ = self._class(unit, classes)
+        return model
+
+    def _class(self, unit: Unit, classes: tuple[type, ...]) -> type:
+        key = (id(unit), classes)
+        with self._lock:
+            if key not in self._classes:
+                self._classes[key] = stitched_class(classes[0], unit, classes[1:], self.mode)
+            return self._classes[key]
+
+    def restore(self, model: Any) -> Any:
+        """Undo `optimize`, in place."""
+        for unit in self.units:
+            module = _submodule(model, unit.path)
+            original = getattr(type(module), "_agentforge_original", None)
+            if original is not None:
+                module.__class__ = original
+                vars(module).pop(MARK, None)
+        return model
+
+    def calls(self) -> dict[str, int]:
+        """How often each kernel ran in this process."""
+        return {name: kernel.runs for name, kernel in self.kernels.items()}
+
+
+def _absent(*tensors: Any) -> Any:
+    raise RuntimeError("this unit has no stitched forward")
+
+
+def _submodule(model: Any, path: str) -> Any:
+    for name in path.split(".") if path else []:
+        model = model._modules.get(name)
+        if model is None:
+            return None
+    return model

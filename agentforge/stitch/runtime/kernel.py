@@ -1,0 +1,92 @@
+"""A kernel's folder becomes a callable for each of its call sites."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from .layout import Layout, same_strides
+
+
+class Kernel:
+    """One promoted kernel: a folder with a `ModelNew`, shared by all call sites of its region."""
+
+    def __init__(self, folder: Path, entry: str, namespace: str) -> None:
+        self.name = folder.name
+        self.runs = 0
+        file, _, class_name = entry.partition("::")
+        module = _import(folder / file, f"{namespace}_{folder.name}")
+        model = getattr(module, class_name)().eval()
+        self._forward: Callable[..., Any] = model.forward
+
+    def at(self, layouts: Sequence[Layout], is_tuple: bool) -> Callable[..., Any]:
+        """A callable for call sites whose results have these layouts.
+
+        What follows a region was captured with the strides of the original's results, so a result that
+        is laid out otherwise is copied into them.
+
+        Raises:
+            RuntimeError: (from the callable) a result has another shape or dtype.
+        """
+        forward = self._forward
+
+        def call(*tensors: torch.Tensor) -> Any:
+            self.runs += 1
+            results = forward(*tensors)
+            if not is_tuple:
+                return _settle(results, layouts[0], self.name)
+            return tuple(_settle(r, lay, self.name) for r, lay in zip(results, layouts, strict=True))
+
+        return call
+
+
+def _settle(result: Any, layout: Layout, name: str) -> Any:
+    if result.shape != layout.shape or result.dtype != layout.dtype:
+        raise RuntimeError(
+            f"kernel {name} returned {tuple(result.shape)} {result.dtype}, "
+            f"not {layout.shape} {layout.dtype}; rebuild the artifact"
+        )
+    if result.stride() == layout.strides or same_strides(layout.shape, result.stride(), layout.strides):
+        return result
+    settled = torch.empty_strided(layout.shape, layout.strides, dtype=layout.dtype, device=result.device)
+    return settled.copy_(result)
+
+
+def opaque_operator(
+    name: str, call: Callable[..., Any], inputs: int, layouts: Sequence[Layout], is_tuple: bool
+) -> Any:
+    """`call` as a custom operator, which torch.compile neither traces into nor splits the graph at."""
+    arguments = ", ".join(f"Tensor x{i}" for i in range(inputs))
+    results = ", ".join(["Tensor"] * len(layouts))
+    schema = f"({arguments}) -> " + (f"({results})" if is_tuple else "Tensor")
+    operator = torch.library.custom_op(name, call, mutates_args=(), schema=schema)
+
+    def fake(*tensors: torch.Tensor) -> Any:
+        made = tuple(tensors[0].new_empty_strided(lay.shape, lay.strides, dtype=lay.dtype) for lay in layouts)
+        return made if is_tuple else made[0]
+
+    operator.register_fake(fake)
+    return operator
+
+
+def _import(path: Path, name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise RuntimeError(f"{path} is missing from the artifact; copy the whole folder")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def provide_cpp_runtime(folder: Path) -> None:
+    """Make `import agentforge_cpp` find the copy that ships with the artifact."""
+    path = folder / "agentforge_cpp.py"
+    if "agentforge_cpp" not in sys.modules and path.exists():
+        _import(path, "agentforge_cpp")

@@ -1,0 +1,40 @@
+"""How a tensor lies in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+
+
+class Layout(NamedTuple):
+    """Shape, strides, dtype and device type of a tensor, as they were captured."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: torch.dtype
+    device: str
+
+    @classmethod
+    def read(cls, entry: dict[str, Any]) -> Layout:
+        """From a plan's JSON."""
+        dtype = getattr(torch, entry["dtype"])
+        return cls(tuple(entry["shape"]), tuple(entry["strides"]), dtype, entry["device"])
+
+    def holds(self, tensor: Any) -> bool:
+        """True for a plain dense tensor that is laid out so; strides of single elements do not count."""
+        if type(tensor) not in _PLAIN or tensor.dtype != self.dtype or tensor.shape != self.shape:
+            return False
+        if tensor.layout != torch.strided or tensor.device.type != self.device:
+            return False
+        return same_strides(self.shape, tensor.stride(), self.strides)
+
+
+def same_strides(shape: Sequence[int], a: Sequence[int], b: Sequence[int]) -> bool:
+    """True where both strides address the same elements."""
+    if tuple(a) == tuple(b) or 0 in shape:
+        return True
+    return all(size == 1 or i == j for size, i, j in zip(shape, a, b, strict=True))

@@ -1,0 +1,92 @@
+"""The call that a unit was captured for."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, NamedTuple
+
+import torch
+
+from .layout import Layout
+
+
+class Input(NamedTuple):
+    """A leaf of the call's arguments: where it lies and what it must be."""
+
+    path: tuple[Any, ...]
+    layout: Layout | None
+    constant: Any
+
+
+class Signature:
+    """The call that a unit was captured for."""
+
+    def __init__(self, plan: dict[str, Any]) -> None:
+        self.positional: int = plan["positional"]
+        self.keywords: tuple[str, ...] = tuple(plan["keywords"])
+        kinds = {"tuple": tuple, "list": list, "dict": dict}
+        self.containers = [(tuple(c["path"]), kinds[c["type"]], c["length"]) for c in plan["containers"]]
+        self.leaves = [
+            Input(
+                tuple(leaf["path"]),
+                Layout.read(leaf["tensor"]) if "tensor" in leaf else None,
+                leaf.get("constant"),
+            )
+            for leaf in plan["leaves"]
+        ]
+
+    def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor] | None:
+        """Tensor leaves of this call in the captured order; None where it is another call."""
+        if len(args) != self.positional or len(kwargs) != len(self.keywords):
+            return None
+        root = (args, kwargs)
+        try:
+            for path, kind, length in self.containers:
+                value = _at(root, path)
+                if type(value) is not kind or len(value) != length:
+                    return None
+            tensors = []
+            for path, layout, constant in self.leaves:
+                value = _at(root, path)
+                if layout is None:
+                    if type(value) is not type(constant) or value != constant:
+                        return None
+                elif layout.holds(value):
+                    tensors.append(value)
+                else:
+                    return None
+        except (KeyError, IndexError, TypeError):
+            return None
+        return tensors
+
+    def arrange(
+        self, signature: inspect.Signature, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        """The same call with its arguments passed the way they were when captured."""
+        try:
+            bound = signature.bind(module, *args, **kwargs)
+        except TypeError:
+            return None
+        given = list(bound.arguments)[1:]
+        bound.apply_defaults()
+        names = list(signature.parameters)[1:]
+        wanted = [*names[: self.positional], *self.keywords]
+        variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        for name in given:
+            parameter = signature.parameters[name]
+            if parameter.kind in variadic:
+                return None
+            if name not in wanted and bound.arguments[name] is not parameter.default:
+                return None
+        if any(name not in bound.arguments for name in wanted):
+            return None
+        return (
+            tuple(bound.arguments[name] for name in names[: self.positional]),
+            {name: bound.arguments[name] for name in self.keywords},
+        )
+
+
+def _at(value: Any, path: tuple[Any, ...]) -> Any:
+    for step in path:
+        value = value[step]
+    return value

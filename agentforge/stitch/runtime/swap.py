@@ -1,0 +1,74 @@
+"""The subclass that a stitched module's class is swapped for."""
+
+from __future__ import annotations
+
+import copy
+import copyreg
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from .unit import MARK, Unit
+
+
+def stitched_class(original: type, unit: Unit, classes: tuple[type, ...], mode: str) -> type:
+    """Subclass of `original` whose forward dispatches between the stitched code and the original."""
+    ordinary: Callable[..., Any] = original.forward  # type: ignore[attr-defined]
+    parameters = inspect.signature(ordinary)
+    whole = torch.compile(ordinary, dynamic=False) if mode == "compile" else None
+
+    def traced(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        # Under an outer torch.compile: dynamo guards the weights itself and cannot look at pointers.
+        inputs = unit.signature.match(args, kwargs)
+        if whole is not None or inputs is None or self.training:
+            return ordinary(self, *args, **kwargs)
+        tensors = unit.read(unit.walk(self) or [])
+        if torch.is_grad_enabled() and any(t.requires_grad for t in [*tensors, *inputs]):
+            return ordinary(self, *args, **kwargs)
+        return unit.finish(unit.traceable(*tensors, *unit.constants, *inputs))
+
+    @functools.wraps(ordinary)
+    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if torch.compiler.is_compiling():
+            return traced(self, args, kwargs)
+        inputs = unit.signature.match(args, kwargs)
+        if inputs is None:
+            call = unit.signature.arrange(parameters, self, args, kwargs)
+            inputs = unit.signature.match(*call) if call else None
+        if inputs is None:
+            return ordinary(self, *args, **kwargs)
+        tensors = unit.weights(self, classes)
+        if tensors is None or not unit.plain([*tensors, *inputs]):
+            return ordinary(self, *args, **kwargs)
+        if whole is not None:
+            return whole(self, *args, **kwargs)
+        run = unit.compiled or unit.eager
+        return unit.finish(run(*tensors, *unit.constants, *inputs))
+
+    def deepcopy(self: Any, memo: dict[int, Any]) -> Any:
+        twin: Any = original.__new__(original)  # type: ignore[call-overload]
+        twin.__class__ = type(self)
+        memo[id(self)] = twin
+        vars(twin).update(copy.deepcopy(vars(self), memo))
+        return twin
+
+    def reduce(self: Any, protocol: Any) -> Any:
+        # A pickled model is the original one: it loads where this artifact is not.
+        state = {key: value for key, value in vars(self).items() if key != MARK}
+        return copyreg._reconstructor, (original, object, None), state  # type: ignore[attr-defined]
+
+    namespace: dict[str, Any] = {
+        "forward": forward,
+        "__module__": original.__module__,
+        "__doc__": original.__doc__,
+        "__qualname__": original.__qualname__,
+        "_agentforge_original": original,
+        "_agentforge_unit": unit,
+        "__reduce_ex__": reduce,
+    }
+    if "__deepcopy__" not in dir(original):
+        namespace["__deepcopy__"] = deepcopy
+    return type(original.__name__, (original,), namespace)

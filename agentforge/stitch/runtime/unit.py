@@ -1,0 +1,133 @@
+"""A module of the model whose forward was stitched."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.nn.modules import module as _nn
+from torch.utils import _pytree
+
+from .layout import Layout
+from .signature import Signature
+
+MARK = "_agentforge_fingerprint"
+
+
+class Unit:
+    """A module of the model whose forward was stitched.
+
+    Args:
+        plan: the unit's part of `plan.json`.
+        constants: tensors that the original's forward creates from literals.
+        forwards: the generated forward, calling its kernels directly and as opaque operators.
+        compiled: run it through torch.compile.
+    """
+
+    def __init__(
+        self,
+        plan: dict[str, Any],
+        constants: Mapping[str, torch.Tensor],
+        forwards: tuple[Callable[..., Any], Callable[..., Any]],
+        compiled: bool,
+    ) -> None:
+        self.path: str = plan["path"]
+        self.class_name: str = plan["class"]
+        self.signature = Signature(plan["signature"])
+        self.modules: list[tuple[int, str]] = [(m["parent"], m["name"]) for m in plan["modules"]]
+        self.class_names: list[str] = [m["class"] for m in plan["modules"]]
+        self.training: list[bool] = [plan["training"], *(m["training"] for m in plan["modules"])]
+        self.tensors: list[tuple[int, str, str]] = [
+            (t["module"], t["kind"], t["name"]) for t in plan["tensors"]
+        ]
+        self.layouts = [Layout.read(t) for t in plan["tensors"]]
+        self.constants = [constants[name] for name in plan["constants"]]
+        self.output_spec: str | None = plan["output_spec"]
+        self.device: str = plan["device"]
+        self.warned = False
+        self.eager, self.traceable = forwards
+        self.compiled: Callable[..., Any] | None = None
+        if compiled:
+            self.compiled = torch.compile(self.traceable, fullgraph=True, dynamic=False)
+
+    def fits(self, modules: list[Any]) -> bool:
+        """True where the modules are of the captured classes; the unit's own may be a subclass that
+        inherits the captured forward."""
+        if [type(m).__qualname__ for m in modules[1:]] != self.class_names:
+            return False
+        lineage = type(modules[0]).__mro__
+        captured = next((c for c in lineage if c.__qualname__ == self.class_name), None)
+        return captured is not None and captured.forward is lineage[0].forward  # type: ignore[attr-defined]
+
+    def walk(self, module: Any) -> list[Any] | None:
+        """The unit's modules, itself first; None where one is missing."""
+        found: list[Any] = [module]
+        for parent, name in self.modules:
+            child = found[parent]._modules.get(name)
+            if child is None:
+                return None
+            found.append(child)
+        return found
+
+    def read(self, modules: list[Any]) -> list[Any]:
+        """Parameters, buffers and tensor attributes as they are now.
+
+        Raises:
+            KeyError: one was taken away.
+        """
+        return [
+            vars(modules[index])[kind][name] if kind else vars(modules[index])[name]
+            for index, kind, name in self.tensors
+        ]
+
+    def weights(self, module: Any, classes: Sequence[type]) -> list[Any] | None:
+        """The weights, where the module is still the one that was captured; else None."""
+        if _nn._global_forward_hooks or _nn._global_forward_pre_hooks:
+            return None
+        modules = self.walk(module)
+        if modules is None or module.training is not self.training[0]:
+            return None
+        child: Any
+        for child, cls, training in zip(modules[1:], classes, self.training[1:], strict=True):
+            if child.__class__ is not cls or child.training is not training:
+                return None
+            if child._forward_hooks or child._forward_pre_hooks or "forward" in vars(child):
+                return None
+        try:
+            tensors = self.read(modules)
+            fingerprint = [(t.data_ptr(), t.dtype) for t in tensors]
+        except (KeyError, AttributeError, RuntimeError):
+            return None
+        # A tensor whose storage moved may have been replaced or converted: look at it closely.
+        if vars(module).get(MARK) != fingerprint:
+            if not all(lay.holds(t) for lay, t in zip(self.layouts, tensors, strict=True)):
+                return None
+            vars(module)[MARK] = fingerprint
+        return tensors
+
+    def plain(self, tensors: Sequence[Any]) -> bool:
+        """True where no gradient and no autocast is asked for."""
+        if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
+            if not self.warned:
+                self.warned = True
+                warnings.warn(
+                    "gradients are enabled: the original forward runs; the kernels are for inference, "
+                    "call the model under torch.inference_mode() or torch.no_grad()",
+                    stacklevel=4,
+                )
+            return False
+        return not torch.is_autocast_enabled(self.device)
+
+    def finish(self, results: Any) -> Any:
+        """The model's own output structure."""
+        if self.output_spec is None:
+            return results
+        return _pytree.tree_unflatten(list(results), _spec(self.output_spec))
+
+
+@functools.cache
+def _spec(text: str) -> Any:
+    return _pytree.treespec_loads(text)
