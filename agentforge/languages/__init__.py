@@ -3,6 +3,7 @@
 from ._base import Availability, BuildResult, CommandResult, CommandRunner, Language, languages
 from .command import run_command
 from .folder import CPP_RUNTIME, MANIFEST, runtime_files, write_solution
+from .inductor import inductor_solution
 from .single_file import export_single_file
 from .solution_io import read_solution
 
@@ -15,6 +16,7 @@ __all__ = [
     "CommandRunner",
     "Language",
     "export_single_file",
+    "inductor_solution",
     "languages",
     "read_solution",
     "run_command",

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import importlib.util
 import json
 import keyword
 import os
@@ -59,6 +58,10 @@ _DTYPES: dict[str, tuple[torch.dtype, ...]] = {
     "bool": (torch.bool,),
     "_Float16": (torch.float16,),
     "__bf16": (torch.bfloat16,),
+    "bfloat16": (torch.bfloat16,),
+    "BFloat16": (torch.bfloat16,),
+    "half": (torch.float16,),
+    "Half": (torch.float16,),
     "void": (),  # any
 }
 _SCALARS: dict[str, Any] = {
@@ -133,7 +136,7 @@ _ATTRIBUTE = re.compile(
     r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)|\[\[.*?\]\]|\b(?:alignas)\s*\([^()]*\)"
 )
 _NOISE = re.compile(
-    r"\b(?:const|volatile|__restrict__|__restrict|restrict|register|extern|inline|struct|noexcept|std\s*::)(?!\w)"
+    r"\b(?:const|volatile|__restrict__|__restrict|restrict|register|extern|inline|struct|noexcept|(?:std|c10|at)\s*::)(?!\w)"
 )
 _HEADER = re.compile(r"\A(?P<result>[\w\s:*&]+?[\s*&])(?P<name>\w+)\s*\((?P<parameters>[^()]*)\)\s*\Z")
 
@@ -279,16 +282,17 @@ def object_name(source: Path, flags: Sequence[str], dependencies: Sequence[str])
     return f"{source.stem}.{digest.hexdigest()[:16]}.so"
 
 
-def include_folders(dependencies: Sequence[str]) -> list[str]:
-    """Header folders that the dependencies stand for."""
-    folders: list[str] = []
+def torch_folders(dependencies: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Compile and link flags of the dependencies: `torch-headers` is all that there is."""
     for dependency in dependencies:
         if dependency != "torch-headers":
             raise ValueError(f"unknown dependency {dependency!r}; cpp knows: torch-headers")
-        spec = importlib.util.find_spec("torch")
-        root = Path(str(spec.origin)).parent / "include" if spec else Path()
-        folders += [str(root), str(root / "torch/csrc/api/include")]
-    return folders
+    if not dependencies:
+        return [], []
+    root = Path(torch.__file__).parent
+    includes = [root / "include", root / "include/torch/csrc/api/include"]
+    libraries = ["-Wl,--as-needed", f"-L{root / 'lib'}", "-ltorch_cpu", "-lc10"]  # loaded already: no rpath
+    return [f for folder in includes for f in ("-isystem", str(folder))], libraries
 
 
 def commands(
@@ -301,9 +305,19 @@ def commands(
     """
     link = [f for f in flags if f.startswith(("-l", "-L", "-Wl,"))]
     own = [f for f in flags if f not in link]
-    includes = [f for folder in include_folders(dependencies) for f in ("-isystem", folder)]
+    includes, libraries = torch_folders(dependencies)
     compile_ = [compiler(), *FLAGS, *own, *includes, "-c", source, "-o", f"{output}.o"]
-    return compile_, [compiler(), "-shared", "-fopenmp", f"{output}.o", "-o", output, *link, "-lm"]
+    return compile_, [
+        compiler(),
+        "-shared",
+        "-fopenmp",
+        f"{output}.o",
+        "-o",
+        output,
+        *link,
+        *libraries,
+        "-lm",
+    ]
 
 
 def _writable_folder(preferred: Path) -> Path:
