@@ -1,1 +1,5 @@
-"""Runs as data frames, plots and reports."""
+"""Runs as reports."""
+
+from .report import RegionReport, Report, build_report, markdown
+
+__all__ = ["RegionReport", "Report", "build_report", "markdown"]

@@ -1,0 +1,5 @@
+"""`python -m agentforge.cli`."""
+
+from . import main
+
+main()

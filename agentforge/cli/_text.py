@@ -1,0 +1,34 @@
+"""Numbers and names for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def seconds(value: float | None) -> str:
+    """Seconds with a unit that fits: `1.23 ms`."""
+    if value is None:
+        return "-"
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if abs(value) >= scale:
+            return f"{value / scale:.3g} {unit}"
+    return f"{value / 1e-9:.3g} ns" if value else "0"
+
+
+def interval(value: Mapping[str, float] | None) -> str:
+    """A speedup with its 95% interval: `1.52x [1.48, 1.57]`."""
+    if not value:
+        return "-"
+    return f"{value['point']:.2f}x [{value['low']:.2f}, {value['high']:.2f}]"
+
+
+def speedups(values: Mapping[str, Mapping[str, float]]) -> str:
+    """Speedups by baseline on one line: `2.31x eager, 1.08x compile`."""
+    return ", ".join(f"{v['point']:.2f}x {name}" for name, v in values.items())
+
+
+def budget(left: Mapping[str, Any]) -> str:
+    """What is left of the limits that there are: `7.5 minutes, 12 attempts left`."""
+    parts = [f"{value:.3g} {name}" for name, value in left.items() if value is not None]
+    return f"{', '.join(parts)} left" if parts else ""

@@ -1,0 +1,56 @@
+"""`agentforge optimize`: a model file goes in, a verified faster model comes out."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from . import _options
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+
+    @app.command()
+    def optimize(
+        target: Annotated[str, typer.Argument(help="file.py, file.py:ClassName or hf:CONFIG.json")],
+        device: _options.Device = "auto",
+        minutes: _options.Minutes = None,
+        attempts: _options.Attempts = None,
+        dollars: _options.Dollars = None,
+        out: _options.Out = None,
+        input_shape: _options.InputShape = None,
+        input_dtype: _options.InputDType = None,
+        dtype: _options.DType = "float32",
+        init_args: _options.InitArgs = "",
+        planner: _options.Agent = None,
+        coder: _options.Agent = None,
+        judge: _options.Agent = None,
+        config: _options.Config = None,
+        json: _options.Json = False,
+    ) -> None:
+        """Make a model faster: profile it, search for kernels, put the verified ones in, prove it.
+
+        Ctrl-C leaves a run that `agentforge runs resume` continues.
+        """
+        settings = _options.settings(
+            config,
+            budget__minutes=minutes,
+            budget__attempts=attempts,
+            budget__dollars=dollars,
+            search__planner=planner,
+            search__coder=coder,
+            search__judge=judge,
+        )
+        from agentforge.campaigns import optimize as run
+        from agentforge.devices import detect
+
+        from ._report import campaign
+
+        kind = detect(device).kind
+        options = _options.frontend_options(input_shape, input_dtype, dtype, init_args, kind)
+        campaign(
+            lambda on_event: run(target, options, settings, device=device, out=out, on_event=on_event),
+            as_json=json,
+        )

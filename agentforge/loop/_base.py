@@ -1,0 +1,100 @@
+"""What the loop needs from the packages beside it, and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from agentforge.agents import Coder, Judge, Planner
+from agentforge.schema import (
+    Bottleneck,
+    Context,
+    Definition,
+    Evaluation,
+    Event,
+    Level,
+    Solution,
+    Strategy,
+    Workload,
+)
+
+OnEvent = Callable[[Event], None]
+"""Called with each event after it was stored; views read nothing else."""
+
+
+class Evaluator(Protocol):
+    """The referee, as the loop sees it."""
+
+    def evaluate(
+        self,
+        definition: Definition,
+        workloads: Sequence[Workload],
+        solution: Solution,
+        *,
+        level: Level,
+        sol_s: float | None = None,
+    ) -> Evaluation:
+        """Judge one solution; a candidate's failure is data.
+
+        Raises:
+            HarnessError: the referee itself failed.
+        """
+        ...
+
+
+class Knowledge(Protocol):
+    """The knowledge base, as the loop sees it."""
+
+    def retrieve(self, context: Context, *, languages: Sequence[str], device: str) -> tuple[Strategy, ...]:
+        """Applicable strategies with their records, best expected first."""
+        ...
+
+    def success_probability(self, context: Context) -> float:
+        """Probability that one more attempt in this context gains, 0 to 1."""
+        ...
+
+    def record(
+        self,
+        strategy_id: str,
+        context: Context,
+        solution: Solution,
+        evaluation: Evaluation,
+        parameters: Mapping[str, int | float | str | bool],
+        run: str,
+    ) -> None:
+        """Keep what happened: `verified` as a win or a loss, a failure as a failure. Idempotent."""
+        ...
+
+
+@dataclass(frozen=True)
+class Agents:
+    """Who proposes in a run."""
+
+    planner: Planner
+    coder: Coder
+    judge: Judge
+
+
+@dataclass(frozen=True)
+class Win:
+    """The fastest verified solution of a bottleneck."""
+
+    bottleneck: Bottleneck
+    attempt: str
+    solution: Solution
+    evaluation: Evaluation
+    """At level `full`, `verified`."""
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What a search ended with; all of it is in the store too."""
+
+    wins: tuple[Win, ...]
+    """In the profile's order of bottlenecks; none for one where nothing beat eager."""
+    attempts: int
+    reason: str
+    """Why it stopped, for a person: the budget that ran out, or that nothing is worth another attempt."""
+    out_of_budget: bool
+    """True where a larger budget would let `resume` go on."""

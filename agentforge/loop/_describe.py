@@ -1,0 +1,47 @@
+"""Small renderings for events and attempts."""
+
+from __future__ import annotations
+
+import time
+
+from agentforge.schema import Evaluation, Usage
+
+
+def sentence(error: BaseException) -> str:
+    """Type and first line of an exception; the type is left out where the message is for a person."""
+    text = (str(error).strip().splitlines() or [""])[0][:500]
+    name = type(error).__name__
+    if name == "CannotCode" and text:
+        return text
+    return f"{name}: {text}" if text else name
+
+
+def add_usage(before: Usage, *more: Usage, started: float) -> Usage:
+    """Sum of usages; its seconds are those of `before` and the wall time since `started` (monotonic).
+
+    A proposer's own account of its seconds is part of that wall time. The price of the sum is unknown
+    where one of the prices is.
+    """
+    usages = (before, *more)
+    dollars = [u.dollars for u in usages]
+    return Usage(
+        seconds=before.seconds + time.monotonic() - started,
+        tokens_in=sum(u.tokens_in for u in usages),
+        tokens_out=sum(u.tokens_out for u in usages),
+        tokens_cached=sum(u.tokens_cached for u in usages),
+        dollars=None if None in dollars else sum(d for d in dollars if d is not None),
+    )
+
+
+def numbers(evaluation: Evaluation) -> dict[str, object]:
+    """What views show of an evaluation."""
+    performance = evaluation.performance
+    return {
+        "level": evaluation.level.value,
+        "status": evaluation.status.value,
+        "evidence": evaluation.evidence.value,
+        "reasons": list(evaluation.reasons[:3]),
+        "seconds": round(evaluation.seconds, 3),
+        "latency_s": performance.latency_s if performance else None,
+        "speedup": {k: v.model_dump() for k, v in performance.speedup.items()} if performance else {},
+    }

@@ -1,0 +1,145 @@
+"""A run's book: what the loop knows, read from and written to the store, each write idempotent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from agentforge.agents import Past
+from agentforge.schema import (
+    Attempt,
+    Definition,
+    Evaluation,
+    Event,
+    Level,
+    Run,
+    Solution,
+    Workload,
+)
+from agentforge.store import Store
+
+from ._base import OnEvent
+
+
+class Journal:
+    """One run in the store. The process that holds the run's lock is its only writer, so reads are cached.
+
+    Args:
+        store: where everything lies.
+        run: the run.
+        on_event: called with each event after it was stored.
+    """
+
+    def __init__(self, store: Store, run: Run, on_event: OnEvent | None = None) -> None:
+        self.store = store
+        self.run = run
+        self._on_event = on_event
+        self._attempts = {attempt.id: attempt for attempt in store.attempts(run.id)}
+        self._evaluations: dict[str, Evaluation] = {}
+        self._solutions: dict[str, Solution] = {}
+
+    # -------------------------------------------------------------- attempts
+
+    def attempt_id(self, number: int) -> str:
+        """Identifier of the run's attempt `number`: the same after a resume."""
+        return f"{self.run.id}/{number:04d}"
+
+    def attempts(self, bottleneck: str | None = None) -> tuple[Attempt, ...]:
+        """Attempts in the order of their numbers, of all bottlenecks or of one."""
+        found = (a for a in self._attempts.values() if bottleneck in (None, a.bottleneck))
+        return tuple(sorted(found, key=lambda a: a.number))
+
+    def attempt(self, identifier: str) -> Attempt | None:
+        """An attempt; None where it was not begun."""
+        return self._attempts.get(identifier)
+
+    def put(self, attempt: Attempt) -> Attempt:
+        """Store an attempt in place of its earlier state."""
+        self.store.save_attempt(attempt)
+        self._attempts[attempt.id] = attempt
+        return attempt
+
+    def past(self, bottleneck: str) -> tuple[Past, ...]:
+        """The bottleneck's attempts as the agents see them, oldest first."""
+        return tuple(
+            Past(
+                id=attempt.id,
+                parent=attempt.parent,
+                plan=attempt.plan,
+                solution=self.solution(attempt.solution) if attempt.solution else None,
+                evaluation=self.evaluation(attempt),
+                critique=attempt.critique,
+                error=attempt.error,
+            )
+            for attempt in self.attempts(bottleneck)
+        )
+
+    def dollars(self) -> float:
+        """Spent by the proposers so far; calls of unknown price count nothing."""
+        return sum(a.usage.dollars or 0.0 for a in self._attempts.values())
+
+    # ------------------------------------------- solutions and evaluations
+
+    def solution(self, solution_hash: str) -> Solution:
+        """A stored solution."""
+        if solution_hash not in self._solutions:
+            self._solutions[solution_hash] = self.store.get_solution(solution_hash)
+        return self._solutions[solution_hash]
+
+    def put_solution(self, solution: Solution) -> str:
+        """Store a solution; returns its hash."""
+        self._solutions[solution.hash] = solution
+        return self.store.save_solution(solution)
+
+    def evaluation(self, attempt: Attempt) -> Evaluation | None:
+        """The evaluation that an attempt points to."""
+        if attempt.evaluation is None:
+            return None
+        if attempt.evaluation not in self._evaluations:
+            self._evaluations[attempt.evaluation] = self.store.get_evaluation(attempt.evaluation)
+        return self._evaluations[attempt.evaluation]
+
+    def evaluations(self, bottleneck: str) -> Mapping[str, Evaluation]:
+        """Evaluations by attempt."""
+        pairs = ((a.id, self.evaluation(a)) for a in self.attempts(bottleneck))
+        return {identifier: evaluation for identifier, evaluation in pairs if evaluation is not None}
+
+    def finished_evaluation(
+        self, definition: Definition, workloads: tuple[Workload, ...], solution: Solution, level: Level
+    ) -> tuple[str, Evaluation] | None:
+        """An evaluation of just this that this run finished already.
+
+        One of an earlier run is not taken: its baselines were measured at another time.
+        """
+        found = self.store.find_evaluation(
+            definition.hash, solution.hash, [w.hash for w in workloads], level, self.run.device
+        )
+        return found if found is not None and found[1].timestamp >= self.run.created else None
+
+    def put_evaluation(self, evaluation: Evaluation) -> str:
+        """Store an evaluation; returns its identifier."""
+        identifier = self.store.save_evaluation(evaluation, self.run.id)
+        self._evaluations[identifier] = evaluation
+        return identifier
+
+    def promote(self, attempt: Attempt) -> None:
+        """Choose an evaluated attempt's solution for its bottleneck."""
+        if attempt.solution is None or attempt.evaluation is None:
+            raise ValueError(f"attempt {attempt.id} was not evaluated")
+        self.store.save_promotion(attempt.run, attempt.bottleneck, attempt.solution, attempt.evaluation)
+
+    # ------------------------------------------------------ events, the run
+
+    def event(self, kind: str, **data: object) -> Event:
+        """Append to the run's stream and tell the views."""
+        event = self.store.append_event(self.run.id, kind, data)
+        if self._on_event is not None:
+            self._on_event(event)
+        return event
+
+    def first(self, kind: str) -> Event | None:
+        """The run's first event of a kind."""
+        return next((e for e in self.store.events(self.run.id) if e.kind == kind), None)
+
+    def spend(self, seconds: float) -> None:
+        """Write down the wall time that the run has used up over all its sessions."""
+        self.run = self.store.update_run(self.run.id, seconds_used=seconds)

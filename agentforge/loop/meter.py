@@ -1,0 +1,62 @@
+"""What a run has used up of its budget, over all its sessions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from agentforge.schema import Budget
+
+
+class Meter:
+    """Counts a run's minutes, attempts and dollars against its limits.
+
+    Args:
+        budget: the limits.
+        seconds_used: wall time that earlier sessions of the run used up.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self, budget: Budget, *, seconds_used: float = 0.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.budget = budget
+        self._before = seconds_used
+        self._clock = clock
+        self._start = clock()
+
+    @property
+    def seconds(self) -> float:
+        """Wall time of the run over all sessions."""
+        return self._before + self._clock() - self._start
+
+    def exhausted(self, *, dollars: float, attempts: int | None = None) -> str:
+        """Why no further step may be taken; empty while there is budget left.
+
+        Args:
+            dollars: spent by the run's proposers so far.
+            attempts: made so far; None where the next step belongs to an attempt that counts already.
+        """
+        limits = self.budget
+        if limits.minutes is not None and self.seconds >= limits.minutes * 60:
+            return f"the budget of {limits.minutes:g} minutes is used up"
+        if limits.dollars is not None and dollars > limits.dollars:
+            return f"the budget of {limits.dollars:g} dollars is used up"
+        if limits.dollars is not None and limits.dollars > 0 and dollars >= limits.dollars:
+            return f"the budget of {limits.dollars:g} dollars is used up"
+        if attempts is not None and limits.attempts is not None and attempts >= limits.attempts:
+            return f"the budget of {limits.attempts} attempts is used up"
+        return ""
+
+    def left(self, *, dollars: float, attempts: int) -> dict[str, float | None]:
+        """What is left of each limit, never below 0; None for no limit."""
+        limits = self.budget
+
+        def rest(limit: float | None, used: float) -> float | None:
+            return None if limit is None else max(0.0, limit - used)
+
+        return {
+            "minutes": rest(limits.minutes, self.seconds / 60),
+            "attempts": rest(limits.attempts, attempts),
+            "dollars": rest(limits.dollars, dollars),
+        }

@@ -1,0 +1,111 @@
+"""Search all bottlenecks of a profile within a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentforge.agents import Hardware
+from agentforge.config import SearchSettings
+from agentforge.devices import DeviceSpec
+from agentforge.schema import Bottleneck, Context, Event, Profile
+from agentforge.search import SearchPolicy
+
+from ._base import Agents, Evaluator, Knowledge, SearchResult, Win
+from .graph import run_graph
+from .journal import Journal
+from .meter import Meter
+from .steps import Problem, Steps
+
+
+@dataclass(frozen=True)
+class Session:
+    """What a search runs with."""
+
+    agents: Agents
+    evaluator: Evaluator
+    knowledge: Knowledge
+    context_for: Callable[[Bottleneck], Context]
+    """Where the knowledge base keeps a bottleneck's records."""
+    policy: SearchPolicy
+    settings: SearchSettings
+    device: DeviceSpec
+    hardware: Hardware
+
+
+def run_search(
+    profile: Profile, journal: Journal, meter: Meter, session: Session, *, checkpoint: Path
+) -> SearchResult:
+    """Search until the budget is used up or nothing is worth another attempt.
+
+    Interrupted at any moment, even by a kill, and called again with the same run, it goes on where it
+    was and repeats no finished evaluation.
+
+    Args:
+        profile: its bottlenecks are searched.
+        journal: the run's book; the caller holds the run's lock.
+        meter: the run's budget.
+        session: agents, referee, knowledge base, policy and device.
+        checkpoint: file of the graph's checkpoints.
+
+    Raises:
+        HarnessError: the referee keeps failing.
+        AgentForgeError: something of the infrastructure is missing; what was done is kept.
+    """
+    problems = _problems(profile, journal, session)
+    steps = Steps(
+        problems=problems,
+        journal=journal,
+        meter=meter,
+        agents=session.agents,
+        evaluator=session.evaluator,
+        knowledge=session.knowledge,
+        policy=session.policy,
+        settings=session.settings,
+        hardware=session.hardware,
+        device=session.device.kind,
+    )
+    try:
+        final = run_graph(steps, checkpoint)
+    finally:
+        journal.spend(meter.seconds)
+    out_of_budget = steps.out_of_budget(new_attempt=True)
+    reason = out_of_budget or final.get("reason", "")
+    result = SearchResult(collect(profile, steps), len(journal.attempts()), reason, bool(out_of_budget))
+    journal.event("search.done", reason=reason, attempts=result.attempts, wins=len(result.wins))
+    return result
+
+
+def collect(profile: Profile, steps: Steps) -> tuple[Win, ...]:
+    """The incumbents of all bottlenecks, in the profile's order."""
+    wins = []
+    for bottleneck in profile.bottlenecks:
+        incumbent = steps.standing(bottleneck.definition.hash).incumbent
+        if incumbent is not None and incumbent[0].solution is not None:
+            attempt, evaluation = incumbent
+            wins.append(
+                Win(bottleneck, attempt.id, steps.journal.solution(incumbent[0].solution), evaluation)
+            )
+    return tuple(wins)
+
+
+def _problems(profile: Profile, journal: Journal, session: Session) -> dict[str, Problem]:
+    """The bottlenecks with their contexts; priors are those of the run's first session."""
+    started = journal.first("search.started") or _start(profile, journal, session)
+    priors = started.data["priors"]
+    assert isinstance(priors, dict)
+    return {
+        b.definition.hash: Problem(b, session.context_for(b), float(priors[b.definition.hash]))
+        for b in profile.bottlenecks
+    }
+
+
+def _start(profile: Profile, journal: Journal, session: Session) -> Event:
+    for bottleneck in profile.bottlenecks:
+        journal.store.save_definition(bottleneck.definition)
+    priors = {
+        b.definition.hash: session.knowledge.success_probability(session.context_for(b))
+        for b in profile.bottlenecks
+    }
+    return journal.event("search.started", priors=priors, budget=journal.run.budget.model_dump())

@@ -1,0 +1,145 @@
+"""Where the search of one bottleneck stands: a pure function of its attempts and evaluations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from agentforge.config import SearchSettings
+from agentforge.schema import Attempt, AttemptStatus, Bottleneck, Evaluation
+from agentforge.search import Node, Tree
+
+FINISHED = frozenset({AttemptStatus.DONE, AttemptStatus.FAILED})
+
+PRIOR_WEIGHT = 2.0
+"""Attempts that the knowledge base's probability of success counts for against this run's own."""
+
+FIRST_COST_S = 15.0
+"""Expected seconds of an attempt before any was made in the run."""
+
+
+def gain_over_eager(evaluation: Evaluation | None) -> float | None:
+    """Speedup over eager, the baseline that the profile's times are in; None unless it was measured."""
+    if evaluation is None or evaluation.performance is None:
+        return None
+    interval = evaluation.performance.speedup.get("eager")
+    return interval.point if interval else None
+
+
+def gain_over_best(evaluation: Evaluation | None) -> float | None:
+    """Speedup over the fastest baseline; None unless it was measured."""
+    if evaluation is None or evaluation.performance is None or not evaluation.performance.speedup:
+        return None
+    return evaluation.performance.speedup_over_best.point
+
+
+def faster_than_eager(evaluation: Evaluation) -> bool:
+    """Verified, and the whole interval against eager lies above 1."""
+    if not evaluation.verified or evaluation.performance is None:
+        return False
+    interval = evaluation.performance.speedup.get("eager")
+    return interval is not None and interval.low > 1.0
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One bottleneck, its attempts in the order of their numbers, and the evaluations they point to."""
+
+    bottleneck: Bottleneck
+    attempts: tuple[Attempt, ...]
+    evaluations: Mapping[str, Evaluation]
+    """By attempt id; attempts that were never evaluated are not in it."""
+
+    @cached_property
+    def promotions(self) -> tuple[tuple[Attempt, Evaluation], ...]:
+        """Each verified attempt that was faster than all before it, in order; the last one holds now."""
+        return tuple(self._promotions())
+
+    def _promotions(self) -> Iterator[tuple[Attempt, Evaluation]]:
+        best = 1.0
+        for attempt in self.attempts:
+            evaluation = self.evaluations.get(attempt.id)
+            gain = gain_over_eager(evaluation)
+            if evaluation is not None and gain is not None and gain > best and faster_than_eager(evaluation):
+                best = gain
+                yield attempt, evaluation
+
+    @property
+    def incumbent(self) -> tuple[Attempt, Evaluation] | None:
+        """The fastest verified attempt; None while eager holds."""
+        return self.promotions[-1] if self.promotions else None
+
+    @property
+    def speedup(self) -> float:
+        """Of the incumbent over eager; 1 while eager holds."""
+        return (gain_over_eager(self.incumbent[1]) or 1.0) if self.incumbent else 1.0
+
+    @property
+    def time_s(self) -> float:
+        """Seconds of all call sites in one forward, with the incumbent put in."""
+        return self.bottleneck.time_s / self.speedup
+
+    def promising(self, quick: Evaluation) -> bool:
+        """Whether a quick evaluation looks faster than what holds now, so that a full one is worth it."""
+        gain = gain_over_eager(quick)
+        return quick.passed and gain is not None and gain > self.speedup
+
+    def since_gain(self) -> tuple[int, int]:
+        """Finished attempts since the last promotion: those evaluated, and all of them."""
+        last = self.incumbent[0].number if self.incumbent else 0
+        later = [a for a in self.attempts if a.number > last and a.status in FINISHED]
+        return sum(a.evaluation is not None for a in later), len(later)
+
+    def closed(self, settings: SearchSettings) -> str:
+        """Why no further attempt is wanted here; empty while one is."""
+        if not self.bottleneck.optimizable:
+            return "the vendor's library does it, and nothing here beats that"
+        if self.bottleneck.share < settings.min_share:
+            return f"below {settings.min_share:.1%} of the target's time"
+        if self.bottleneck.sol_s >= settings.sol_fraction * self.time_s:
+            return f"within {settings.sol_fraction:.0%} of the speed of light"
+        evaluated, made = self.since_gain()
+        if evaluated >= settings.patience or made >= 3 * settings.patience:
+            return f"{made} attempts in a row brought no gain"
+        return ""
+
+    def tree(self, settings: SearchSettings, *, prior: float, cost_s: float, planless: bool) -> Tree:
+        """What the search policy sees.
+
+        Args:
+            settings: patience, sol_fraction, abandon_ratio.
+            prior: the knowledge base's probability that an attempt gains here.
+            cost_s: expected seconds of an attempt, used until this bottleneck has its own.
+            planless: the planner has nothing left to propose here.
+        """
+        made = [a for a in self.attempts if a.status in FINISHED]
+        costs = [a.usage.seconds for a in made if a.usage.seconds > 0]
+        reachable = max(self.bottleneck.sol_s, self.bottleneck.time_s - self.bottleneck.gain_s)
+        return Tree(
+            bottleneck=self.bottleneck.definition.hash,
+            time_s=self.time_s,
+            reachable_s=reachable,
+            success=(PRIOR_WEIGHT * prior + len(self.promotions)) / (PRIOR_WEIGHT + len(made)),
+            cost_s=max(0.1, sum(costs) / len(costs) if costs else cost_s),
+            nodes=tuple(self._nodes(settings.abandon_ratio)),
+            exhausted=planless or bool(self.closed(settings)),
+        )
+
+    def _nodes(self, abandon_ratio: float) -> Iterator[Node]:
+        speedups = {a.id: gain_over_best(self.evaluations.get(a.id)) for a in self.attempts}
+        for attempt in self.attempts:
+            evaluation = self.evaluations.get(attempt.id)
+            verdict = attempt.critique.kind if attempt.critique else ""
+            parent, own = speedups.get(attempt.parent or ""), speedups[attempt.id]
+            if verdict == "optimize" and parent and own and own < abandon_ratio * parent:
+                verdict = "abandon"
+            yield Node(
+                id=attempt.id,
+                parent=attempt.parent,
+                passed=evaluation is not None and evaluation.passed,
+                finished=attempt.status in FINISHED,
+                speedup=own,
+                verdict=verdict,
+                children=sum(other.parent == attempt.id for other in self.attempts),
+            )

@@ -1,0 +1,90 @@
+"""A run in a real store, and `search`: the loop over scripted agents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentforge.agents import Hardware
+from agentforge.config import SearchSettings
+from agentforge.devices import DeviceSpec
+from agentforge.loop import Agents, Journal, Meter, SearchResult, Session, run_search
+from agentforge.schema import Budget, Event, Profile, Run, RunStatus
+from agentforge.search import BestFirst
+from agentforge.store import Store
+
+from .scripted import (
+    DEVICE,
+    NullKnowledge,
+    ScriptedCoder,
+    ScriptedJudge,
+    ScriptedPlanner,
+    SimulatedReferee,
+    context_for,
+)
+
+Script = Mapping[str, Sequence[dict[str, Any] | Exception]]
+
+
+def make_run(identifier: str = "run", budget: Budget | None = None) -> Run:
+    now = datetime.now(UTC)
+    return Run(
+        id=identifier,
+        target="target",
+        name="target",
+        origin="target.py",
+        device=DEVICE,
+        status=RunStatus.SEARCHING,
+        budget=budget or Budget(),
+        created=now,
+        updated=now,
+    )
+
+
+@dataclass
+class Bench:
+    """Everything of one run that a test looks at."""
+
+    store: Store
+    folder: Path
+    referee: SimulatedReferee = field(default_factory=SimulatedReferee)
+    knowledge: NullKnowledge = field(default_factory=NullKnowledge)
+    events: list[Event] = field(default_factory=list)
+    planner: ScriptedPlanner = field(default_factory=lambda: ScriptedPlanner({}))
+
+    def search(self, profile: Profile, script: Script, *, clock: Any = None, **settings: Any) -> SearchResult:
+        run = self.store.get_run("run")
+        journal = Journal(self.store, run, self.events.append)
+        options = {"clock": clock} if clock else {}
+        meter = Meter(run.budget, seconds_used=run.seconds_used, **options)
+        self.planner = ScriptedPlanner(script)
+        session = Session(
+            agents=Agents(self.planner, ScriptedCoder(), ScriptedJudge()),
+            evaluator=self.referee,
+            knowledge=self.knowledge,
+            context_for=context_for,
+            policy=BestFirst(),
+            settings=SearchSettings(**settings),
+            device=DeviceSpec(kind="null", name=DEVICE, architecture="null"),
+            hardware=Hardware(DEVICE, "null", 1, 1e9, 1e9),
+        )
+        return run_search(profile, journal, meter, session, checkpoint=self.folder / "checkpoint.db")
+
+    def kinds(self) -> list[str]:
+        return [event.kind for event in self.events]
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        return [dict(event.data) for event in self.events if event.kind == kind]
+
+
+@pytest.fixture
+def bench(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Bench]:
+    budget = getattr(request, "param", None)
+    with Store(f"sqlite:///{tmp_path / 'agentforge.db'}") as store:
+        store.create_run(make_run(budget=budget))
+        yield Bench(store, tmp_path)

@@ -1,0 +1,49 @@
+"""A search in its own process, for tests that kill it: `python killed.py FOLDER`.
+
+Each step of the simulated referee writes a line to `evaluations.txt` when it has finished, so that the
+test sees from outside what was measured and how often.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from agentforge.schema import Level, Solution
+from agentforge.store import Store
+
+from .conftest import Bench
+from .scripted import SimulatedReferee, bottleneck, profile
+
+SCRIPT = {
+    "a": [{"speed": 1.2}, {"speed": 1.0, "cannot": "no"}, {"speed": 1.1}, {"speed": 2.0}, {"speed": 3.0}],
+    "b": [{"speed": 1.0, "status": "CRASHED"}, {"speed": 1.4}, {"speed": 1.6}],
+}
+
+
+class SlowReferee(SimulatedReferee):
+    """Takes its time, and keeps a log that no database is behind."""
+
+    def __init__(self, log: Path) -> None:
+        super().__init__()
+        self.log = log
+        self.before = self._before
+
+    def _before(self, solution: Solution, level: Level) -> None:
+        with self.log.open("a") as file:
+            file.write(f"{solution.hash} {level}\n")
+        time.sleep(0.02)
+
+
+def main(folder: Path) -> int:
+    """Search to the end, or until killed."""
+    with Store(f"sqlite:///{folder / 'agentforge.db'}") as store, store.lock_run("run"):
+        bench = Bench(store, folder, referee=SlowReferee(folder / "evaluations.txt"))
+        result = bench.search(profile(bottleneck("a"), bottleneck("b", time_s=0.8)), SCRIPT)
+    print(len(result.wins), result.attempts)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(Path(sys.argv[1])))

@@ -1,0 +1,106 @@
+"""kill -9 at random moments, then go on: nothing finished is repeated, and the result is the same."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from agentforge.schema import AttemptStatus
+from agentforge.store import Store
+
+from .conftest import make_run
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def start(folder: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tests.loop.killed", str(folder)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def prepare(folder: Path) -> None:
+    with Store(f"sqlite:///{folder / 'agentforge.db'}") as store:
+        store.create_run(make_run())
+
+
+def wait_for_a_start(folder: Path, process: subprocess.Popen[str], lines: int) -> bool:
+    """Wait until the search has begun `lines` evaluations; False where it ended before."""
+    log = folder / "evaluations.txt"
+    while process.poll() is None:
+        if log.exists() and len(log.read_text().splitlines()) >= lines:
+            return True
+        time.sleep(0.005)
+    return False
+
+
+def outcome(folder: Path) -> list[tuple[str | None, str | None, AttemptStatus, str]]:
+    with Store(f"sqlite:///{folder / 'agentforge.db'}") as store:
+        return [(a.parent, a.solution, a.status, a.error) for a in store.attempts("run")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_killed_again_and_again(tmp_path: Path, seed: int) -> None:
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    for folder in (whole, killed):
+        folder.mkdir()
+        prepare(folder)
+    assert start(whole).communicate(timeout=120)[0].split() == ["2", "8"]
+
+    generator, kills = random.Random(seed), 0
+    for begun in range(1, 30):
+        process = start(killed)
+        if wait_for_a_start(killed, process, begun):
+            time.sleep(generator.uniform(0.0, 0.12))
+            process.send_signal(signal.SIGKILL)
+            kills += 1
+        printed, errors = process.communicate(timeout=120)
+        if process.returncode == 0:
+            assert printed.split() == ["2", "8"]
+            break
+        assert process.returncode == -signal.SIGKILL, errors
+    else:
+        pytest.fail("the search never came to its end")
+
+    assert kills >= 2
+    assert outcome(killed) == outcome(whole)
+    with Store(f"sqlite:///{killed / 'agentforge.db'}") as store:
+        finished = [e for e in store.events("run") if e.kind == "attempt.evaluated"]
+        fresh = Counter((e.data["attempt"], e.data["level"]) for e in finished if not e.data["reused"])
+    assert max(fresh.values()) == 1
+    begun_twice = Counter((killed / "evaluations.txt").read_text().splitlines())
+    assert sum(begun_twice.values()) <= len(begun_twice) + kills  # at most the one that was cut off
+
+
+def test_killed_once_in_an_evaluation(tmp_path: Path) -> None:
+    prepare(tmp_path)
+    process = start(tmp_path)
+    assert wait_for_a_start(tmp_path, process, 3), process.communicate()
+    process.kill()
+    process.communicate(timeout=60)
+    printed, errors = start(tmp_path).communicate(timeout=120)
+    assert printed.split() == ["2", "8"], errors
+    begun = Counter((tmp_path / "evaluations.txt").read_text().splitlines())
+    assert max(begun.values()) <= 2
+    assert sum(count == 2 for count in begun.values()) <= 1
+
+
+def test_a_damaged_checkpoint_costs_nothing(tmp_path: Path) -> None:
+    prepare(tmp_path)
+    process = start(tmp_path)
+    assert wait_for_a_start(tmp_path, process, 3), process.communicate()
+    process.kill()
+    process.communicate(timeout=60)
+    for leftover in tmp_path.glob("checkpoint.db*"):
+        leftover.unlink()
+    (tmp_path / "checkpoint.db").write_bytes(b"rubbish" * 1000)
+    printed, errors = start(tmp_path).communicate(timeout=120)
+    assert printed.split() == ["2", "8"], errors
+    assert (tmp_path / "checkpoint.damaged").exists()

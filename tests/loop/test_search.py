@@ -1,0 +1,189 @@
+"""The loop with scripted agents over a real store: decisions, budgets, promotions, failures."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from agentforge.schema import AttemptStatus, Budget, HarnessError, Level, MachineError
+
+from .conftest import Bench
+from .scripted import bottleneck, profile
+
+
+def test_a_verified_gain_is_promoted_and_recorded(bench: Bench) -> None:
+    result = bench.search(profile(bottleneck("a")), {"a": [{"speed": 2.0}, {"speed": 1.5}]})
+    assert [w.evaluation.verified for w in result.wins] == [True]
+    assert result.attempts == 2
+    assert not result.out_of_budget
+    assert bench.of("promotion")[0]["time_s"] == pytest.approx(0.5)
+    assert [p.solution for p in bench.store.promotions("run")] == [result.wins[0].solution.hash]
+    assert bench.knowledge.recorded == [("strategy-0", True, True), ("strategy-1", True, False)]
+
+
+def test_what_is_no_better_is_not_measured_in_full(bench: Bench) -> None:
+    bench.search(profile(bottleneck("a")), {"a": [{"speed": 2.0}, {"speed": 1.5}, {"speed": 0.9}]})
+    assert [level for _, level in bench.referee.evaluations] == [
+        Level.QUICK,
+        Level.FULL,
+        Level.QUICK,
+        Level.QUICK,
+    ]
+
+
+def test_a_quick_gain_that_full_does_not_confirm_is_not_promoted(bench: Bench) -> None:
+    result = bench.search(profile(bottleneck("a")), {"a": [{"speed": 2.0, "full": 0.8}]})
+    assert result.wins == ()
+    assert "promotion" not in bench.kinds()
+
+
+def test_nothing_is_promoted_without_verification(bench: Bench) -> None:
+    result = bench.search(profile(bottleneck("a")), {"a": [{"speed": 9.0, "status": "CHEATING"}]})
+    assert result.wins == ()
+    assert bench.store.promotions("run") == ()
+    assert bench.knowledge.recorded == [("strategy-0", False, False)]
+
+
+def test_promotion_changes_what_is_next(bench: Bench) -> None:
+    """The larger bottleneck comes first; once it is small, the other one does."""
+    script = {"big": [{"speed": 20.0}, {"speed": 21.0}], "small": [{"speed": 2.0}, {"speed": 2.1}]}
+    bench.search(profile(bottleneck("big", time_s=3.0), bottleneck("small", time_s=2.0)), script)
+    order = [e["attempt"] for e in bench.of("attempt.planned")]
+    names = {b.definition.hash: b.definition.name for b in (bottleneck("big"), bottleneck("small"))}
+    worked = [names[bench.store.get_attempt(a).bottleneck] for a in order]
+    assert worked[:2] == ["big", "small"]
+
+
+def test_the_fastest_verified_solution_wins(bench: Bench) -> None:
+    speeds = [1.5, 3.0, 2.0, 4.0]
+    result = bench.search(profile(bottleneck("a")), {"a": [{"speed": s} for s in speeds]})
+    assert result.wins[0].evaluation.performance is not None
+    assert result.wins[0].evaluation.performance.speedup["eager"].point == 4.0
+    assert len(bench.of("promotion")) == 3
+
+
+def test_patience_ends_a_bottleneck(bench: Bench) -> None:
+    script = {"a": [{"speed": 2.0}] + [{"speed": 1.0 + i / 100} for i in range(20)]}
+    result = bench.search(profile(bottleneck("a")), script, patience=3)
+    assert result.attempts == 4
+    assert "3 attempts in a row" in bench.of("bottleneck.closed")[0]["reason"]
+
+
+def test_the_speed_of_light_ends_a_bottleneck(bench: Bench) -> None:
+    script = {"a": [{"speed": 9.8}, {"speed": 9.9}]}
+    assert bench.search(profile(bottleneck("a", time_s=1.0, sol_s=0.1)), script).attempts == 1
+    assert "speed of light" in bench.of("bottleneck.closed")[0]["reason"]
+
+
+def test_small_and_vendor_bottlenecks_are_left_alone(bench: Bench) -> None:
+    small, vendor = bottleneck("small", share=0.001), bottleneck("vendor", optimizable=False)
+    result = bench.search(profile(small, vendor), {"small": [{"speed": 2.0}], "vendor": [{"speed": 2.0}]})
+    assert result.attempts == 0
+    assert result.reason == "nothing left is worth another attempt"
+
+
+def test_failures_of_agents_are_attempts_and_never_end_the_run(bench: Bench) -> None:
+    script = {
+        "a": [
+            RuntimeError("no idea"),
+            {"speed": 1.0, "cannot": "no template for complex numbers"},
+            {"speed": 1.0, "explode": "boom"},
+            {"speed": 2.0, "judge": "eyes closed"},
+        ]
+    }
+    result = bench.search(profile(bottleneck("a")), script)
+    attempts = bench.store.attempts("run")
+    assert [a.status for a in attempts] == [AttemptStatus.FAILED] * 3 + [AttemptStatus.DONE]
+    assert attempts[0].error == "the planner failed: RuntimeError: no idea"
+    assert attempts[1].error == "no template for complex numbers"
+    assert attempts[2].error == "the coder failed: RuntimeError: boom"
+    assert attempts[3].critique is not None
+    assert attempts[3].critique.cause == "the judge failed: ValueError: eyes closed"
+    assert len(result.wins) == 1
+
+
+def test_a_planner_that_always_fails_is_left_in_the_end(bench: Bench) -> None:
+    result = bench.search(profile(bottleneck("a")), {"a": [RuntimeError("no")] * 100}, patience=2)
+    assert result.attempts == 6
+
+
+def test_what_the_infrastructure_lacks_ends_the_search_and_keeps_the_rest(bench: Bench) -> None:
+    script = {"a": [{"speed": 2.0}, MachineError("g++ is missing: apt-get install g++")]}
+    with pytest.raises(MachineError, match="g\\+\\+ is missing"):
+        bench.search(profile(bottleneck("a")), script)
+    again = bench.search(profile(bottleneck("a")), {"a": [{"speed": 2.0}, {"speed": 3.0}]})
+    assert again.attempts == 2
+
+
+def test_a_referee_that_keeps_failing_stops_the_run(bench: Bench) -> None:
+    script = {"a": [{"speed": 1.0 + i, "status": "HARNESS_ERROR"} for i in range(9)]}
+    with pytest.raises(HarnessError, match="3 times in a row"):
+        bench.search(profile(bottleneck("a")), script, patience=9)
+    assert bench.knowledge.recorded == []
+
+
+def test_a_failure_is_repaired_from_itself(bench: Bench) -> None:
+    script = {"a": [{"speed": 1.0, "status": "COMPILE_ERROR"}, {"speed": 2.0}]}
+    bench.search(profile(bottleneck("a")), script)
+    first, second = bench.store.attempts("run")
+    assert second.parent == first.id
+
+
+def test_the_same_solution_again_is_not_measured_again(bench: Bench) -> None:
+    bench.search(profile(bottleneck("a")), {"a": [{"speed": 2.0, "strategy": "s"}] * 3})
+    assert len(bench.referee.evaluations) == len(set(bench.referee.evaluations)) == 2
+
+
+@pytest.mark.parametrize("bench", [Budget(attempts=3)], indirect=True)
+def test_the_budget_of_attempts(bench: Bench) -> None:
+    result = bench.search(profile(bottleneck("a")), {"a": [{"speed": 1.0 + i} for i in range(20)]})
+    assert result.attempts == 3
+    assert result.out_of_budget
+    assert result.reason == "the budget of 3 attempts is used up"
+
+
+@pytest.mark.parametrize("bench", [Budget(dollars=1.0)], indirect=True)
+def test_the_budget_of_dollars(bench: Bench) -> None:
+    script = {"a": [{"speed": 1.0 + i, "dollars": 0.4} for i in range(20)]}
+    result = bench.search(profile(bottleneck("a")), script)
+    assert result.reason == "the budget of 1 dollars is used up"
+    assert result.attempts == 3
+    assert bench.store.attempts("run")[-1].status is AttemptStatus.PLANNED
+
+
+@pytest.mark.parametrize("bench", [Budget(minutes=1.0)], indirect=True)
+def test_the_budget_of_minutes_counts_over_sessions(bench: Bench) -> None:
+    ticks = itertools.count(step=1.0)
+    script = {"a": [{"speed": 1.0 + i} for i in range(99)]}
+    result = bench.search(profile(bottleneck("a")), script, clock=lambda: next(ticks), patience=99)
+    assert result.reason == "the budget of 1 minutes is used up"
+    used = bench.store.get_run("run").seconds_used
+    assert used >= 60.0
+    again = bench.search(profile(bottleneck("a")), script, clock=lambda: next(ticks), patience=99)
+    assert again.attempts == result.attempts
+    assert bench.store.get_run("run").seconds_used > used
+
+
+@pytest.mark.parametrize("bench", [Budget(attempts=2)], indirect=True)
+def test_a_larger_budget_goes_on(bench: Bench) -> None:
+    script = {"a": [{"speed": 1.5 + i} for i in range(5)]}
+    bench.search(profile(bottleneck("a")), script)
+    bench.store.update_run("run", budget=Budget(attempts=4))
+    assert bench.search(profile(bottleneck("a")), script).attempts == 4
+    assert len(bench.referee.evaluations) == len(set(bench.referee.evaluations))
+
+
+def test_the_planner_is_asked_elsewhere_before_the_bottleneck_is_closed(bench: Bench) -> None:
+    bench.search(profile(bottleneck("a")), {"a": [{"speed": 2.0}]})
+    asked = bench.planner.calls
+    assert asked == [("a", None), ("a", None), ("a", "run/0001")]
+    assert bench.of("bottleneck.closed")[-1]["reason"] == "the planner has nothing left to propose"
+
+
+def test_events_count_without_a_gap_and_are_all_in_the_store(bench: Bench) -> None:
+    bench.search(profile(bottleneck("a")), {"a": [{"speed": 2.0}, {"speed": 1.0}]})
+    assert [e.seq for e in bench.events] == list(range(1, len(bench.events) + 1))
+    assert tuple(bench.events) == bench.store.events("run")
+    assert bench.kinds()[0] == "search.started"
+    assert bench.kinds()[-1] == "search.done"
