@@ -156,7 +156,7 @@ class KnowledgeBase:
         evaluation: Evaluation,
         parameters: Mapping[str, int | float | str | bool] | None = None,
         run: str | None = None,
-    ) -> str | None:
+    ) -> None:
         """Keep what an evaluation says about a strategy. The same evaluation counts once.
 
         Only a `verified` evaluation counts with its speedup, whichever way it went. One that did not pass
@@ -170,12 +170,9 @@ class KnowledgeBase:
             evaluation: the verdict.
             parameters: of the template.
             run: identifier.
-
-        Returns:
-            Identifier of the outcome; None where nothing was kept.
         """
         if evaluation.status is EvaluationStatus.HARNESS_ERROR:
-            return None
+            return
         if strategy_id not in self._known():
             self._store.save_strategy(_uncarded(strategy_id, context, solution))
         identifier = evaluation_id(evaluation)
@@ -193,7 +190,6 @@ class KnowledgeBase:
             time=evaluation.timestamp,
         )
         self._store.record_outcomes([outcome])
-        return outcome.id
 
     def stats(self) -> KnowledgeStats:
         """The knowledge base in numbers."""

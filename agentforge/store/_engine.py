@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_url
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError
 from sqlalchemy.orm import Session
 
@@ -107,6 +107,17 @@ class Database:
         """A session whose changes are committed together at the end, or not at all."""
         with translated(self.where), Session(self._writer) as session, session.begin():
             yield session
+
+    def check(self) -> None:
+        """Raise `StoreError` where SQLite finds damage; other servers check themselves."""
+        if self._engine.dialect.name != "sqlite":
+            return
+        with self.read() as session:
+            answer = session.scalar(text("PRAGMA quick_check(1)"))
+        if answer != "ok":
+            raise StoreError(
+                f"database {self.where} is damaged ({answer}): restore a copy, or move it away to start anew"
+            )
 
     def dispose(self) -> None:
         """Close all connections."""

@@ -7,6 +7,7 @@ from typing import Self
 from ._engine import Database
 from ._evaluations import Evaluations
 from ._locks import Locks
+from ._migrate import REVISION
 from ._nouns import Nouns
 from ._outcomes import Outcomes
 from ._runs import Runs
@@ -34,6 +35,19 @@ class Store(Runs, Locks, Nouns, Evaluations, Outcomes):
     def where(self) -> str:
         """The URL without its password."""
         return self._db.where
+
+    @property
+    def revision(self) -> str:
+        """Version of the tables."""
+        return REVISION
+
+    def check(self) -> None:
+        """Read the whole database for damage, where it is a file (about a second a gigabyte).
+
+        Raises:
+            StoreError: it is damaged.
+        """
+        self._db.check()
 
     def close(self) -> None:
         """Close all connections; the store opens new ones if it is used again."""
