@@ -1,4 +1,4 @@
-"""Regions of a graph contracted to one step each, in an order that keeps every data and alias hazard.
+"""A graph with regions contracted to one step each, in an order that keeps data and alias hazards.
 
 Runs in the child process that holds the user's model.
 """
@@ -31,7 +31,7 @@ _NO_EFFECT = frozenset(
 
 
 @dataclass(frozen=True)
-class Region:
+class Replacement:
     """Nodes of one call site that a kernel takes the place of."""
 
     site: str
@@ -39,7 +39,11 @@ class Region:
     nodes: tuple[Node, ...]
     inputs: tuple[Node, ...]
     outputs: tuple[Node, ...]
-    is_tuple: bool
+
+    @property
+    def is_tuple(self) -> bool:
+        """Whether the kernel returns a tuple."""
+        return len(self.outputs) != 1
 
 
 @dataclass
@@ -48,7 +52,7 @@ class Step:
 
     position: int
     node: Node | None = None
-    region: Region | None = None
+    region: Replacement | None = None
     inputs: tuple[Node, ...] = ()
     outputs: tuple[Node, ...] = ()
     before: set[int] = field(default_factory=set)
@@ -106,7 +110,7 @@ def bases(nodes: Sequence[Node]) -> dict[Node, Node]:
     return base
 
 
-def hazard(region: Region, nodes: Sequence[Node], base: Mapping[Node, Node]) -> str:
+def hazard(region: Replacement, nodes: Sequence[Node], base: Mapping[Node, Node]) -> str:
     """Why a kernel without side effects cannot stand for the region; empty where it can.
 
     A region may write in place to what it made itself, or to a value that nobody reads afterwards.
@@ -116,7 +120,7 @@ def hazard(region: Region, nodes: Sequence[Node], base: Mapping[Node, Node]) -> 
     for writer in region.nodes:
         for target in mutated(writer):
             root = base[target]
-            if root.op == "placeholder":
+            if root.op in ("placeholder", "get_attr"):
                 return f"it writes to {root.name} in place"
             sharing = [n for n in nodes if base[n] is root]
             for alias in sharing:
@@ -127,7 +131,9 @@ def hazard(region: Region, nodes: Sequence[Node], base: Mapping[Node, Node]) -> 
     return ""
 
 
-def schedule(nodes: Sequence[Node], regions: Sequence[Region]) -> tuple[list[Step], list[tuple[Region, str]]]:
+def schedule(
+    nodes: Sequence[Node], regions: Sequence[Replacement]
+) -> tuple[list[Step], list[tuple[Replacement, str]]]:
     """Order the graph's operators with each region as one step.
 
     Args:
@@ -138,8 +144,8 @@ def schedule(nodes: Sequence[Node], regions: Sequence[Region]) -> tuple[list[Ste
         The steps in order, without dead ones, and the regions that had to be left out with the reason.
     """
     base = bases(nodes)
-    refused: list[tuple[Region, str]] = []
-    kept: list[Region] = []
+    refused: list[tuple[Replacement, str]] = []
+    kept: list[Replacement] = []
     for region in regions:
         reason = hazard(region, nodes, base)
         if reason:
@@ -158,7 +164,7 @@ def schedule(nodes: Sequence[Node], regions: Sequence[Region]) -> tuple[list[Ste
         refused.append((culprit, "an operator between its nodes depends on it and feeds it"))
 
 
-def _steps(nodes: Sequence[Node], regions: Sequence[Region]) -> list[Step]:
+def _steps(nodes: Sequence[Node], regions: Sequence[Replacement]) -> list[Step]:
     """One step a region, at the place of its last node, and one for each other operator."""
     owner = {node: region for region in regions for node in region.nodes}
     steps: list[Step] = []

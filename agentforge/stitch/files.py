@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from agentforge.languages import MANIFEST, runtime_files
 from agentforge.languages.folder import manifest_text
 from agentforge.schema import BuildSpec, Definition, Solution, SourceFile, Target, content_hash
 
@@ -75,7 +76,7 @@ def stitched_files(
     texts: Mapping[str, str],
     kernels: Mapping[str, Solution],
 ) -> dict[str, str]:
-    """All files, by relative path, but the language runtimes, which a language's `build` adds.
+    """All files, by relative path.
 
     Args:
         target: the model.
@@ -103,9 +104,11 @@ def stitched_files(
     }
     for path in sorted(_RUNTIME.glob("*.py")):
         files[f"agentforge_stitch/{path.name}"] = path.read_text()
+    # The counters of the kernels are kept there, whatever language they are written in.
+    files.update(runtime_files("cpp"))
     for name in sorted(used):
         solution = kernels[name]
-        files[f"kernels/{name}/solution.json"] = manifest_text(solution)
+        files[f"kernels/{name}/{MANIFEST}"] = manifest_text(solution)
         for file in solution.sources:
             files[f"kernels/{name}/{file.path}"] = file.content
     return files

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch.export import ExportedProgram
-from torch.export.graph_signature import InputKind
 from torch.fx import Node
 from torch.utils import _pytree
 
-from .dataflow import Region, schedule
+from agentforge.profiling.capture import Unit
+
+from .dataflow import Replacement, schedule
 from .printer import Unprintable, literal, print_forward
 
 
@@ -36,45 +37,39 @@ class RewrittenUnit:
 
 
 def rewrite(
-    program: ExportedProgram,
-    module: torch.nn.Module,
-    path: str,
-    call: tuple[tuple[Any, ...], dict[str, Any]],
-    regions: Sequence[Region],
-    source_name: str,
+    unit: Unit, module: torch.nn.Module, replacements: Sequence[Replacement], source_name: str
 ) -> RewrittenUnit:
-    """Replace `regions` in a unit.
+    """Replace regions in a unit.
 
     Args:
-        program: export of `module` whose nodes the regions name.
-        module: the unit itself.
-        path: where it lies in the model; empty for the model.
-        call: positional and keyword arguments that it was exported with.
-        regions: disjoint.
+        unit: its captured graph, whose nodes the replacements name.
+        module: the unit itself, in the user's model.
+        replacements: disjoint.
         source_name: file that the generated source will be written to.
 
     Raises:
         Unprintable: the unit cannot be written as straight-line code; the message says why.
     """
-    nodes = list(program.graph.nodes)
-    steps, refused = schedule(nodes, regions)
-    weights, lifted, inputs = _placeholders(program, module, nodes)
-    names = {name: f"{_identifier(path)}_{node.name}" for node, name in lifted.items()}
+    path = unit.path
+    nodes = list(unit.graph_module.graph.nodes)
+    steps, refused = schedule(nodes, replacements)
+    weights, lifted, inputs = _entering(unit, nodes)
+    names = {target: f"{_identifier(path)}_{_identifier(target)}" for target in lifted.values()}
     calls, callables = _call_table(steps)
-    results, result_nodes, spec = _results(program, nodes)
+    results, result_nodes, spec = _results(unit)
     title = f"The forward of {type(module).__name__} ({path or 'the whole model'}) with its kernels."
     source = print_forward(steps, [*weights, *lifted, *inputs], calls, results, result_nodes, title)
-    plan = outline(module, path, call)
+    plan = outline(module, path, (unit.args, dict(unit.kwargs)))
     plan |= {
         "source": source_name,
         "tensors": [_tensor_entry(module, plan["modules"], target) for target in weights.values()],
-        "constants": [names[name] for name in lifted.values()],
+        "constants": [names[target] for target in lifted.values()],
         "calls": callables,
         "output_spec": spec,
     }
-    constants = {names[name]: _encode(program.constants[name]) for name in lifted.values()}
-    sites = {s.region.site: s.region.kernel for s in steps if s.region is not None}
-    return RewrittenUnit(plan, source, constants, sites, {r.site: reason for r, reason in refused})
+    constants = {names[target]: _encode(unit.constants[target]) for target in lifted.values()}
+    done = {s.region.site: s.region.kernel for s in steps if s.region is not None}
+    return RewrittenUnit(plan, source, constants, done, {r.site: reason for r, reason in refused})
 
 
 def outline(
@@ -100,35 +95,19 @@ def outline(
     }
 
 
-def _placeholders(
-    program: ExportedProgram, module: torch.nn.Module, nodes: Sequence[Node]
-) -> tuple[dict[Node, str], dict[Node, str], list[Node]]:
-    """Placeholders of weights (with their path in the module), of constants, and of tensor inputs."""
-    by_name = {node.name: node for node in nodes if node.op == "placeholder"}
+def _entering(unit: Unit, nodes: Sequence[Node]) -> tuple[dict[Node, str], dict[Node, str], list[Node]]:
+    """What the graph starts from: weights by their path in the module, constants, and tensor inputs."""
     weights: dict[Node, str] = {}
     lifted: dict[Node, str] = {}
     inputs: list[Node] = []
-    for spec in program.graph_signature.input_specs:
-        node = by_name[spec.arg.name]
-        if spec.kind is InputKind.USER_INPUT:
-            if isinstance(node.meta.get("val"), torch.Tensor):
-                inputs.append(node)
-        elif not node.users:
-            continue
-        elif spec.kind is InputKind.CONSTANT_TENSOR and _attribute(module, str(spec.target)) is None:
-            lifted[node] = str(spec.target)
-        elif spec.kind in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
-            weights[node] = str(spec.target)
-        else:
-            raise Unprintable(f"an input of kind {spec.kind.name}")
+    for node in nodes:
+        if node.op == "placeholder" and isinstance(node.meta.get("val"), torch.Tensor):
+            inputs.append(node)
+        elif node.op == "get_attr" and isinstance(node.meta.get("val"), torch.Tensor):
+            (lifted if node.target in unit.constants else weights)[node] = str(node.target)
+        elif node.op == "get_attr":
+            raise Unprintable("a block of operators under another mode or condition")
     return weights, lifted, inputs
-
-
-def _attribute(module: torch.nn.Module, target: str) -> torch.Tensor | None:
-    value: Any = module
-    for step in target.split("."):
-        value = getattr(value, step, None)
-    return value if isinstance(value, torch.Tensor) else None
 
 
 def _modules(module: torch.nn.Module) -> list[dict[str, Any]]:
@@ -237,14 +216,12 @@ def _call_table(steps: Sequence[Any]) -> tuple[dict[str, str], dict[str, dict[st
     return calls, callables
 
 
-def _results(program: ExportedProgram, nodes: Sequence[Node]) -> tuple[str, list[Node], str | None]:
+def _results(unit: Unit) -> tuple[str, list[Node], str | None]:
     """The return expression, the nodes in it, and the pytree spec where code cannot say the structure."""
-    flat = list(nodes[-1].args[0])
-    if len(flat) != len(program.graph_signature.user_outputs):
-        raise Unprintable("outputs that stand for changed buffers")
+    graph: Any = unit.graph_module.graph
+    flat = list(next(iter(graph.find_nodes(op="output"))).args[0])
     used = [value for value in flat if isinstance(value, Node)]
-    spec = program.call_spec.out_spec
-    assert spec is not None
+    spec = graph._codegen.pytree_info.out_spec
     rest = iter(flat)
     text = _structure(spec, rest)
     if text is not None:
@@ -278,4 +255,4 @@ def _encode(tensor: torch.Tensor) -> str:
 
 
 def _identifier(path: str) -> str:
-    return path.replace(".", "_") or "model"
+    return re.sub(r"\W", "_", path) or "model"

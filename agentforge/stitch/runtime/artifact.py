@@ -47,10 +47,10 @@ class Artifact:
         with self._lock:
             if self._loaded:
                 return
-            provide_cpp_runtime(self.folder)
+            count = provide_cpp_runtime(self.folder).count
             namespace = f"agentforge_{self.id}"
             for name, entry in self._plan["kernels"].items():
-                self.kernels[name] = Kernel(self.folder / "kernels" / name, entry, namespace)
+                self.kernels[name] = Kernel(self.folder / "kernels" / name, entry, namespace, count)
             text = self.folder / "constants.json"
             if text.exists():
                 for name, data in json.loads(text.read_text()).items():

@@ -17,9 +17,10 @@ from .layout import Layout, same_strides
 class Kernel:
     """One promoted kernel: a folder with a `ModelNew`, shared by all call sites of its region."""
 
-    def __init__(self, folder: Path, entry: str, namespace: str) -> None:
+    def __init__(self, folder: Path, entry: str, namespace: str, count: Callable[[str], None]) -> None:
         self.name = folder.name
         self.runs = 0
+        self._count = count
         file, _, class_name = entry.partition("::")
         module = _import(folder / file, f"{namespace}_{folder.name}")
         model = getattr(module, class_name)().eval()
@@ -34,14 +35,15 @@ class Kernel:
         Raises:
             RuntimeError: (from the callable) a result has another shape or dtype.
         """
-        forward = self._forward
+        forward, count, name = self._forward, self._count, self.name
 
         def call(*tensors: torch.Tensor) -> Any:
             self.runs += 1
+            count(name)
             results = forward(*tensors)
             if not is_tuple:
-                return _settle(results, layouts[0], self.name)
-            return tuple(_settle(r, lay, self.name) for r, lay in zip(results, layouts, strict=True))
+                return _settle(results, layouts[0], name)
+            return tuple(_settle(r, lay, name) for r, lay in zip(results, layouts, strict=True))
 
         return call
 
@@ -85,8 +87,7 @@ def _import(path: Path, name: str) -> ModuleType:
     return module
 
 
-def provide_cpp_runtime(folder: Path) -> None:
+def provide_cpp_runtime(folder: Path) -> ModuleType:
     """Make `import agentforge_cpp` find the copy that ships with the artifact."""
-    path = folder / "agentforge_cpp.py"
-    if "agentforge_cpp" not in sys.modules and path.exists():
-        _import(path, "agentforge_cpp")
+    name = "agentforge_cpp"
+    return sys.modules.get(name) or _import(folder / f"{name}.py", name)

@@ -83,14 +83,13 @@ class Unit:
             for index, kind, name in self.tensors
         ]
 
-    def weights(self, module: Any, classes: Sequence[type]) -> list[Any] | None:
+    def weights(self, module: Any, classes: Sequence[Any]) -> list[Any] | None:
         """The weights, where the module is still the one that was captured; else None."""
         if _nn._global_forward_hooks or _nn._global_forward_pre_hooks:
             return None
         modules = self.walk(module)
         if modules is None or module.training is not self.training[0]:
             return None
-        child: Any
         for child, cls, training in zip(modules[1:], classes, self.training[1:], strict=True):
             if child.__class__ is not cls or child.training is not training:
                 return None

@@ -1,0 +1,116 @@
+"""The child's side of stitching: captures the user's model and rewrites its units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.utils import _pytree
+
+from agentforge.harness.convention import import_root, load_problem
+from agentforge.profiling.capture import Unit, capture_units
+from agentforge.schema import Definition
+
+from .dataflow import Replacement
+from .printer import Unprintable
+from .rewrite import outline, rewrite
+
+_SEED = 0
+
+
+def rewrite_target(payload: Mapping[str, Any], report: Callable[[str], None]) -> dict[str, Any]:
+    """Rewrite the units of a target for several selections of kernels.
+
+    Args:
+        payload: `definition` and `device` of the target; `sites`, each with `name`, `unit`, `nodes` and
+            `kernel`; `selections`, lists of kernel names.
+        report: receives progress lines.
+
+    Returns:
+        `outline`, the plan of the whole model without generated code, or None; `selections`, one entry
+        each with `units` (plans), `texts` (sources by file), `constants`, `sites` (replaced ones, to their
+        kernels) and `refused` (site to reason); `calls`, calls of each unit in one forward; `notes`.
+    """
+    definition = Definition.model_validate(payload["definition"])
+    with import_root(definition.import_root):
+        problem = load_problem(definition)
+        device = torch.device(payload["device"])
+        model = problem.build(_SEED).to(device)
+        args, kwargs = _pytree.tree_map_only(torch.Tensor, lambda t: t.to(device), problem.inputs(_SEED))
+        report("exporting the model")
+        capture = capture_units(model, args, kwargs)
+        notes = list(capture.notes)
+        units = {unit.path: unit for unit in capture.units}
+        selections = [
+            _rewrite_selection(model, units, payload["sites"], set(selection))
+            for selection in payload["selections"]
+        ]
+        try:
+            whole = outline(model, "", (args, kwargs))
+        except Unprintable as error:
+            whole = None
+            notes.append(f"the call of the model cannot be dispatched on: it has {error}")
+    return {
+        "outline": whole,
+        "selections": selections,
+        "calls": {path: unit.calls for path, unit in units.items()},
+        "notes": notes,
+    }
+
+
+def _rewrite_selection(
+    model: torch.nn.Module, units: Mapping[str, Unit], sites: Sequence[Mapping[str, Any]], kernels: set[str]
+) -> dict[str, Any]:
+    plans: list[dict[str, Any]] = []
+    texts: dict[str, str] = {}
+    constants: dict[str, str] = {}
+    done: dict[str, str] = {}
+    refused: dict[str, str] = {}
+    for path in dict.fromkeys(site["unit"] for site in sites):
+        wanted = [site for site in sites if site["unit"] == path and site["kernel"] in kernels]
+        if not wanted:
+            continue
+        unit = units.get(path)
+        if unit is None:
+            refused.update({site["name"]: "its module was not captured again" for site in wanted})
+            continue
+        replacements, missing = _replacements(unit, wanted)
+        refused.update(missing)
+        source_name = f"units/unit{len(plans)}.py"
+        try:
+            rewritten = rewrite(unit, model.get_submodule(path), replacements, source_name)
+        except Unprintable as error:
+            reason = f"its module cannot be written as straight-line code: it has {error}"
+            refused.update({site["name"]: reason for site in wanted})
+            continue
+        refused.update(rewritten.refused)
+        if rewritten.sites:
+            plans.append(rewritten.plan)
+            texts[source_name] = rewritten.source
+            constants.update(rewritten.constants)
+            done.update(rewritten.sites)
+    return {"units": plans, "texts": texts, "constants": constants, "sites": done, "refused": refused}
+
+
+def _replacements(unit: Unit, sites: Sequence[Mapping[str, Any]]) -> tuple[list[Replacement], dict[str, str]]:
+    """The sites' nodes in the graph, and the sites that are not in it, with the reason."""
+    order = {node: index for index, node in enumerate(unit.graph_module.graph.nodes)}
+    by_name = {node.name: node for node in order}
+    found: list[Replacement] = []
+    missing: dict[str, str] = {}
+    taken: set[str] = set()
+    for site in sites:
+        names = set(site["nodes"])
+        if names - by_name.keys():
+            missing[site["name"]] = f"the graph has no {sorted(names - by_name.keys())[0]} any more"
+            continue
+        if names & taken:
+            missing[site["name"]] = "another kernel takes a part of it"
+            continue
+        taken |= names
+        nodes = tuple(sorted((by_name[name] for name in names), key=order.__getitem__))
+        entering = dict.fromkeys(s for n in nodes for s in n.all_input_nodes if s.name not in names)
+        leaving = tuple(n for n in nodes if any(user.name not in names for user in n.users))
+        found.append(Replacement(site["name"], site["kernel"], nodes, tuple(entering), leaving))
+    return found, missing
