@@ -69,7 +69,8 @@ def explain(error: BaseException) -> tuple[int, str]:
     if isinstance(error, AgentForgeError):
         return (HARNESS if isinstance(error, HarnessError) else USAGE), _one_line(str(error))
     if hasattr(error, "format_message"):  # typer's own: unknown option, missing argument, bad value
-        return USAGE, _one_line(error.format_message()) + " (see --help)"
+        message = str(error.format_message())
+        return USAGE, message if message.startswith("Usage:") else f"{_one_line(message)} (see --help)"
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         return INTERRUPTED, "interrupted"
     if isinstance(error, BrokenPipeError):

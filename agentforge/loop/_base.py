@@ -50,7 +50,7 @@ class Knowledge(Protocol):
         """Applicable strategies with their records, best expected first."""
         ...
 
-    def success_probability(self, context: Context) -> float:
+    def success_probability(self, context: Context, languages: Sequence[str], device: str) -> float:
         """Probability that one more attempt in this context gains, 0 to 1."""
         ...
 
@@ -62,7 +62,7 @@ class Knowledge(Protocol):
         evaluation: Evaluation,
         parameters: Mapping[str, int | float | str | bool],
         run: str,
-    ) -> None:
+    ) -> str | None:
         """Keep what happened: `verified` as a win or a loss, a failure as a failure. Idempotent."""
         ...
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from agentforge.agents import Past
 from agentforge.schema import (
@@ -12,6 +13,7 @@ from agentforge.schema import (
     Event,
     Level,
     Run,
+    RunStatus,
     Solution,
     Workload,
 )
@@ -139,6 +141,10 @@ class Journal:
     def first(self, kind: str) -> Event | None:
         """The run's first event of a kind."""
         return next((e for e in self.store.events(self.run.id) if e.kind == kind), None)
+
+    def set_status(self, status: RunStatus, **changes: Any) -> None:
+        """Write down where the run stands."""
+        self.run = self.store.update_run(self.run.id, status=status, **changes)
 
     def spend(self, seconds: float) -> None:
         """Write down the wall time that the run has used up over all its sessions."""

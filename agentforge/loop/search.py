@@ -104,8 +104,11 @@ def _problems(profile: Profile, journal: Journal, session: Session) -> dict[str,
 def _start(profile: Profile, journal: Journal, session: Session) -> Event:
     for bottleneck in profile.bottlenecks:
         journal.store.save_definition(bottleneck.definition)
+    languages = (session.settings.language,)
     priors = {
-        b.definition.hash: session.knowledge.success_probability(session.context_for(b))
+        b.definition.hash: session.knowledge.success_probability(
+            session.context_for(b), languages, session.device.kind
+        )
         for b in profile.bottlenecks
     }
     return journal.event("search.started", priors=priors, budget=journal.run.budget.model_dump())

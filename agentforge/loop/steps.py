@@ -272,7 +272,7 @@ class Steps:
 
     def _task(self, bottleneck: str) -> Task:
         problem, language = self.problems[bottleneck], self.settings.language
-        strategies = self.knowledge.retrieve(problem.context, languages=(language,), device=self.device)
+        strategies = self.knowledge.retrieve(problem.context, (language,), self.device)
         return Task(
             bottleneck=problem.bottleneck,
             hardware=self.hardware,

@@ -188,10 +188,10 @@ class NullKnowledge:
     recorded: list[tuple[str, bool, bool]] = field(default_factory=list)
     success: Mapping[str, float] = field(default_factory=dict)
 
-    def retrieve(self, context: Context, *, languages: Sequence[str], device: str) -> tuple[Strategy, ...]:
+    def retrieve(self, context: Context, languages: Sequence[str], device: str) -> tuple[Strategy, ...]:
         return ()
 
-    def success_probability(self, context: Context) -> float:
+    def success_probability(self, context: Context, languages: Sequence[str], device: str) -> float:
         return self.success.get(context.shape_class, 0.5)
 
     def record(
@@ -202,8 +202,9 @@ class NullKnowledge:
         evaluation: Evaluation,
         parameters: Mapping[str, int | float | str | bool],
         run: str,
-    ) -> None:
+    ) -> str | None:
         self.recorded.append((strategy_id, evaluation.passed, evaluation.verified))
+        return None
 
 
 def context_for(bottleneck: Bottleneck) -> Context:

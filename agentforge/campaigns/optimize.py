@@ -1,0 +1,198 @@
+"""One run: profile, search, stitch, prove, report. Each phase is kept, so that `resume` goes on after it."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Mapping
+from contextlib import nullcontext, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from agentforge.agents import coders, judges, planners
+from agentforge.analysis import Report, build_report
+from agentforge.config import RefereeSettings, SearchSettings, Settings
+from agentforge.devices import DeviceSpec, detect
+from agentforge.frontends import FrontendOptions, load_target
+from agentforge.loop import Agents, Journal, Meter, OnEvent
+from agentforge.schema import Budget, Run, RunStatus, StoreError, Target, UsageError
+from agentforge.search import policies
+from agentforge.store import Store
+
+from .phases import Phases
+
+
+def optimize(
+    spec: str,
+    options: FrontendOptions,
+    settings: Settings,
+    *,
+    device: str = "auto",
+    out: Path | None = None,
+    on_event: OnEvent | None = None,
+) -> Report:
+    """Make a target faster, as a new run.
+
+    Args:
+        spec: what the user points at.
+        options: what the user said of its inputs.
+        settings: budget, search, referee, database.
+        device: kind of device, or `auto`.
+        out: folder for the artifact; None puts it below the run's own folder.
+        on_event: called with each event of the run.
+
+    Raises:
+        AgentForgeError: the message says what to do; what was done so far can be resumed.
+        KeyboardInterrupt: the run was interrupted and can be resumed.
+    """
+    where = detect(device)
+    agents = _agents(settings.search)
+    with Store(settings.url) as store:
+        target = load_target(spec, options)
+        run = _create(store, target, settings, where)
+        return _go_on(store, run, target, settings, where, agents, out, on_event)
+
+
+def resume(
+    identifier: str,
+    settings: Settings,
+    *,
+    limits: Mapping[str, float | int] | None = None,
+    out: Path | None = None,
+    on_event: OnEvent | None = None,
+) -> Report:
+    """Go on with a run where it stopped; a finished one is only searched further under new limits.
+
+    Args:
+        identifier: the run, or the beginning of its identifier.
+        settings: as for `optimize`; search and referee settings that are not set there explicitly are
+            those that the run began with.
+        limits: `minutes`, `attempts`, `dollars` that take the place of the run's own.
+        out: as for `optimize`.
+        on_event: as for `optimize`.
+
+    Raises:
+        UsageError: no such run, or another process works on it.
+    """
+    with Store(settings.url) as store:
+        run = store.get_run(identifier)
+        if run.status is RunStatus.FINISHED and not limits:
+            return build_report(store, run.id)
+        if limits:
+            run = store.update_run(run.id, budget=_budget(run.budget, limits))
+        target = store.get_target(run.target)
+        settings = _as_begun(Journal(store, run), settings)
+        where = detect(target.device)
+        if where.name != run.device:
+            raise UsageError(
+                f"run {run.id} was begun on {run.device}, and this is {where.name}: "
+                "resume it there, or start a new one here"
+            )
+        return _go_on(store, run, target, settings, where, _agents(settings.search), out, on_event)
+
+
+def _go_on(
+    store: Store,
+    run: Run,
+    target: Target,
+    settings: Settings,
+    where: DeviceSpec,
+    agents: Agents,
+    out: Path | None,
+    on_event: OnEvent | None,
+) -> Report:
+    """All phases under the run's lock; whatever stops them, the run says so and can be resumed."""
+    with store.lock_run(run.id):
+        journal = Journal(store, run, on_event)
+        opening = "run.resumed" if journal.first("run.started") else "run.started"
+        journal.event(opening, run=run.id, target=target.name, device=where.name, settings=_begun(settings))
+        phases = Phases(
+            target=target,
+            journal=journal,
+            meter=Meter(run.budget, seconds_used=run.seconds_used),
+            settings=settings,
+            device=where,
+            agents=agents,
+            policy=policies.create(settings.search.policy),
+            out=out,
+        )
+        _carry_out(phases, journal)
+    return build_report(store, run.id)
+
+
+def _carry_out(phases: Phases, journal: Journal) -> None:
+    """Run the phases; the run's status tells how they ended, as far as it can still be written."""
+    status, error = RunStatus.FAILED, ""
+    try:
+        phases.run()
+        status = RunStatus.FINISHED
+    except KeyboardInterrupt:
+        status, error = RunStatus.INTERRUPTED, "interrupted by the user"
+        raise
+    except BaseException as failure:
+        error = " ".join(str(failure).split()) or type(failure).__name__
+        raise
+    finally:
+        with suppress(StoreError) if error else nullcontext():
+            journal.set_status(status, error=error, seconds_used=phases.meter.seconds)
+            journal.event(f"run.{status.value}", run=journal.run.id, error=error)
+
+
+def _create(store: Store, target: Target, settings: Settings, where: DeviceSpec) -> Run:
+    now = datetime.now(UTC)
+    slug = re.sub(r"[^a-z0-9]+", "-", target.name.lower()).strip("-")[:24] or "target"
+    run = Run(
+        id=f"{now:%Y%m%d-%H%M%S}-{slug}-{secrets.token_hex(2)}",
+        target=store.save_target(target),
+        name=target.name,
+        origin=target.origin,
+        device=where.name,
+        status=RunStatus.CREATED,
+        budget=settings.budget,
+        created=now,
+        updated=now,
+    )
+    store.create_run(run)
+    return run
+
+
+def _agents(settings: SearchSettings) -> Agents:
+    return Agents(
+        planner=planners.create(settings.planner),
+        coder=coders.create(settings.coder),
+        judge=judges.create(settings.judge),
+    )
+
+
+def _begun(settings: Settings) -> dict[str, Any]:
+    return {
+        "search": settings.search.model_dump(mode="json"),
+        "referee": settings.referee.model_dump(mode="json"),
+    }
+
+
+def _as_begun(journal: Journal, settings: Settings) -> Settings:
+    """`settings`, with what is not set explicitly there as the run began."""
+    started = journal.first("run.started")
+    begun = started.data.get("settings") if started else None
+    if not isinstance(begun, dict):
+        return settings
+    search = {**begun["search"], **settings.search.model_dump(exclude_unset=True)}
+    referee = {**begun["referee"], **settings.referee.model_dump(exclude_unset=True)}
+    return settings.model_copy(
+        update={
+            "search": SearchSettings.model_validate(search),
+            "referee": RefereeSettings.model_validate(referee),
+        }
+    )
+
+
+def _budget(before: Budget, limits: Mapping[str, float | int]) -> Budget:
+    try:
+        return Budget.model_validate({**before.model_dump(), **limits})
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UsageError(f"limit {first['loc'][0]}: {first['msg']}") from error

@@ -1,0 +1,132 @@
+"""The frame of the command line: help, exit codes, one sentence for each error, JSON errors."""
+
+from __future__ import annotations
+
+import errno
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from agentforge.cli._main import explain
+from agentforge.schema import HarnessError, MachineError, StoreError
+
+from .conftest import Run
+
+HEAVY = ("torch", "langgraph", "sqlalchemy", "numpy", "scipy", "rich", "pydantic")
+
+
+def test_help_imports_nothing_heavy() -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "agentforge.cli", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if "|" in line}
+    assert not [name for name in HEAVY if name in imported]
+    assert "optimize" in done.stdout
+
+
+@pytest.mark.timing
+def test_help_is_fast() -> None:
+    took = []
+    for _ in range(5):
+        started = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "agentforge.cli", "--help"], capture_output=True, check=True)
+        took.append(time.perf_counter() - started)
+    assert min(took) < 0.4
+
+
+@pytest.mark.parametrize("command", ["optimize", "profile", "verify", "runs", "kb", "doctor", "version"])
+def test_every_command_has_help(run: Run, command: str) -> None:
+    answer = run(command, "--help")
+    assert answer.code == 0
+    assert answer.out.startswith(f"Usage: agentforge {command}")
+
+
+@pytest.mark.parametrize("command", [(), ("runs",)])
+def test_no_command_shows_the_help(run: Run, command: tuple[str, ...]) -> None:
+    answer = run(*command)
+    assert answer.code == 2
+    assert "Usage:" in answer.err
+    assert "Traceback" not in answer.err
+
+
+def test_version(run: Run) -> None:
+    from agentforge import __version__
+
+    assert run("version").out.strip() == f"agentforge {__version__}"
+    assert run("version", "--json").json == {"version": __version__}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("optimize", "--nope"), "No such option: --nope"),
+        (("optimize",), "target"),
+        (("nope",), "nope"),
+        (("runs", "list", "-c", "foo=1"), "unknown setting 'foo'"),
+        (("runs", "list", "-c", "foo"), "key.path=value"),
+        (("runs", "list", "-c", "referee.processes=1"), "referee.processes"),
+        (("runs", "show", "nope"), "there is no run 'nope'"),
+        (("runs", "resume", "nope"), "there is no run 'nope'"),
+        (("optimize", "model.py", "--attempts", "many"), "many"),
+        (("optimize", "model.py", "--minutes", "-1"), "minutes"),
+    ],
+)
+def test_bad_usage_is_one_sentence_and_exit_code_2(run: Run, arguments: tuple[str, ...], said: str) -> None:
+    answer = run(*arguments)
+    assert answer.code == 2
+    assert said in answer.err
+    assert len(answer.err.strip().splitlines()) == 1
+    assert answer.out == ""
+
+
+@pytest.mark.parametrize("arguments", [("runs", "show", "nope"), ("optimize", "--nope")])
+def test_errors_are_json_too(run: Run, arguments: tuple[str, ...]) -> None:
+    answer = run(*arguments, "--json")
+    assert answer.code == 2
+    assert answer.json["exit_code"] == 2
+    assert answer.json["error"]
+    assert answer.err == ""
+
+
+def test_debug_shows_the_traceback(home: Path) -> None:
+    command = [sys.executable, "-m", "agentforge.cli", "--debug", "runs", "show", "nope"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+
+
+def test_a_rubbish_database(run: Run, home: Path) -> None:
+    home.mkdir()
+    (home / "agentforge.db").write_bytes(b"rubbish" * 1000)
+    answer = run("runs", "list")
+    assert answer.code == 2
+    assert "agentforge.db" in answer.err
+    assert (home / "agentforge.db").read_bytes() == b"rubbish" * 1000
+
+
+def test_a_database_that_cannot_be_reached(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENTFORGE_DATABASE_URL", "nonsense://")
+    answer = run("runs", "list")
+    assert answer.code == 2
+    assert len(answer.err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (HarnessError("the referee failed"), 3, "the referee failed"),
+        (MachineError("g++ is missing"), 2, "g++ is missing"),
+        (StoreError("the database is newer"), 2, "newer"),
+        (OSError(errno.ENOSPC, "No space left on device", "/x/y"), 2, "the disk is full (/x/y)"),
+        (PermissionError(errno.EACCES, "Permission denied", "/x"), 2, "Permission denied: /x"),
+        (MemoryError(), 2, "out of memory"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (ZeroDivisionError("division by zero"), 3, "internal error, ZeroDivisionError: division by zero"),
+    ],
+)
+def test_each_error_has_its_code_and_sentence(error: BaseException, code: int, said: str) -> None:
+    found, message = explain(error)
+    assert (found, said in message) == (code, True)
+    assert "\n" not in message
