@@ -46,11 +46,14 @@ class Board:
     lines: dict[int, Line] = field(default_factory=dict)
     budget: Mapping[str, float | None] = field(default_factory=dict)
     total_s: float = 0.0
+    doing: str = ""
+    """What goes on within a phase."""
 
     def apply(self, event: Event) -> None:
         """Take one event in; kinds that no view shows are passed over."""
         handler = getattr(self, "_" + event.kind.replace(".", "_"), None)
         if handler is not None:
+            self.doing = ""
             handler(dict(event.data))
 
     def _run_started(self, data: dict[str, Any]) -> None:
@@ -60,13 +63,13 @@ class Board:
         self.run, self.phase = data["run"], "resuming"
 
     def _profile_done(self, data: dict[str, Any]) -> None:
-        self.total_s = data["total_s"]
+        self.total_s, self.phase = data["total_s"], "searching"
         for b in data["bottlenecks"]:
             state = "" if b["optimizable"] else "vendor library"
             self.rows[b["hash"]] = Row(b["name"], b["share"], b["time_s"], b["sol_s"], state=state)
 
-    def _search_started(self, data: dict[str, Any]) -> None:
-        self.phase = "searching"
+    def _progress(self, data: dict[str, Any]) -> None:
+        self.doing = data["text"]
 
     def _attempt_planned(self, data: dict[str, Any]) -> None:
         line = self._line(data)

@@ -6,11 +6,12 @@ import sys
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
-from . import _text
+from . import _print, _text
 from ._board import Board, Line
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
+    from rich.table import Table
 
     from agentforge.schema import Event
 
@@ -74,8 +75,10 @@ class Lines(Silent):
                 return f"leaving {row.name}: {row.state}" if row else ""
             case "search.done":
                 return f"search over: {data['reason']}"
-            case "stitch.started":
-                return board.phase
+            case "stitch.started" | "profile.started":
+                return f"{board.phase} ..."
+            case "progress":
+                return f"  {board.doing}"
             case _:
                 return ""
 
@@ -113,34 +116,40 @@ class Live(Silent):
         from rich.text import Text
 
         head = f"run {self.board.run}: {self.board.phase}" if self.board.run else "starting"
-        left = _text.budget(self.board.budget)
-        return Group(Text(f"{head}{'; ' + left if left else ''}"), *self._tables())
+        parts = [head, _text.budget(self.board.budget), self.board.doing]
+        return Group(Text("; ".join(part for part in parts if part)), *self._tables())
 
-    def _tables(self) -> list[object]:
-        from rich.table import Table
-
-        tables: list[object] = []
-        if self.board.rows:
-            bottlenecks = Table("bottleneck", "share", "time", "light", "tried", "speedup", "")
-            for row in self.board.rows.values():
-                bottlenecks.add_row(
-                    row.name,
-                    f"{row.share:.1%}",
-                    _text.seconds(row.time_s),
-                    _text.seconds(row.sol_s),
-                    str(row.attempts or ""),
-                    f"{row.speedup:.2f}x" if row.speedup != 1.0 else "",
-                    row.state,
-                )
-            tables.append(bottlenecks)
-        if self.board.lines:
-            attempts = Table("#", "bottleneck", "strategy", "state", "speedup", "")
-            for line in list(self.board.lines.values())[-SHOWN:]:
-                name = self.board.rows[line.bottleneck].name if line.bottleneck in self.board.rows else ""
-                attempts.add_row(
-                    str(line.number), name, line.strategy, line.state, _text.speedups(line.speedup), line.note
-                )
-            tables.append(attempts)
+    def _tables(self) -> list[Table]:
+        rows, newest = self.board.rows, list(self.board.lines.values())[-SHOWN:]
+        bottlenecks = (
+            (
+                row.name,
+                f"{row.share:.1%}",
+                _text.seconds(row.time_s),
+                _text.seconds(row.sol_s),
+                row.attempts or "",
+                f"{row.speedup:.2f}x" if row.speedup != 1.0 else "",
+                row.state,
+            )
+            for row in rows.values()
+        )
+        attempts = (
+            (
+                line.number,
+                rows[line.bottleneck].name if line.bottleneck in rows else "",
+                line.strategy,
+                line.state,
+                _text.speedups(line.speedup),
+                line.note,
+            )
+            for line in newest
+        )
+        tables = []
+        if rows:
+            headings = ["bottleneck", "share", "time", "light", "tried", "speedup", ""]
+            tables.append(_print.grid(headings, bottlenecks))
+        if newest:
+            tables.append(_print.grid(["#", "bottleneck", "strategy", "state", "speedup", ""], attempts))
         return tables
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 
 def as_json(value: Any) -> None:
@@ -27,15 +28,20 @@ def console() -> Console:
     return Console(highlight=False)
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "") -> None:
-    """A table on stdout; the text of its cells is taken as it is."""
+def grid(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
+    """A table whose cells are shown as they are: `[x]` is text and no markup."""
     from rich.table import Table
     from rich.text import Text
 
-    rendered = Table(*headings, title=title or None, title_justify="left")
+    rendered = Table(*headings)
     for row in rows:
         rendered.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
-    console().print(rendered)
+    return rendered
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """A table on stdout."""
+    console().print(grid(headings, rows))
 
 
 def line(text: str = "") -> None:

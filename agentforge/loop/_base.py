@@ -46,7 +46,7 @@ class Evaluator(Protocol):
 class Knowledge(Protocol):
     """The knowledge base, as the loop sees it."""
 
-    def retrieve(self, context: Context, *, languages: Sequence[str], device: str) -> tuple[Strategy, ...]:
+    def retrieve(self, context: Context, languages: Sequence[str], device: str) -> tuple[Strategy, ...]:
         """Applicable strategies with their records, best expected first."""
         ...
 
