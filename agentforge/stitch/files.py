@@ -89,6 +89,7 @@ def stitched_files(
     plan: dict[str, Any] = {
         "mode": mode,
         "target": target.definition.hash,
+        "import_root": target.definition.import_root,
         "units": list(units),
         "kernels": {name: kernels[name].spec.entry_point for name in sorted(used)},
     }

@@ -1,0 +1,45 @@
+"""Proof of engagement: every kernel that was put in was seen to run as often as it must."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from agentforge.languages.cpp.runtime import parse_prototypes
+from agentforge.schema import Evaluation, Solution
+
+from .variants import Variant
+
+
+def seen_runs(evaluation: Evaluation) -> dict[str, int]:
+    """Own kernels and functions that the candidate's process counted in one forward."""
+    return {use.name: use.calls for use in evaluation.kernels if use.own}
+
+
+def engagement(variant: Variant, evaluation: Evaluation, solutions: Mapping[str, Solution]) -> list[str]:
+    """What speaks against the kernels having done the work; empty where all of them ran.
+
+    A kernel's own count is kept where the stitched forward calls it; the counts of its functions are
+    kept in the glue that enters the compiled code.
+
+    Args:
+        variant: what was evaluated.
+        evaluation: of the variant's solution.
+        solutions: by kernel name.
+    """
+    seen = seen_runs(evaluation)
+    problems: list[str] = []
+    for name, expected in variant.expected.items():
+        runs = seen.get(name, 0)
+        if runs != expected:
+            problems.append(f"kernel {name} ran {runs} times in one forward, not {expected}")
+            continue
+        functions = _functions(solutions[name])
+        if functions and not any(seen.get(function) for function in functions):
+            problems.append(f"kernel {name} was entered, but none of its compiled functions ran")
+    return problems
+
+
+def _functions(solution: Solution) -> set[str]:
+    """`extern "C"` functions of a solution's C++ sources."""
+    native = [s.content for s in solution.sources if s.path.endswith((".cpp", ".cc", ".cxx"))]
+    return {name for text in native for name in parse_prototypes(text)}

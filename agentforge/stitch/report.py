@@ -1,0 +1,246 @@
+"""The artifact's report: what was put in, what it is worth, and the evidence for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import agentforge
+from agentforge.devices import DeviceSpec
+from agentforge.schema import Evaluation, Interval, Profile, Target
+
+from .proof import seen_runs
+from .select import Selection, Trial, describe
+from .variants import Promoted
+
+_INFERENCE_ONLY = (
+    "Inference only: the kernels have no backward pass. Where gradients are enabled, and for any call that "
+    "differs from the captured one in shape, dtype, layout or device, the model's original forward runs."
+)
+
+
+def report_data(
+    target: Target,
+    profile: Profile,
+    device: DeviceSpec,
+    kernels: Mapping[str, Promoted],
+    evidence: Mapping[str, Evaluation],
+    selection: Selection,
+    refused: Mapping[str, str],
+    notes: Sequence[str],
+) -> dict[str, Any]:
+    """Everything that the report says, JSON-able.
+
+    Args:
+        target: the model.
+        profile: where its time went.
+        device: what it was measured on.
+        kernels: all that were promoted, by name.
+        evidence: evaluations of the kernels alone, by definition hash.
+        selection: what was taken, and all that was tried.
+        refused: call sites that stay as they were, with the reason.
+        notes: what else a reader must know.
+    """
+    trial = selection.trial
+    return {
+        "target": {
+            "name": target.name,
+            "origin": target.origin,
+            "hash": target.definition.hash,
+            "workloads": [w.model_dump(mode="json") for w in target.workloads],
+        },
+        "mode": selection.variant.mode,
+        "summary": selection.reason,
+        "evidence": _evidence(selection),
+        "performance": _performance(trial),
+        "correctness": _dump(trial.evaluation.correctness if trial else None),
+        "kernels": [
+            _kernel(kernel, selection, evidence) for kernel in kernels.values() if name_in(kernel, selection)
+        ],
+        "left_out": [_left_out(kernel) for kernel in kernels.values() if not name_in(kernel, selection)],
+        "sites_left_as_they_were": dict(refused),
+        "trials": [_trial(t) for t in selection.trials],
+        "profile": {
+            "total_s": profile.total_s,
+            "attributed": profile.attributed,
+            "traces": profile.traces,
+            "notes": list(profile.notes),
+        },
+        "inference_only": _INFERENCE_ONLY if selection.variant.mode != "eager" else "",
+        "provenance": {
+            "agentforge": agentforge.__version__,
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            "device": device.model_dump(mode="json"),
+            "environment": _dump(trial.evaluation.environment if trial else None),
+        },
+        "notes": list(notes),
+    }
+
+
+def name_in(kernel: Promoted, selection: Selection) -> bool:
+    """Whether the kernel is in what was taken."""
+    return kernel.name in selection.variant.kernels
+
+
+def _dump(model: Any) -> Any:
+    return model.model_dump(mode="json") if model is not None else None
+
+
+def _evidence(selection: Selection) -> dict[str, Any]:
+    trial = selection.trial
+    if trial is None:
+        return {"level": "unchanged", "reasons": ["the model was left as it is"], "engagement": "no kernels"}
+    if trial.variant.kernels and trial.proven:
+        engagement = "every kernel was counted in one forward, in the process that was judged"
+    else:
+        engagement = "; ".join(trial.problems) or "no kernels"
+    return {
+        "level": trial.evaluation.evidence.value if not trial.problems else "unverified",
+        "reasons": list(trial.evaluation.reasons) + list(trial.problems),
+        "engagement": engagement,
+    }
+
+
+def _performance(trial: Trial | None) -> dict[str, Any] | None:
+    performance = trial.evaluation.performance if trial else None
+    if performance is None:
+        return None
+    return {**performance.model_dump(mode="json"), "best_baseline": performance.best_baseline}
+
+
+def _kernel(kernel: Promoted, selection: Selection, evidence: Mapping[str, Evaluation]) -> dict[str, Any]:
+    trial = selection.trial
+    alone = evidence.get(kernel.definition.hash)
+    return {
+        "name": kernel.name,
+        "definition": kernel.definition.name,
+        "op_type": kernel.definition.op_type,
+        "language": kernel.solution.spec.language,
+        "author": kernel.solution.author,
+        "solution": kernel.solution.hash,
+        "parameters": kernel.solution.parameters,
+        "sites": [site for site, name in selection.variant.sites.items() if name == kernel.name],
+        "runs_expected": selection.variant.expected.get(kernel.name, 0),
+        "runs_seen": seen_runs(trial.evaluation).get(kernel.name, 0) if trial else 0,
+        "alone": {
+            "evidence": alone.evidence.value,
+            "speedup": _dump(alone.performance)["speedup"] if alone.performance else {},
+        }
+        if alone
+        else None,
+    }
+
+
+def _left_out(kernel: Promoted) -> dict[str, Any]:
+    return {
+        "name": kernel.name,
+        "definition": kernel.definition.name,
+        "solution": kernel.solution.hash,
+        "sites": [site["name"] for site in kernel.sites],
+    }
+
+
+def _trial(trial: Trial) -> dict[str, Any]:
+    evaluation = trial.evaluation
+    return {
+        "mode": trial.variant.mode,
+        "kernels": sorted(trial.variant.kernels),
+        "level": evaluation.level.value,
+        "status": evaluation.status.value,
+        "evidence": evaluation.evidence.value,
+        "outcome": describe(trial),
+        "reasons": list(evaluation.reasons),
+        "performance": _performance(trial),
+        "problems": list(trial.problems),
+        "solution": evaluation.solution,
+    }
+
+
+def _interval(value: Mapping[str, float] | Interval) -> str:
+    data = value.model_dump() if isinstance(value, Interval) else value
+    return f"{data['point']:.2f}x [{data['low']:.2f}, {data['high']:.2f}]"
+
+
+def report_markdown(data: Mapping[str, Any]) -> str:
+    """The same for a reader."""
+    lines = [f"# {data['target']['name']}, optimized", "", f"{data['summary'].capitalize()}.", ""]
+    lines += _headline(data)
+    if data["kernels"]:
+        lines += ["## Kernels", "", *_kernel_table(data["kernels"]), ""]
+    if data["trials"]:
+        lines += [
+            "## What was tried",
+            "",
+            "| what | level | status | evidence | outcome |",
+            "|---|---|---|---|---|",
+        ]
+        lines += [
+            f"| {t['mode']}: {', '.join(t['kernels']) or 'no kernels'} | {t['level']} | {t['status']} "
+            f"| {t['evidence']} | {t['outcome']} |"
+            for t in data["trials"]
+        ]
+        lines.append("")
+    reasons = [
+        *data["evidence"]["reasons"],
+        *(f"{site} stays as it was: {why}" for site, why in data["sites_left_as_they_were"].items()),
+        *(f"{k['name']} was left out" for k in data["left_out"]),
+        *data["profile"]["notes"],
+        *data["notes"],
+    ]
+    if reasons:
+        lines += ["## To know", "", *(f"- {reason}" for reason in dict.fromkeys(reasons)), ""]
+    lines += _provenance(data)
+    return "\n".join(lines)
+
+
+def _headline(data: Mapping[str, Any]) -> list[str]:
+    performance = data["performance"]
+    lines: list[str] = []
+    if performance:
+        lines += ["| | median of a forward | speedup, 95% interval |", "|---|---|---|"]
+        lines.append(f"| this artifact | {performance['latency_s'] * 1e3:.3f} ms | |")
+        lines += [
+            f"| {name} | {seconds * 1e3:.3f} ms | {_interval(performance['speedup'][name])} |"
+            for name, seconds in performance["baseline_s"].items()
+            if name in performance["speedup"]
+        ]
+        control = _interval(performance["control"])
+        lines += [
+            "",
+            f"Interleaved in {performance['blocks']} blocks over {performance['processes']} fresh process "
+            f"groups; the same baseline against itself: {control}.",
+            "",
+        ]
+    lines += [f"Evidence: **{data['evidence']['level']}**; {data['evidence']['engagement']}.", ""]
+    if data["inference_only"]:
+        lines += [data["inference_only"], ""]
+    return lines
+
+
+def _kernel_table(kernels: Sequence[Mapping[str, Any]]) -> list[str]:
+    lines = [
+        "| kernel | for | call sites | runs in a forward | alone | author |",
+        "|---|---|---|---|---|---|",
+    ]
+    for kernel in kernels:
+        alone = kernel["alone"] or {"speedup": {}}
+        speedups = ", ".join(f"{_interval(i)} over {name}" for name, i in alone["speedup"].items()) or "-"
+        lines.append(
+            f"| {kernel['name']} | {kernel['definition']} | {len(kernel['sites'])} "
+            f"| {kernel['runs_seen']} of {kernel['runs_expected']} | {speedups} | {kernel['author']} |"
+        )
+    return lines
+
+
+def _provenance(data: Mapping[str, Any]) -> list[str]:
+    provenance, device = data["provenance"], data["provenance"]["device"]
+    tools = ", ".join(f"{name} {version}" for name, version in device["toolchain"].items())
+    return [
+        "## Provenance",
+        "",
+        f"Target {data['target']['origin']} ({data['target']['hash']}); "
+        f"AgentForge {provenance['agentforge']}; {provenance['date']}; "
+        f"{device['name']}, {device['architecture']}, {device['threads']} threads; {tools}.",
+        "",
+    ]

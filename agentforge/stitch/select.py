@@ -1,0 +1,216 @@
+"""Which variant the artifact takes: what wins end to end, and never one that the best baseline beats."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from agentforge.schema import (
+    Definition,
+    Evaluation,
+    Interval,
+    Level,
+    Solution,
+    Target,
+    Workload,
+)
+
+from .files import Mode
+from .proof import engagement
+from .variants import Promoted, Variant, Variants
+
+_NOISE = 0.02
+"""Least relative difference that is called one."""
+_COMPILE_GAIN = 1.02
+"""torch.compile is kept where it was seen this much faster than eager."""
+
+
+class Evaluator(Protocol):
+    """What judges a variant: the referee."""
+
+    def evaluate(
+        self,
+        definition: Definition,
+        workloads: Sequence[Workload],
+        solution: Solution,
+        *,
+        level: Level = Level.QUICK,
+    ) -> Evaluation:
+        """The verdict on `solution`; failures are data."""
+        ...
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A variant with the referee's verdict."""
+
+    variant: Variant
+    evaluation: Evaluation
+    problems: tuple[str, ...] = ()
+    """What speaks against its kernels having done the work."""
+
+    @property
+    def score(self) -> float:
+        """Speedup over the best baseline; 0 where it failed or its kernels were not seen to run."""
+        performance = self.evaluation.performance
+        if performance is None or self.problems or not performance.speedup:
+            return 0.0
+        return min(interval.point for interval in performance.speedup.values())
+
+    @property
+    def proven(self) -> bool:
+        """Verified by the referee, and every kernel was seen to run."""
+        return self.evaluation.verified and not self.problems
+
+    @property
+    def wins(self) -> bool:
+        """Proven, and not slower than the best baseline beyond noise.
+
+        Against torch.compile a tie is enough for kernels between eager operators: they need no compiler
+        at run time and no warm-up. Every other variant must be faster.
+        """
+        performance = self.evaluation.performance
+        if not self.proven or performance is None:
+            return False
+        over_best = performance.speedup_over_best
+        if over_best.low > 1.0:
+            return True
+        ties = over_best.point >= 1.0 and over_best.low >= 1.0 - max(_NOISE, performance.minimum_effect)
+        return ties and self.variant.mode == "kernels" and performance.best_baseline == "compile"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The outcome: the variant taken, with its verdict where it was evaluated, and all trials."""
+
+    variant: Variant
+    trial: Trial | None
+    trials: tuple[Trial, ...]
+    reason: str
+    """Why this one, in a sentence."""
+
+
+class Selector:
+    """Evaluates variants and takes one.
+
+    Args:
+        target: the model.
+        variants: makes them.
+        kernels: what may be put in.
+        referee: judges them.
+        seconds: wall time after which no further variant is searched for; the final verdict comes on top.
+        progress: receives lines of progress.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        variants: Variants,
+        kernels: Mapping[str, Promoted],
+        referee: Evaluator,
+        *,
+        seconds: float,
+        progress: Callable[[str], None] | None = None,
+    ) -> None:
+        self._target = target
+        self._variants = variants
+        self._kernels = kernels
+        self._referee = referee
+        self._deadline = time.monotonic() + seconds
+        self._progress = progress or (lambda line: None)
+        self._trials: list[Trial] = []
+
+    def run(self) -> Selection:
+        """Take the fastest variant that the referee verifies; else the best baseline."""
+        candidates = sorted(self._explore(), key=lambda trial: -trial.score)
+        reason = "no kernel was promoted" if not self._kernels else "no kernel could be put in"
+        for candidate in candidates[:2]:
+            if candidate.score <= 1.0 - _NOISE:
+                reason = "nothing that was put in made the whole model faster than the best baseline"
+                break
+            final = self._evaluate(candidate.variant, Level.FULL)
+            if final.wins:
+                return self._selection(final.variant, final, f"{final.variant.label} won end to end")
+            reason = "what looked faster was not confirmed by the full evaluation"
+        return self._baseline(reason)
+
+    def _explore(self) -> list[Trial]:
+        """Quick verdicts on the whole set in both modes, and on smaller sets where that is not enough."""
+        names = list(self._kernels)
+        if not names:
+            return []
+        self._variants.prepare([names, *([n for n in names if n != out] for out in names)])
+        trials = [t for mode in _MODES if (t := self._try(names, mode)) is not None]
+        best = max(trials, key=lambda t: t.score, default=None)
+        if best is not None and best.score <= 1.0 + _NOISE and len(names) > 1:
+            trials += self._drop_one(best, names)
+        return trials
+
+    def _drop_one(self, best: Trial, names: Sequence[str]) -> list[Trial]:
+        """Leave kernels out one at a time, the least promising first, while the rest gets faster by it."""
+        trials: list[Trial] = []
+        kept = set(names)
+        for name in sorted(names, key=lambda n: self._kernels[n].time_s):
+            if len(kept) == 1 or time.monotonic() > self._deadline:
+                break
+            trial = self._try(kept - {name}, best.variant.mode)
+            if trial is None:
+                continue
+            trials.append(trial)
+            if trial.score > best.score * (1 + _NOISE / 2):
+                best = trial
+                kept.discard(name)
+        return trials
+
+    def _try(self, names: Collection[str], mode: Mode) -> Trial | None:
+        variant = self._variants.with_kernels(names, mode)
+        return self._evaluate(variant, Level.QUICK) if variant else None
+
+    def _evaluate(self, variant: Variant, level: Level) -> Trial:
+        definition, workloads = self._target.definition, self._target.workloads
+        evaluation = self._referee.evaluate(definition, workloads, variant.solution, level=level)
+        solutions = {name: kernel.solution for name, kernel in self._kernels.items()}
+        problems = engagement(variant, evaluation, solutions) if evaluation.passed else []
+        trial = Trial(variant, evaluation, tuple(problems))
+        self._trials.append(trial)
+        self._progress(f"{variant.label} ({level.value}): {describe(trial)}")
+        return trial
+
+    def _baseline(self, reason: str) -> Selection:
+        """torch.compile where it was, or now is, seen to be faster than eager; else eager."""
+        gains = [g for t in self._trials if (g := _compile_gain(t.evaluation)) is not None]
+        if not gains or max(gains) > _COMPILE_GAIN:
+            variant = self._variants.compiled()
+            trial = self._evaluate(variant, Level.FULL) if variant else None
+            over_eager = _speedup(trial.evaluation, "eager") if trial else None
+            if trial and trial.proven and over_eager and over_eager.low > 1.0:
+                return self._selection(trial.variant, trial, f"{reason}; torch.compile is kept")
+        return self._selection(self._variants.eager(), None, f"{reason}; eager is kept")
+
+    def _selection(self, variant: Variant, trial: Trial | None, reason: str) -> Selection:
+        return Selection(variant, trial, tuple(self._trials), reason)
+
+
+_MODES: tuple[Mode, ...] = ("kernels", "kernels+compile")
+
+
+def _speedup(evaluation: Evaluation, baseline: str) -> Interval | None:
+    return evaluation.performance.speedup.get(baseline) if evaluation.performance else None
+
+
+def _compile_gain(evaluation: Evaluation) -> float | None:
+    """How much faster than eager torch.compile was in that evaluation."""
+    eager, compiled = _speedup(evaluation, "eager"), _speedup(evaluation, "compile")
+    return eager.point / compiled.point if eager and compiled and compiled.point > 0 else None
+
+
+def describe(trial: Trial) -> str:
+    """A trial's outcome in a few words."""
+    if trial.problems:
+        return trial.problems[0]
+    performance = trial.evaluation.performance
+    if performance is None:
+        return trial.evaluation.status.value
+    return ", ".join(f"{i.point:.2f}x over {name}" for name, i in sorted(performance.speedup.items()))

@@ -1,0 +1,116 @@
+"""Compare the optimized model with the original: outputs on fresh inputs, kernel runs, time.
+
+    python verify.py [--seeds 3] [--rounds 20]
+
+Exit code 0 where all outputs agree and every kernel ran, else 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import importlib
+import importlib.util
+import json
+import random
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils import _pytree
+
+FOLDER = Path(__file__).resolve().parent
+
+
+def load_artifact() -> Any:
+    """This folder as a package, whatever its name is."""
+    spec = importlib.util.spec_from_file_location(
+        "agentforge_artifact", FOLDER / "__init__.py", submodule_search_locations=[str(FOLDER)]
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def draw(reference: Any, seed: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments of one forward."""
+    torch.manual_seed(seed)
+    inputs = reference.get_inputs()
+    return ((), inputs) if isinstance(inputs, dict) else (tuple(inputs), {})
+
+
+def worst_error(got: Any, expected: Any) -> float:
+    """Largest relative L2 error over all output tensors; infinite where the structure differs."""
+    ours, theirs = _pytree.tree_leaves(got), _pytree.tree_leaves(expected)
+    if len(ours) != len(theirs):
+        return float("inf")
+    worst = 0.0
+    for a, b in zip(ours, theirs, strict=True):
+        if not isinstance(b, torch.Tensor):
+            worst = worst if a == b else float("inf")
+        elif a.shape != b.shape or a.dtype != b.dtype:
+            return float("inf")
+        elif not b.is_floating_point():
+            worst = worst if torch.equal(a, b) else float("inf")
+        else:
+            scale = max(b.double().norm().item(), 1e-30)
+            error = (a.double() - b.double()).norm().item() / scale
+            worst = error if not error <= worst else worst
+    return worst
+
+
+def timed(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> float:
+    """Seconds of one forward."""
+    start = time.perf_counter()
+    model(*args, **kwargs)
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def main() -> int:
+    """Run the comparison."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=20)
+    options = parser.parse_args()
+    root = json.loads((FOLDER / "plan.json").read_text()).get("import_root")
+    sys.path[:0] = [str(FOLDER), *([root] if root else [])]
+    reference = importlib.import_module("reference_model")
+
+    artifact = load_artifact()
+    init = reference.get_init_inputs()
+    torch.manual_seed(0)
+    original = (reference.Model(**init) if isinstance(init, dict) else reference.Model(*init)).eval()
+    optimized = artifact.optimize(copy.deepcopy(original))
+    worst = 0.0
+    with torch.inference_mode():
+        for seed in range(options.seeds):
+            args, kwargs = draw(reference, seed)
+            expected = original(*copy.deepcopy(args), **copy.deepcopy(kwargs))
+            worst = max(worst, worst_error(optimized(*args, **kwargs), expected))
+        times: dict[str, list[float]] = {"original": [], "optimized": []}
+        parties = [("original", original), ("optimized", optimized)]
+        for _ in range(options.rounds):
+            random.shuffle(parties)
+            for name, model in parties:
+                timed(model, args, kwargs)
+                times[name].append(timed(model, args, kwargs))
+    before, after = (statistics.median(times[name]) for name in ("original", "optimized"))
+    runs = artifact.calls()
+    correctness = json.loads((FOLDER / "report.json").read_text())["correctness"] or {}
+    agree = worst <= max(correctness.get("tolerance", 0.0), 1e-5)
+    print(f"relative error {worst:.2e}: {'the outputs agree' if agree else 'THE OUTPUTS DIFFER'}")
+    print(f"kernel runs: {runs or 'no kernels'}")
+    print(f"original {before * 1e3:.3f} ms, optimized {after * 1e3:.3f} ms: {before / after:.2f}x")
+    return 0 if agree and all(runs.values()) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,170 @@
+"""The ways in which a model can be put together again, each as a `Solution` of the whole model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentforge.harness.child import ChildFailure, run_child
+from agentforge.schema import Definition, Profile, Solution, Target, TargetError
+
+from .files import Mode, as_solution, kernel_name, stitched_files
+
+_CHILD_TIMEOUT_S = 600.0
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to put the model together."""
+
+    mode: Mode
+    kernels: frozenset[str]
+    """Names of the kernels that are in it."""
+    solution: Solution
+    sites: Mapping[str, str] = field(default_factory=dict)
+    """Call site to kernel."""
+    expected: Mapping[str, int] = field(default_factory=dict)
+    """Runs of each kernel in one forward of the model."""
+
+    @property
+    def label(self) -> str:
+        """For people."""
+        if not self.kernels:
+            return {"compile": "torch.compile", "eager": "eager"}.get(self.mode, self.mode)
+        around = " under torch.compile" if self.mode == "kernels+compile" else ""
+        return f"{len(self.kernels)} kernel{'s' if len(self.kernels) > 1 else ''}{around}"
+
+
+@dataclass(frozen=True)
+class Promoted:
+    """A bottleneck with the solution that is to take its place."""
+
+    name: str
+    definition: Definition
+    solution: Solution
+    sites: tuple[dict[str, Any], ...]
+    """`name`, `unit`, `nodes` and `kernel` of each call site."""
+    time_s: float
+    """Seconds of all its call sites in one eager forward."""
+
+
+def promoted(profile: Profile, chosen: Mapping[str, Solution]) -> dict[str, Promoted]:
+    """The chosen solutions by kernel name, with the call sites that they serve.
+
+    Args:
+        profile: of the target.
+        chosen: solution by its definition's hash.
+    """
+    found: dict[str, Promoted] = {}
+    for bottleneck in profile.bottlenecks:
+        solution = chosen.get(bottleneck.definition.hash)
+        if solution is None:
+            continue
+        name = kernel_name(bottleneck.definition)
+        sites = tuple(
+            {"name": site.name, "unit": site.unit, "nodes": list(site.nodes), "kernel": name}
+            for site in bottleneck.call_sites
+        )
+        found[name] = Promoted(name, bottleneck.definition, solution, sites, bottleneck.time_s)
+    return found
+
+
+class Variants:
+    """Makes variants of one target; rewriting happens in a child process and is remembered.
+
+    Args:
+        target: the model.
+        kernels: what may be put in.
+        progress: receives lines of progress.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        kernels: Mapping[str, Promoted],
+        progress: Callable[[str], None] | None = None,
+    ) -> None:
+        self._target = target
+        self._kernels = kernels
+        self._progress = progress
+        self._rewritten: dict[frozenset[str], dict[str, Any]] = {}
+        self._outline: dict[str, Any] | None = None
+        self._calls: dict[str, int] = {}
+        self.notes: list[str] = []
+        self.refused: dict[str, str] = {}
+        """Call site to the reason why it stays as it was."""
+
+    def prepare(self, selections: Sequence[Collection[str]]) -> None:
+        """Rewrite the model for several selections of kernels in one child process.
+
+        Raises:
+            TargetError: the model cannot be loaded any more, or its capture failed.
+        """
+        wanted = [frozenset(s) for s in selections if frozenset(s) not in self._rewritten]
+        if not wanted and self._rewritten:
+            return
+        payload = {
+            "definition": self._target.definition.model_dump(mode="json"),
+            "device": self._target.device,
+            "sites": [site for kernel in self._kernels.values() for site in kernel.sites],
+            "selections": [sorted(s) for s in wanted],
+        }
+        try:
+            answer = run_child(
+                "agentforge.stitch.child:rewrite_target",
+                payload,
+                timeout_s=_CHILD_TIMEOUT_S,
+                memory_bytes=None if self._target.device == "cpu" else 0,
+                progress=self._progress,
+            )
+        except ChildFailure as failure:
+            raise TargetError(
+                f"{self._target.name} could not be captured for stitching: {failure}; "
+                "profile it again, and see that the file did not change meanwhile"
+            ) from failure
+        self._outline = answer["outline"]
+        self._calls = answer["calls"]
+        self.notes = list(dict.fromkeys([*self.notes, *answer["notes"]]))
+        self._rewritten.update(zip(wanted, answer["selections"], strict=True))
+        for selection in answer["selections"]:
+            self.refused.update(selection["refused"])
+
+    def with_kernels(self, kernels: Collection[str], mode: Mode) -> Variant | None:
+        """The model with these kernels; None where none of them could be put in."""
+        self.prepare([kernels])
+        rewritten = self._rewritten[frozenset(kernels)]
+        if not rewritten["sites"]:
+            return None
+        texts = dict(rewritten["texts"])
+        if rewritten["constants"]:
+            texts["constants.json"] = json.dumps(rewritten["constants"])
+        expected: dict[str, int] = {}
+        for plan in rewritten["units"]:
+            calls = self._calls[plan["path"]]
+            for site in plan["calls"].values():
+                expected[site["kernel"]] = expected.get(site["kernel"], 0) + site["sites"] * calls
+        return self._variant(mode, rewritten["units"], texts, rewritten["sites"], expected)
+
+    def compiled(self) -> Variant | None:
+        """Plain torch.compile; None where the model's call cannot be dispatched on."""
+        self.prepare([])
+        return self._variant("compile", [self._outline], {}, {}, {}) if self._outline else None
+
+    def eager(self) -> Variant:
+        """The model as it was."""
+        return self._variant("eager", [], {}, {}, {})
+
+    def _variant(
+        self,
+        mode: Mode,
+        units: Sequence[Mapping[str, Any]],
+        texts: Mapping[str, str],
+        sites: Mapping[str, str],
+        expected: Mapping[str, int],
+    ) -> Variant:
+        solutions = {name: kernel.solution for name, kernel in self._kernels.items()}
+        files = stitched_files(self._target, mode, units, texts, solutions)
+        solution = as_solution(self._target, f"{self._target.name} ({mode})", files)
+        return Variant(mode, frozenset(sites.values()), solution, sites, expected)
