@@ -1,0 +1,427 @@
+"""The loop nest of one kernel: rows that run in parallel, and passes over the columns of a row.
+
+A kernel's outputs and the reductions that they read are placed on common loop variables: `rows` are the
+positions that reductions keep, the rest are columns. Loops start as coarse as they can be (one for all
+rows, one for all columns) and are split only where an address would otherwise need a division.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from agentforge.agents._base import CannotCode
+
+from .expr import Access, Expr, Ref, indices, walk
+from .index import ZERO, Index, Var, ravel, split_factor, unravel, walk_atoms
+from .lazy import Lazy, Pool, Position, dense_strides
+from .options import Options
+
+_MAX_SPLITS = 24
+_MAX_SEGMENTS = 6
+
+
+@dataclass(frozen=True)
+class Reduce:
+    """A reduction at the nest's rows."""
+
+    number: int
+    op: str
+    kind: str
+    level: int
+    """Reductions of a level read only results of lower levels."""
+    space: int
+    """Number of reduced elements: reductions and outputs with the same number share their loops."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """What is written at one position."""
+
+    output: int
+    """Position in the kernel's outputs."""
+    index: Index
+    value: Expr
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One sweep over columns: reductions to update, or outputs to store."""
+
+    loops: tuple[Var, ...]
+    """Outer loops first; empty where there is one position only."""
+    reductions: tuple[tuple[Reduce, Expr], ...] = ()
+    stores: tuple[Store, ...] = ()
+
+    @property
+    def roots(self) -> list[Expr]:
+        """All values it computes."""
+        return [e for _, e in self.reductions] + [s.value for s in self.stores]
+
+
+@dataclass(frozen=True)
+class Nest:
+    """A kernel's loops and what they compute."""
+
+    rows: tuple[Var, ...]
+    passes: tuple[tuple[Pass, ...], ...]
+    """In order; each is one pass, cut into segments of the inner loop where a `cat` has its seams."""
+    lane: Var | None = None
+    """The row variable that runs innermost where the reduced dimension is not the contiguous one."""
+    split: bool = False
+    """Few long rows: partial results by chunks of the outer column loop, then combined."""
+    loaded: tuple[str, ...] = ()
+    """Buffers read."""
+    shape: tuple[int, ...] = ()
+    """Of the outputs."""
+    elements: int = 0
+    """Work: positions over all passes."""
+
+    @property
+    def reductions(self) -> list[Reduce]:
+        """All reductions, each once, in order of their passes."""
+        return list(dict.fromkeys(r for segments in self.passes for p in segments for r, _ in p.reductions))
+
+
+@dataclass
+class _Frame:
+    """Loop extents of a nest that is being built."""
+
+    dims: list[list[int]]
+    """Factors of each dimension of the outputs' shape."""
+    row_dims: set[tuple[int, int]] = field(default_factory=set)
+    """Which factors (dimension, position) are rows."""
+
+    def flat(self) -> list[tuple[tuple[int, int], int]]:
+        return [((d, i), f) for d, factors in enumerate(self.dims) for i, f in enumerate(factors)]
+
+
+def _refs(roots: Iterable[Expr]) -> list[Ref]:
+    return [e.attr for e in walk(list(roots)) if e.op == "reduced"]
+
+
+def _dim_vars(frame: _Frame) -> dict[tuple[int, int], Var]:
+    return {key: Var(f"d{key[0]}_{key[1]}", extent) for key, extent in frame.flat()}
+
+
+def _position(frame: _Frame, values: dict[tuple[int, int], Index]) -> Position:
+    return tuple(
+        ravel([values[(d, i)] for i in range(len(factors))], factors) for d, factors in enumerate(frame.dims)
+    )
+
+
+def _place(pool: Pool, lazies: Sequence[Lazy]) -> tuple[_Frame, list[Ref]]:
+    """Split the output's dimensions until every reduction is read at plain variables."""
+    frame = _Frame([[size] for size in lazies[0].shape])
+    for _ in range(_MAX_SPLITS):
+        variables = _dim_vars(frame)
+        position = _position(frame, {k: Index.of(v) for k, v in variables.items()})
+        refs = _refs(lazy.load(position, None) for lazy in lazies)
+        found = next((s for r in refs for i in r.index if (s := split_factor(i))), None)
+        if found is None:
+            return frame, refs
+        d, i = next(k for k, v in variables.items() if v == found[0])
+        extent = frame.dims[d][i]
+        frame.dims[d][i : i + 1] = [extent // found[1], found[1]]
+    return frame, refs
+
+
+def _plain(ref: Ref) -> bool:
+    return all(isinstance(a, Var) for i in ref.index for a in walk_atoms(i))
+
+
+def _ref_variables(ref: Ref) -> frozenset[Var]:
+    return frozenset(v for i in ref.index for v in i.variables)
+
+
+def unplaced_reductions(
+    pool: Pool, lazies: Sequence[Lazy], options: Options, own: int | None = None
+) -> list[tuple[int, bool]]:
+    """What must be stored before one nest can compute `lazies`; nothing when all fits.
+
+    Returns reductions by number, each with True where not its result but its body must be stored first:
+    what it reduces reads another reduction at the reduced positions (the mean of a log-softmax).
+
+    Args:
+        own: the reduction that `lazies` is, which cannot be stored before itself.
+    """
+    _, refs = _place(pool, lazies)
+    if not refs:
+        return []
+    rows = max((_ref_variables(r) for r in refs), key=lambda vs: prod(v.extent for v in vs))
+    by_number: dict[int, set[Ref]] = {}
+    for ref in refs:
+        by_number.setdefault(ref.reduction, set()).add(ref)
+    bad: list[tuple[int, bool]] = []
+    for number, places in by_number.items():
+        reduction = pool.reductions[number]
+        fits = len(places) == 1 and all(_plain(r) and _ref_variables(r) == rows for r in places)
+        fits = fits and prod(reduction.kept) == prod(v.extent for v in rows)
+        alone = len(lazies) == 1 and prod(lazies[0].shape) == prod(reduction.kept) and own == number
+        if not fits or (not alone and few_rows(prod(reduction.kept), reduction.count, options)):
+            bad.append((number, False))
+            continue
+        bad += [n for n in _nested(pool, number, options, own) if n not in bad]
+    return [n for n in bad if n != (own, False)]
+
+
+def few_rows(rows: int, count: int, options: Options) -> bool:
+    """Whether a reduction has too few rows to keep the threads busy, and enough work to matter."""
+    if options.split == "off" or count < 2:
+        return False
+    if options.split == "on":
+        return rows < 64 * options.threads and count >= 4096
+    return rows < options.threads and rows * count > 2 * options.grain
+
+
+def _nested(pool: Pool, number: int, options: Options, own: int | None) -> list[tuple[int, bool]]:
+    """Reductions inside a reduction's body that cannot be computed in the same row."""
+    reduction = pool.reductions[number]
+    kept = [Var(f"k{i}", n) for i, n in enumerate(reduction.kept)]
+    over = [Var(f"o{i}", n) for i, n in enumerate(reduction.reduced)]
+    at = tuple(Index.of(v) for v in kept)
+    refs = _refs([reduction.body(at, tuple(Index.of(v) for v in over), None)])
+    rows = frozenset(v for v in kept if v.extent > 1)
+    splits = own == number and few_rows(prod(reduction.kept), reduction.count, options)
+    bad: list[tuple[int, bool]] = []
+    for ref in refs:
+        inner = _ref_variables(ref)
+        covers = prod(pool.reductions[ref.reduction].kept) == prod(reduction.kept)
+        if inner & set(over):
+            return [(number, True)]
+        if splits or not covers or not _plain(ref) or inner != rows:
+            bad.append((ref.reduction, False))
+        else:
+            bad += _nested(pool, ref.reduction, options, own)
+    return bad
+
+
+@dataclass
+class _Builder:
+    """Places outputs and reductions on loop variables, splitting until no division is left."""
+
+    pool: Pool
+    lazies: Sequence[Lazy]
+    frame: _Frame
+    rows: list[int]
+    spaces: dict[int, list[int]] = field(default_factory=dict)
+
+    def row_vars(self) -> list[Var]:
+        return [Var(f"r{i}", n) for i, n in enumerate(self.rows)]
+
+    def col_vars(self, space: int) -> list[Var]:
+        factors = self.spaces.setdefault(space, [space])
+        number = list(self.spaces).index(space)
+        return [Var(f"c{number}_{i}", n) for i, n in enumerate(factors)]
+
+    def column(self, space: int, window: tuple[int, int] | None) -> tuple[list[Var], Index]:
+        """Loop variables and linear index of a space; a window narrows the innermost loop."""
+        variables = self.col_vars(space)
+        values = [Index.of(v) for v in variables]
+        if window is not None:
+            inner = Var(f"{variables[-1].name}_{window[0]}", window[1] - window[0])
+            values[-1] = Index.of(inner) + window[0]
+            variables = [*variables[:-1], inner]
+        return variables, ravel(values, self.spaces[space])
+
+    def position(self, columns: Index) -> Position:
+        """The outputs' position at the rows' and columns' variables."""
+        row = ravel([Index.of(v) for v in self.row_vars()], self.rows)
+        flat = self.frame.flat()
+        row_keys = [k for k, _ in flat if k in self.frame.row_dims]
+        col_keys = [k for k, _ in flat if k not in self.frame.row_dims]
+        extents = dict(flat)
+        values = dict(zip(row_keys, unravel(row, [extents[k] for k in row_keys]), strict=True))
+        values |= dict(zip(col_keys, unravel(columns, [extents[k] for k in col_keys]), strict=True))
+        return _position(self.frame, values)
+
+    def outputs(self, window: tuple[int, int] | None = None) -> tuple[list[Var], list[Store]]:
+        space = self.output_space
+        variables, columns = self.column(space, window) if space > 1 else ([], ZERO)
+        position = self.position(columns)
+        stores = [
+            Store(k, ravel(position, lazy.shape), lazy.load(position, None)) for k, lazy in enumerate(self.lazies)
+        ]
+        return variables, stores
+
+    @property
+    def output_space(self) -> int:
+        return prod(f for k, f in self.frame.flat() if k not in self.frame.row_dims)
+
+    def body(self, ref: Ref, window: tuple[int, int] | None = None) -> tuple[list[Var], Expr]:
+        """Loop variables and value of a reduction's body at the rows' variables."""
+        reduction = self.pool.reductions[ref.reduction]
+        if reduction.count <= 1:
+            return [], reduction.body(ref.index, tuple(ZERO for _ in reduction.reduced), None)
+        variables, columns = self.column(reduction.count, window)
+        return variables, reduction.body(ref.index, unravel(columns, reduction.reduced), None)
+
+    def all_refs(self) -> dict[int, Ref]:
+        """Every reduction that is needed, inner ones too, with where it is read."""
+        found: dict[int, Ref] = {}
+        queue = _refs(s.value for s in self.outputs()[1])
+        while queue:
+            ref = queue.pop()
+            if ref.reduction in found:
+                continue
+            found[ref.reduction] = ref
+            queue += _refs([self.body(ref)[1]])
+        return found
+
+    def split_once(self) -> bool:
+        """Split one loop where an address asks for it; False when none does."""
+        stores = self.outputs()[1]
+        roots = [s.value for s in stores] + [self.body(r)[1] for r in self.all_refs().values()]
+        wanted = [i for e in walk(roots) for i in indices(e)] + [s.index for s in stores]
+        for index in wanted:
+            found = split_factor(index)
+            if found is not None and self._split(*found):
+                return True
+        return False
+
+    def _split(self, var: Var, inner: int) -> bool:
+        for variables, factors in [
+            (self.row_vars(), self.rows),
+            *((self.col_vars(s), self.spaces[s]) for s in list(self.spaces)),
+        ]:
+            if var in variables:
+                place = variables.index(var)
+                factors[place : place + 1] = [var.extent // inner, inner]
+                return True
+        return False
+
+    def levels(self) -> dict[int, int]:
+        """Depth of each reduction: 0 reads no other."""
+        refs = self.all_refs()
+        depth: dict[int, int] = {}
+
+        def of(number: int) -> int:
+            if number not in depth:
+                inner = _refs([self.body(refs[number])[1]])
+                depth[number] = 1 + max((of(r.reduction) for r in inner), default=-1)
+            return depth[number]
+
+        for number in refs:
+            of(number)
+        return depth
+
+    def windows(self, space: int, roots: list[Expr]) -> list[tuple[int, int] | None]:
+        """Segments of the innermost loop between the seams at which comparisons of it change."""
+        if space <= 1:
+            return [None]
+        inner = self.col_vars(space)[-1]
+        seams: set[int] = set()
+        for node in walk(roots):
+            if node.op == "at_least":
+                index, bound = node.attr
+                if index.terms == ((inner, 1),):
+                    seams.add(bound - index.const)
+        if not seams or len(seams) >= _MAX_SEGMENTS:
+            return [None]
+        edges = sorted({0, inner.extent} | {s for s in seams if 0 < s < inner.extent})
+        return list(zip(edges, edges[1:], strict=False))
+
+    def reduce(self, number: int, level: int) -> Reduce:
+        reduction = self.pool.reductions[number]
+        return Reduce(number, reduction.op, reduction.kind, level, reduction.count)
+
+
+def build_nest(pool: Pool, lazies: Sequence[Lazy], options: Options) -> Nest:
+    """The nest that computes tensors of one shape together; `unplaced_reductions` must be empty."""
+    if any(lazy.shape != lazies[0].shape for lazy in lazies):
+        raise CannotCode("outputs of one kernel differ in shape")
+    frame, refs = _place(pool, lazies)
+    names = {f"d{d}_{i}": (d, i) for (d, i), _ in frame.flat()}
+    for ref in refs:
+        frame.row_dims |= {names[v.name] for v in _ref_variables(ref)}
+    if refs and not any(frame.row_dims) and prod(pool.reductions[refs[0].reduction].kept) > 1:
+        raise CannotCode("a reduction is read at a position that is no loop variable")
+    rows = prod(f for k, f in frame.flat() if k in frame.row_dims)
+    builder = _Builder(pool, lazies, frame, [rows])
+    for _ in range(_MAX_SPLITS):
+        if not builder.split_once():
+            break
+    return _finish(builder, options)
+
+
+def _finish(builder: _Builder, options: Options) -> Nest:
+    refs = builder.all_refs()
+    levels = builder.levels()
+    passes: list[tuple[Pass, ...]] = []
+    groups: dict[tuple[int, int], list[int]] = {}
+    for number, level in sorted(levels.items(), key=lambda item: (item[1], item[0])):
+        groups.setdefault((level, builder.pool.reductions[number].count), []).append(number)
+    for (level, space), numbers in groups.items():
+        segments: list[Pass] = []
+        roots = [builder.body(refs[n])[1] for n in numbers]
+        for window in builder.windows(space, roots):
+            bodies = [builder.body(refs[n], window) for n in numbers]
+            reduced = tuple((builder.reduce(n, level), e) for n, (_, e) in zip(numbers, bodies, strict=True))
+            segments.append(Pass(tuple(bodies[0][0]), reductions=reduced))
+        passes.append(tuple(segments))
+    space = builder.output_space
+    segments = []
+    for window in builder.windows(space, [s.value for s in builder.outputs()[1]]):
+        variables, stores = builder.outputs(window)
+        segments.append(Pass(tuple(variables), stores=tuple(stores)))
+    passes.append(tuple(segments))
+    return _shape_nest(builder, tuple(passes), options)
+
+
+def _shape_nest(builder: _Builder, passes: tuple[tuple[Pass, ...], ...], options: Options) -> Nest:
+    """Choose what runs in parallel and what runs innermost."""
+    roots = [root for segments in passes for p in segments for root in p.roots]
+    loaded = tuple(
+        dict.fromkeys(e.attr.buffer for e in walk(roots) if isinstance(e.attr, Access))
+    )
+    shape = builder.lazies[0].shape
+    rows = tuple(v for v in builder.row_vars() if v.extent > 1)
+    reductions = [r for segments in passes for p in segments for r, _ in p.reductions]
+    total = prod(v.extent for v in rows)
+    elements = sum(total * prod(v.extent for v in p.loops) for segments in passes for p in segments)
+    if not reductions:
+        return Nest((), passes, None, False, loaded, shape, elements)
+    lane = _lane(builder, rows, passes)
+    largest = max(r.space for r in reductions)
+    split = (
+        builder.output_space <= 1
+        and len({r.level for r in reductions}) == 1
+        and few_rows(total, largest, options)
+    )
+    return Nest(rows, passes, lane, split, loaded, shape, elements)
+
+
+def _lane(builder: _Builder, rows: tuple[Var, ...], passes: tuple[tuple[Pass, ...], ...]) -> Var | None:
+    """The last row variable, where memory is contiguous along it rather than along the columns."""
+    if not rows:
+        return None
+    row = rows[-1]
+    along_row = along_column = longest = 0
+    for segments in passes:
+        for p in segments:
+            accesses = [e.attr.index for e in walk(p.roots) if isinstance(e.attr, Access)]
+            along_row += sum(abs(i.coefficient(row)) == 1 for i in accesses if p.loops)
+            if p.loops:
+                inner = p.loops[-1]
+                longest = max(longest, prod(v.extent for v in p.loops))
+                along_column += sum(abs(i.coefficient(inner)) == 1 for i in accesses)
+    if longest <= 32 and row.extent >= 16:
+        return row if along_row >= along_column or longest <= 9 else None
+    return row if along_row > along_column and row.extent >= 8 else None
+
+
+def strided_view(pool: Pool, lazy: Lazy) -> tuple[str, tuple[int, ...], int] | None:
+    """Buffer, strides and offset where a tensor is nothing but a strided window of a buffer."""
+    variables = [Var(f"d{i}", size) for i, size in enumerate(lazy.shape)]
+    value = lazy.load(tuple(Index.of(v) for v in variables), None)
+    if value.op != "load" or not isinstance(value.attr, Access) or value.args:
+        return None
+    index = value.attr.index
+    if any(not isinstance(atom, Var) for atom, _ in index.terms):
+        return None
+    dense = dense_strides(lazy.shape)
+    strides = tuple(
+        index.coefficient(v) if v.extent > 1 else stride for v, stride in zip(variables, dense, strict=True)
+    )
+    return value.attr.buffer, strides, index.const
