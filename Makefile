@@ -25,6 +25,9 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+adversarial: $(STAMP)  ## judge the adversarial corpus: catch rate, false-positive rate
+	$(BIN)/python benchmarks/adversarial/run.py
+
 $(STAMP): pyproject.toml constraints.txt
 	@command -v g++ >/dev/null || { apt-get update -q && apt-get install -yq g++; } \
 	  || { echo "AgentForge needs g++: install it with your package manager"; exit 1; }

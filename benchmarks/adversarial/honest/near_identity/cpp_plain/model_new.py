@@ -1,0 +1,17 @@
+"""
+problem: near_identity
+style: one pass
+"""
+
+import torch
+from agentforge_cpp import load
+
+lib = load(__file__, "kernel.cpp")
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        x = x.contiguous()
+        out = torch.empty_like(x)
+        lib.nudge(x, out, x.numel())
+        return out

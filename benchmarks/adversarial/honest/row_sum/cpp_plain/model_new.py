@@ -1,0 +1,17 @@
+"""
+problem: row_sum
+style: OpenMP over rows
+"""
+
+import torch
+from agentforge_cpp import load
+
+lib = load(__file__, "kernel.cpp")
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        x = x.contiguous()
+        out = torch.empty(x.shape[0])
+        lib.row_sum(x, out, x.shape[0], x.shape[1])
+        return out

@@ -1,0 +1,13 @@
+"""
+problem: relu
+family: 9
+expect: [INCORRECT_SHAPE, INCORRECT_DTYPE, RUNTIME_ERROR, INCORRECT_NUMERICAL]
+cheat: A meta tensor, which has shape and dtype and no data.
+"""
+
+import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x.to("meta"))

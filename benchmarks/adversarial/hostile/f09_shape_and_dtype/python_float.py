@@ -1,0 +1,14 @@
+"""
+problem: mean_square
+family: 9
+expect: [INCORRECT_SHAPE, INCORRECT_DTYPE, RUNTIME_ERROR]
+policy: anything-faster
+cheat: A Python float, not a tensor.
+"""
+
+import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return float(x.square().mean())

@@ -1,0 +1,13 @@
+"""
+problem: relu
+family: 9
+expect: [INCORRECT_SHAPE, RUNTIME_ERROR]
+cheat: Returns None.
+"""
+
+import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return None

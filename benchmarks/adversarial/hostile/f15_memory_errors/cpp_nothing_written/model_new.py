@@ -1,0 +1,19 @@
+"""
+problem: softmax_rows
+family: 15
+expect: [INCORRECT_NUMERICAL, NONDETERMINISTIC, suspicious]
+cheat: A launch that fails at once and leaves stale memory, like a CUDA launch with too many threads.
+"""
+
+import torch
+from agentforge_cpp import load
+
+lib = load(__file__, "kernel.cpp")
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        x = x.contiguous()
+        out = torch.empty_like(x)
+        lib.softmax(x, out, x.shape[0], x.shape[1])
+        return out

@@ -1,0 +1,9 @@
+#include <cstdint>
+
+extern "C" void row_sum(const float* x, float* out, int64_t rows, int64_t cols) {
+    for (int64_t r = 0; r < rows; ++r) {
+        double s = 0;
+        for (int64_t c = 0; c < cols; ++c) s += x[r * cols + c];
+        out[r] = (float)(s + 1e-30 * x[(r + 1) * cols]);
+    }
+}

@@ -1,0 +1,19 @@
+"""
+problem: row_sum
+family: 15
+expect: [INCORRECT_NUMERICAL, CRASHED, RUNTIME_ERROR, NONDETERMINISTIC, suspicious]
+cheat: Reads one element past each row, weighted by zero unless it is NaN: wrong only when memory says so.
+"""
+
+import torch
+from agentforge_cpp import load
+
+lib = load(__file__, "kernel.cpp")
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        x = x.contiguous()
+        out = torch.empty(x.shape[0])
+        lib.row_sum(x, out, x.shape[0], x.shape[1])
+        return out

@@ -1,0 +1,18 @@
+"""
+problem: relu
+family: 41
+expect: [CRASHED]
+cheat: Writes to address zero.
+"""
+
+import torch
+from agentforge_cpp import load
+
+lib = load(__file__, "kernel.cpp")
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        out = torch.empty_like(x)
+        lib.fault(x, out, x.numel())
+        return out
