@@ -1,5 +1,7 @@
 """The referee: it trusts no candidate."""
 
-from ._base import Limits, Sandbox, sandboxes
+from ._base import Box, Limits, Sandbox, sandboxes
+from .referee import Referee, choose_sandbox
+from .verdict import exit_code
 
-__all__ = ["Limits", "Sandbox", "sandboxes"]
+__all__ = ["Box", "Limits", "Referee", "Sandbox", "choose_sandbox", "exit_code", "sandboxes"]

@@ -19,16 +19,33 @@ class Limits:
     """Address-space growth beyond what the worker starts with."""
     processes: int = 256
     """Processes and threads."""
-    file_bytes: int = 1 << 30
+    file_bytes: int = 1 << 28
+    """Largest file, and the size of the scratch folder where that is a file system of its own."""
     cpu_seconds: int = 3600
     open_files: int = 256
+
+
+@dataclass(frozen=True)
+class Box:
+    """What a confined process may see and write."""
+
+    scratch: Path
+    """Existing folder; what is written there is thrown away."""
+    readable: tuple[Path, ...] = ()
+    """Visible beside the system, the interpreter and its packages."""
+    writable: tuple[Path, ...] = ()
+    """Existing folders whose content stays: a build's folder."""
+    identity: int = 0
+    """User id to change to where the caller may (it is root); 0 keeps the caller's."""
 
 
 class Sandbox(Protocol):
     """Holds untrusted processes: no network, writes only in a scratch folder, nothing of the parent's.
 
-    `wrap` turns a command into one that runs inside; `enter` is called in a freshly forked child, as its
-    first act, for what can only be done from within (rlimits, namespaces, closing descriptors).
+    `wrap` turns a command into one that runs inside: the forkserver is started so. `enter` is called in a
+    freshly forked, single-threaded child, as its first act, for what can only be done from within
+    (namespaces, mounts, rlimits, another user, closed descriptors). It may fork: it returns in the process
+    that is confined, and whoever waits for the original process sees that one's exit code (128 + signal).
     """
 
     name: str
@@ -43,8 +60,12 @@ class Sandbox(Protocol):
         """The command that runs `argv` inside, with `scratch` writable and `readable` visible."""
         ...
 
-    def enter(self, limits: Limits, *, keep_fds: Sequence[int]) -> None:
-        """Confine the calling process; descriptors other than 0-2 and `keep_fds` are closed."""
+    def enter(self, limits: Limits, *, keep_fds: Sequence[int], box: Box) -> None:
+        """Confine the calling process; descriptors other than 0-2 and `keep_fds` are closed.
+
+        Raises:
+            OSError: it could not be confined; the caller must exit.
+        """
         ...
 
 

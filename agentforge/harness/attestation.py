@@ -1,0 +1,61 @@
+"""Which kernels did the work: torch operators by a dispatch mode, own kernels by the runtime's counters.
+
+`observe` runs in the candidate's process, so what it says is a hint that the referee reports, not proof.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from torch.utils._python_dispatch import TorchDispatchMode
+
+_FREE = {"view", "reshape", "t", "transpose", "permute", "expand", "detach", "alias", "unsqueeze", "squeeze",
+         "slice", "select", "_unsafe_view", "as_strided", "empty", "empty_like", "empty_strided", "new_empty",
+         "split", "unbind", "lift_fresh"}  # fmt: skip
+
+
+class _Recorder(TorchDispatchMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: dict[str, int] = {}
+        self.nanoseconds: dict[str, int] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = str(func)
+        start = time.perf_counter_ns()
+        result = func(*args, **(kwargs or {}))
+        self.nanoseconds[name] = self.nanoseconds.get(name, 0) + time.perf_counter_ns() - start
+        self.calls[name] = self.calls.get(name, 0) + 1
+        return result
+
+
+def own_calls() -> dict[str, int]:
+    """Counters of the compiled-kernel runtimes that the candidate loaded."""
+    runtime = sys.modules.get("agentforge_cpp")
+    calls = getattr(runtime, "calls", None)
+    return dict(calls()) if callable(calls) else {}
+
+
+def observe(model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Run the model once and list what ran.
+
+    Returns:
+        `operators`: torch operator to `[calls, ns]`, those that move no data left out; `own`: own kernel
+        to calls; `ns`: the whole call.
+    """
+    before = own_calls()
+    with _Recorder() as recorder:
+        start = time.perf_counter_ns()
+        model(*args, **kwargs)
+        total = time.perf_counter_ns() - start
+    after = own_calls()
+    operators = {
+        name: [count, recorder.nanoseconds[name]]
+        for name, count in recorder.calls.items()
+        if name.split(".")[1] not in _FREE
+    }
+    own = {name: count - before.get(name, 0) for name, count in after.items() if count > before.get(name, 0)}
+    return {"operators": operators, "own": own, "ns": total}

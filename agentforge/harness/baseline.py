@@ -1,0 +1,168 @@
+"""The trusted workers: the reference in eager mode (also drawing inputs and float64 outputs) and compiled."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+
+from agentforge.schema import Definition
+
+from . import values
+from .convention import Problem, load_problem
+from .leaves import describe, flatten, total_bytes
+from .memory import Block, Layout, aligned
+from .server import Server, put_leaves
+from .weights import varied_construction
+from .wire import Channel
+
+
+class Placer:
+    """Gives tensors their places in a block, one after the other."""
+
+    def __init__(self) -> None:
+        self.nbytes = 0
+        self.tensors: list[tuple[Layout, torch.Tensor]] = []
+
+    def __call__(self, tensor: torch.Tensor) -> Layout:
+        layout = Layout.of(tensor, self.nbytes)
+        self.nbytes += aligned(layout.nbytes)
+        self.tensors.append((layout, tensor))
+        return layout
+
+    def write(self, block: Block) -> None:
+        """Copy the tensors where they belong."""
+        for layout, tensor in self.tensors:
+            block.tensor(layout).copy_(tensor.detach())
+
+
+class BaselineServer(Server):
+    """Runs the reference. It holds seeds and outputs; no candidate code ever comes near it."""
+
+    def __init__(self, channel: Channel) -> None:
+        super().__init__(channel)
+        self._problem: Problem | None = None
+        self._module: torch.nn.Module | None = None
+        self._weights = Placer()
+        self._arguments: Any = None
+        self._handlers |= {
+            "reference": self._reference,
+            "export": self._export,
+            "describe": self._describe,
+            "draw": self._draw,
+            "exact": self._exact,
+            "perturbed": self._perturbed,
+            "shape": self._shape,
+        }
+
+    def _reference(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
+        """Construct the reference under a seed; say how many bytes its weights and init arguments take."""
+        torch.set_num_threads(body["threads"])
+        definition = Definition.model_validate(body["definition"])
+        self._problem = load_problem(definition)
+        init = self._problem.get_init_inputs()
+        with varied_construction(body["seed"]):
+            self._module = self._problem.build(body["seed"])
+        encoded = values.encode(init if isinstance(init, dict) else list(init), self._weights)
+        state = {k: self._weights(v).to_json() for k, v in self._module.state_dict().items()}
+        model: Any = self._module
+        if body["compile"]:
+            model = torch.compile(self._module)
+        self._take(model)
+        return {"init": encoded, "state": state, "nbytes": self._weights.nbytes}
+
+    def _export(self, _: dict[str, Any], fds: tuple[int, ...]) -> dict[str, Any]:
+        """Write weights and init arguments to the block that the referee made for them."""
+        block = Block(fds[0], self._weights.nbytes)
+        self._weights.write(block)
+        block.close()
+        self._weights.tensors.clear()
+        return {}
+
+    def _describe(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
+        """What `get_inputs()` gives, with places for its tensors in a slot."""
+        arguments, placer = self._drawn(body["seed"])
+        return {"arguments": arguments, "slot_bytes": placer.nbytes}
+
+    def _drawn(self, seed: int) -> tuple[dict[str, Any], Placer]:
+        assert self._problem is not None
+        args, kwargs = self._problem.inputs(seed)
+        placer = Placer()
+        return (
+            {
+                "args": [values.encode(a, placer) for a in args],
+                "kwargs": {k: values.encode(v, placer) for k, v in kwargs.items()},
+            },
+            placer,
+        )
+
+    def _workload(self, body: dict[str, Any], fds: tuple[int, ...]) -> dict[str, Any]:
+        self._arguments = body["arguments"]
+        return super()._workload(body, fds)
+
+    def _draw(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
+        """Put what `get_inputs()` gives under a seed in the memory for outputs."""
+        assert self._outputs is not None
+        arguments, placer = self._drawn(body["seed"])
+        if values.layouts(arguments) != values.layouts(self._arguments):
+            return {"changed": True}
+        placer.write(self._outputs)
+        return {"changed": False}
+
+    def _shape(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
+        """Describe the output for a slot without putting it anywhere."""
+        self._call(body, ())
+        leaves = flatten(self._last)
+        return {
+            "leaves": describe(leaves),
+            "nbytes": total_bytes(leaves),
+            "nbytes64": total_bytes(leaves, 16),
+        }
+
+    def _exact(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
+        """Output of the reference computed in float64, in the outputs block."""
+        assert self._module is not None and self._outputs is not None
+        model = copy.deepcopy(self._module).double()
+        args, kwargs = _doubled(self._slots[body["slot"]])
+        with _default_dtype(torch.float64):
+            leaves = flatten(model(*args, **kwargs))
+        put_leaves(leaves, self._outputs)
+        return {"leaves": describe(leaves)}
+
+    def _perturbed(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
+        """Output for inputs moved by half a unit in the last place: conditioning where float64 fails."""
+        assert self._model is not None and self._outputs is not None
+        args, kwargs = self._slots[body["slot"]]
+        leaves = flatten(self._model(*map(_nudged, args), **{k: _nudged(v) for k, v in kwargs.items()}))
+        put_leaves(leaves, self._outputs)
+        return {"leaves": describe(leaves)}
+
+
+def _nudged(value: Any) -> Any:
+    if isinstance(value, torch.Tensor) and value.is_floating_point():
+        noise = torch.rand(value.shape) - 0.5
+        return (value * (1 + noise.to(value.dtype) * torch.finfo(value.dtype).eps)).to(value.dtype)
+    return value
+
+
+def _doubled(slot: tuple[tuple[Any, ...], dict[str, Any]]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def double(value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return value.double() if value.is_floating_point() else value.clone()
+        return value
+
+    return tuple(map(double, slot[0])), {k: double(v) for k, v in slot[1].items()}
+
+
+class _default_dtype:  # noqa: N801 - reads as a function
+    """Default dtype for the duration, so that constants the reference makes are float64 too."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        self._dtype, self._before = dtype, torch.get_default_dtype()
+
+    def __enter__(self) -> None:
+        torch.set_default_dtype(self._dtype)
+
+    def __exit__(self, *_: object) -> None:
+        torch.set_default_dtype(self._before)

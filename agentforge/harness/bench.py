@@ -1,0 +1,290 @@
+"""The trusted side of an evaluation: baseline workers with their inputs and bounds for one definition."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from agentforge.config import RefereeSettings
+from agentforge.schema import Definition, TargetError, Workload
+
+from .inputs import Arguments, Inputs, arguments_of
+from .leaves import Leaf
+from .memory import Block
+from .party import Party, PartyFailure
+from .tolerance import Bound, derive, measure, widest
+
+_COMPILE_TIMEOUT_S = 600.0
+
+Spawn = Callable[[str], Party]
+"""Makes a trusted party of a name."""
+
+
+@dataclass
+class Weights:
+    """The reference's weights and init arguments, sealed: whoever maps them can only read."""
+
+    block: Block
+    init: Any
+    state: dict[str, Any]
+    seed: int
+
+    def read_only(self) -> int:
+        """A descriptor that cannot be written through; the caller closes it."""
+        return os.open(f"/proc/self/fd/{self.block.fd}", os.O_RDONLY | os.O_CLOEXEC)
+
+
+@dataclass
+class Course:
+    """One workload made ready: inputs, what the output looks like, how exact it must be."""
+
+    workload: Workload
+    inputs: Inputs
+    copy_inputs: bool
+    """The reference writes to its inputs: every party works on copies."""
+    outputs_bytes: int
+    bounds: list[Bound] = field(default_factory=list)
+    """One for each leaf, the loosest over the draws."""
+    expected: list[Leaf] = field(default_factory=list)
+    """Leaves of the last reference output that was asked for."""
+    exact_ok: bool = True
+    """False where the reference cannot be computed in float64."""
+
+    def body(self) -> dict[str, Any]:
+        """The message that gives a worker this workload."""
+        return {
+            "arguments": self.inputs.arguments.encoded,
+            "slot_bytes": self.inputs.slot_bytes,
+            "slots": self.inputs.slots,
+            "copy": self.copy_inputs,
+            "writable": False,
+        }
+
+    @property
+    def reduction(self) -> float:
+        """Input elements per output element."""
+        taken = sum(x.numel for x in self.inputs.layouts)
+        given = sum(x.value.numel() for x in self.expected if isinstance(x.value, torch.Tensor))
+        return taken / max(given, 1)
+
+
+class Bench:
+    """Baseline workers of one definition: eager (also the reference), a control like it, compiled.
+
+    Args:
+        definition: the contract.
+        workloads: at least one.
+        settings: of the referee.
+        spawn: makes trusted parties.
+        compiled: measure against torch.compile too.
+    """
+
+    def __init__(
+        self,
+        definition: Definition,
+        workloads: Sequence[Workload],
+        settings: RefereeSettings,
+        spawn: Spawn,
+        *,
+        compiled: bool,
+    ) -> None:
+        self.definition = definition
+        self.settings = settings
+        self.notes: list[str] = []
+        self._spawn = spawn
+        self.parties: dict[str, Party] = {}
+        self.courses: list[Course] = []
+        self._current: Course | None = None
+        seed = secrets.randbits(31)
+        try:
+            self.eager = self._baseline("eager", seed)
+            self.weights = self._weights(seed)
+            for workload in workloads:
+                self.courses.append(self._course(workload))
+            self.control = self._baseline("control", seed)
+            if compiled:
+                self._start_compiled(seed)
+            self.enter(self.courses[0])
+        except PartyFailure as failure:
+            self.close()
+            raise TargetError(_broken(definition, failure)) from failure
+        except BaseException:
+            self.close()
+            raise
+
+    # -- construction
+
+    def _baseline(self, name: str, seed: int) -> Party:
+        party = self._spawn(name)
+        self.parties[name] = party
+        reply = party.request(
+            {
+                "op": "reference",
+                "definition": self.definition.model_dump(mode="json"),
+                "seed": seed,
+                "threads": self.settings.threads,
+                "compile": name == "compile",
+            },
+            timeout_s=max(120.0, self.settings.call_timeout_s),
+        )
+        self._reply = reply
+        return party
+
+    def _weights(self, seed: int) -> Weights:
+        reply = self._reply
+        block = Block.create("weights", reply["nbytes"])
+        self.eager.request({"op": "export"}, [block.fd])
+        block.seal_writes()
+        return Weights(block, reply["init"], reply["state"], seed)
+
+    def _start_compiled(self, seed: int) -> None:
+        try:
+            party = self._baseline("compile", seed)
+            party.call_timeout_s = _COMPILE_TIMEOUT_S
+            for course in self.courses:
+                party.configure(course.body(), course.inputs.block, course.outputs_bytes)
+                self.eager.worker.stop()
+                for slot in (0, 1):
+                    party.call(slot)
+        except PartyFailure as failure:
+            self.notes.append(f"torch.compile cannot run it ({failure.reason.splitlines()[0][:200]})")
+            self.parties.pop("compile").close()
+
+    def _course(self, workload: Workload) -> Course:
+        eager = self.eager
+        if workload.source == "spec":
+            arguments, drawing = arguments_of(workload), None
+        else:
+            reply = eager.request({"op": "describe", "seed": secrets.randbits(60)})
+            arguments, drawing = Arguments(reply["arguments"], reply["slot_bytes"]), self._draw
+        inputs = Inputs(workload, arguments, drawing)
+        course = Course(workload, inputs, False, inputs.slot_bytes)
+        self._current = course
+        eager.configure(course.body(), inputs.block, course.outputs_bytes)
+        for slot in range(inputs.slots):
+            inputs.fill(slot)
+        eager.call_timeout_s = max(300.0, self.settings.call_timeout_s)
+        shape = eager.request({"op": "shape", "slot": 0})
+        # Room for float64 outputs; pages that are not touched cost nothing.
+        course.outputs_bytes = max(shape["nbytes64"], inputs.slot_bytes) + (1 << 16)
+        eager.configure(course.body(), inputs.block, course.outputs_bytes)
+        self._find_mutation(course)
+        self._derive_bounds(course)
+        return course
+
+    def _draw(self, seed: int) -> list[torch.Tensor]:
+        reply = self.eager.request({"op": "draw", "seed": seed})
+        if reply["changed"]:
+            raise TargetError(
+                f"{self.definition.name}: get_inputs() gives other shapes on each call; "
+                "give one workload for each shape instead"
+            )
+        assert self._current is not None
+        return self.eager.peek(self._current.inputs.layouts)
+
+    def _find_mutation(self, course: Course) -> None:
+        before = [t.clone() for t in course.inputs.tensors(0)]
+        self.eager.call(0)
+        seen, _ = self.eager.fetch(0, "inputs")
+        if any(not same_bytes(a, b.value) for a, b in zip(before, seen, strict=True)):
+            course.copy_inputs = True
+            self.notes.append("the reference writes to its inputs; every party was given copies")
+            self.eager.configure(course.body(), course.inputs.block, course.outputs_bytes)
+
+    def _derive_bounds(self, course: Course) -> None:
+        draws = []
+        for slot in range(min(2, course.inputs.slots)):
+            first = self.expect(course, slot)
+            self.eager.call(slot)
+            second, _ = self.eager.fetch(slot)
+            bounds = self.bounds_for(course, slot, first)
+            for a, b, bound in zip(first, second, bounds, strict=True):
+                if isinstance(a.value, torch.Tensor) and not measure(b.value, a.value, bound).within(bound):
+                    raise TargetError(
+                        f"{self.definition.name} is random: two calls on the same inputs differ; "
+                        "seed it, or put dropout in eval mode"
+                    )
+            draws.append(bounds)
+        course.bounds = [widest(list(leaf)) for leaf in zip(*draws, strict=True)]
+
+    # -- use
+
+    def enter(self, course: Course) -> None:
+        """Give every trusted party the workload."""
+        if self._current is course and all(p._outputs is not None for p in self.parties.values()):
+            return
+        self._current = course
+        for party in self.parties.values():
+            party.configure(course.body(), course.inputs.block, course.outputs_bytes)
+            party.worker.stop()
+
+    def expect(self, course: Course, slot: int) -> list[Leaf]:
+        """The reference's output for a slot."""
+        self.eager.call(slot)
+        course.expected, _ = self.eager.fetch(slot)
+        return course.expected
+
+    def exact(self, course: Course, slot: int) -> list[Leaf] | None:
+        """The reference in float64 for a slot; None where it cannot be computed so."""
+        if not course.exact_ok:
+            return None
+        try:
+            reply = self.eager.request({"op": "exact", "slot": slot})
+        except PartyFailure as failure:
+            if not self.eager.worker.running:
+                raise
+            course.exact_ok = False
+            self.notes.append(f"no float64 reference ({failure.reason.splitlines()[0][:120]}); "
+                              "tolerance from the conditioning of the reference")  # fmt: skip
+            return None
+        return self.eager.leaves(reply)
+
+    def bounds_for(self, course: Course, slot: int, reference: list[Leaf]) -> list[Bound]:
+        """Bounds from the reference's own error on this slot."""
+        exact = self.exact(course, slot)
+        if exact is None:
+            exact = self.eager.leaves(self.eager.request({"op": "perturbed", "slot": slot}))
+        policy = self.definition.tolerance
+        bounds = []
+        for ours, better in zip(reference, exact, strict=True):
+            if not isinstance(ours.value, torch.Tensor):
+                bounds.append(Bound(0.0, 0.0, 0.0, 0.0))
+                continue
+            comparable = isinstance(better.value, torch.Tensor) and better.value.shape == ours.value.shape
+            bounds.append(derive(ours.value, better.value if comparable else None, policy, course.reduction))
+        return bounds
+
+    def stop(self) -> None:
+        """Stop every trusted party until it is called again."""
+        for party in self.parties.values():
+            party.worker.stop()
+
+    def close(self) -> None:
+        for party in self.parties.values():
+            party.close()
+        for course in self.courses:
+            course.inputs.close()
+        if self._current is not None:
+            self._current.inputs.close()
+        if hasattr(self, "weights"):
+            self.weights.block.close()
+
+
+def same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two tensors hold the same bits."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    a, b = a.contiguous(), b.contiguous()
+    return bool(torch.equal(a.reshape(-1).view(torch.uint8), b.reshape(-1).view(torch.uint8)))
+
+
+def _broken(definition: Definition, failure: PartyFailure) -> str:
+    first = (failure.reason.strip().splitlines() or ["no reason given"])[0][:300]
+    return (
+        f"the reference of {definition.name} does not run ({first}); run it with python first and mend that"
+    )

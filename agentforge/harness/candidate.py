@@ -1,0 +1,203 @@
+"""The untrusted side of an evaluation: a solution built and started inside the sandbox."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path, PurePosixPath
+
+import psutil
+
+from agentforge.config import RefereeSettings
+from agentforge.languages import BuildResult, CommandResult, languages
+from agentforge.schema import Diagnostic, EvaluationStatus, MachineError, Solution
+
+from ._base import Box, Limits
+from .bench import Bench, Course, Weights
+from .party import Party
+from .process import Forkserver
+
+_FIRST_IDENTITY = 200_000
+_MAX_SOURCE_BYTES = 16 << 20
+_SLACK = 2 << 30
+"""Address space for thread stacks, allocator arenas and libraries loaded later."""
+_identities = count(_FIRST_IDENTITY + os.getpid() % 50_000)
+
+
+class BuildFailure(Exception):
+    """The solution does not build."""
+
+    def __init__(self, status: EvaluationStatus, reason: str, result: BuildResult) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+        self.result = result
+
+
+@dataclass
+class Workshop:
+    """Builds and starts solutions in the sandbox.
+
+    Args:
+        forkserver: for candidates.
+        folder: temporary; solutions are built in fresh folders below it.
+        cache: of built objects.
+        settings: of the referee.
+    """
+
+    forkserver: Forkserver
+    folder: Path
+    cache: Path
+    settings: RefereeSettings
+
+    def build(self, solution: Solution) -> tuple[Path, BuildResult]:
+        """Build a solution in a fresh folder; the caller removes it.
+
+        Raises:
+            BuildFailure: with the status COMPILE_ERROR or TIMEOUT.
+        """
+        size = sum(len(s.content) for s in solution.sources)
+        if size > _MAX_SOURCE_BYTES:
+            empty = BuildResult(False, 0.0, diagnostics=(Diagnostic(message=f"{size >> 20} MiB of source"),))
+            raise BuildFailure(
+                EvaluationStatus.COMPILE_ERROR, f"its sources have {size >> 20} MiB; 16 are the limit", empty
+            )
+        folder = Path(tempfile.mkdtemp(prefix="solution-", dir=self.folder))
+        folder.chmod(0o755)
+        try:
+            language = languages.create(solution.spec.language)
+            result = language.build(
+                solution, folder, cache=self.cache, run=self._run, timeout_s=self.settings.build_timeout_s
+            )
+        except (UnicodeError, OSError, RecursionError, MemoryError) as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            if isinstance(error, OSError) and error.errno == 28:
+                raise MachineError(
+                    f"no space left for builds in {self.folder}; free some disk space"
+                ) from error
+            reason = f"its sources cannot be written: {type(error).__name__}"
+            raise BuildFailure(EvaluationStatus.COMPILE_ERROR, reason, BuildResult(False, 0.0)) from error
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        if not result.ok:
+            shutil.rmtree(folder, ignore_errors=True)
+            status = EvaluationStatus.TIMEOUT if result.timed_out else EvaluationStatus.COMPILE_ERROR
+            raise BuildFailure(status, _first_error(result), result)
+        return folder, result
+
+    def _run(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        timeout_s: float,
+        env: Mapping[str, str] | None = None,
+    ) -> CommandResult:
+        """A `CommandRunner`: the compiler reads untrusted source, so it runs inside too."""
+        identity = next(_identities)
+        with tempfile.TemporaryDirectory(prefix="scratch-", dir=self.folder) as scratch:
+            if os.geteuid() == 0:
+                for path in (Path(scratch), cwd, *cwd.rglob("*")):
+                    os.chown(path, identity, identity, follow_symlinks=False)
+            box = Box(Path(scratch), writable=(cwd,), identity=identity)
+            limits = Limits(memory_bytes=4 << 30, cpu_seconds=int(timeout_s) + 1)
+            result = self.forkserver.execute(
+                argv, cwd=cwd, scratch=Path(scratch), limits=limits, box=box, timeout_s=timeout_s, env=env
+            )
+        # The folder is shown to the candidate afterwards; it must not own what it will run.
+        if os.geteuid() == 0:
+            for path in (cwd, *cwd.rglob("*")):
+                os.chown(path, 0, 0, follow_symlinks=False)
+        return result
+
+    def start(self, solution: Solution, folder: Path, bench: Bench, course: Course) -> Candidate:
+        """Fork a worker, construct the model in it and give it a workload.
+
+        Raises:
+            PartyFailure: the verdict where that fails.
+        """
+        scratch = Path(tempfile.mkdtemp(prefix="scratch-", dir=self.folder))
+        identity = next(_identities)
+        if os.geteuid() == 0:
+            os.chown(scratch, identity, identity)
+        memory = self.memory_limit(bench)
+        box = Box(scratch, readable=(folder,), identity=identity)
+        limits = replace(
+            Limits(memory_bytes=memory), cpu_seconds=int(self.settings.evaluation_timeout_s * 64)
+        )
+        try:
+            worker = self.forkserver.fork(scratch, limits=limits, box=box)
+        except BaseException:
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise
+        party = Party(
+            "candidate", worker, call_timeout_s=self.settings.call_timeout_s, memory_bytes=memory + _SLACK
+        )
+        candidate = Candidate(party, scratch)
+        try:
+            candidate.weights = self._load(party, solution, folder, bench.weights)
+            party.configure(course.body(), course.inputs.block, course.outputs_bytes)
+        except BaseException:
+            candidate.close()
+            raise
+        return candidate
+
+    def _load(self, party: Party, solution: Solution, folder: Path, weights: Weights) -> str:
+        entry = PurePosixPath(solution.entry_file)
+        descriptor = weights.read_only()
+        try:
+            reply = party.request(
+                {
+                    "op": "load",
+                    "folder": str(folder / entry.parent),
+                    "module": entry.stem,
+                    "class": solution.entry_class,
+                    "init": weights.init,
+                    "state": weights.state,
+                    "seed": weights.seed,
+                    "threads": self.settings.threads,
+                },
+                [descriptor],
+            )
+        finally:
+            os.close(descriptor)
+        return str(reply.get("weights", ""))[:20]
+
+    def memory_limit(self, bench: Bench) -> int:
+        """Address-space growth that a candidate is granted."""
+        if self.settings.memory_bytes is not None:
+            return self.settings.memory_bytes
+        tensors = bench.weights.block.nbytes + sum(
+            c.inputs.block.nbytes + c.outputs_bytes for c in bench.courses
+        )
+        return int(min(8 * tensors + _SLACK, 0.8 * psutil.virtual_memory().available + _SLACK))
+
+
+@dataclass
+class Candidate:
+    """A started solution."""
+
+    party: Party
+    scratch: Path
+    weights: str = ""
+    """How it got its weights: `seed`, `state_dict` or `partly`."""
+
+    def close(self) -> None:
+        """Kill it and remove what it wrote."""
+        self.party.close()
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+
+def _first_error(result: BuildResult) -> str:
+    if result.timed_out:
+        return "the build did not end in time"
+    for diagnostic in result.diagnostics:
+        if diagnostic.severity == "error":
+            where = f"{diagnostic.file}:{diagnostic.line}: " if diagnostic.file else ""
+            return f"{where}{diagnostic.message}"[:1000]
+    return (result.log.strip() or "the build failed and said nothing")[-1000:]

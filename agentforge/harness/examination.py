@@ -1,0 +1,269 @@
+"""One evaluation from beginning to end: build, stages, timing, more process groups, physics."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from agentforge.config import RefereeSettings
+from agentforge.devices import DeviceSpec
+from agentforge.schema import (
+    Definition,
+    EvaluationStatus,
+    Interval,
+    Level,
+    Solution,
+    StageResult,
+    Workload,
+)
+
+from . import physics
+from .bench import Bench, Course
+from .candidate import BuildFailure, Candidate, Workshop
+from .judge import Judge
+from .party import PartyFailure
+from .stages import (
+    Aftermath,
+    Attestation,
+    Context,
+    Determinism,
+    Mutation,
+    RandomInputs,
+    Smoke,
+    Stability,
+    Stage,
+    StaticNotes,
+)
+from .statistics import holds_one
+from .timing import GroupTimes, Timer, device_lock
+from .verdict import MAX_STAGE_TEXT, Findings, disagreement, group_intervals, performance, weighted
+
+Progress = Callable[[str], None]
+"""Told the name of each stage as it begins."""
+
+STAGES: tuple[Stage, ...] = (
+    Smoke(), RandomInputs(), Determinism(), Mutation(), Attestation(), Aftermath(), Stability(),
+)  # fmt: skip
+"""Those that need a running candidate, in the order of their cost."""
+
+_CONTROL_SLACK = 0.10
+"""How far from 1 the A/A' control's interval may lie."""
+_GROUPS_SLACK = 0.30
+"""Ratio between process groups beyond which disjoint intervals are a disagreement."""
+_CLOCK_DISAGREES = 0.5
+_LEAST_BLOCKS = 4
+_SPARE_GROUPS = 2
+
+
+@dataclass
+class Examination:
+    """Examines one solution and writes what it finds into `findings`."""
+
+    definition: Definition
+    workloads: Sequence[Workload]
+    solution: Solution
+    level: Level
+    settings: RefereeSettings
+    device: DeviceSpec
+    workshop: Workshop
+    warm: Callable[[], Bench]
+    fresh: Callable[[], Bench]
+    cache: Path
+    sol_s: float | None
+    findings: Findings
+    progress: Progress | None = None
+
+    def run(self) -> None:
+        """Examine.
+
+        Raises:
+            PartyFailure, BuildFailure: the verdict against the candidate.
+            TargetError: the reference does not run.
+        """
+        self._deadline = time.monotonic() + self.settings.evaluation_timeout_s
+        with self._stage("static") as detail:
+            detail.extend(StaticNotes().notes(self.solution))
+        folder = self._build()
+        try:
+            self._judge_built(folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _build(self) -> Path:
+        with self._stage("build") as detail:
+            folder, result = self.workshop.build(self.solution)
+            detail.append("from the cache" if result.cached else f"{result.seconds:.2f} s")
+        self.findings.diagnostics = result.diagnostics
+        self.findings.metrics = result.metrics
+        return folder
+
+    def _judge_built(self, folder: Path) -> None:
+        with self._stage("baselines") as detail:
+            bench = self.warm()
+            detail.extend(bench.notes)
+        judge = Judge()
+        groups: list[list[GroupTimes]] = []
+        try:
+            groups.append(self._group(folder, bench, judge, whole=True))
+            if self.level is Level.FULL:
+                self._more_groups(folder, judge, groups)
+        finally:
+            self.findings.correctness = judge.correctness()
+        self._conclude(groups, bench)
+
+    # -- one process group
+
+    def _group(self, folder: Path, bench: Bench, judge: Judge, *, whole: bool) -> list[GroupTimes]:
+        """Start the candidate, examine it, time it on every workload.
+
+        Args:
+            folder: of the built solution.
+            bench: baselines of this group.
+            judge: of all groups.
+            whole: run all stages, not only the first ones.
+        """
+        bench.enter(bench.courses[0])
+        with self._stage("start" if whole else "restart") as detail:
+            candidate = self.workshop.start(self.solution, folder, bench, bench.courses[0])
+            detail.append(f"weights: {candidate.weights}")
+        self.findings.notes["weights"] = candidate.weights
+        try:
+            times = [self._course(candidate, bench, course, judge, whole=whole) for course in bench.courses]
+            self.findings.log = candidate.party.worker.log_tail()[-8000:]
+        finally:
+            candidate.close()
+        return times
+
+    def _course(
+        self, candidate: Candidate, bench: Bench, course: Course, judge: Judge, *, whole: bool
+    ) -> GroupTimes:
+        if course is not bench.courses[0]:
+            bench.enter(course)
+            candidate.party.configure(course.body(), course.inputs.block, course.outputs_bytes)
+        context = Context(
+            self.definition, self.solution, self.settings, self.level, bench, candidate.party, judge, course
+        )
+        try:
+            for stage in STAGES:
+                wanted = self.level in stage.levels if whole else isinstance(stage, Smoke)
+                if wanted:
+                    self._out_of_time()
+                    with self._stage(stage.name) as detail:
+                        detail.append(stage.run(context))
+        finally:
+            self.findings.suspicions.extend(context.suspicions)
+            self.findings.notes.update({"output": note for note in context.notes})
+            if context.kernels:
+                self.findings.kernels = tuple(context.kernels)
+                self.findings.own_share = context.own_share
+        with self._stage("timing") as detail, device_lock(self.cache):
+            times = self._time(bench, candidate, course, judge)
+            detail.append(f"{times.blocks} blocks, steal {times.steal:.1%}")
+        with self._stage("aftermath"):
+            Aftermath().run(context)
+        self.findings.suspicions.extend(context.suspicions)
+        self._compare_clocks(times)
+        return times
+
+    def _time(self, bench: Bench, candidate: Candidate, course: Course, judge: Judge) -> GroupTimes:
+        full = self.level is Level.FULL
+        blocks = self.settings.full_blocks if full else self.settings.quick_blocks
+        seconds = self.settings.full_seconds if full else self.settings.quick_seconds
+        return Timer(bench, candidate.party, course, judge).run(
+            blocks, seconds / len(self.workloads), min(_LEAST_BLOCKS, blocks)
+        )
+
+    def _compare_clocks(self, times: GroupTimes) -> None:
+        if len(times.claimed_ratio) < 3 or median(times.seconds["candidate"]) < 1e-3:
+            return
+        claimed = median(times.claimed_ratio)
+        if not _CLOCK_DISAGREES < claimed < 1 / _CLOCK_DISAGREES:
+            self.findings.suspicions.append(
+                f"its process's clock says {claimed:.2f} of the time that the referee measured"
+            )
+
+    # -- fresh groups
+
+    def _more_groups(self, folder: Path, judge: Judge, groups: list[list[GroupTimes]]) -> None:
+        spare = _SPARE_GROUPS
+        while len(groups) < self.settings.processes:
+            self._out_of_time()
+            bench = self.fresh()
+            try:
+                group = self._group(folder, bench, judge, whole=False)
+            finally:
+                bench.close()
+            if spare and not holds_one(_control(self, [group]), _CONTROL_SLACK):
+                spare -= 1
+                self.findings.notes["redone"] = (
+                    f"{_SPARE_GROUPS - spare} process groups with an unsteady control"
+                )
+                continue
+            groups.append(group)
+
+    # -- verdict
+
+    def _conclude(self, groups: list[list[GroupTimes]], bench: Bench) -> None:
+        findings = self.findings
+        weights = [w.weight for w in self.workloads]
+        result = performance(groups, weights, self.sol_s)
+        findings.notes["steal"] = f"{max(t.steal for g in groups for t in g):.2%}"
+        findings.notes["threads"] = str(self.settings.threads)
+        for note in bench.notes:
+            findings.notes.setdefault("baselines", note)
+        nbytes = max(c.inputs.slot_bytes for c in bench.courses)
+        suspicion = physics.check(result, self.device, nbytes)
+        if suspicion:
+            findings.suspicions.append(suspicion)
+        findings.performance = result
+        if self.level is not Level.FULL:
+            findings.unproven.append("level quick measures one process group; run level full to verify")
+            return
+        if not holds_one(result.control, _CONTROL_SLACK):
+            findings.unproven.append(
+                f"the same baseline in two processes differs by {result.control.low:.2f} to "
+                f"{result.control.high:.2f}: measure again on a quieter machine"
+            )
+        combined = [weighted(g, weights) for g in groups]
+        for name in result.speedup:
+            problem = disagreement(group_intervals(combined, name), _GROUPS_SLACK)
+            if problem:
+                findings.unproven.append(f"against {name}, {problem}")
+
+    def _out_of_time(self) -> None:
+        if time.monotonic() > self._deadline:
+            raise PartyFailure(
+                EvaluationStatus.TIMEOUT,
+                f"the evaluation took more than {self.settings.evaluation_timeout_s:g} s",
+            )
+
+    @contextmanager
+    def _stage(self, name: str) -> Iterator[list[str]]:
+        """Record a stage; the body appends what was found."""
+        if self.progress is not None:
+            self.progress(name)
+        detail: list[str] = []
+        start, status = time.perf_counter(), EvaluationStatus.PASSED
+        try:
+            yield detail
+        except (PartyFailure, BuildFailure) as failure:
+            status = failure.status
+            detail.append(failure.reason)
+            raise
+        except BaseException:
+            status = EvaluationStatus.HARNESS_ERROR
+            raise
+        finally:
+            text = "; ".join(d for d in detail if d)[:MAX_STAGE_TEXT]
+            seconds = time.perf_counter() - start
+            self.findings.stages.append(StageResult(name=name, status=status, seconds=seconds, detail=text))
+
+
+def _control(examination: Examination, groups: list[list[GroupTimes]]) -> Interval:
+    weights = [w.weight for w in examination.workloads]
+    return performance(groups, weights, None).control

@@ -1,0 +1,127 @@
+"""What a model returns, taken apart: tensors and scalars with their paths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from .memory import DTYPES, MAX_DIMENSIONS, Block, Layout, aligned
+from .wire import ProtocolViolation
+
+MAX_LEAVES = 4096
+_PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
+
+
+class UnusableOutput(Exception):
+    """A model returned something that cannot be compared."""
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One tensor or scalar of an output."""
+
+    path: str
+    """`out`, `out[0]`, `out['loss']`."""
+    value: Any
+    """A tensor, or None, bool, int, float, str."""
+
+
+def flatten(value: Any, path: str = "out") -> list[Leaf]:
+    """Take an output apart, depth first.
+
+    Raises:
+        UnusableOutput: something that is neither tensor, scalar, list, tuple nor mapping; or a tensor
+            subclass, which could compute when it is looked at.
+    """
+    if isinstance(value, torch.Tensor):
+        if type(value) not in _PLAIN_TENSORS:
+            raise UnusableOutput(
+                f"{path} is a tensor subclass, {type(value).__name__}; return a plain tensor"
+            )
+        return [Leaf(path, value)]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return [Leaf(path, value)]
+    if isinstance(value, (list, tuple)):
+        return [leaf for i, item in enumerate(value) for leaf in flatten(item, f"{path}[{i}]")]
+    if isinstance(value, Mapping):
+        return [leaf for key, item in value.items() for leaf in flatten(item, f"{path}[{key!r}]")]
+    raise UnusableOutput(f"{path} is {type(value).__name__}, not a tensor")
+
+
+def _scalar(value: Any) -> bool:
+    return value is None or isinstance(value, (bool, int, float, str))
+
+
+@dataclass(frozen=True)
+class LeafSpec:
+    """What a worker says of one leaf: a layout, or the scalar itself."""
+
+    path: str
+    layout: Layout | None
+    value: Any = None
+
+
+def parse_leaves(message: Mapping[str, Any], capacity: int) -> list[LeafSpec]:
+    """Check what a worker said of its output before anything is read from its block.
+
+    Args:
+        message: `{"leaves": [[path, shape, dtype] | [path, {"value": scalar}], ...]}`.
+        capacity: bytes of the block.
+
+    Raises:
+        ProtocolViolation: not of that form, or more than the block holds.
+    """
+    raw = message.get("leaves")
+    if not isinstance(raw, list) or len(raw) > MAX_LEAVES:
+        raise ProtocolViolation("no list of outputs")
+    specs, offset = [], 0
+    for item in raw:
+        spec = _parse_leaf(item, offset)
+        if spec.layout is not None:
+            offset += aligned(spec.layout.nbytes)
+            if offset > capacity:
+                raise ProtocolViolation("outputs larger than their memory")
+        specs.append(spec)
+    return specs
+
+
+def _parse_leaf(item: Any, offset: int) -> LeafSpec:
+    if not isinstance(item, list) or len(item) not in (2, 3) or not isinstance(item[0], str):
+        raise ProtocolViolation("an output that is not described")
+    path = item[0][:200]
+    if len(item) == 2:
+        if not isinstance(item[1], dict) or not _scalar(item[1].get("value")):
+            raise ProtocolViolation("a scalar output that is none")
+        return LeafSpec(path, None, item[1].get("value"))
+    shape, dtype = item[1], item[2]
+    sizes_fit = isinstance(shape, list) and len(shape) <= MAX_DIMENSIONS
+    if not sizes_fit or not all(type(n) is int and 0 <= n < 1 << 48 for n in shape) or dtype not in DTYPES:
+        raise ProtocolViolation("an output of impossible shape or type")
+    return LeafSpec(path, Layout.dense(shape, dtype, offset))
+
+
+def describe(leaves: list[Leaf]) -> list[list[Any]]:
+    """The description that `parse_leaves` reads."""
+    return [
+        [leaf.path, list(leaf.value.shape), str(leaf.value.dtype).removeprefix("torch.")]
+        if isinstance(leaf.value, torch.Tensor)
+        else [leaf.path, {"value": leaf.value}]
+        for leaf in leaves
+    ]
+
+
+def total_bytes(leaves: list[Leaf], itemsize: int | None = None) -> int:
+    """Bytes that the tensors take in a block, each aligned."""
+    return sum(
+        aligned(leaf.value.numel() * (itemsize or leaf.value.element_size()))
+        for leaf in leaves
+        if isinstance(leaf.value, torch.Tensor)
+    )
+
+
+def views(specs: list[LeafSpec], block: Block) -> list[Leaf]:
+    """The leaves as views into the block."""
+    return [Leaf(s.path, block.tensor(s.layout) if s.layout is not None else s.value) for s in specs]

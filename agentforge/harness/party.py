@@ -1,0 +1,247 @@
+"""A measured party: a worker with a model in it, and what its failures mean."""
+
+from __future__ import annotations
+
+import secrets
+import select
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from agentforge.schema import EvaluationStatus, HarnessError
+
+from .leaves import Leaf, parse_leaves, views
+from .memory import Block, Layout, aligned
+from .process import Worker
+from .wire import ChannelClosed, ChannelTimeout, Message, ProtocolViolation, encode
+
+_clock = time.perf_counter_ns
+_WATCH_S = 0.2
+_MEMORY_WORDS = (
+    "can't allocate memory",
+    "not enough memory",
+    "bad_alloc",
+    "MemoryError",
+    "Cannot allocate memory",
+)
+
+Part = tuple[int, int, int]
+"""Leaf, first flat element, count."""
+
+
+@dataclass
+class PartyFailure(Exception):
+    """A party did not do what it was asked; for a candidate this is the verdict."""
+
+    status: EvaluationStatus
+    reason: str
+    log: str = ""
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class Party:
+    """Sends requests to one worker and judges how they end. Not thread-safe.
+
+    Args:
+        name: `eager`, `control`, `compile`, `candidate`.
+        worker: forked and greeted.
+        call_timeout_s: for each request.
+        memory_bytes: resident memory of the worker and its children beyond which it is killed; None for
+            trusted ones.
+    """
+
+    def __init__(
+        self, name: str, worker: Worker, *, call_timeout_s: float, memory_bytes: int | None = None
+    ) -> None:
+        self.name = name
+        self.worker = worker
+        self.call_timeout_s = call_timeout_s
+        self._memory_bytes = memory_bytes
+        self._outputs: Block | None = None
+        self.claimed_ns = 0
+        """What the worker said of its last call's time: a hint."""
+
+    # -- requests
+
+    def request(
+        self, body: Mapping[str, Any], fds: Sequence[int] = (), timeout_s: float | None = None
+    ) -> dict[str, Any]:
+        """One request and its answer.
+
+        Raises:
+            PartyFailure
+        """
+        token = secrets.token_hex(8)
+        data = encode({**body, "id": token})
+        self.worker.resume()
+        return self._exchange(data, fds, token, timeout_s or self.call_timeout_s)[0]
+
+    def call(self, slot: int) -> int:
+        """Run the model on a slot; nanoseconds by this process's clock.
+
+        Raises:
+            PartyFailure
+        """
+        token = secrets.token_hex(8)
+        data = encode({"op": "call", "slot": slot, "id": token})
+        self.worker.resume()
+        reply, took = self._exchange(data, (), token, self.call_timeout_s)
+        claimed = reply.get("ns")
+        self.claimed_ns = claimed if isinstance(claimed, int) else 0
+        return took
+
+    def _exchange(
+        self, data: bytes, fds: Sequence[int], token: str, timeout_s: float
+    ) -> tuple[dict[str, Any], int]:
+        try:
+            start = _clock()
+            self.worker.channel.send_encoded(data, fds)
+            message = self._await(timeout_s)
+            took = _clock() - start
+        except ChannelTimeout:
+            raise self._failed(EvaluationStatus.TIMEOUT, f"no answer within {timeout_s:g} s") from None
+        except ProtocolViolation as error:
+            raise self._failed(EvaluationStatus.CHEATING, f"it answered with {error}") from None
+        except ChannelClosed:
+            raise self._died() from None
+        if message.body.get("id") != token:
+            raise self._failed(
+                EvaluationStatus.CHEATING, "it answered before it was asked: a forged message on the channel"
+            )
+        if "error" in message.body:
+            raise self._refused(message.body["error"])
+        return message.body, took
+
+    def _await(self, timeout_s: float) -> Message:
+        deadline = time.monotonic() + timeout_s
+        while self._memory_bytes is not None:
+            wait = min(_WATCH_S, deadline - time.monotonic())
+            if wait <= 0:
+                raise ChannelTimeout
+            if select.select([self.worker.channel], [], [], wait)[0]:
+                break
+            if self.worker.resident_bytes() > self._memory_bytes:
+                raise self._failed(
+                    EvaluationStatus.OUT_OF_MEMORY,
+                    f"it took more than {self._memory_bytes >> 20} MiB of memory",
+                )
+        return self.worker.channel.receive(max(0.001, deadline - time.monotonic()))
+
+    # -- failures
+
+    def _failed(self, status: EvaluationStatus, reason: str) -> PartyFailure:
+        log = self.worker.log_tail()
+        self.worker.kill()
+        return PartyFailure(status, reason, log)
+
+    def _died(self) -> PartyFailure:
+        code = self.worker.wait(5.0)
+        log = self.worker.log_tail()
+        self.worker.kill()
+        if any(word in log for word in _MEMORY_WORDS) or code == 137:
+            return PartyFailure(EvaluationStatus.OUT_OF_MEMORY, "its process ran out of memory", log)
+        if code == 152:
+            return PartyFailure(EvaluationStatus.TIMEOUT, "its process used up its CPU time", log)
+        if code is None or code < 128:
+            return PartyFailure(
+                EvaluationStatus.CRASHED, f"its process left (exit code {code}) instead of answering", log
+            )
+        return PartyFailure(EvaluationStatus.CRASHED, f"its process died of {_signal_name(code - 128)}", log)
+
+    def _refused(self, error: Any) -> PartyFailure:
+        error = error if isinstance(error, dict) else {}
+        kind, message = str(error.get("type", ""))[:200], str(error.get("message", ""))[:2000]
+        log = str(error.get("traceback", ""))[:8000]
+        text = f"{kind}: {message}" if message else kind
+        if kind == "MemoryError" or any(word in message for word in _MEMORY_WORDS):
+            return PartyFailure(EvaluationStatus.OUT_OF_MEMORY, text, log)
+        if kind == "UnusableOutput":
+            lazy = "tensor subclass" in message
+            return PartyFailure(
+                EvaluationStatus.CHEATING if lazy else EvaluationStatus.INCORRECT_SHAPE, message, log
+            )
+        if kind in ("SyntaxError", "IndentationError", "TabError"):
+            return PartyFailure(EvaluationStatus.COMPILE_ERROR, text, log)
+        return PartyFailure(EvaluationStatus.RUNTIME_ERROR, text, log)
+
+    # -- outputs
+
+    def configure(self, body: Mapping[str, Any], inputs: Block, outputs_bytes: int) -> None:
+        """Give it a workload's input slots and fresh memory for its outputs."""
+        self.release()
+        self._outputs = Block.create(f"outputs-{self.name}", outputs_bytes)
+        self._outputs.seal_size()
+        self.request({"op": "workload", **body}, [inputs.fd, self._outputs.fd])
+
+    def fetch(self, slot: int, which: str = "last") -> tuple[list[Leaf], bool]:
+        """All of an output, as tensors of our own, and whether it shares memory with the inputs.
+
+        Args:
+            slot: whose inputs the aliases are looked up in.
+            which: `last`, `previous` or `inputs`.
+        """
+        reply = self.request({"op": "put", "which": which, "parts": None, "slot": slot})
+        return self.leaves(reply), reply.get("aliases") is True
+
+    def leaves(self, reply: Mapping[str, Any]) -> list[Leaf]:
+        """What an answer describes, copied out of the memory that the worker can write to."""
+        assert self._outputs is not None
+        try:
+            specs = parse_leaves(reply, self._outputs.nbytes)
+        except ProtocolViolation as error:
+            raise self._failed(EvaluationStatus.CHEATING, f"it described {error}") from None
+        return [
+            Leaf(x.path, x.value.clone() if isinstance(x.value, torch.Tensor) else x.value)
+            for x in views(specs, self._outputs)
+        ]
+
+    def peek(self, layouts: Sequence[Layout]) -> list[torch.Tensor]:
+        """Views of what a trusted worker put at known places of its output memory."""
+        assert self._outputs is not None
+        return [self._outputs.tensor(layout) for layout in layouts]
+
+    def fetch_parts(self, slot: int, parts: Sequence[Part], dtypes: Sequence[str]) -> list[Any]:
+        """Some flat ranges of the last output, chosen after the call.
+
+        Args:
+            slot: of the call.
+            parts: ranges.
+            dtypes: of each part's leaf, as the reference has them.
+        """
+        assert self._outputs is not None
+        self.request({"op": "put", "which": "last", "parts": [list(p) for p in parts], "slot": slot})
+        pieces, offset = [], 0
+        for (_, _, count), dtype in zip(parts, dtypes, strict=True):
+            layout = Layout.dense((count,), dtype, offset)
+            pieces.append(self._outputs.tensor(layout).clone())
+            offset += aligned(layout.nbytes)
+        return pieces
+
+    def release(self) -> None:
+        if self._outputs is not None:
+            self._outputs.close()
+            self._outputs = None
+
+    def close(self) -> None:
+        """Kill the worker, give the memory back."""
+        self.worker.kill()
+        self.release()
+
+
+def _signal_name(number: int) -> str:
+    import signal
+
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def trusted(failure: PartyFailure, what: str) -> HarnessError:
+    """The error to raise where a trusted party failed."""
+    return HarnessError(f"{what}: {failure.reason}")

@@ -1,0 +1,256 @@
+"""The referee: builds, runs, checks and times solutions, and trusts none of them."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from agentforge.config import RefereeSettings
+from agentforge.devices import DeviceSpec
+from agentforge.schema import (
+    AgentForgeError,
+    Definition,
+    Evaluation,
+    EvaluationStatus,
+    HarnessError,
+    Level,
+    MachineError,
+    Solution,
+    TargetError,
+    UsageError,
+    Workload,
+)
+
+from ._base import Sandbox, sandboxes
+from .bench import Bench
+from .candidate import BuildFailure, Workshop
+from .examination import Examination, Progress
+from .party import Party, PartyFailure
+from .process import Forkserver, worker_environment
+from .timing import one_thread
+from .verdict import Findings, evaluation
+
+
+def choose_sandbox(name: str) -> Sandbox:
+    """The sandbox of that name, or for `auto` the strongest that works here.
+
+    Raises:
+        MachineError: it does not work here.
+    """
+    if name != "auto":
+        sandbox = sandboxes.create(name)
+        availability = sandbox.available()
+        if not availability.ok:
+            raise MachineError(availability.detail)
+        return sandbox
+    for candidate in sandboxes.names():
+        sandbox = sandboxes.create(candidate)
+        if sandbox.available().ok:
+            return sandbox
+    raise MachineError("no sandbox works on this machine")
+
+
+class Referee:
+    """Judges solutions. Not thread-safe: one evaluation at a time; two processes may each have one.
+
+    Keeps the baseline workers of the last definition warm, since a torch.compile baseline takes long to
+    start; another definition, `release` or `close` ends them. Workers are forked from two forkservers with
+    torch imported: one for trusted baselines, one, inside the sandbox, for candidates.
+
+    Args:
+        settings: how it works.
+        device: what the measurements are taken on.
+        cache: folder for built objects and compiler caches.
+    """
+
+    def __init__(self, settings: RefereeSettings, *, device: DeviceSpec, cache: Path) -> None:
+        if device.kind != "cpu":
+            raise MachineError(f"the referee measures on cpu; it has no workers for {device.kind} here")
+        self.settings = settings
+        self.device = device
+        self.sandbox = choose_sandbox(settings.sandbox)
+        self._cache = Path(cache).absolute()
+        self._folder: Path | None = None
+        self._trusted: Forkserver | None = None
+        self._untrusted: Forkserver | None = None
+        self._bench: Bench | None = None
+        self._bench_key: tuple[object, ...] = ()
+
+    # -- life
+
+    def __enter__(self) -> Self:
+        self._open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _open(self) -> None:
+        if self._folder is not None:
+            return
+        folder = Path(tempfile.mkdtemp(prefix="agentforge-referee-"))
+        folder.chmod(0o711)
+        self._folder = folder
+        try:
+            self._cache.mkdir(parents=True, exist_ok=True)
+            compiler_cache = {"TORCHINDUCTOR_CACHE_DIR": str(self._cache / "inductor")}
+            threads = self.settings.threads
+            self._trusted = Forkserver(
+                "baseline", None, folder, worker_environment(threads, folder, compiler_cache)
+            )
+            self._untrusted = Forkserver(
+                "candidate", self.sandbox, folder, worker_environment(threads, folder, {})
+            )
+        except OSError as error:
+            self.close()
+            raise HarnessError(
+                f"the referee cannot start ({error}); see that {folder.parent} is writable"
+            ) from error
+
+    def release(self) -> None:
+        """End the warm baseline workers."""
+        if self._bench is not None:
+            self._bench.close()
+        self._bench = None
+
+    def close(self) -> None:
+        """End every process, remove every temporary file; safe to call twice."""
+        self.release()
+        for server in (self._trusted, self._untrusted):
+            if server is not None:
+                server.close()
+        self._trusted = self._untrusted = None
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder = None
+
+    # -- parties
+
+    def _spawn(self, name: str) -> Party:
+        assert self._trusted is not None and self._folder is not None
+        home = self._folder / "home"
+        home.mkdir(exist_ok=True)
+        worker = self._trusted.fork(home)
+        return Party(name, worker, call_timeout_s=max(300.0, self.settings.call_timeout_s))
+
+    def _new_bench(self, definition: Definition, workloads: Sequence[Workload]) -> Bench:
+        return Bench(
+            definition, workloads, self.settings, self._spawn, compiled=self.settings.compile_baseline
+        )
+
+    def bench(self, definition: Definition, workloads: Sequence[Workload]) -> Bench:
+        """The warm baselines of a definition.
+
+        Raises:
+            TargetError: the reference does not run, or is random.
+        """
+        key = (definition.hash, tuple(w.hash for w in workloads))
+        alive = self._bench is not None and all(p.worker.running for p in self._bench.parties.values())
+        if self._bench is None or not alive or key != self._bench_key:
+            self.release()
+            self._bench = self._new_bench(definition, workloads)
+            self._bench_key = key
+        return self._bench
+
+    # -- evaluation
+
+    def evaluate(
+        self,
+        definition: Definition,
+        workloads: Sequence[Workload],
+        solution: Solution,
+        *,
+        level: Level = Level.QUICK,
+        sol_s: float | None = None,
+        progress: Progress | None = None,
+    ) -> Evaluation:
+        """Judge one solution.
+
+        Args:
+            definition: the contract.
+            workloads: at least one.
+            solution: of that definition.
+            level: `quick` is never `verified`.
+            sol_s: speed-of-light seconds of one call (weighted mean over the workloads), where known.
+            progress: told of each stage as it begins.
+
+        Raises:
+            UsageError: the solution is of another definition, or there are no workloads.
+            TargetError: the reference does not run, or is random.
+            MachineError: this machine lacks something, e.g. a compiler.
+        """
+        if not workloads:
+            raise UsageError("an evaluation needs at least one workload")
+        if solution.definition != definition.hash:
+            raise UsageError(
+                f"the solution {solution.name} is of another definition; read it again for this one"
+            )
+        start = time.perf_counter()
+        self._open()
+        findings = Findings()
+        with one_thread():
+            try:
+                self._examine(definition, workloads, solution, level, sol_s, progress, findings)
+            except PartyFailure as failure:
+                findings.status = failure.status
+                findings.reasons.append(failure.reason)
+                findings.log = findings.log or failure.log
+            except BuildFailure as failure:
+                findings.status = failure.status
+                findings.reasons.append(failure.reason)
+                findings.diagnostics = failure.result.diagnostics
+                findings.log = failure.result.log[-8000:]
+            except (TargetError, UsageError, MachineError):
+                self.release()
+                raise
+            except (AgentForgeError, OSError, AssertionError, ValueError, RuntimeError) as error:
+                # The referee itself failed: nothing is said about the candidate, and nothing is reused.
+                findings.status = EvaluationStatus.HARNESS_ERROR
+                findings.reasons.append(f"the referee failed: {type(error).__name__}: {error}"[:1000])
+                self._restart()
+        seconds = time.perf_counter() - start
+        return evaluation(
+            findings, definition, workloads, solution, level, self.device, self.sandbox.name, seconds
+        )
+
+    def _restart(self) -> None:
+        try:
+            self.close()
+        finally:
+            self._open()
+
+    def _examine(
+        self,
+        definition: Definition,
+        workloads: Sequence[Workload],
+        solution: Solution,
+        level: Level,
+        sol_s: float | None,
+        progress: Progress | None,
+        findings: Findings,
+    ) -> None:
+        assert self._untrusted is not None and self._folder is not None
+        workshop = Workshop(self._untrusted, self._folder, self._cache, self.settings)
+        fresh: Callable[[], Bench] = lambda: self._new_bench(definition, workloads)  # noqa: E731
+        Examination(
+            definition=definition,
+            workloads=workloads,
+            solution=solution,
+            level=level,
+            settings=self.settings,
+            device=self.device,
+            workshop=workshop,
+            warm=lambda: self.bench(definition, workloads),
+            fresh=fresh,
+            cache=self._cache,
+            sol_s=sol_s,
+            findings=findings,
+            progress=progress,
+        ).run()

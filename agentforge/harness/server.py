@@ -1,0 +1,213 @@
+"""The loop of a worker: build a model, run it on shared inputs, hand out bytes.
+
+Candidates and baselines run this same code, so that its costs are the same for every measured party. In
+a candidate's process nothing here is trusted: the referee checks whatever comes back.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from . import values
+from .leaves import Leaf, UnusableOutput, describe, flatten, total_bytes
+from .memory import Block, Layout, aligned
+from .weights import varied_construction
+from .wire import Channel, ChannelClosed
+
+Handler = Callable[[dict[str, Any], tuple[int, ...]], dict[str, Any]]
+_MAX_TEXT = 4000
+
+
+class Server:
+    """Answers the referee's messages until it hangs up."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._model: Callable[..., Any] | None = None
+        self._slots: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+        self._copy_inputs = False
+        self._outputs: Block | None = None
+        self._last: Any = None
+        self._previous: Any = None
+        self._handlers: dict[str, Handler] = {
+            "load": self._load,
+            "workload": self._workload,
+            "call": self._call,
+            "put": self._put,
+            "attest": self._attest,
+        }
+
+    def run(self) -> None:
+        """Serve. An exception of a model becomes an error reply; anything worse ends the process."""
+        while True:
+            try:
+                message = self._channel.receive()
+            except ChannelClosed:
+                return
+            try:
+                reply = self._handlers[message.body["op"]](message.body, message.fds)
+            except BaseException as error:
+                reply = {"error": describe_error(error)}
+            reply["id"] = message.body.get("id")
+            self._channel.send(reply)
+
+    # -- construction
+
+    def _load(self, body: dict[str, Any], fds: tuple[int, ...]) -> dict[str, Any]:
+        """Import the entry file and construct the model; `fds` holds the weights."""
+        torch.set_num_threads(body["threads"])
+        weights = Block(fds[0], os.fstat(fds[0]).st_size, writable=False)
+        sys.path.insert(0, body["folder"])
+        importlib.invalidate_caches()
+        module = importlib.import_module(body["module"])
+        model_class = getattr(module, body["class"], None)
+        if model_class is None:
+            raise AttributeError(f"the solution has no class {body['class']}")
+        init = values.decode(body["init"], weights)
+        with varied_construction(body["seed"]):
+            torch.manual_seed(body["seed"])
+            model = model_class(**init) if isinstance(init, dict) else model_class(*init)
+        model.eval()
+        report = load_weights(
+            model, {k: weights.tensor(Layout.from_json(v)) for k, v in body["state"].items()}
+        )
+        self._take(model)
+        weights.close()
+        return report
+
+    def _take(self, model: Callable[..., Any]) -> None:
+        torch.set_grad_enabled(False)
+        self._model = model
+
+    def _workload(self, body: dict[str, Any], fds: tuple[int, ...]) -> dict[str, Any]:
+        """Map a workload's input slots and the memory for outputs."""
+        self._last = self._previous = None
+        self._slots = []
+        inputs = Block(fds[0], os.fstat(fds[0]).st_size, writable=body["writable"])
+        if self._outputs is not None:
+            self._outputs.close()
+        self._outputs = Block(fds[1], os.fstat(fds[1]).st_size)
+        self._slots = [
+            values.bind(body["arguments"], inputs, slot * body["slot_bytes"]) for slot in range(body["slots"])
+        ]
+        self._copy_inputs = body["copy"]
+        inputs.close()
+        return {}
+
+    # -- calls
+
+    def _call(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
+        assert self._model is not None
+        args, kwargs = self._slots[body["slot"]]
+        if self._copy_inputs:
+            args = tuple(a.clone() if isinstance(a, torch.Tensor) else a for a in args)
+            kwargs = {k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in kwargs.items()}
+        self._previous = None
+        start = time.perf_counter_ns()
+        result = self._model(*args, **kwargs)
+        took = time.perf_counter_ns() - start
+        # The last output stays alive during this call: one static buffer for every answer shows.
+        self._previous, self._last = self._last, result
+        return {"ns": took}
+
+    def _put(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
+        """Copy an output, or parts of it, to the referee's memory.
+
+        `which` is `last`, `previous` or `inputs` (of `slot`, as this process sees them); `parts` is a list of `[leaf, first, count]` in flat elements, packed
+        one after the other, or None for all of it.
+        """
+        assert self._outputs is not None
+        leaves = flatten(self._chosen(body))
+        if body["parts"] is None:
+            put_leaves(leaves, self._outputs)
+        else:
+            self._put_parts(leaves, body["parts"])
+        return {"leaves": describe(leaves), "aliases": _aliases(leaves, self._slots[body["slot"]])}
+
+    def _chosen(self, body: dict[str, Any]) -> Any:
+        if body["which"] == "inputs":
+            args, kwargs = self._slots[body["slot"]]
+            return [v for v in (*args, *kwargs.values()) if isinstance(v, torch.Tensor)]
+        return self._last if body["which"] == "last" else self._previous
+
+    def _put_parts(self, leaves: list[Leaf], parts: list[list[int]]) -> None:
+        assert self._outputs is not None
+        offset = 0
+        for index, first, count in parts:
+            tensor = leaves[index].value.detach().reshape(-1)[first : first + count]
+            nbytes = tensor.numel() * tensor.element_size()
+            self._outputs.raw(offset, nbytes).view(tensor.dtype).copy_(tensor)
+            offset += aligned(nbytes)
+
+    def _attest(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
+        """Run once under a dispatch mode; say which operators and own kernels did the work."""
+        from .attestation import observe
+
+        assert self._model is not None
+        args, kwargs = self._slots[body["slot"]]
+        return observe(self._model, args, kwargs)
+
+
+def put_leaves(leaves: list[Leaf], block: Block) -> None:
+    """Copy tensors densely into a block, each aligned.
+
+    Raises:
+        UnusableOutput: they do not fit.
+    """
+    if total_bytes(leaves) > block.nbytes:
+        raise UnusableOutput("the output is larger than the reference's")
+    offset = 0
+    for leaf in leaves:
+        if isinstance(leaf.value, torch.Tensor):
+            layout = Layout.dense(leaf.value.shape, str(leaf.value.dtype).removeprefix("torch."), offset)
+            block.tensor(layout).copy_(leaf.value.detach())
+            offset += aligned(layout.nbytes)
+
+
+def load_weights(model: Any, state: Mapping[str, torch.Tensor]) -> dict[str, Any]:
+    """Give a model the reference's weights where keys and shapes match.
+
+    Returns:
+        `weights`: `seed` where construction under the same seed gave them already, `state_dict` where all
+        were loaded, `partly` with `unmatched` keys otherwise.
+    """
+    own = model.state_dict() if isinstance(model, torch.nn.Module) else {}
+    matching = {k: v for k, v in state.items() if k in own and own[k].shape == v.shape}
+    unmatched = sorted((own.keys() | state.keys()) - matching.keys())[:20]
+    if all(torch.equal(own[k].cpu(), v) for k, v in matching.items()) and not unmatched:
+        return {"weights": "seed", "unmatched": []}
+    if matching:
+        model.load_state_dict({k: v.clone() for k, v in matching.items()}, strict=False)
+    return {"weights": "partly" if unmatched else "state_dict", "unmatched": unmatched}
+
+
+def _aliases(leaves: list[Leaf], inputs: tuple[tuple[Any, ...], dict[str, Any]]) -> bool:
+    starts = {
+        t.untyped_storage().data_ptr()
+        for t in (*inputs[0], *inputs[1].values())
+        if isinstance(t, torch.Tensor)
+    }
+    return any(
+        isinstance(leaf.value, torch.Tensor)
+        and leaf.value.numel()
+        and leaf.value.untyped_storage().data_ptr() in starts
+        for leaf in leaves
+    )
+
+
+def describe_error(error: BaseException) -> dict[str, str]:
+    """An exception as text of bounded length."""
+    try:
+        message = str(error)[:_MAX_TEXT]
+    except Exception:
+        message = "(its message cannot be shown)"
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__, limit=-6))
+    return {"type": type(error).__name__[:200], "message": message, "traceback": text[-_MAX_TEXT:]}

@@ -1,0 +1,19 @@
+"""The stages of an evaluation, in the order of their cost."""
+
+from ._base import Context, Stage
+from .behaviour import Aftermath, Attestation, Determinism, Mutation
+from .correctness import RandomInputs, Smoke, Stability
+from .static import StaticNotes
+
+__all__ = [
+    "Aftermath",
+    "Attestation",
+    "Context",
+    "Determinism",
+    "Mutation",
+    "RandomInputs",
+    "Smoke",
+    "Stability",
+    "Stage",
+    "StaticNotes",
+]

@@ -1,0 +1,78 @@
+"""Paired ratios of interleaved blocks and their bootstrap intervals.
+
+Reference: Kalibera and Jones, Rigorous benchmarking in reasonable time, ISMM 2013; Efron and Tibshirani,
+An introduction to the bootstrap, 1993 (percentile interval).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentforge.schema import Interval
+
+_RESAMPLES = 2000
+_BOOTSTRAP_SEED = 20_260_101
+"""Fixed: the interval of given numbers is a function of the numbers."""
+
+
+def ratio_interval(baseline_s: Sequence[float], solution_s: Sequence[float]) -> Interval:
+    """Median of paired ratios baseline / solution with its 95% bootstrap interval.
+
+    Args:
+        baseline_s: seconds, one entry a block.
+        solution_s: seconds of the same blocks.
+
+    Raises:
+        ValueError: no blocks, different lengths, or a time that is not positive.
+    """
+    a, b = np.asarray(baseline_s, dtype=float), np.asarray(solution_s, dtype=float)
+    if a.size == 0 or a.shape != b.shape or not (np.all(a > 0) and np.all(b > 0)):
+        raise ValueError("paired times must be positive and of the same number")
+    logs: NDArray[np.float64] = np.log(a / b)
+    random = np.random.default_rng(_BOOTSTRAP_SEED)
+    samples = np.median(random.choice(logs, size=(_RESAMPLES, logs.size)), axis=1)
+    low, high = np.percentile(samples, (2.5, 97.5))
+    point = float(np.median(logs))
+    return Interval(
+        point=float(np.exp(point)), low=float(np.exp(min(low, point))), high=float(np.exp(max(high, point)))
+    )
+
+
+def envelope(groups: Sequence[Interval]) -> Interval:
+    """One interval over independent process groups: it covers every group's own.
+
+    Between processes the effect moves by more than a group's interval shows, so the ends are the lowest
+    low and the highest high; the point is the geometric mean.
+
+    Raises:
+        ValueError: no groups.
+    """
+    if not groups:
+        raise ValueError("no groups")
+    point = float(np.exp(np.mean([np.log(g.point) for g in groups])))
+    return Interval(point=point, low=min(g.low for g in groups), high=max(g.high for g in groups))
+
+
+def minimum_effect(control: Interval) -> float:
+    """Smallest speedup beyond 1 that could have been told from none, by the A/A' control."""
+    return float(max(control.high, 1 / control.low if control.low > 0 else np.inf) - 1)
+
+
+def holds_one(control: Interval, slack: float) -> bool:
+    """Whether an A/A' control is 1 inside the noise: its interval widened by `slack` contains 1."""
+    return control.low / (1 + slack) <= 1 <= control.high * (1 + slack)
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    """Geometric mean of positive numbers.
+
+    Raises:
+        ValueError: none, or one that is not positive.
+    """
+    array = np.asarray(values, dtype=float)
+    if array.size == 0 or np.any(array <= 0):
+        raise ValueError("the geometric mean needs positive numbers")
+    return float(np.exp(np.mean(np.log(array))))

@@ -1,0 +1,190 @@
+"""How far an output may be from the reference: bounds derived from the reference's own error.
+
+For each output the reference in its own dtype is compared with the reference in float64, by relative L2
+norm and by element. A candidate may err `factor` times as much, and never less than a few units in the
+last place at the output's own scale. There is no absolute constant: zeros have a relative error of 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from agentforge.schema import TolerancePolicy
+
+from .memory import dtype_name
+
+_CHUNK = 1 << 20
+_COARSE_EPS = 1e-3
+"""Machine epsilon above which a unit in the last place is coarse (16-bit types): an eighth of the floor."""
+_LARGEST_BOUND = 0.05
+"""No policy and no ill-conditioned reference widens the relative bound beyond this."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What one output is allowed."""
+
+    relative: float
+    """Of the L2 norm; 0 for integers and booleans."""
+    element: float
+    """Per element, in units of max(|expected|, root mean square of the output)."""
+    absolute: float
+    """Per element, absolute: what the reference's worst element allows."""
+    reference_error: float
+    """Relative L2 error of the reference against float64."""
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How far an output is from what was expected."""
+
+    relative: float
+    """L2 norm of the error / L2 norm of the expected values; inf where either is not finite alone."""
+    absolute: float
+    """Largest absolute error."""
+    excess: float
+    """Largest ratio of an element's error to its bound; above 1 is too far."""
+    index: int
+    """Flat index of the worst element."""
+    got: float = 0.0
+    expected: float = 0.0
+
+    def within(self, bound: Bound) -> bool:
+        """Whether both the norm and every element are inside the bound."""
+        return self.relative <= bound.relative and self.excess <= 1.0
+
+
+def floor_ulps(policy: TolerancePolicy, dtype: torch.dtype, reduction: float) -> float:
+    """Least allowance in units in the last place.
+
+    Args:
+        policy: the definition's.
+        dtype: of the output.
+        reduction: input elements per output element. An honest reassociation of a long sum errs more
+            than the reference's pairwise one, so the floor grows with its logarithm.
+    """
+    ulps = policy.floor_ulps / (8 if torch.finfo(dtype).eps > _COARSE_EPS / 2 else 1)
+    return ulps * max(1.0, math.log2(max(reduction, 1.0)) / 4)
+
+
+def derive(
+    reference: torch.Tensor, exact: torch.Tensor | None, policy: TolerancePolicy, reduction: float = 1.0
+) -> Bound:
+    """The bound for one output.
+
+    Args:
+        reference: the reference's output in its own dtype.
+        exact: the same in float64, or None where that could not be computed.
+        policy: the definition's.
+        reduction: input elements per output element.
+    """
+    if not (reference.is_floating_point() or reference.is_complex()):
+        return Bound(0.0, 0.0, 0.0, 0.0)
+    eps = torch.finfo(reference.dtype).eps
+    floor = floor_ulps(policy, reference.dtype, reduction) * eps
+    if exact is None:
+        return Bound(min(floor, _LARGEST_BOUND), floor, 0.0, 0.0)
+    unbounded = Bound(math.inf, math.inf, math.inf, 0.0)
+    own = measure(reference, exact, unbounded)
+    if not math.isfinite(own.relative):
+        return Bound(min(floor, _LARGEST_BOUND), floor, 0.0, 0.0)
+    relative = min(max(policy.factor * own.relative, floor), _LARGEST_BOUND)
+    absolute = min(policy.factor * own.absolute, _LARGEST_BOUND * root_mean_square(reference) * 4)
+    return Bound(relative, min(floor, _LARGEST_BOUND), absolute, own.relative)
+
+
+def widest(bounds: list[Bound]) -> Bound:
+    """The loosest of several draws' bounds for the same output."""
+    return Bound(
+        *(max(getattr(b, f) for b in bounds) for f in ("relative", "element", "absolute", "reference_error"))
+    )
+
+
+def root_mean_square(tensor: torch.Tensor) -> float:
+    """Root mean square of the finite values."""
+    total, count = 0.0, 0
+    for chunk, _ in _pairs(tensor, tensor):
+        finite = chunk[torch.isfinite(chunk)]
+        total += float((finite * finite).sum())
+        count += finite.numel()
+    return math.sqrt(total / count) if count else 0.0
+
+
+def _pairs(got: torch.Tensor, expected: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    a, b = _real(got).reshape(-1), _real(expected).reshape(-1)
+    for first in range(0, a.numel(), _CHUNK):
+        yield a[first : first + _CHUNK].double(), b[first : first + _CHUNK].double()
+
+
+def _real(tensor: torch.Tensor) -> torch.Tensor:
+    if tensor.is_complex():
+        return torch.view_as_real(tensor)
+    return tensor
+
+
+def measure(got: torch.Tensor, expected: torch.Tensor, bound: Bound, scale: float | None = None) -> Distance:
+    """Compare two outputs of the same shape, in float64 and in pieces.
+
+    NaN agrees with NaN and an infinity with the same infinity; anything else that is not finite is
+    infinitely far. Integers and booleans are compared by bytes, so that no stored value hides.
+
+    Args:
+        got: the candidate's.
+        expected: the reference's.
+        bound: for the elements' allowance.
+        scale: root mean square of the whole output, where these are parts of it.
+    """
+    if not (got.is_floating_point() or got.is_complex()):
+        return _measure_exact(got, expected)
+    scale = root_mean_square(expected) if scale is None else scale
+    error2 = norm2 = 0.0
+    worst = Distance(0.0, 0.0, 0.0, 0)
+    for number, (a, b) in enumerate(_pairs(got, expected)):
+        same = (a == b) | (torch.isnan(a) & torch.isnan(b))
+        error = torch.where(same, torch.zeros_like(a), (a - b).abs())
+        error = torch.where(torch.isfinite(error), error, torch.full_like(error, math.inf))
+        allowed = torch.clamp(b.abs().nan_to_num(0.0, 0.0, 0.0), min=scale) * bound.element
+        allowed = torch.clamp(allowed, min=bound.absolute)
+        excess = torch.where(error == 0, torch.zeros_like(error), error / allowed)
+        error2 += float((error * error).sum())
+        finite = b.nan_to_num(0.0, 0.0, 0.0)
+        norm2 += float((finite * finite).sum())
+        position = (
+            int(torch.argmax(excess if not math.isinf(bound.element) else error)) if error.numel() else 0
+        )
+        if error.numel() and (float(excess[position]) > worst.excess or float(error.max()) > worst.absolute):
+            worst = Distance(
+                0.0,
+                max(worst.absolute, float(error.max())),
+                max(worst.excess, float(excess[position])),
+                number * _CHUNK + position,
+                float(a[position]),
+                float(b[position]),
+            )
+    relative = 0.0 if error2 == 0 else math.sqrt(error2 / norm2) if norm2 > 0 else math.inf
+    return Distance(relative, worst.absolute, worst.excess, worst.index, worst.got, worst.expected)
+
+
+def _measure_exact(got: torch.Tensor, expected: torch.Tensor) -> Distance:
+    if got.dtype is torch.bool:
+        got, expected = got.view(torch.uint8), expected.view(torch.uint8)
+    different = (got != expected).reshape(-1)
+    if not bool(different.any()):
+        return Distance(0.0, 0.0, 0.0, 0)
+    index = int(different.to(torch.uint8).argmax())
+    a, b = int(got.reshape(-1)[index]), int(expected.reshape(-1)[index])
+    return Distance(math.inf, float(abs(a - b)), math.inf, index, float(a), float(b))
+
+
+def explain(path: str, shape: tuple[int, ...], distance: Distance, dtype: torch.dtype) -> str:
+    """Where and how far, for a person: `out[3, 17]: got 0.5, expected 0.7`."""
+    index, remainder = [], distance.index
+    for size in reversed(shape):
+        index.append(remainder % max(size, 1))
+        remainder //= max(size, 1)
+    where = f"{path}[{', '.join(map(str, reversed(index)))}]" if shape else path
+    return f"{where}: got {distance.got:.9g}, expected {distance.expected:.9g} ({dtype_name(dtype)})"
