@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 
-from agentforge.schema import Solution
+from agentforge.schema import Diagnostic, MachineError, Solution
 
 MANIFEST = "solution.json"
 """Name, author, description, parameters and the build spec; the run-time modules read the flags in it."""
@@ -37,6 +38,21 @@ def write_solution(solution: Solution, folder: Path) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, encoding="utf-8", errors="surrogatepass", newline="")
+
+
+def write_or_explain(solution: Solution, folder: Path) -> Diagnostic | None:
+    """`write_solution` for untrusted solutions: file names that clash or that no disk takes are diagnostics.
+
+    Raises:
+        MachineError: the disk is full.
+    """
+    try:
+        write_solution(solution, folder)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise MachineError(f"no space is left in {folder}; free some and try again") from error
+        return Diagnostic(message=f"the sources cannot be written as files: {error.strerror}")
+    return None
 
 
 def manifest_text(solution: Solution) -> str:

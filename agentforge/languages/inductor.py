@@ -148,7 +148,7 @@ def _plan(index: int, graph: dict[str, Any], converted: Converted) -> str:
 
 
 def _attribute(path: str) -> str:
-    """Python expression for a state_dict entry of `model`; a Sequential's submodules have numbers for names."""
+    """Python expression for a state_dict entry of `model`; a list's submodules have numbers for names."""
     *owners, leaf = path.split(".")
     steps = [f".{o}" if o.isidentifier() else f"._modules[{o!r}]" for o in owners]
     return f"model{''.join(steps)}.{leaf}"

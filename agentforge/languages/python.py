@@ -10,7 +10,7 @@ from pathlib import Path
 from agentforge.languages._base import Availability, BuildResult, CommandRunner
 from agentforge.schema import Diagnostic, Solution, SourceFile
 
-from .folder import write_solution
+from .folder import write_or_explain
 
 
 def check_syntax(file: SourceFile) -> Diagnostic | None:
@@ -46,8 +46,8 @@ class Python:
         timeout_s: float,
     ) -> BuildResult:
         start = time.perf_counter()
-        write_solution(solution, folder)
-        found = [check_syntax(file) for file in solution.sources if file.path.endswith(".py")]
+        unwritten = write_or_explain(solution, folder)
+        found = [unwritten] + [check_syntax(file) for file in solution.sources if file.path.endswith(".py")]
         diagnostics = tuple(d for d in found if d is not None)
         log = "\n".join(f"{d.file}:{d.line}: {d.message}" for d in diagnostics)
         return BuildResult(

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from agentforge.languages._base import Availability, BuildResult, CommandRunner
-from agentforge.languages.folder import write_solution
+from agentforge.languages.folder import write_or_explain
 from agentforge.schema import Diagnostic, MachineError, Metric, Solution, content_hash
 
 from .cache import BuildRecord, ObjectCache
@@ -47,18 +47,23 @@ class _Job:
 
     source: Path
     folder: Path
-    flags: tuple[str, ...]
-    dependencies: tuple[str, ...]
-    version: str
+    flags: list[str]
+    dependencies: list[str]
+    shared: str
+    """Hash of the compiler and of the solution's headers."""
     run: CommandRunner
     deadline: float
 
     def build(self, cache: ObjectCache) -> BuildResult:
         from . import runtime
 
+        try:
+            runtime.torch_folders(self.dependencies)
+        except ValueError as error:
+            return self._failed(f"error: {error}", 0.0, False)
         name = runtime.object_name(self.source, self.flags, self.dependencies)
         target = self.source.parent / name
-        key = content_hash([name, self.version], length=40)
+        key = content_hash([name, self.shared], length=40)
         record = cache.fetch(key, target)
         if record is not None:
             return BuildResult(
@@ -84,7 +89,7 @@ class _Job:
         commands = runtime.commands(
             relative, str(built.relative_to(self.folder)), self.flags, self.dependencies
         )
-        if "clang" not in self.version:
+        if "clang" not in compiler_version():
             commands[0].extend(
                 ["-fdiagnostics-format=json", f"-fopt-info-vec={report.relative_to(self.folder)}"]
             )
@@ -144,16 +149,19 @@ class Cpp:
         version = compiler_version()
         if not version:
             raise MachineError(f"no C++ compiler was found; {_INSTALL}")
-        write_solution(solution, folder)
+        unwritten = write_or_explain(solution, folder)
+        if unwritten is not None:
+            return BuildResult(
+                False, time.monotonic() - start, diagnostics=(unwritten,), log=unwritten.message
+            )
+        headers = {f.path: f.content for f in solution.sources if not f.path.endswith((".py", *_SUFFIXES))}
+        shared = content_hash([version, headers])
         jobs = []
         for file in solution.sources:
-            if not file.path.endswith(_SUFFIXES):
-                continue
-            source = folder / file.path
-            settings = runtime.manifest(source)
-            flags = tuple(map(str, settings.get("flags", ())))
-            dependencies = tuple(map(str, settings.get("dependencies", ())))
-            jobs.append(_Job(source, folder, flags, dependencies, version, run, start + timeout_s))
+            if file.path.endswith(_SUFFIXES):
+                source = folder / file.path
+                flags, dependencies = runtime.settings(source)
+                jobs.append(_Job(source, folder, flags, dependencies, shared, run, start + timeout_s))
         objects = ObjectCache(cache / "cpp")
         with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
             results = list(pool.map(lambda job: job.build(objects), jobs))

@@ -20,6 +20,7 @@ import os
 import re
 import subprocess
 import tempfile
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -30,6 +31,7 @@ import torch
 __all__ = ["Library", "Strided", "calls", "count", "load", "opaque", "reset_calls"]
 
 VERSION = "1"
+HEADERS = (".h", ".hh", ".hpp", ".hxx", ".inc", ".ipp", ".cpp")
 MANIFEST = "solution.json"
 FLAGS = (
     "-std=c++20",
@@ -44,63 +46,31 @@ FLAGS = (
 
 # --------------------------------------------------------------------------------------- prototypes
 
+_INTEGERS = [f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+_SCALARS: dict[str, Any] = {"float": ctypes.c_float, "double": ctypes.c_double, "bool": ctypes.c_bool}
+_SCALARS |= {name: getattr(ctypes, f"c_{name.removesuffix('_t')}") for name in _INTEGERS}
 _DTYPES: dict[str, tuple[torch.dtype, ...]] = {
+    **{name: (getattr(torch, name.removesuffix("_t")),) for name in _INTEGERS},
     "float": (torch.float32,),
     "double": (torch.float64,),
-    "int64_t": (torch.int64,),
-    "int32_t": (torch.int32,),
-    "int16_t": (torch.int16,),
-    "int8_t": (torch.int8,),
-    "uint64_t": (torch.uint64,),
-    "uint32_t": (torch.uint32,),
-    "uint16_t": (torch.uint16, torch.bfloat16, torch.float16),  # the bits of a half
-    "uint8_t": (torch.uint8, torch.bool),
     "bool": (torch.bool,),
-    "_Float16": (torch.float16,),
-    "__bf16": (torch.bfloat16,),
-    "bfloat16": (torch.bfloat16,),
-    "BFloat16": (torch.bfloat16,),
-    "half": (torch.float16,),
-    "Half": (torch.float16,),
+    "uint8_t": (torch.uint8, torch.bool),
+    "uint16_t": (torch.uint16, torch.bfloat16, torch.float16),  # the bits of a half
+    **dict.fromkeys(("_Float16", "half", "Half"), (torch.float16,)),
+    **dict.fromkeys(("__bf16", "bfloat16", "BFloat16"), (torch.bfloat16,)),
     "void": (),  # any
 }
-_SCALARS: dict[str, Any] = {
-    "float": ctypes.c_float,
-    "double": ctypes.c_double,
-    "int64_t": ctypes.c_int64,
-    "int32_t": ctypes.c_int32,
-    "int16_t": ctypes.c_int16,
-    "int8_t": ctypes.c_int8,
-    "uint64_t": ctypes.c_uint64,
-    "uint32_t": ctypes.c_uint32,
-    "uint16_t": ctypes.c_uint16,
-    "uint8_t": ctypes.c_uint8,
-    "bool": ctypes.c_bool,
+_SPELLINGS = {
+    "int8_t": ("char", "signed char"),
+    "uint8_t": ("unsigned char",),
+    "int16_t": ("short", "short int"),
+    "uint16_t": ("unsigned short", "unsigned short int"),
+    "int32_t": ("int", "signed", "signed int"),
+    "uint32_t": ("unsigned", "unsigned int"),
+    "int64_t": ("long", "long int", "long long", "long long int", "ssize_t", "ptrdiff_t", "intptr_t"),
+    "uint64_t": ("unsigned long", "unsigned long int", "unsigned long long", "size_t", "uintptr_t"),
 }
-_SYNONYMS = {
-    "int": "int32_t",
-    "signed": "int32_t",
-    "signed int": "int32_t",
-    "unsigned": "uint32_t",
-    "unsigned int": "uint32_t",
-    "long": "int64_t",
-    "long int": "int64_t",
-    "long long": "int64_t",
-    "long long int": "int64_t",
-    "unsigned long": "uint64_t",
-    "unsigned long int": "uint64_t",
-    "unsigned long long": "uint64_t",
-    "short": "int16_t",
-    "unsigned short": "uint16_t",
-    "signed char": "int8_t",
-    "char": "int8_t",
-    "unsigned char": "uint8_t",
-    "size_t": "uint64_t",
-    "ssize_t": "int64_t",
-    "ptrdiff_t": "int64_t",
-    "intptr_t": "int64_t",
-    "uintptr_t": "uint64_t",
-}
+_SYNONYMS = {spelling: name for name, spellings in _SPELLINGS.items() for spelling in spellings}
 
 
 class Parameter(NamedTuple):
@@ -133,10 +103,10 @@ _LEXEMES = re.compile(
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\.)*", re.MULTILINE | re.DOTALL)
 _MACRO = re.compile(r'^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+extern[ \t]*"C"[^\n]*', re.MULTILINE)
 _ATTRIBUTE = re.compile(
-    r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)|\[\[.*?\]\]|\b(?:alignas)\s*\([^()]*\)"
+    r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)|\[\[.*?\]\]|\balignas\s*\([^()]*\)|\bnoexcept\b"
 )
 _NOISE = re.compile(
-    r"\b(?:const|volatile|__restrict__|__restrict|restrict|register|extern|inline|struct|noexcept|(?:std|c10|at)\s*::)(?!\w)"
+    r"\b(?:const|volatile|__restrict__|__restrict|restrict|register|extern|inline|struct|(?:std|c10|at)\s*::)(?!\w)"
 )
 _HEADER = re.compile(r"\A(?P<result>[\w\s:*&]+?[\s*&])(?P<name>\w+)\s*\((?P<parameters>[^()]*)\)\s*\Z")
 
@@ -176,7 +146,7 @@ def _parameter(text: str) -> tuple[Parameter, str]:
 
 
 def _prototype(header: str) -> Prototype | None:
-    match = _HEADER.match(" ".join(_ATTRIBUTE.sub(" ", header).replace("noexcept", " ").split()))
+    match = _HEADER.match(" ".join(_ATTRIBUTE.sub(" ", header).split()))
     if match is None or re.search(r"\b(?:static|typedef|return|using|else)\b", match["result"]):
         return None
     pieces = [p for p in match["parameters"].split(",") if p.strip() not in ("", "void")]
@@ -241,15 +211,17 @@ def machine() -> str:
     return "\n".join([os.uname().machine, *lines])
 
 
-def manifest(source: Path) -> dict[str, Any]:
-    """The nearest `solution.json` beside or above `source` (at most four levels), or {}."""
+def settings(source: Path) -> tuple[list[str], list[str]]:
+    """Flags and dependencies in the nearest `solution.json` beside or above `source`, four levels at most."""
     for folder in list(source.parents)[:4]:
         try:
             content = json.loads((folder / MANIFEST).read_text())
         except (OSError, ValueError):
             continue
-        return content if isinstance(content, dict) else {}
-    return {}
+        if isinstance(content, dict) and "language" in content:
+            flags, dependencies = (content.get(key) for key in ("flags", "dependencies"))
+            return [list(map(str, v)) if isinstance(v, list) else [] for v in (flags, dependencies)]  # type: ignore[return-value]
+    return [], []
 
 
 def included(source: Path) -> list[Path]:
@@ -258,11 +230,11 @@ def included(source: Path) -> list[Path]:
     queue = [source]
     while queue:
         path = queue.pop(0)
-        if path in seen or not path.is_file():
+        if path in seen or not path.is_file() or (path != source and path.suffix not in HEADERS):
             continue
         seen.append(path)
         names = re.findall(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', path.read_text(errors="replace"), re.M)
-        queue += [Path(os.path.normpath(path.parent / name)) for name in names]
+        queue += [Path(os.path.normpath(path.parent / name)) for name in names if not name.startswith("/")]
     return seen
 
 
@@ -303,30 +275,19 @@ def commands(
     Two commands, because g++ links crtfastmath.o where it sees `-ffast-math`: that would make the whole
     process, torch included, flush denormals to zero.
     """
-    link = [f for f in flags if f.startswith(("-l", "-L", "-Wl,"))]
-    own = [f for f in flags if f not in link]
+    link = [f for f in flags if f.startswith(("-l", "-L", "-Wl,", "-fsanitize"))]
+    own = [f for f in flags if not f.startswith(("-l", "-L", "-Wl,"))]
     includes, libraries = torch_folders(dependencies)
-    compile_ = [compiler(), *FLAGS, *own, *includes, "-c", source, "-o", f"{output}.o"]
-    return compile_, [
-        compiler(),
-        "-shared",
-        "-fopenmp",
-        f"{output}.o",
-        "-o",
-        output,
-        *link,
-        *libraries,
-        "-lm",
-    ]
+    compiling = [compiler(), *FLAGS, *own, *includes, "-c", source, "-o", f"{output}.o"]
+    linking = [compiler(), "-shared", "-fopenmp", f"{output}.o", "-o", output, *link, *libraries, "-lm"]
+    return compiling, linking
 
 
 def _writable_folder(preferred: Path) -> Path:
     if os.access(preferred, os.W_OK):
         return preferred
-    base = Path(
-        os.environ.get("XDG_CACHE_HOME") or Path(tempfile.gettempdir()) / f"agentforge_cpp-{os.getuid()}"
-    )
-    folder = base / "agentforge_cpp"
+    cache = os.environ.get("XDG_CACHE_HOME")
+    folder = Path(cache or tempfile.gettempdir()) / f"agentforge_cpp-{os.getuid()}"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder.stat().st_uid != os.getuid():
         raise RuntimeError(f"{folder} belongs to another user; set XDG_CACHE_HOME to a folder of your own")
@@ -432,7 +393,7 @@ def _caller(function: Any, prototype: Prototype) -> Callable[..., Any]:
     body: list[str] = []
     passed: list[str] = []
     scope: dict[str, Any] = {"_f": function, "_n": _COUNTS, "_p": prototype, "_pointer": _pointer}
-    scope |= {"_integer": _integer, "_plain": _PLAIN}
+    scope |= {"_integer": _integer, "_plain": _PLAIN, "_error": ctypes.ArgumentError}
     for index, parameter in enumerate(prototype.parameters):
         name = parameter.name
         if not name or keyword.iskeyword(name) or name.startswith("_") or name in names:
@@ -441,9 +402,7 @@ def _caller(function: Any, prototype: Prototype) -> Callable[..., Any]:
         if parameter.pointer:
             allowed = _DTYPES[parameter.type]
             scope[f"_d{index}"] = allowed[0] if len(allowed) == 1 else allowed
-            test = {0: "", 1: f"{name}.dtype is _d{index} and "}.get(
-                len(allowed), f"{name}.dtype in _d{index} and "
-            )
+            test = f"{name}.dtype {'is' if len(allowed) == 1 else 'in'} _d{index} and " if allowed else ""
             body.append(
                 f"    _a{index} = {name}.data_ptr() if {name}.__class__ in _plain and {test}{name}.is_cpu "
                 f"and {name}.is_contiguous() else _pointer({name}, _p, {index})"
@@ -459,10 +418,11 @@ def _caller(function: Any, prototype: Prototype) -> Callable[..., Any]:
             )
             passed.append(name)
     body.append(f"    _n[{prototype.name!r}] += 1")
-    body.append(f"    return _f({', '.join(passed)})")
-    exec("\n".join([f"def {prototype.name}({', '.join(names)}):", *body]), scope)
-    caller: Callable[..., Any] = scope[prototype.name]
-    caller.__doc__ = str(prototype)
+    body.append(f"    try: return _f({', '.join(passed)})")
+    body.append("    except _error as error: raise TypeError(f'{_p}: {error}') from None")
+    exec("\n".join([f"def _call({', '.join(names)}):", *body]), scope)
+    caller: Callable[..., Any] = scope["_call"]
+    caller.__name__, caller.__doc__ = prototype.name, str(prototype)
     return caller
 
 
@@ -470,27 +430,27 @@ class Library:
     """The `extern "C"` functions of one source file as attributes; see `load`."""
 
     def __init__(self, source: Path, path: Path) -> None:
-        self.source = source
-        self.path = path
-        self.prototypes = parse_prototypes(source.read_text())
+        self._source = source
+        self._path = path
+        self._prototypes = parse_prototypes(source.read_text())
         self._handle = ctypes.CDLL(str(path))
-        for name, prototype in self.prototypes.items():
+        for name, prototype in self._prototypes.items():
             if prototype.problem or not hasattr(self._handle, name):
                 continue
             function = self._handle[name]
-            function.argtypes = [
-                ctypes.c_void_p if p.pointer else _SCALARS[p.type] for p in prototype.parameters
-            ]
+            kinds = [ctypes.c_void_p if p.pointer else _SCALARS[p.type] for p in prototype.parameters]
+            function.argtypes = kinds
             function.restype = None if prototype.result == "void" else _SCALARS[prototype.result]
             _COUNTS.setdefault(name, 0)
             setattr(self, name, _caller(function, prototype))
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        prototype = self.__dict__.get("prototypes", {}).get(name)
-        if prototype is not None and prototype.problem:
-            raise AttributeError(f"{name} cannot be called from Python: {prototype.problem}")
-        known = ", ".join(self.__dict__.get("prototypes", {})) or "none"
-        raise AttributeError(f'{self.source.name} has no extern "C" function {name!r}; it has: {known}')
+        prototypes: dict[str, Prototype] = self.__dict__.get("_prototypes", {})
+        if name in prototypes:
+            why = prototypes[name].problem or "it is declared but not defined"
+            raise AttributeError(f"{name} cannot be called from Python: {why}")
+        known = ", ".join(prototypes) or "none"
+        raise AttributeError(f'{self._source.name} has no extern "C" function {name!r}; it has: {known}')
 
 
 _LIBRARIES: dict[Path, Library] = {}
@@ -512,9 +472,9 @@ def load(beside: str, name: str, *, flags: Iterable[str] = (), dependencies: Ite
     source = Path(beside).absolute().parent / name
     if not source.is_file():
         raise FileNotFoundError(f"no kernel source {source}")
-    settings = manifest(source)
-    all_flags = (*settings.get("flags", ()), *flags)
-    all_dependencies = (*settings.get("dependencies", ()), *dependencies)
+    found_flags, found_dependencies = settings(source)
+    all_flags = (*found_flags, *flags)
+    all_dependencies = (*found_dependencies, *dependencies)
     file = object_name(source, all_flags, all_dependencies)
     path = source.parent / file
     if not path.is_file():
@@ -528,11 +488,9 @@ def load(beside: str, name: str, *, flags: Iterable[str] = (), dependencies: Ite
 
 # ------------------------------------------------------------------------------------ torch.compile
 
-_OPERATORS = 0
-
 
 def opaque(
-    function: Callable[..., Any], fake: Callable[..., Any], *, outputs: int = 1, name: str = "kernel"
+    function: Callable[..., Any], fake: Callable[..., Any], *, outputs: int = 1, name: str = ""
 ) -> Callable[..., Any]:
     """Make a callable on tensors one operator that `torch.compile` and `torch.export` do not look into.
 
@@ -543,14 +501,12 @@ def opaque(
         fake: the same signature; returns tensors of the right shape, dtype and strides without reading
             values (the replaced torch code will do, or `torch.empty_like`).
         outputs: number of tensors that `function` returns; above 1 it returns a tuple.
-        name: for graphs and profiles.
+        name: of the operator in graphs and profiles, used once in a process; empty for a random one.
+            Compiled graphs are cached by it, so it must change with what `fake` returns.
     """
-    global _OPERATORS
-    _OPERATORS += 1
     listed = (lambda result: [result]) if outputs == 1 else list
-    identifier = re.sub(r"\W", "_", name)
     operator = torch.library.custom_op(
-        f"agentforge_cpp::{identifier}_{os.getpid()}_{_OPERATORS}",
+        f"agentforge_cpp::{re.sub(r'[^a-zA-Z0-9]', '_', name) or 'kernel_' + uuid.uuid4().hex}",
         lambda tensors: listed(function(*tensors)),
         mutates_args=(),
         schema="(Tensor[] tensors) -> Tensor[]",
