@@ -1,5 +1,5 @@
 """Runs as reports."""
 
-from .report import RegionReport, Report, build_report, markdown
+from .report import RegionReport, Report, build_report
 
-__all__ = ["RegionReport", "Report", "build_report", "markdown"]
+__all__ = ["RegionReport", "Report", "build_report"]

@@ -1,4 +1,4 @@
-"""The report of a run: built from the store alone, rendered as JSON and Markdown."""
+"""The report of a run, built from the store alone."""
 
 from __future__ import annotations
 
@@ -56,7 +56,13 @@ class Report(FrozenModel):
     regions: tuple[RegionReport, ...] = ()
     """In the profile's order."""
     end_to_end: Evaluation | None = None
-    """The stitched model against the original one; None where none was made."""
+    """The stitched model against the original one; None where it stays eager, or before that."""
+    proven: bool = False
+    """The end-to-end evaluation is verified, and every kernel in it was seen to run."""
+    mode: str = ""
+    """`kernels`, `kernels+compile`, `compile` or `eager`: what the artifact runs."""
+    summary: str = ""
+    """Why the artifact is what it is."""
     attempts: int = 0
     seconds: float = 0.0
     """Wall time over all sessions."""
@@ -69,17 +75,14 @@ class Report(FrozenModel):
     def headline(self) -> str:
         """One sentence: what was reached, with its evidence."""
         if self.end_to_end is None or self.end_to_end.performance is None:
-            return "No kernel was put in: the model stays as it was."
+            return self.summary or "Not finished: nothing was proven end to end yet."
         eager = self.end_to_end.performance.speedup.get("eager")
-        if not self.end_to_end.verified or eager is None:
+        if not self.proven or eager is None:
             reasons = "; ".join(self.end_to_end.reasons) or self.end_to_end.status.value
             return f"The optimized model is not verified: {reasons}."
-        others = "".join(
-            f", {_interval(value)} over {name}"
-            for name, value in self.end_to_end.performance.speedup.items()
-            if name != "eager"
-        )
-        return f"Verified: {_interval(eager)} over eager{others}."
+        speedups = self.end_to_end.performance.speedup.items()
+        said = ", ".join(f"{v.point:.2f}x [{v.low:.2f}, {v.high:.2f}] over {name}" for name, v in speedups)
+        return f"Verified: {said}."
 
 
 def build_report(store: Store, run_id: str) -> Report:
@@ -99,6 +102,9 @@ def build_report(store: Store, run_id: str) -> Report:
         profile=profile,
         regions=tuple(_region(store, run, b, attempts, stitched) for b in bottlenecks),
         end_to_end=store.get_evaluation(str(evaluation)) if evaluation else None,
+        proven=bool(stitched.get("proven", False)),
+        mode=str(stitched.get("mode", "")),
+        summary=str(stitched.get("summary", "")),
         attempts=len(attempts),
         seconds=run.seconds_used,
         dollars=sum(a.usage.dollars or 0.0 for a in attempts),
@@ -143,7 +149,6 @@ def _region(
     winner = next(a for a in own if a.evaluation == promotion.evaluation)
     evaluation = store.get_evaluation(promotion.evaluation)
     calls = _dict(stitched.get("calls")).get(name)
-    kept = _dict(stitched.get("kept")).get(name)
     return bare.model_copy(
         update={
             "solution": promotion.solution,
@@ -152,7 +157,7 @@ def _region(
             "evaluation": promotion.evaluation,
             "speedup": evaluation.performance.speedup if evaluation.performance else {},
             "calls": calls,
-            "outcome": str(kept) if kept else ("put in" if calls is not None else "not put in yet"),
+            "outcome": _outcome(calls, stitched),
         }
     )
 
@@ -163,78 +168,13 @@ def _failed(store: Store, attempt: Attempt) -> bool:
     return attempt.evaluation is not None and not store.get_evaluation(attempt.evaluation).passed
 
 
+def _outcome(calls: object, stitched: dict[str, object]) -> str:
+    if not stitched:
+        return "verified alone; not put in yet"
+    return "put in" if calls is not None else "verified alone; left out, the whole is faster without"
+
+
 def _kept(bottleneck: Bottleneck, attempts: list[Attempt]) -> str:
     if not bottleneck.optimizable:
         return "kept: the vendor's library"
     return "kept: nothing was verified faster than eager" if attempts else "kept: not tried"
-
-
-def _interval(value: Interval) -> str:
-    return f"{value.point:.2f}x [{value.low:.2f}, {value.high:.2f}]"
-
-
-def markdown(report: Report) -> str:
-    """The report for people, in Markdown."""
-    run = report.run
-    lines = [
-        f"# {run.name}: made by AgentForge",
-        "",
-        report.headline,
-        "",
-        f"Run `{run.id}` on {run.device}; target `{run.origin}`; {report.attempts} attempts in "
-        f"{report.seconds:.0f} s. Intervals are 95%.",
-        "",
-    ]
-    if report.end_to_end is not None and report.end_to_end.performance is not None:
-        lines += _end_to_end(report.end_to_end)
-    lines += [
-        "## Regions",
-        "",
-        "| region | operators | share | eager time | alone, over eager | over compile | calls | outcome |",
-        "|---|---|---|---|---|---|---|---|",
-        *(_row(region) for region in report.regions),
-        "",
-    ]
-    if report.notes:
-        lines += ["## Notes", "", *(f"- {note}" for note in report.notes), ""]
-    return "\n".join(lines)
-
-
-def _end_to_end(evaluation: Evaluation) -> list[str]:
-    performance = evaluation.performance
-    assert performance is not None
-    rows = [
-        f"| {name} | {seconds * 1e3:.3f} ms | {performance.latency_s * 1e3:.3f} ms | "
-        f"{_interval(performance.speedup[name])} |"
-        for name, seconds in performance.baseline_s.items()
-    ]
-    environment = evaluation.environment
-    versions = ", ".join(f"{k} {v}" for k, v in environment.toolchain.items())
-    return [
-        "## End to end",
-        "",
-        "| against | before | after | speedup |",
-        "|---|---|---|---|",
-        *rows,
-        "",
-        f"Evidence: {evaluation.evidence.value}; {performance.processes} fresh processes, "
-        f"{performance.blocks} blocks, control A/A' {_interval(performance.control)}. "
-        f"{environment.device}, {environment.architecture}; {versions}.",
-        *(f"- {reason}" for reason in evaluation.reasons),
-        "",
-    ]
-
-
-def _row(region: RegionReport) -> str:
-    eager, best = region.speedup.get("eager"), region.speedup.get("compile")
-    cells = (
-        f"`{region.name}`",
-        region.op_type,
-        f"{region.share:.1%}",
-        f"{region.time_s * 1e3:.3f} ms",
-        _interval(eager) if eager else "",
-        _interval(best) if best else "",
-        "" if region.calls is None else str(region.calls),
-        region.outcome,
-    )
-    return f"| {' | '.join(cells)} |"

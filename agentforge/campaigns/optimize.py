@@ -50,6 +50,7 @@ def optimize(
     """
     where = detect(device)
     agents = _agents(settings.search)
+    _check_out(out)
     with Store(settings.url) as store:
         target = load_target(spec, options)
         run = _create(store, target, settings, where)
@@ -71,12 +72,13 @@ def resume(
         settings: as for `optimize`; search and referee settings that are not set there explicitly are
             those that the run began with.
         limits: `minutes`, `attempts`, `dollars` that take the place of the run's own.
-        out: as for `optimize`.
+        out: as for `optimize`; None is what the run began with.
         on_event: as for `optimize`.
 
     Raises:
         UsageError: no such run, or another process works on it.
     """
+    _check_out(out)
     with Store(settings.url) as store:
         run = store.get_run(identifier)
         if run.status is RunStatus.FINISHED and not limits:
@@ -108,7 +110,15 @@ def _go_on(
     with store.lock_run(run.id):
         journal = Journal(store, run, on_event)
         opening = "run.resumed" if journal.first("run.started") else "run.started"
-        journal.event(opening, run=run.id, target=target.name, device=where.name, settings=_begun(settings))
+        out = out or _first_out(journal)
+        journal.event(
+            opening,
+            run=run.id,
+            target=target.name,
+            device=where.name,
+            settings=_begun(settings),
+            out=str(out) if out else None,
+        )
         phases = Phases(
             target=target,
             journal=journal,
@@ -165,6 +175,20 @@ def _agents(settings: SearchSettings) -> Agents:
         coder=coders.create(settings.coder),
         judge=judges.create(settings.judge),
     )
+
+
+def _check_out(out: Path | None) -> None:
+    """Say before hours of work, and not after, that the artifact cannot go there."""
+    if out is None or not out.exists():
+        return
+    if not out.is_dir() or (any(out.iterdir()) and not (out / "plan.json").is_file()):
+        raise UsageError(f"--out {out} holds something that is no artifact: choose an empty or new folder")
+
+
+def _first_out(journal: Journal) -> Path | None:
+    started = journal.first("run.started")
+    out = started.data.get("out") if started else None
+    return Path(out) if isinstance(out, str) else None
 
 
 def _begun(settings: Settings) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from agentforge.loop import Agents, Journal, Meter, SearchResult, Session, run_s
 from agentforge.profiling import profile_target
 from agentforge.schema import Bottleneck, Context, Profile, RunStatus, Target
 from agentforge.search import SearchPolicy
+from agentforge.stitch import Artifact, stitch
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Phases:
 
     @property
     def folder(self) -> Path:
-        """Of the run: checkpoints and the artifact."""
+        """Of the run: checkpoints, and the artifact unless it goes elsewhere."""
         return self.settings.runs / self.journal.run.id
 
     def run(self) -> None:
@@ -51,7 +52,7 @@ class Phases:
         if profile is None:
             journal.set_status(RunStatus.PROFILING, error="")
             journal.event("profile.started")
-            profile = profile_target(self.target, self.device, roofline)
+            profile = profile_target(self.target, self.device, roofline, progress=self._tell)
             journal.store.save_profile(journal.run.id, profile)
             journal.spend(self.meter.seconds)
         journal.event(
@@ -74,6 +75,57 @@ class Phases:
         )
         checkpoint = self.folder / "checkpoint.db"
         return run_search(profile, self.journal, self.meter, session, checkpoint=checkpoint)
+
+    def stitch(self, profile: Profile, result: SearchResult, referee: Referee) -> None:
+        """Put the wins in and prove them; not again where an earlier session did it with the same ones."""
+        journal = self.journal
+        chosen = {win.bottleneck.definition.hash: win.solution for win in result.wins}
+        hashes = {definition: solution.hash for definition, solution in chosen.items()}
+        folder = self.out or self.folder / "artifact"
+        done = journal.last("stitch.done")
+        if (
+            done
+            and done.data["chosen"] == hashes
+            and done.data["artifact"] == str(folder)
+            and folder.exists()
+        ):
+            return
+        journal.set_status(RunStatus.STITCHING, error="")
+        journal.event("stitch.started", chosen=hashes)
+        artifact = stitch(
+            self.target,
+            profile,
+            chosen,
+            folder,
+            referee=referee,
+            device=self.device,
+            cache=self.settings.cache,
+            evidence={win.bottleneck.definition.hash: win.evaluation for win in result.wins},
+            progress=self._tell,
+        )
+        self._keep(artifact, hashes)
+
+    def _keep(self, artifact: Artifact, chosen: dict[str, str]) -> None:
+        journal, report = self.journal, artifact.report
+        runs = {kernel["solution"]: kernel["runs_seen"] for kernel in report["kernels"]}
+        journal.put_solution(artifact.solution)
+        evaluation = journal.put_evaluation(artifact.evaluation) if artifact.evaluation else None
+        journal.event(
+            "stitch.done",
+            chosen=chosen,
+            artifact=str(artifact.folder),
+            mode=artifact.mode,
+            summary=artifact.summary,
+            proven=artifact.proven,
+            solution=artifact.solution.hash,
+            evaluation=evaluation,
+            calls={d: runs[solution] for d, solution in chosen.items() if solution in runs},
+            notes=[f"{site} stays: {why}" for site, why in report["sites_left_as_they_were"].items()],
+        )
+        journal.set_status(RunStatus.STITCHING, artifact=str(artifact.folder))
+
+    def _tell(self, text: str) -> None:
+        self.journal.event("progress", text=text)
 
 
 def _context(bottleneck: Bottleneck, device: DeviceSpec) -> Context:

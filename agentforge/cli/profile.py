@@ -35,7 +35,8 @@ def register(app: typer.Typer) -> None:
         spec = detect(device)
         options = _options.frontend_options(input_shape, input_dtype, dtype, init_args, spec.kind)
         loaded = load_target(target, options)
-        result = profile_target(loaded, spec, measure_roofline(spec, settings.cache))
+        progress = None if json else _print.aside
+        result = profile_target(loaded, spec, measure_roofline(spec, settings.cache), progress=progress)
         if json:
             _print.as_json(result)
         else:
@@ -49,11 +50,10 @@ def show(profile: Profile) -> None:
         f"(median of {profile.traces} traces, {profile.attributed:.0%} attributed)"
     )
     _print.table(
-        ["bottleneck", "op", "sites", "share", "time", "light", "bound", "to gain", "limit", ""],
+        ["bottleneck", "sites", "share", "time", "light", "bound", "to gain", "limit", ""],
         (
             (
                 b.definition.name,
-                b.definition.op_type,
                 len(b.call_sites),
                 f"{b.share:.1%}",
                 _text.seconds(b.time_s),

@@ -142,6 +142,10 @@ class Journal:
         """The run's first event of a kind."""
         return next((e for e in self.store.events(self.run.id) if e.kind == kind), None)
 
+    def last(self, kind: str) -> Event | None:
+        """The run's last event of a kind."""
+        return next((e for e in reversed(self.store.events(self.run.id)) if e.kind == kind), None)
+
     def set_status(self, status: RunStatus, **changes: Any) -> None:
         """Write down where the run stands."""
         self.run = self.store.update_run(self.run.id, status=status, **changes)
