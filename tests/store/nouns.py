@@ -1,0 +1,162 @@
+"""Small nouns to keep in a database."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from agentforge.schema import (
+    Bottleneck,
+    Budget,
+    BuildSpec,
+    CallSite,
+    Context,
+    Definition,
+    DType,
+    Environment,
+    Evaluation,
+    EvaluationStatus,
+    Evidence,
+    Interval,
+    Level,
+    Performance,
+    Profile,
+    Run,
+    RunStatus,
+    Solution,
+    SourceFile,
+    Target,
+    TensorInput,
+    Workload,
+)
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+
+
+def run(identifier: str = "20260102-0304-llama-7f3a", **changes: Any) -> Run:
+    fields: dict[str, Any] = {
+        "target": "t" * 16,
+        "name": "llama",
+        "origin": "llama.py",
+        "device": "null",
+        "status": RunStatus.CREATED,
+        "budget": Budget(minutes=5),
+        "created": NOW,
+        "updated": NOW,
+    }
+    return Run(id=identifier, **{**fields, **changes})
+
+
+def definition(name: str = "norm", reference: str = "class Model: ...") -> Definition:
+    return Definition(name=name, op_type="norm", reference=reference)
+
+
+def workload(rows: int = 64, columns: int = 32) -> Workload:
+    x = TensorInput(name="x", shape=(rows, columns), dtype=DType.FLOAT32)
+    return Workload(name=f"{rows}x{columns}", inputs=(x,))
+
+
+def solution(text: str = "pass", **changes: Any) -> Solution:
+    fields: dict[str, Any] = {
+        "name": "try",
+        "definition": definition().hash,
+        "author": "playbook",
+        "spec": BuildSpec(language="cpp"),
+        "sources": (SourceFile(path="model_new.py", content=text),),
+    }
+    return Solution(**{**fields, **changes})
+
+
+def evaluation(
+    solved: Solution | None = None,
+    *,
+    speedup: float | None = 2.0,
+    status: EvaluationStatus = EvaluationStatus.PASSED,
+    evidence: Evidence | None = None,
+    after_s: float = 0.0,
+    **changes: Any,
+) -> Evaluation:
+    passed = status is EvaluationStatus.PASSED
+    if evidence is None:
+        evidence = Evidence.VERIFIED if passed else Evidence.UNVERIFIED
+    performance = None
+    if passed and speedup is not None:
+        around = Interval(point=speedup, low=speedup * 0.9, high=speedup * 1.1)
+        performance = Performance(
+            latency_s=1.0,
+            baseline_s={"eager": speedup, "compile": speedup * 2},
+            speedup={
+                "eager": around,
+                "compile": Interval(point=speedup * 2, low=speedup, high=speedup * 3),
+            },
+            control=Interval(point=1.0, low=0.98, high=1.02),
+            blocks=24,
+            processes=3,
+        )
+    fields: dict[str, Any] = {
+        "definition": definition().hash,
+        "solution": (solved or solution()).hash,
+        "workloads": (workload().hash,),
+        "level": Level.FULL,
+        "status": status,
+        "evidence": evidence,
+        "performance": performance,
+        "environment": Environment(device="null device", architecture="null", toolchain={"g++": "12.2"}),
+        "timestamp": NOW + timedelta(seconds=after_s),
+    }
+    return Evaluation(**{**fields, **changes})
+
+
+def context(**changes: str) -> Context:
+    fields = {
+        "op_type": "norm",
+        "shape_class": "dram/many-rows",
+        "dtype": "float32",
+        "architecture": "null",
+        "toolchain": "g++-12",
+        "bound": "memory",
+    }
+    return Context(**{**fields, **changes})
+
+
+def bottleneck(rows: int = 64, columns: int = 32, nbytes: float = 0.0) -> Bottleneck:
+    tensor = TensorInput(name="x", shape=(rows, columns), dtype=DType.FLOAT32)
+    site = CallSite(
+        name="norm/0",
+        nodes=("rsqrt",),
+        operators=("aten.rsqrt.default",),
+        inputs=(tensor,),
+        outputs=(tensor,),
+        time_s=1e-3,
+        bytes=nbytes,
+    )
+    return Bottleneck(
+        definition=definition(),
+        workloads=(workload(rows, columns),),
+        call_sites=(site,),
+        time_s=1e-3,
+        share=0.5,
+        sol_s=1e-4,
+        bound="memory",
+        gain_s=9e-4,
+        speedup_limit=1.8,
+    )
+
+
+def profile() -> Profile:
+    hot = bottleneck()
+    return Profile(
+        target="t" * 16,
+        device="null device",
+        architecture="null",
+        total_s=2e-3,
+        traces=3,
+        attributed=0.99,
+        call_sites=hot.call_sites,
+        bottlenecks=(hot,),
+    )
+
+
+def target() -> Target:
+    whole = Definition(name="llama", op_type="model", reference="class Model: ...")
+    return Target(name="llama", origin="llama.py", definition=whole, workloads=(workload(),))

@@ -1,0 +1,235 @@
+"""Bad databases get one sentence; what was committed survives."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, inspect, text
+
+from agentforge.schema import StoreError
+from agentforge.store import Store
+from agentforge.store._migrate import REVISION, VERSION_TABLE
+from agentforge.store.tables import Table
+
+from . import nouns
+
+
+def _file(url: str) -> Path:
+    return Path(url.removeprefix("sqlite:///"))
+
+
+def _refused(url: str, *words: str) -> None:
+    with pytest.raises(StoreError) as caught:
+        Store(url)
+    message = str(caught.value)
+    assert "\n" not in message
+    for word in words:
+        assert word in message
+
+
+class TestMigrations:
+    def test_make_the_tables_that_the_code_has(self, url: str) -> None:
+        from alembic.autogenerate import compare_metadata
+        from alembic.migration import MigrationContext
+
+        Store(url).close()
+        engine = create_engine(url)
+        with engine.connect() as connection:
+            context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+            assert compare_metadata(context, Table.metadata) == []
+        engine.dispose()
+
+    def test_the_newest_is_the_one_we_name(self) -> None:
+        from alembic.config import Config
+        from alembic.script import ScriptDirectory
+
+        import agentforge.store
+
+        config = Config()
+        folder = Path(agentforge.store.__file__).parent / "migrations"
+        config.set_main_option("script_location", str(folder))
+        assert ScriptDirectory.from_config(config).get_current_head() == REVISION
+
+    def test_two_processes_open_a_new_database(self, url: str) -> None:
+        code = "import sys; from agentforge.store import Store; Store(sys.argv[1]).list_runs()"
+        children = [subprocess.Popen([sys.executable, "-c", code, url]) for _ in range(3)]
+        assert [child.wait(60) for child in children] == [0, 0, 0]
+
+    def test_a_newer_database_is_left_alone(self, url: str) -> None:
+        Store(url).close()
+        engine = create_engine(url)
+        with engine.begin() as connection:
+            connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
+        _refused(url, "newer AgentForge", "9999", "upgrade agentforge")
+        with engine.connect() as connection:
+            assert connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) == "9999"
+        engine.dispose()
+
+    def test_another_programs_table_is_left_alone(self, url: str, tmp_path: Path) -> None:
+        if url.startswith("sqlite"):
+            _file(url).parent.mkdir()
+        engine = create_engine(url)
+        with engine.begin() as connection:
+            connection.execute(text("CREATE TABLE runs (mine INTEGER)"))
+        _refused(url, "another program's table 'runs'")
+        assert inspect(engine).get_table_names() == ["runs"]
+        engine.dispose()
+
+
+class TestBadFiles:
+    def test_rubbish(self, sqlite_url: str) -> None:
+        _file(sqlite_url).parent.mkdir()
+        _file(sqlite_url).write_bytes(b"this is no database" * 500)
+        _refused(sqlite_url, "is not an AgentForge database", "move it away")
+        assert _file(sqlite_url).read_bytes().startswith(b"this is no"), "left as it was"
+
+    def test_half_a_file(self, sqlite_url: str) -> None:
+        with Store(sqlite_url) as store:
+            store.create_run(nouns.run())
+            for number in range(200):
+                store.save_solution(nouns.solution("x" * 2000 + str(number)))
+        path = _file(sqlite_url)
+        os.truncate(path, path.stat().st_size // 2 // 4096 * 4096)
+        with pytest.raises(StoreError, match="damaged"), Store(sqlite_url) as store:
+            store.check()
+
+    def test_a_flipped_page(self, sqlite_url: str) -> None:
+        with Store(sqlite_url) as store:
+            for number in range(50):
+                store.save_solution(nouns.solution("x" * 2000 + str(number)))
+        with _file(sqlite_url).open("r+b") as file:
+            file.seek(30 * 4096)
+            file.write(os.urandom(4096 * 4))
+        with pytest.raises(StoreError, match="damaged"), Store(sqlite_url) as store:
+            store.check()
+
+    def test_a_sound_file_passes_the_check(self, sqlite_url: str) -> None:
+        with Store(sqlite_url) as store:
+            store.check()
+
+    def test_an_empty_file_is_a_new_database(self, sqlite_url: str) -> None:
+        _file(sqlite_url).parent.mkdir()
+        _file(sqlite_url).touch()
+        with Store(sqlite_url) as store:
+            assert store.list_runs() == ()
+
+    def test_a_folder(self, tmp_path: Path) -> None:
+        _refused(f"sqlite:///{tmp_path}", "is a folder")
+
+    def test_a_folder_that_is_a_file(self, tmp_path: Path) -> None:
+        (tmp_path / "file").touch()
+        _refused(f"sqlite:///{tmp_path}/file/a.db", "cannot be created", "AGENTFORGE_HOME")
+
+    def test_a_folder_that_cannot_be_written(self, tmp_path: Path) -> None:
+        """Root writes everywhere, so as root a child becomes another user first."""
+        (tmp_path / "closed").mkdir(mode=0o500)
+        url = f"sqlite:///{tmp_path}/closed/a.db"
+        if os.geteuid() != 0:
+            _refused(url, "AGENTFORGE_HOME")
+            return
+        code = (
+            "import os, pwd, sys\n"
+            "from agentforge.store import Store\n"
+            "Store('sqlite://')  # imports what it needs while it still may\n"
+            "os.setuid(pwd.getpwnam('nobody').pw_uid)\n"
+            "Store(sys.argv[1])\n"
+        )
+        done = subprocess.run([sys.executable, "-c", code, url], capture_output=True, text=True, timeout=60)
+        assert "StoreError" in done.stderr
+        assert "AGENTFORGE_HOME" in done.stderr
+
+
+class TestBadUrls:
+    @pytest.mark.parametrize("url", ["nonsense", "", "sqlite", "://"])
+    def test_no_url(self, url: str) -> None:
+        _refused(url, "no database URL")
+
+    def test_an_unknown_kind(self) -> None:
+        _refused("granite://x/y", "unknown kind")
+
+    def test_a_missing_driver(self) -> None:
+        _refused("oracle+oracledb://u:secret@h/x", "oracledb", "pip install")
+
+    def test_a_server_that_is_not_there(self, tmp_path: Path) -> None:
+        pytest.importorskip("psycopg")
+        _refused(f"postgresql+psycopg://me:secret@/x?host={tmp_path}", "AGENTFORGE_DATABASE_URL")
+
+    def test_a_database_that_is_not_there(self, postgres_server: str) -> None:
+        _refused(postgres_server.format(name="nothing"), "is not there", "create it")
+
+    def test_a_password_is_never_shown(self) -> None:
+        with pytest.raises(StoreError) as caught:
+            Store("oracle+oracledb://u:secret@h/x")
+        assert "secret" not in str(caught.value)
+
+
+_WRITE = """
+import sys
+from agentforge.store import Store
+sys.path.insert(0, sys.argv[3])
+from tests.store import nouns
+with Store(sys.argv[1]) as store:
+    if not store.list_runs():
+        store.create_run(nouns.run())
+    for number in range(100000):
+        event = store.append_event(nouns.run().id, "tick", {"pad": "x" * 3000})
+        print(event.seq, flush=True)
+"""
+
+
+class TestSurvival:
+    def test_kill_in_the_middle_of_writes(self, url: str) -> None:
+        Store(url).close()
+        root = str(Path(__file__).parents[2])
+        for _ in range(3):
+            with subprocess.Popen(
+                [sys.executable, "-c", _WRITE, url, "", root], stdout=subprocess.PIPE, text=True
+            ) as child:
+                assert child.stdout is not None
+                seen = [int(child.stdout.readline()) for _ in range(12)]
+                child.send_signal(signal.SIGKILL)
+                seen += [int(line) for line in child.stdout]
+            with Store(url) as store:
+                store.check()
+                kept = [event.seq for event in store.events(nouns.run().id)]
+            assert kept == list(range(1, len(kept) + 1))
+            assert seen[-1] in (kept[-1], kept[-1] - 1), "what was answered is there"
+
+    def test_a_full_disk(self, sqlite_url: str) -> None:
+        with Store(sqlite_url) as store:
+            store.create_run(nouns.run())
+            with store._db._engine.connect() as connection:  # SQLite's own limit acts as a full disk does
+                pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
+            from sqlalchemy import event
+
+            @event.listens_for(store._db._engine, "begin")
+            def _limit(connection: object) -> None:
+                connection.exec_driver_sql(f"PRAGMA max_page_count={pages + 20}")  # type: ignore[attr-defined]
+
+            kept = 0
+            with pytest.raises(StoreError, match="disk is full"):
+                for number in range(1000):
+                    store.append_event(nouns.run().id, "tick", {"pad": "x" * 1000})
+                    kept = number + 1
+            assert kept > 0
+            assert len(store.events(nouns.run().id)) == kept
+        with Store(sqlite_url) as store:
+            assert store.append_event(nouns.run().id, "after").seq == kept + 1
+
+    def test_a_writer_waits_for_another(self, sqlite_url: str) -> None:
+        with Store(sqlite_url) as store:
+            store.create_run(nouns.run())
+            other = sqlite3.connect(_file(sqlite_url), isolation_level=None, check_same_thread=False)
+            other.execute("BEGIN IMMEDIATE")
+            import threading
+
+            threading.Timer(0.5, lambda: other.execute("COMMIT")).start()
+            assert store.list_runs(), "readers do not wait"
+            assert store.append_event(nouns.run().id, "patient").seq == 1
+            other.close()
