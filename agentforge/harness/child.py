@@ -204,4 +204,3 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
     except ProcessLookupError:
         pass
     process.wait()
-

@@ -1,1 +1,5 @@
-"""Where a target's time goes: call sites, rooflines, ranked bottlenecks."""
+"""Profiling: call sites of a target, their speed of light, and the ranked bottlenecks."""
+
+from .profile import profile_target
+
+__all__ = ["profile_target"]

@@ -71,8 +71,11 @@ _POINTWISE = {
     "square", "rsub", "where", "masked_fill", "_native_batch_norm_legit_no_training", "silu", "gelu", "glu",
     "hardtanh", "hardsigmoid", "threshold", "float_power", "true_divide", "divide", "multiply", "subtract",
     "negative", "absolute", "flatten", "expand_as", "tanhshrink", "softsign", "hardshrink", "softshrink",
-    "logical_and", "logical_or", "logical_not", "greater", "less", "less_equal", "greater_equal", "not_equal",
+    "__and__", "__or__", "__xor__", "logical_and", "logical_or", "logical_not", "greater", "less", "less_equal", "greater_equal", "not_equal",
     "_assert_tensor_metadata", "clip", "rrelu", "complex", "polar", "addcmul", "addcdiv", "lerp",
+}  # fmt: skip
+_FACTORIES = {
+    "new_ones", "new_zeros", "new_full", "ones_like", "zeros_like", "full_like", "new_empty", "empty_like",
 }  # fmt: skip
 CONCATENATIONS = frozenset({"cat", "concat", "stack", "pad", "constant_pad_nd"})
 """Pointwise operators whose inputs are smaller than their output."""
@@ -164,7 +167,7 @@ def _classify(node: Node) -> Kind:
         return Kind.EMBEDDING
     if name in _POOLING:
         return Kind.POOLING
-    if not any(isinstance(value_of(n), torch.Tensor) for n in node.all_input_nodes):
+    if name in _FACTORIES or not any(value_of(n) is not None for n in node.all_input_nodes):
         return Kind.FACTORY
     if _is_view(node):
         return Kind.VIEW
@@ -246,7 +249,7 @@ def run_fake(node: Node) -> Any:
 
 def keeps_order(node: Node) -> bool:
     """Whether a view visits its elements in its input's order (broadcasting aside)."""
-    return op_name(node) in _ORDERED_VIEWS
+    return op_name(node) in _ORDERED_VIEWS or node.target is operator.getitem
 
 
 def rows_of(node: Node) -> Rows | None:
