@@ -18,7 +18,7 @@ from agentforge.schema import Diagnostic, EvaluationStatus, MachineError, Soluti
 
 from ._base import Box, Limits
 from .bench import Bench, Course, Weights
-from .party import Party
+from .party import Floor, Party
 from .process import Forkserver
 
 _FIRST_IDENTITY = 200_000
@@ -44,12 +44,14 @@ class Workshop:
 
     Args:
         forkserver: for candidates.
+        floor: shared with the baselines.
         folder: temporary; solutions are built in fresh folders below it.
         cache: of built objects.
         settings: of the referee.
     """
 
     forkserver: Forkserver
+    floor: Floor
     folder: Path
     cache: Path
     settings: RefereeSettings
@@ -136,7 +138,7 @@ class Workshop:
             shutil.rmtree(scratch, ignore_errors=True)
             raise
         party = Party(
-            "candidate", worker, call_timeout_s=self.settings.call_timeout_s, memory_bytes=memory + _SLACK
+            "candidate", worker, self.floor, call_timeout_s=self.settings.call_timeout_s, memory_bytes=memory + _SLACK
         )
         candidate = Candidate(party, scratch)
         try:

@@ -44,22 +44,48 @@ class PartyFailure(Exception):
         return self.reason
 
 
+class Floor:
+    """Who may run: at most one party at a time, the others' process groups are stopped.
+
+    Idle OpenMP threads spin for a while after their last call and would wreck whoever runs next.
+    """
+
+    def __init__(self) -> None:
+        self._holder: Worker | None = None
+
+    def take(self, worker: Worker) -> None:
+        """Stop whoever ran last, let `worker` run."""
+        if self._holder is not worker:
+            if self._holder is not None:
+                self._holder.stop()
+            self._holder = worker
+        worker.resume()
+
+
 class Party:
     """Sends requests to one worker and judges how they end. Not thread-safe.
 
     Args:
         name: `eager`, `control`, `compile`, `candidate`.
         worker: forked and greeted.
+        floor: shared by all parties that may not run at the same time.
         call_timeout_s: for each request.
         memory_bytes: resident memory of the worker and its children beyond which it is killed; None for
             trusted ones.
     """
 
     def __init__(
-        self, name: str, worker: Worker, *, call_timeout_s: float, memory_bytes: int | None = None
+        self,
+        name: str,
+        worker: Worker,
+        floor: Floor,
+        *,
+        call_timeout_s: float,
+        memory_bytes: int | None = None,
     ) -> None:
         self.name = name
         self.worker = worker
+        self._floor = floor
         self.call_timeout_s = call_timeout_s
         self._memory_bytes = memory_bytes
         self._outputs: Block | None = None
@@ -78,7 +104,7 @@ class Party:
         """
         token = secrets.token_hex(8)
         data = encode({**body, "id": token})
-        self.worker.resume()
+        self._floor.take(self.worker)
         return self._exchange(data, fds, token, timeout_s or self.call_timeout_s)[0]
 
     def call(self, slot: int) -> int:
@@ -89,7 +115,7 @@ class Party:
         """
         token = secrets.token_hex(8)
         data = encode({"op": "call", "slot": slot, "id": token})
-        self.worker.resume()
+        self._floor.take(self.worker)
         reply, took = self._exchange(data, (), token, self.call_timeout_s)
         claimed = reply.get("ns")
         self.claimed_ns = claimed if isinstance(claimed, int) else 0

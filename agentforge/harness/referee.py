@@ -30,7 +30,7 @@ from ._base import Sandbox, sandboxes
 from .bench import Bench
 from .candidate import BuildFailure, Workshop
 from .examination import Examination, Progress
-from .party import Party, PartyFailure
+from .party import Floor, Party, PartyFailure
 from .process import Forkserver, worker_environment
 from .timing import one_thread
 from .verdict import Findings, evaluation
@@ -74,6 +74,7 @@ class Referee:
         self.settings = settings
         self.device = device
         self.sandbox = choose_sandbox(settings.sandbox)
+        self._floor = Floor()
         self._cache = Path(cache).absolute()
         self._folder: Path | None = None
         self._trusted: Forkserver | None = None
@@ -138,7 +139,7 @@ class Referee:
         home = self._folder / "home"
         home.mkdir(exist_ok=True)
         worker = self._trusted.fork(home)
-        return Party(name, worker, call_timeout_s=max(300.0, self.settings.call_timeout_s))
+        return Party(name, worker, self._floor, call_timeout_s=max(300.0, self.settings.call_timeout_s))
 
     def _new_bench(self, definition: Definition, workloads: Sequence[Workload]) -> Bench:
         return Bench(
@@ -237,7 +238,7 @@ class Referee:
         findings: Findings,
     ) -> None:
         assert self._untrusted is not None and self._folder is not None
-        workshop = Workshop(self._untrusted, self._folder, self._cache, self.settings)
+        workshop = Workshop(self._untrusted, self._floor, self._folder, self._cache, self.settings)
         fresh: Callable[[], Bench] = lambda: self._new_bench(definition, workloads)  # noqa: E731
         Examination(
             definition=definition,
