@@ -48,9 +48,9 @@ def _check_sqlite_file(where: str, database: str | None) -> None:
     if not database or database == ":memory:" or database.startswith("file:"):
         return
     path = Path(database)
-    if path.is_dir():
-        raise StoreError(f"database {where} is a folder: name a file in it")
     try:
+        if path.is_dir():
+            raise StoreError(f"database {where} is a folder: name a file in it")
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(

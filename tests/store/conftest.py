@@ -9,7 +9,6 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
@@ -67,15 +66,18 @@ def postgres_server() -> Iterator[str]:
 
 @pytest.fixture
 def postgres_url(postgres_server: str) -> str:
-    """URL of an empty database."""
+    """URL of an empty database: the last test's processes and tables are gone."""
     from sqlalchemy import create_engine, text
 
-    name = f"t{uuid4().hex[:12]}"
-    engine = create_engine(postgres_server.format(name="postgres"), isolation_level="AUTOCOMMIT")
+    url = postgres_server.format(name="postgres")
+    engine = create_engine(url, isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
-        connection.execute(text(f"CREATE DATABASE {name}"))
+        others = "FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        connection.execute(text(f"SELECT pg_terminate_backend(pid) {others}"))
+        connection.execute(text("DROP SCHEMA public CASCADE"))
+        connection.execute(text("CREATE SCHEMA public"))
     engine.dispose()
-    return postgres_server.format(name=name)
+    return url
 
 
 @pytest.fixture
@@ -84,7 +86,7 @@ def sqlite_url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'home' / 'agentforge.db'}"
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
 def url(request: pytest.FixtureRequest) -> str:
     """An empty database of each kind."""
     found: str = request.getfixturevalue(f"{request.param}_url")
