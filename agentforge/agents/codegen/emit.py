@@ -208,7 +208,11 @@ class Values:
             return f"{self.index(node.attr[0])} >= {node.attr[1]}"
         if node.op == "cast":
             source = node.args[0].kind
-            return f"{args[0]} != 0" if node.kind == "b" else f"af::cast<{CTYPES[node.kind]}, {CTYPES[source]}>({args[0]})"
+            return (
+                f"{args[0]} != 0"
+                if node.kind == "b"
+                else f"af::cast<{CTYPES[node.kind]}, {CTYPES[source]}>({args[0]})"
+            )
         if node.op in ("bin", "cmp"):
             return f"{args[0]} {node.attr} {args[1]}"
         if node.op == "where":
@@ -225,7 +229,9 @@ _SYMBOLS = {
 }  # fmt: skip
 
 
-def write_values(writer: Writer, values: Values, roots: Sequence[Expr], loops: Sequence[Var], top: int = 0) -> dict[int, list[Expr]]:
+def write_values(
+    writer: Writer, values: Values, roots: Sequence[Expr], loops: Sequence[Var], top: int = 0
+) -> dict[int, list[Expr]]:
     """Values that the roots need, by the loop level at which they are to be written.
 
     Those of level `top` and below are written at once; the others are for the loops to write.
@@ -266,7 +272,9 @@ def staged_values(passes: Sequence[tuple[Pass, ...]], mode: str) -> dict[int, in
             own = any(v in columns for i in indices(node) for v in i.variables)
             varying[node.number] = own or any(varying[a.number] for a in node.args)
             heavy = expensive(node) or (mode == "all" and node.op not in ("load", "const", "index", "cast"))
-            weights[node.number] = varying[node.number] and (heavy or any(weights[a.number] for a in node.args))
+            weights[node.number] = varying[node.number] and (
+                heavy or any(weights[a.number] for a in node.args)
+            )
         shared = {n.number for n in nodes if n.number in first and weights[n.number] and n.kind in "fd"}
         inner = {a.number for n in nodes if n.number in shared for a in n.args}
         chosen.update({n: first[n] for n in shared - inner if n not in chosen})

@@ -56,9 +56,7 @@ class KernelWriter:
     # ---------------------------------------------------------------- shared pieces
 
     def _values(self, reference: dict[int, str], reference_level: int = 0) -> Values:
-        return Values(
-            self.buffers, lambda n: reference[n], reference_level, renamed=self.renamed
-        )
+        return Values(self.buffers, lambda n: reference[n], reference_level, renamed=self.renamed)
 
     def _parallel(self, count: int, *, collapse: int = 0) -> None:
         if count > 1 and self.nest.elements >= self.options.grain:
@@ -228,7 +226,12 @@ class KernelWriter:
         return found
 
     def _row_pass(
-        self, values: Values, reference: dict[int, str], segments: Sequence[Pass], keep: dict[int, int], use: dict[int, int]
+        self,
+        values: Values,
+        reference: dict[int, str],
+        segments: Sequence[Pass],
+        keep: dict[int, int],
+        use: dict[int, int],
     ) -> None:
         w = self.writer
         reductions = [r for r, _ in segments[0].reductions]
@@ -256,11 +259,18 @@ class KernelWriter:
             reference[r.number] = f"red{r.number}"
 
     def _total_kind(self, reduction: Reduce) -> str:
-        wide = reduction.kind == "f" and reduction.op in ("sum", "prod") and self.options.accumulate == "double"
+        wide = (
+            reduction.kind == "f" and reduction.op in ("sum", "prod") and self.options.accumulate == "double"
+        )
         return "d" if wide else reduction.kind
 
     def _row_loops(
-        self, values: Values, p: Pass, levels: dict[int, list[Expr]], keep: dict[int, int], span: tuple[str, str],
+        self,
+        values: Values,
+        p: Pass,
+        levels: dict[int, list[Expr]],
+        keep: dict[int, int],
+        span: tuple[str, str],
         chunked: Var | None = None,
     ) -> None:
         """The column loops of a pass; the innermost runs by tiles."""
@@ -324,7 +334,9 @@ class KernelWriter:
                 self._decode("row", self.nest.rows)
                 for segments in self.nest.passes[:-1]:
                     for r, _ in segments[0].reductions:
-                        w.add(f"{CTYPES[self._total_kind(r)]} sum{r.number} = {identity(r, self._total_kind(r))};")
+                        w.add(
+                            f"{CTYPES[self._total_kind(r)]} sum{r.number} = {identity(r, self._total_kind(r))};"
+                        )
                     for p in segments:
                         self._split_pass(p, chunks)
                 for r in reductions:
@@ -406,7 +418,13 @@ class KernelWriter:
                     for node in levels.get(len(loops), []):
                         scope.define(w, node)
                     for r, value in p.reductions:
-                        w.add(combine(r, f"sum{r.number}{here}", f"{CTYPES[self._lane_kind(r)]}({scope.name(value)})"))
+                        w.add(
+                            combine(
+                                r,
+                                f"sum{r.number}{here}",
+                                f"{CTYPES[self._lane_kind(r)]}({scope.name(value)})",
+                            )
+                        )
                     for store in p.stores:
                         self._store(scope, store)
                 for block in reversed(blocks):

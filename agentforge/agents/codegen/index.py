@@ -256,9 +256,7 @@ def render_index(index: Index, name: Callable[[Any], str], var: Mapping[Var, str
             return f"af::floor_div({inner}, {atom.den})" if negative else f"(({inner}) / {atom.den})"
         return f"af::floor_mod({inner}, {atom.den})" if negative else f"(({inner}) % {atom.den})"
 
-    parts = [
-        atom_text(a) if c == 1 else (f"{c} * {atom_text(a)}") for a, c in index.terms
-    ]
+    parts = [atom_text(a) if c == 1 else (f"{c} * {atom_text(a)}") for a, c in index.terms]
     if index.const or not parts:
         parts.append(str(index.const))
     return " + ".join(parts)

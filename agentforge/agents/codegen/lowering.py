@@ -124,6 +124,8 @@ class Lowering:
 
     def _input(self, node: torch.fx.Node) -> Buffer:
         fake = fake_of(node)
+        if 0 in fake.shape:
+            raise CannotCode("an input is empty")
         name = f"in{len(self.buffers)}"
         buffer = Buffer(name, tuple(fake.shape), fake.dtype, tuple(fake.stride()), "input")
         self.buffers[name] = buffer
@@ -307,6 +309,29 @@ class Lowering:
         result = pool_windows(self.pool, args[0], shape, args, op, spatial)
         return (result, None) if isinstance(values, (tuple, list)) else result
 
+    def _op_split_with_sizes(
+        self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
+    ) -> list[Lazy]:
+        source, sizes, *rest = args
+        dim = (rest[0] if rest else 0) % len(source.shape)
+        parts: list[Lazy] = []
+        start = 0
+        for size in sizes:
+            shape = tuple(size if d == dim else s for d, s in enumerate(source.shape))
+            parts.append(VIEWS["slice"](self.pool, shape, [source, dim, start, start + size]))
+            start += size
+        return parts
+
+    def _op_hardtanh(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Lazy:
+        low, high = [*args[1:], -1.0, 1.0][:2] if len(args) != 2 else (args[1], 1.0)
+        return self._clamp(fake_of(node), args[0], low, high)
+
+    def _op_clamp_min(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Lazy:
+        return self._clamp(fake_of(node), args[0], args[1], None)
+
+    def _op_clamp_max(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Lazy:
+        return self._clamp(fake_of(node), args[0], None, args[1])
+
     def _op_full(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Lazy:
         return self._constant(fake_of(node), args[1])
 
@@ -344,13 +369,23 @@ class Lowering:
         rank = len(source.shape)
         dims = [d % rank for d in (args[1] if len(args) > 1 and args[1] else range(rank))]
         correction = kwargs.get("correction", 1)
-        return variance(self.pool, source, dims, bool(kwargs.get("keepdim", False)), 1 if correction is None else correction)
+        return variance(
+            self.pool,
+            source,
+            dims,
+            bool(kwargs.get("keepdim", False)),
+            1 if correction is None else correction,
+        )
 
     def _op__softmax(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Lazy:
-        return softmax(self.pool, args[0], args[1] % max(len(args[0].shape), 1), fake_of(node).dtype, log=False)
+        return softmax(
+            self.pool, args[0], args[1] % max(len(args[0].shape), 1), fake_of(node).dtype, log=False
+        )
 
     def _op__log_softmax(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Lazy:
-        return softmax(self.pool, args[0], args[1] % max(len(args[0].shape), 1), fake_of(node).dtype, log=True)
+        return softmax(
+            self.pool, args[0], args[1] % max(len(args[0].shape), 1), fake_of(node).dtype, log=True
+        )
 
     def _op_argmax(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Lazy:
         return self._arg("max", args)[1]
@@ -382,7 +417,9 @@ class Lowering:
                 normed = self._apply(name, [normed, operand], normed.shape, normed.dtype)
         return normed
 
-    def _apply(self, name: str, operands: list[Lazy], shape: Sequence[int], dtype: torch.dtype, **extra: Any) -> Lazy:
+    def _apply(
+        self, name: str, operands: list[Lazy], shape: Sequence[int], dtype: torch.dtype, **extra: Any
+    ) -> Lazy:
         kind = kind_of(dtype)
         arena = self.pool.arena
         return self.pool.pointwise(
@@ -402,15 +439,21 @@ class Lowering:
         centred = self._apply("sub", [source, average], source.shape, source.dtype)
         return self._apply("mul", [centred, rstd], source.shape, source.dtype), average, rstd
 
-    def _op_native_layer_norm(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    def _op_native_layer_norm(
+        self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
+    ) -> tuple[Any, ...]:
         source, normalised, weight, bias, epsilon = args
         dims = list(range(len(source.shape) - len(normalised), len(source.shape)))
         normed, average, rstd = self._standardise(source, dims, epsilon)
         return self._affine(normed, weight, bias), average, rstd
 
-    def _op_native_group_norm(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    def _op_native_group_norm(
+        self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
+    ) -> tuple[Any, ...]:
         source, weight, bias, batch, channels, _, groups, epsilon = args
-        grouped = VIEWS["reshape"](self.pool, (batch, groups, source.numel // max(batch * groups, 1)), [source])
+        grouped = VIEWS["reshape"](
+            self.pool, (batch, groups, source.numel // max(batch * groups, 1)), [source]
+        )
         normed, average, rstd = self._standardise(grouped, [2], epsilon)
         shaped = VIEWS["reshape"](self.pool, source.shape, [normed])
         return self._affine(shaped, *self._per_channel(source, weight, bias)), average, rstd
@@ -418,11 +461,15 @@ class Lowering:
     def _per_channel(self, source: Lazy, *vectors: Lazy | None) -> list[Lazy | None]:
         shape = (1, -1, *([1] * (len(source.shape) - 2)))
         return [
-            None if v is None else VIEWS["reshape"](self.pool, tuple(v.shape[0] if s < 0 else s for s in shape), [v])
+            None
+            if v is None
+            else VIEWS["reshape"](self.pool, tuple(v.shape[0] if s < 0 else s for s in shape), [v])
             for v in vectors
         ]
 
-    def _op_native_batch_norm(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    def _op_native_batch_norm(
+        self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
+    ) -> tuple[Any, ...]:
         source, weight, bias, average, spread, training, _, epsilon = args
         if training:
             raise CannotCode("batch norm in training mode")
@@ -435,7 +482,13 @@ class Lowering:
         return self._batch_norm(source, weight, bias, average, spread, epsilon)
 
     def _batch_norm(
-        self, source: Lazy, weight: Lazy | None, bias: Lazy | None, average: Lazy, spread: Lazy, epsilon: float
+        self,
+        source: Lazy,
+        weight: Lazy | None,
+        bias: Lazy | None,
+        average: Lazy,
+        spread: Lazy,
+        epsilon: float,
     ) -> tuple[Any, ...]:
         arena = self.pool.arena
 
@@ -458,7 +511,11 @@ class Lowering:
     def _vendor(self, node: torch.fx.Node, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
         target: Any = node.target
         fakes = node.meta["val"]
-        if name == "addmm" and kwargs.get("beta", 1) == 1 == kwargs.get("alpha", 1) and self.options.fuse_bias:
+        if (
+            name == "addmm"
+            and kwargs.get("beta", 1) == 1 == kwargs.get("alpha", 1)
+            and self.options.fuse_bias
+        ):
             product = self._vendor_call("aten.mm.default", args[1:], {}, fakes)
             return self._apply("add", [product, args[0]], product.shape, product.dtype)
         return self._vendor_call(str(target), args, kwargs, fakes)

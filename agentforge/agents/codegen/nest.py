@@ -241,7 +241,8 @@ class _Builder:
         variables, columns = self.column(space, window) if space > 1 else ([], ZERO)
         position = self.position(columns)
         stores = [
-            Store(k, ravel(position, lazy.shape), lazy.load(position, None)) for k, lazy in enumerate(self.lazies)
+            Store(k, ravel(position, lazy.shape), lazy.load(position, None))
+            for k, lazy in enumerate(self.lazies)
         ]
         return variables, stores
 
@@ -372,9 +373,7 @@ def _finish(builder: _Builder, options: Options) -> Nest:
 def _shape_nest(builder: _Builder, passes: tuple[tuple[Pass, ...], ...], options: Options) -> Nest:
     """Choose what runs in parallel and what runs innermost."""
     roots = [root for segments in passes for p in segments for root in p.roots]
-    loaded = tuple(
-        dict.fromkeys(e.attr.buffer for e in walk(roots) if isinstance(e.attr, Access))
-    )
+    loaded = tuple(dict.fromkeys(e.attr.buffer for e in walk(roots) if isinstance(e.attr, Access)))
     shape = builder.lazies[0].shape
     rows = tuple(v for v in builder.row_vars() if v.extent > 1)
     reductions = [r for segments in passes for p in segments for r, _ in p.reductions]

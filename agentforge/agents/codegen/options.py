@@ -35,6 +35,8 @@ class Options:
     """Neighbouring rows that are reduced side by side where the reduced dimension is not the inner one."""
     prefetch: int = 0
     """Bytes ahead of the reading position that are prefetched by software; 0 leaves it to the hardware."""
+    huge_pages: bool = False
+    """Ask for huge pages behind outputs before they are first written."""
     fuse_bias: bool = True
     """Take the bias out of `addmm` and add it in the epilogue."""
     inplace: bool = True
@@ -59,7 +61,9 @@ class Options:
         options = cls(threads=threads, cache_bytes=cache_bytes, **chosen)  # type: ignore[arg-type]
         for name, allowed in _CHOICES.items():
             if getattr(options, name) not in allowed:
-                raise CannotCode(f"{name} is one of {', '.join(map(str, allowed))}, not {getattr(options, name)!r}")
+                raise CannotCode(
+                    f"{name} is one of {', '.join(map(str, allowed))}, not {getattr(options, name)!r}"
+                )
         for name in ("tile", "lanes", "grain"):
             if not isinstance(getattr(options, name), int) or getattr(options, name) < 1:
                 raise CannotCode(f"{name} is a positive integer, not {getattr(options, name)!r}")
@@ -71,6 +75,7 @@ _CHOICES: dict[str, tuple[Value, ...]] = {
     "stage": ("auto", "all", "off"),
     "online": (False, True),
     "accumulate": ("float", "double"),
+    "huge_pages": (False, True),
     "split": ("auto", "on", "off"),
     "fuse_bias": (False, True),
     "inplace": (False, True),

@@ -30,8 +30,13 @@ Builder = Callable[[Arena, list[Expr], str, dict[str, Any]], Expr]
 
 def is_pointwise(name: str) -> bool:
     """Whether `build_pointwise` knows the operator (its name without overload)."""
-    return name in _UNARY or name in _COMPARE or name in _BINARY or name in _SPECIAL or name in _LOGIC or (
-        name in _BITS
+    return (
+        name in _UNARY
+        or name in _COMPARE
+        or name in _BINARY
+        or name in _SPECIAL
+        or name in _LOGIC
+        or (name in _BITS)
     )
 
 
@@ -123,7 +128,12 @@ def _power(arena: Arena, a: Expr, b: Expr, kind: str) -> Expr:
     exponent = float(str(b.attr)) if b.op == "const" else None
     if exponent is not None and exponent in (1.0, 2.0, 3.0, 4.0):
         square = binary(arena, "*", a, a)
-        by = {1.0: a, 2.0: square, 3.0: binary(arena, "*", square, a), 4.0: binary(arena, "*", square, square)}
+        by = {
+            1.0: a,
+            2.0: square,
+            3.0: binary(arena, "*", square, a),
+            4.0: binary(arena, "*", square, square),
+        }
         return by[exponent]
     if exponent == 0.5 and kind in "fd":
         return unary(arena, "sqrt", a)

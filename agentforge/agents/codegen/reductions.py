@@ -209,23 +209,30 @@ def pool_windows(
         ceil_mode = bool(args[4]) if len(args) > 4 else False
         counts_padding = bool(args[5]) if len(args) > 5 else True
         divisor = args[6] if len(args) > 6 else None
-    if op == "sum" and any(padding) and divisor is None and (not counts_padding or ceil_mode) or (
-        op == "sum" and ceil_mode
+    if (
+        op == "sum"
+        and any(padding)
+        and divisor is None
+        and (not counts_padding or ceil_mode)
+        or (op == "sum" and ceil_mode)
     ):
         raise CannotCode("average pooling that counts fewer elements at the border")
     lead = len(shape) - spatial
     fill = float("-inf") if op == "max" else 0.0
-    padded_shape = (*source.shape[:lead], *(s + 2 * p for s, p in zip(source.shape[lead:], padding, strict=True)))
+    padded_shape = (
+        *source.shape[:lead],
+        *(s + 2 * p for s, p in zip(source.shape[lead:], padding, strict=True)),
+    )
     padded = pad(pool, source, padded_shape, [0] * lead + padding, fill)
 
     def body(at: Position, over: Position, mask: Expr | None) -> Expr:
-        window = tuple(
-            i * s + k * d for i, k, s, d in zip(at[lead:], over, stride, dilation, strict=True)
-        )
+        window = tuple(i * s + k * d for i, k, s, d in zip(at[lead:], over, stride, dilation, strict=True))
         return padded.load((*at[:lead], *window), mask)
 
     if ceil_mode:
-        ends = [(o - 1) * s + (k - 1) * d for o, s, k, d in zip(shape[lead:], stride, size, dilation, strict=True)]
+        ends = [
+            (o - 1) * s + (k - 1) * d for o, s, k, d in zip(shape[lead:], stride, size, dilation, strict=True)
+        ]
         if any(e >= p for e, p in zip(ends, padded_shape[lead:], strict=True)):
             raise CannotCode("pooling windows that hang over the border (ceil_mode)")
     result = pool.reduction(op, source.kind, shape, size, body, source.dtype)

@@ -58,16 +58,20 @@ def render(cases: Sequence[Case], options: Options, title: str, description: str
     first = cases[0].program
     shapes = ", ".join(f"{t.name} {t.dtype.value}{list(t.shape)}" for t in first.traced.inputs)
     cpp = environment().get_template("program.cpp.j2").render(title=title, signature=shapes, kernels=kernels)
-    python = environment().get_template("model_new.py.j2").render(
-        title=title,
-        description=description,
-        cases=scripts,
-        parameters=[
-            {"name": p.name, "shape": p.shape, "dtype": str(p.dtype), "buffer": p.buffer}
-            for p in first.traced.parameters
-        ],
-        forward=_forward(cases[0].workload),
-        tensors=[t.name for t in first.traced.inputs],
+    python = (
+        environment()
+        .get_template("model_new.py.j2")
+        .render(
+            title=title,
+            description=description,
+            cases=scripts,
+            parameters=[
+                {"name": p.name, "shape": p.shape, "dtype": str(p.dtype), "buffer": p.buffer}
+                for p in first.traced.parameters
+            ],
+            forward=_forward(cases[0].workload),
+            tensors=[t.name for t in first.traced.inputs],
+        )
     )
     header = environment().get_template("vector_math.h.j2").render(libm=options.math == "libm")
     return (
@@ -133,9 +137,7 @@ class _CaseWriter:
             "arguments": [b.name for b in inputs],
             "lines": lines,
             "result": f"({', '.join(results)},)" if self.program.traced.is_tuple else results[0],
-            "signature": [
-                {"dtype": str(b.dtype), "shape": b.shape, "strides": b.strides} for b in inputs
-            ],
+            "signature": [{"dtype": str(b.dtype), "shape": b.shape, "strides": b.strides} for b in inputs],
         }
 
     def _vendor(self, step: VendorCall) -> list[str]:
@@ -175,7 +177,8 @@ class _CaseWriter:
         body = writer.write()
         name = self.prefix + step.name
         pointers = [
-            f"{'' if b.name in taken.values() else 'const '}{POINTERS[b.dtype]}* {b.name}" for b in step.inputs
+            f"{'' if b.name in taken.values() else 'const '}{POINTERS[b.dtype]}* {b.name}"
+            for b in step.inputs
         ] + [f"{POINTERS[b.dtype]}* {b.name}" for b in step.outputs if b.name not in taken]
         self.kernels.append({
             "name": name, "parameters": pointers, "body": body,
@@ -188,7 +191,9 @@ class _CaseWriter:
         lines.append(f"lib.{name}({', '.join(passed)})")
         for new, old in taken.items():
             shape = self.buffers[new].shape
-            lines.append(f"{new} = {old}" if shape == self.buffers[old].shape else f"{new} = {old}.view({shape})")
+            lines.append(
+                f"{new} = {old}" if shape == self.buffers[old].shape else f"{new} = {old}.view({shape})"
+            )
         return lines
 
 
@@ -216,7 +221,9 @@ def _reads_where_written(passes: Any, final: Any, name: str, output: int) -> boo
 
     for segments in passes:
         for p in segments:
-            indices = {e.attr.index for e in walk(p.roots) if isinstance(e.attr, Access) and e.attr.buffer == name}
+            indices = {
+                e.attr.index for e in walk(p.roots) if isinstance(e.attr, Access) and e.attr.buffer == name
+            }
             written = {s.index for s in p.stores if s.output == output}
             if segments is final:
                 if not indices <= written:
@@ -251,10 +258,14 @@ def _window(arg: TensorArg) -> str:
     if arg.shape == buffer.shape and arg.strides == buffer.strides and arg.offset == 0:
         return buffer.name
     if arg.strides == dense_strides(arg.shape) and buffer.contiguous and arg.offset == 0:
-        return f"{buffer.name}.view({arg.shape})" if _numel(buffer) == torch.Size(arg.shape).numel() else (
-            f"torch.as_strided({buffer.name}, {arg.shape}, {arg.strides})"
+        return (
+            f"{buffer.name}.view({arg.shape})"
+            if _numel(buffer) == torch.Size(arg.shape).numel()
+            else (f"torch.as_strided({buffer.name}, {arg.shape}, {arg.strides})")
         )
-    offset = f", {buffer.name}.storage_offset() + {arg.offset}" if buffer.source == "input" else f", {arg.offset}"
+    offset = (
+        f", {buffer.name}.storage_offset() + {arg.offset}" if buffer.source == "input" else f", {arg.offset}"
+    )
     return f"torch.as_strided({buffer.name}, {arg.shape}, {arg.strides}{offset})"
 
 

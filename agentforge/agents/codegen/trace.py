@@ -92,13 +92,17 @@ def trace(definition: Definition, workload: Workload) -> Traced:
         with FakeTensorMode(allow_non_fake_inputs=True) as mode, torch.no_grad():
             fakes: Sequence[torch.Tensor] = [mode.from_tensor(t.detach()) for t in state.values()]
             inputs = [*fakes, *map(_fake, tensors)]
-            traced = make_fx(torch.func.functionalize(run), decomposition_table=_decompositions())(*inputs)
+            # twice, because decompositions write in place too, and only a second trace sees those
+            flat = make_fx(run, decomposition_table=_decompositions())(*inputs)
+            traced = make_fx(torch.func.functionalize(flat))(*inputs)
     except CannotCode:
         raise
     except Exception as error:
         message = str(error).strip().splitlines() or [""]
         raise CannotCode(f"the reference cannot be traced: {type(error).__name__}: {message[0]}") from error
     traced.graph.eliminate_dead_code()
+    if any(node.target is torch.ops.aten.copy_.default for node in traced.graph.nodes):
+        raise CannotCode("the reference changes its inputs")
     parameters = tuple(Parameter(n, tuple(t.shape), t.dtype, n in buffers) for n, t in state.items())
     return Traced(traced.graph, parameters, tuple(tensors), output_is_tuple[0])
 

@@ -17,7 +17,9 @@ View = Callable[[Pool, tuple[int, ...], list[Any]], Lazy]
 """Pool, shape of the result, positional arguments with tensors as `Lazy`."""
 
 
-def _mapped(pool: Pool, source: Lazy, shape: tuple[int, ...], mapping: Callable[[Position], Position]) -> Lazy:
+def _mapped(
+    pool: Pool, source: Lazy, shape: tuple[int, ...], mapping: Callable[[Position], Position]
+) -> Lazy:
     return Lazy(shape, source.dtype, lambda position, mask: source.load(mapping(position), mask))
 
 
@@ -134,7 +136,9 @@ def pad(pool: Pool, source: Lazy, shape: tuple[int, ...], before: Sequence[int],
             inside = arena.both(inside, arena.negate(arena.at_least(index, size)))
         if inside is None:
             return source.load(moved, mask)
-        return arena.where(inside, source.load(moved, arena.both(mask, inside)), arena.const(fill, source.kind))
+        return arena.where(
+            inside, source.load(moved, arena.both(mask, inside)), arena.const(fill, source.kind)
+        )
 
     return Lazy(shape, source.dtype, pool.memoised(load))
 
@@ -253,5 +257,3 @@ VIEWS: dict[str, View] = {
     "repeat": _repeat, "tril": _tri(True), "triu": _tri(False),
 }  # fmt: skip
 """By operator name without overload."""
-
-

@@ -1,0 +1,72 @@
+"""The coder: a plan's template, instantiated for a bottleneck's definition and workloads."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from agentforge.agents._base import CannotCode, Draft, Past, Task
+from agentforge.agents.codegen import Options, flags_of, generate
+from agentforge.schema import BuildSpec, Plan, Solution, SourceFile, Usage
+
+from .facts import SEED, describe
+
+PROGRAM = "cpp/program.cpp.j2"
+"""The template of generated loop programs."""
+
+_DEFAULT_CACHE = 32 << 20
+
+
+class PlaybookCoder:
+    """Writes C++/OpenMP kernels by code generation; stateless."""
+
+    name = "playbook"
+
+    def code(self, task: Task, plan: Plan, parent: Past | None) -> Draft:
+        """See `Coder.code`."""
+        started = time.monotonic()
+        writers: dict[str, Callable[[Task, Plan, Past | None], Solution]] = {
+            PROGRAM: self._program,
+            SEED: self._seed,
+        }
+        writer = writers.get(plan.template)
+        if writer is None:
+            raise CannotCode(f"no template {plan.template!r} that the playbook can instantiate")
+        solution = writer(task, plan, parent)
+        if any(p.solution is not None and p.solution.hash == solution.hash for p in task.past):
+            raise CannotCode(f"{describe(plan)} gives the same code as an earlier attempt")
+        return Draft(solution, Usage(seconds=time.monotonic() - started))
+
+    def _program(self, task: Task, plan: Plan, parent: Past | None) -> Solution:
+        parameters = dict(plan.parameters)
+        if parent is not None and parent.critique is not None and parent.critique.kind == "repair":
+            parameters |= parent.critique.parameters
+        cache = task.hardware.cache_bytes[-1] if task.hardware.cache_bytes else _DEFAULT_CACHE
+        options = Options.of(parameters, threads=max(task.hardware.threads, 1), cache_bytes=cache)
+        definition = task.bottleneck.definition
+        description = f"{describe(plan)}\n\n{plan.diagnosis}" if plan.diagnosis else describe(plan)
+        files = generate(definition, task.bottleneck.workloads, options, _docstring(description))
+        return Solution(
+            name=f"{plan.strategy}-{definition.op_type}",
+            definition=definition.hash,
+            author="playbook",
+            spec=BuildSpec(language="cpp", flags=flags_of(options)),
+            sources=files,
+            description=description,
+            parameters=parameters,
+        )
+
+    def _seed(self, task: Task, plan: Plan, parent: Past | None) -> Solution:
+        from agentforge.languages import inductor_solution
+
+        definition, workloads = task.bottleneck.definition, task.bottleneck.workloads
+        solution = inductor_solution(definition, workloads[0], *workloads[1:])
+        if solution is None:
+            raise CannotCode("torch.compile gives nothing for this region that could be called on its own")
+        sources: tuple[SourceFile, ...] = solution.sources
+        return solution.model_copy(update={"sources": sources})
+
+
+def _docstring(text: str) -> str:
+    """Text that may stand between triple quotes."""
+    return text.replace("\\", "/").replace('"""', "'''")

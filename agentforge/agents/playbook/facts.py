@@ -1,0 +1,76 @@
+"""What the agents read from a task: measured values by name, and what earlier attempts came to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from agentforge.agents._base import Past, Task
+from agentforge.schema import Citation, Evaluation, Plan
+
+Parameters = Mapping[str, int | float | str | bool]
+
+SEED = "inductor-seed"
+"""The strategy whose solution is what torch.compile generates."""
+
+
+def measured(task: Task) -> tuple[Citation, ...]:
+    """What profiling measured of the bottleneck, as citations."""
+    b = task.bottleneck
+    moved = sum(site.bytes for site in b.call_sites)
+    cited = [
+        Citation(metric="share", value=b.share),
+        Citation(metric="time_s", value=b.time_s),
+        Citation(metric="sol_s", value=b.sol_s),
+    ]
+    if b.time_s > 0 and moved > 0:
+        cited.append(Citation(metric="achieved_bandwidth", value=moved / b.time_s))
+    if task.hardware.bandwidth > 0:
+        cited.append(Citation(metric="bandwidth", value=task.hardware.bandwidth))
+    return tuple(cited)
+
+
+def speedup(evaluation: Evaluation | None) -> float | None:
+    """Speedup over the fastest baseline; None where nothing was measured."""
+    if evaluation is None or evaluation.performance is None or not evaluation.performance.baseline_s:
+        return None
+    if not evaluation.performance.speedup:
+        return None
+    return evaluation.performance.speedup_over_best.point
+
+
+def best(task: Task) -> Past | None:
+    """The fastest attempt that passed; of equal ones the first."""
+    passed = [p for p in task.past if p.plan is not None and speedup(p.evaluation) is not None]
+    return max(passed, key=lambda p: speedup(p.evaluation) or 0.0, default=None)
+
+
+def key(strategy: str, parameters: Parameters) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Identifies a try: a strategy with its parameters."""
+    return strategy, tuple(sorted((k, repr(v)) for k, v in parameters.items()))
+
+
+def tried(task: Task) -> set[tuple[str, tuple[tuple[str, str], ...]]]:
+    """All tries of this run."""
+    return {key(p.plan.strategy, p.plan.parameters) for p in task.past if p.plan is not None}
+
+
+def effective(past: Past) -> dict[str, int | float | str | bool]:
+    """Parameters of an attempt: its plan's, and those that a repair gave its solution."""
+    parameters: dict[str, int | float | str | bool] = dict(past.plan.parameters if past.plan else {})
+    if past.solution is not None:
+        parameters.update(past.solution.parameters)
+    return parameters
+
+
+def refused(task: Task, template: str) -> str:
+    """Why the coder could not carry out a plan with this template; empty while it could."""
+    for past in task.past:
+        if past.plan is not None and past.plan.template == template and past.solution is None and past.error:
+            return past.error
+    return ""
+
+
+def describe(plan: Plan) -> str:
+    """A plan in a few words."""
+    chosen = ", ".join(f"{k}={v}" for k, v in sorted(plan.parameters.items()))
+    return f"{plan.strategy} ({chosen})" if chosen else plan.strategy
