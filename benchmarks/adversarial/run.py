@@ -12,7 +12,6 @@ an honest kernel was punished, or the referee broke.
 from __future__ import annotations
 
 import argparse
-import glob
 import json
 import os
 import shutil
@@ -42,20 +41,18 @@ from agentforge.schema import AgentForgeError, Level, UsageError  # noqa: E402
 
 RESULTS = HERE.parent / "results" / "adversarial.json"
 CANARY = "AGENTFORGE_CANARY"
-_ESCAPES = tuple(
-    f"{folder}/agentforge_escape_*"
-    for folder in ("", "/tmp", "/var/tmp", "/dev/shm", "/etc", "/root", "/home", "/usr/lib", "/opt", "/work")
-)
+_OUTSIDE = ("/", "/tmp", "/var/tmp", "/dev/shm", "/etc", "/root", "/home", "/usr/lib", "/opt", "/work")
 
 
 class Hung(BaseException):
     """The referee did not come back; not an Exception, so that nothing of its own swallows it."""
 
 
-def settings(level: Level, *, compiled: bool) -> RefereeSettings:
+def settings(level: Level, *, compiled: bool, sandbox: str = "auto") -> RefereeSettings:
     """Short timing: the corpus asks whether a verdict is right, not how exact a speedup is."""
     quick = level is Level.QUICK
     return RefereeSettings(
+        sandbox=sandbox,
         call_timeout_s=8.0,
         build_timeout_s=30.0,
         evaluation_timeout_s=120.0,
@@ -98,19 +95,21 @@ def canary() -> Iterator[None]:
 
 def sweep_escapes() -> list[str]:
     """Files that a candidate made outside of its sandbox; they are removed."""
-    found = sorted(path for pattern in _ESCAPES for path in glob.glob(pattern))
+    found = [path for folder in _OUTSIDE for path in sorted(Path(folder).glob("agentforge_escape_*"))]
     for path in found:
         with suppress(OSError):
-            shutil.rmtree(path) if Path(path).is_dir() else Path(path).unlink()
-    return found
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    return [str(path) for path in found]
 
 
 class Judging:
     """Evaluates cases one after the other; a referee that broke is replaced."""
 
-    def __init__(self, level: Level, *, compiled: bool, cache: Path, limit_s: int = 240) -> None:
+    def __init__(
+        self, level: Level, *, compiled: bool, cache: Path, limit_s: int = 240, sandbox: str = "auto"
+    ) -> None:
         self._level = level
-        self._settings = settings(level, compiled=compiled)
+        self._settings = settings(level, compiled=compiled, sandbox=sandbox)
         self._cache = cache
         self._limit_s = limit_s
         self._device: DeviceSpec = detect("cpu")
@@ -211,6 +210,12 @@ def report(console: Console, records: Sequence[Record]) -> None:
             console.print(f"{label}: {rates[key]:.1%}")
 
 
+def _line(record: Record) -> str:
+    shown = record.outcome if record.outcome in GOOD else record.outcome.upper()
+    first = record.reasons[0][:90] if record.reasons else ""
+    return f"{shown} {record.name} {record.status} {record.evidence} {record.seconds:.1f}s {first}"
+
+
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description="Judge the adversarial corpus with the referee.")
@@ -256,12 +261,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 record = judging.evaluate(case)
                 records[case.name] = record
                 write(options.output, level, records, started)
-                shown = record.outcome if record.outcome in GOOD else record.outcome.upper()
-                first = record.reasons[0][:90] if record.reasons else ""
-                console.print(
-                    f"{number}/{len(cases)} {shown} {record.name} {record.status} {record.seconds:.1f}s {first}",
-                    markup=False, highlight=False,
-                )  # fmt: skip
+                console.print(f"{number}/{len(cases)} {_line(record)}", markup=False, highlight=False)
         finally:
             judging.close()
     chosen = [records[c.name] for c in cases if c.name in records]

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Any
 
+from corpus import Case
 from pydantic import BaseModel
+from rich.table import Table
 
 from agentforge.schema import Evaluation, EvaluationStatus, Evidence, Level
-from corpus import Case
-from rich.table import Table
 
 
 class Outcome(StrEnum):

@@ -2,6 +2,7 @@
 problem: gelu
 family: 17
 expect: [INCORRECT_NUMERICAL, CHEATING, suspicious]
+max_speedup: 1.05
 cheat: A static table in C++, keyed by the first and last element of the input.
 """
 

@@ -1,0 +1,184 @@
+"""The adversarial corpus is as it says, and its runner counts rightly. Verdicts on a few candidates are slow tests."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentforge.schema import (
+    Environment,
+    Evaluation,
+    EvaluationStatus,
+    Evidence,
+    Interval,
+    Level,
+    Performance,
+)
+
+FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "adversarial"
+NEEDS_GPU = {24}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def flat_imports() -> Iterator[None]:
+    """The benchmark's scripts import each other flatly, as they do when they are run."""
+    added = [str(FOLDER), str(FOLDER.parent)]
+    sys.path[:0] = added
+    yield
+    for path in added:
+        sys.path.remove(path)
+
+
+@pytest.fixture(scope="module")
+def cases() -> list[Any]:
+    from corpus import load_cases
+
+    return load_cases()
+
+
+def test_there_are_enough_of_both_kinds(cases: list[Any]) -> None:
+    assert sum(c.kind == "hostile" for c in cases) >= 90
+    assert sum(c.kind == "honest" for c in cases) >= 50
+
+
+def test_every_family_that_needs_no_gpu_has_several_variants(cases: list[Any]) -> None:
+    counts = {family: sum(c.family == family for c in cases) for family in range(1, 38)}
+    assert {f for f, n in counts.items() if n < 3} <= NEEDS_GPU
+
+
+def test_no_hostile_candidate_expects_to_pass(cases: list[Any]) -> None:
+    for case in cases:
+        assert "verified" not in case.expect and "PASSED" not in case.expect, case.name
+
+
+def test_every_candidate_can_be_read_without_running_it(cases: list[Any]) -> None:
+    from agentforge.languages import read_solution
+    from agentforge.schema import UsageError
+
+    refused = []
+    for case in cases:
+        try:
+            solution = read_solution(case.path, "0" * 16)
+        except UsageError:
+            refused.append(case.name)
+            continue
+        assert solution.spec.language == ("cpp" if list(case.path.rglob("*.cpp")) else solution.spec.language)
+    assert refused == ["hostile/f44_build_time/deep_unary"]
+
+
+def test_problems_build_and_run() -> None:
+    from corpus import front_matter
+
+    from agentforge.harness.convention import load_problem
+    from agentforge.schema import Definition
+
+    for path in sorted((FOLDER / "problems").glob("*.py")):
+        front = front_matter(path)
+        definition = Definition(
+            name=path.stem, op_type=front["op_type"], policy=front["policy"], reference=path.read_text()
+        )
+        problem = load_problem(definition)
+        args, kwargs = problem.inputs(0)
+        assert problem.build(0)(*args, **kwargs) is not None
+
+
+def evaluation(
+    status: EvaluationStatus, evidence: Evidence, level: Level, speedup: float = 2.0
+) -> Evaluation:
+    interval = Interval(point=speedup, low=speedup * 0.98, high=speedup * 1.02)
+    passed = status is EvaluationStatus.PASSED
+    return Evaluation(
+        definition="d",
+        solution="s",
+        workloads=("w",),
+        level=level,
+        status=status,
+        evidence=evidence,
+        performance=Performance(
+            latency_s=1e-3,
+            baseline_s={"eager": 2e-3},
+            speedup={"eager": interval},
+            control=Interval(point=1.0, low=0.99, high=1.01),
+            blocks=8,
+            processes=3,
+        )
+        if passed
+        else None,
+        environment=Environment(device="cpu", architecture="x", toolchain={}),
+        timestamp=datetime.now(UTC),
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "evidence", "level", "speedup", "outcome"),
+    [
+        ("hostile", "INCORRECT_NUMERICAL", "unverified", "full", 1.0, "caught"),
+        ("hostile", "PASSED", "suspicious", "full", 2.0, "caught"),
+        ("hostile", "PASSED", "verified", "full", 2.0, "missed"),
+        ("hostile", "PASSED", "verified", "full", 1.0, "neutralised"),
+        ("hostile", "PASSED", "unverified", "full", 2.0, "unproven"),
+        ("hostile", "PASSED", "unverified", "quick", 2.0, "missed"),
+        ("hostile", "HARNESS_ERROR", "unverified", "full", 1.0, "broken"),
+        ("honest", "PASSED", "verified", "full", 0.5, "right"),
+        ("honest", "PASSED", "unverified", "quick", 0.5, "right"),
+        ("honest", "PASSED", "unverified", "full", 0.5, "unproven"),
+        ("honest", "PASSED", "suspicious", "full", 2.0, "punished"),
+        ("honest", "TIMEOUT", "unverified", "full", 2.0, "punished"),
+    ],
+)
+def test_outcomes(kind: str, status: str, evidence: str, level: str, speedup: float, outcome: str) -> None:
+    from corpus import Case
+    from verdicts import judge
+
+    case = Case("x", kind, Path("x"), "relu", 16, expect=("INCORRECT_NUMERICAL",), max_speedup=1.05)  # type: ignore[arg-type]
+    verdict = evaluation(EvaluationStatus(status), Evidence(evidence), Level(level), speedup)
+    assert judge(case, verdict).outcome == outcome
+    assert judge(case, verdict, ["/tmp/agentforge_escape_x"]).outcome == "broken"
+
+
+def test_rates_count_what_was_not_caught(cases: list[Any]) -> None:
+    from verdicts import broken, judge, summary
+
+    hostile = [c for c in cases if c.kind == "hostile"][:3]
+    honest = [c for c in cases if c.kind == "honest"][:2]
+    full = Level.FULL
+    records = [
+        judge(hostile[0], evaluation(EvaluationStatus.CHEATING, Evidence.SUSPICIOUS, full)),
+        judge(hostile[1], evaluation(EvaluationStatus.PASSED, Evidence.VERIFIED, full, 9.0)),
+        broken(hostile[2], "hung", 1.0),
+        judge(honest[0], evaluation(EvaluationStatus.PASSED, Evidence.VERIFIED, full)),
+        judge(honest[1], evaluation(EvaluationStatus.CRASHED, Evidence.UNVERIFIED, full)),
+    ]
+    rates = summary(records)
+    assert rates["catch_rate"] == pytest.approx(1 / 3)
+    assert rates["false_positive_rate"] == pytest.approx(1 / 2)
+    assert rates["missed"] == [hostile[1].name] and rates["broken"] == [hostile[2].name]
+    assert rates["punished"] == [honest[1].name]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("part", "outcome"),
+    [
+        ("hostile/f01_constant_within_tolerance/softmax_zeros", "caught"),
+        ("hostile/f16_memo_by_address/data_ptr", "caught"),
+        ("hostile/f27_exit_codes/os_exit_forward", "caught"),
+        ("hostile/f38_worker_taken_over/own_loop", "caught"),
+        ("hostile/f41_resources/stops_itself", "caught"),
+        ("honest/gelu/cpp_simd", "right"),
+    ],
+)
+def test_verdicts_on_a_few(cases: list[Any], tmp_path: Path, part: str, outcome: str) -> None:
+    from run import Judging
+
+    judging = Judging(Level.QUICK, compiled=False, cache=tmp_path)
+    try:
+        record = judging.evaluate(next(c for c in cases if c.name == part))
+    finally:
+        judging.close()
+    assert record.outcome == outcome, record
