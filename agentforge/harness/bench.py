@@ -17,6 +17,7 @@ from .inputs import Arguments, Inputs, arguments_of
 from .leaves import Leaf
 from .memory import Block
 from .party import Party, PartyFailure
+from .taskcheck import weaknesses
 from .tolerance import Bound, derive, measure, widest
 
 _COMPILE_TIMEOUT_S = 600.0
@@ -96,6 +97,8 @@ class Bench:
         self.definition = definition
         self.settings = settings
         self.notes: list[str] = []
+        self.weaknesses: list[str] = []
+        """Wrong answers that the task would accept."""
         self._spawn = spawn
         self.parties: dict[str, Party] = {}
         self.courses: list[Course] = []
@@ -197,8 +200,8 @@ class Bench:
             self.eager.configure(course.body(), course.inputs.block, course.outputs_bytes)
 
     def _derive_bounds(self, course: Course) -> None:
-        draws = []
-        for slot in range(min(2, course.inputs.slots)):
+        draws, outputs = [], []
+        for slot in (0, 1):
             first = self.expect(course, slot)
             self.eager.call(slot)
             second, _ = self.eager.fetch(slot)
@@ -210,7 +213,10 @@ class Bench:
                         "seed it, or put dropout in eval mode"
                     )
             draws.append(bounds)
+            outputs.append(first)
         course.bounds = [widest(list(leaf)) for leaf in zip(*draws, strict=True)]
+        inputs = course.inputs.tensors(0)
+        self.weaknesses += weaknesses(outputs[0], outputs[1], inputs, course.bounds)
 
     # -- use
 

@@ -138,7 +138,11 @@ class Workshop:
             shutil.rmtree(scratch, ignore_errors=True)
             raise
         party = Party(
-            "candidate", worker, self.floor, call_timeout_s=self.settings.call_timeout_s, memory_bytes=memory + _SLACK
+            "candidate",
+            worker,
+            self.floor,
+            call_timeout_s=self.settings.call_timeout_s,
+            memory_bytes=memory + _SLACK,
         )
         candidate = Candidate(party, scratch)
         try:

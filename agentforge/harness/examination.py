@@ -106,6 +106,7 @@ class Examination:
         with self._stage("baselines") as detail:
             bench = self.warm()
             detail.extend(bench.notes)
+            self.findings.suspicions.extend(bench.weaknesses)
         judge = Judge()
         groups: list[list[GroupTimes]] = []
         try:
@@ -157,7 +158,8 @@ class Examination:
                         detail.append(stage.run(context))
         finally:
             self.findings.suspicions.extend(context.suspicions)
-            self.findings.notes.update({"output": note for note in context.notes})
+            if context.notes:
+                self.findings.notes["output"] = "; ".join(context.notes)
             if context.kernels:
                 self.findings.kernels = tuple(context.kernels)
                 self.findings.own_share = context.own_share
@@ -181,7 +183,8 @@ class Examination:
     def _compare_clocks(self, times: GroupTimes) -> None:
         if len(times.claimed_ratio) < 3 or median(times.seconds["candidate"]) < 1e-3:
             return
-        claimed = median(times.claimed_ratio)
+        # The call that agrees best: a loaded machine delays some answers, a patched clock lies on all.
+        claimed = max(times.claimed_ratio)
         if not _CLOCK_DISAGREES < claimed < 1 / _CLOCK_DISAGREES:
             self.findings.suspicions.append(
                 f"its process's clock says {claimed:.2f} of the time that the referee measured"

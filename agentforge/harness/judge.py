@@ -62,7 +62,8 @@ class Judge:
         if ours.value.dtype != theirs.dtype:
             raise PartyFailure(
                 EvaluationStatus.INCORRECT_DTYPE,
-                f"{situation} {ours.path} is {dtype_name(ours.value.dtype)}, expected {dtype_name(theirs.dtype)}",
+                f"{situation} {ours.path} is {dtype_name(ours.value.dtype)}, "
+                f"expected {dtype_name(theirs.dtype)}",
             )
 
     def check_values(

@@ -32,7 +32,8 @@ def check(performance: Performance, device: DeviceSpec, nbytes: int) -> str:
     if min(performance.baseline_s.values(), default=0.0) < sol:
         return "a baseline beats the speed of light too: the given speed-of-light time is wrong"
     cached = bool(device.cache_bytes) and nbytes < 2 * device.cache_bytes[-1]
-    text = f"{performance.latency_s * 1e3:.4g} ms is {fraction:.2f} of the speed-of-light time {sol * 1e3:.4g} ms"
+    latency_ms, sol_ms = performance.latency_s * 1e3, sol * 1e3
+    text = f"{latency_ms:.4g} ms is {fraction:.2f} of the speed-of-light time {sol_ms:.4g} ms"
     if fraction < _IMPOSSIBLE and not cached:
         raise PartyFailure(EvaluationStatus.CHEATING, f"{text}: the work cannot have been done")
     return text

@@ -322,10 +322,10 @@ class Forkserver:
         init = _namespace_init(worker.pid) if own_namespace else 0
         identity = self._identities.get(worker.number, 0)
         found = []
-        for name in os.listdir("/proc"):
-            if not name.isdigit() or int(name) in (worker.pid, worker.warden, init):
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit() or int(entry.name) in (worker.pid, worker.warden, init):
                 continue
-            pid = int(name)
+            pid = int(entry.name)
             if own_namespace:
                 related = _namespace(pid) == namespace
             else:
@@ -361,9 +361,9 @@ def _stat_fields(pid: int) -> list[str]:
 def _cpu_seconds(pid: int) -> float:
     total = 0
     try:
-        for task in os.listdir(f"/proc/{pid}/task"):
+        for task in Path(f"/proc/{pid}/task").iterdir():
             with suppress(OSError):
-                total += int(Path(f"/proc/{pid}/task/{task}/schedstat").read_text().split()[0])
+                total += int((task / "schedstat").read_text().split()[0])
     except (OSError, ValueError):
         return 0.0
     return total / 1e9
@@ -395,7 +395,7 @@ def _owner(pid: int) -> int:
 
 def _namespace(pid: int) -> str | None:
     try:
-        return os.readlink(f"/proc/{pid}/ns/pid") if pid else None
+        return str(Path(f"/proc/{pid}/ns/pid").readlink()) if pid else None
     except OSError:
         return None
 

@@ -13,7 +13,6 @@ from typing import Self
 from agentforge.config import RefereeSettings
 from agentforge.devices import DeviceSpec
 from agentforge.schema import (
-    AgentForgeError,
     Definition,
     Evaluation,
     EvaluationStatus,
@@ -211,11 +210,15 @@ class Referee:
             except (TargetError, UsageError, MachineError):
                 self.release()
                 raise
-            except (AgentForgeError, OSError, AssertionError, ValueError, RuntimeError) as error:
+            except Exception as error:
                 # The referee itself failed: nothing is said about the candidate, and nothing is reused.
                 findings.status = EvaluationStatus.HARNESS_ERROR
                 findings.reasons.append(f"the referee failed: {type(error).__name__}: {error}"[:1000])
                 self._restart()
+            except BaseException:
+                # Interrupted in the middle of an exchange: no worker can be used again.
+                self.release()
+                raise
         seconds = time.perf_counter() - start
         return evaluation(
             findings, definition, workloads, solution, level, self.device, self.sandbox.name, seconds

@@ -32,8 +32,8 @@ class Bubblewrap:
         for path in (*visible_system(), *readable):
             if path.is_symlink():
                 command += ["--symlink", str(path.readlink()), str(path)]
-                path = path.resolve()
-            command += ["--ro-bind", str(path), str(path)]
+            real = path.resolve()
+            command += ["--ro-bind", str(real), str(real)]
         command += ["--bind", str(scratch), str(scratch), "--chdir", str(scratch), "--clearenv"]
         for key, value in env.items():
             command += ["--setenv", key, value]

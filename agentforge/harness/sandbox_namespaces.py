@@ -1,4 +1,4 @@
-"""Linux namespaces by system calls: own processes, network, users and a root that shows only what is needed."""
+"""Linux namespaces by system calls: own processes, network, users, and a root that shows only the needed."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def _show(path: Path, root: str, *, read_only: bool) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     if path.is_symlink():
         if not target.is_symlink():
-            target.symlink_to(os.readlink(path))
+            target.symlink_to(path.readlink())
         real = path.resolve()
         if not Path(root + str(real)).exists() and real.exists():
             _show(real, root, read_only=read_only)

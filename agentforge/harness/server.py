@@ -121,8 +121,8 @@ class Server:
     def _put(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """Copy an output, or parts of it, to the referee's memory.
 
-        `which` is `last`, `previous` or `inputs` (of `slot`, as this process sees them); `parts` is a list of `[leaf, first, count]` in flat elements, packed
-        one after the other, or None for all of it.
+        `which` is `last`, `previous` or `inputs` (of `slot`, as this process sees them); `parts` is a list
+        of `[leaf, first, count]` in flat elements, packed one after the other, or None for all of it.
         """
         assert self._outputs is not None
         leaves = flatten(self._chosen(body))

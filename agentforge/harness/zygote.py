@@ -47,11 +47,11 @@ class Zygote:
     def run(self) -> None:
         """Serve until the referee hangs up."""
         while True:
-            readable, _, _ = select.select([self._control, self._wake_read], [], [])
+            readable, _, _ = select.select([self._control.fileno(), self._wake_read], [], [])
             if self._wake_read in readable:
                 os.read(self._wake_read, 4096)
                 self._reap()
-            if self._control in readable:
+            if self._control.fileno() in readable:
                 try:
                     self._fork(self._control.receive())
                 except ChannelClosed:

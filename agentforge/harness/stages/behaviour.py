@@ -22,7 +22,7 @@ class Determinism:
     """The same inputs twice with another call between; both outputs alive at once."""
 
     name = "determinism"
-    levels = _BOTH
+    levels: tuple[Level, ...] = _BOTH
 
     def run(self, context: Context) -> str:
         course, candidate, bench = context.course, context.candidate, context.bench
@@ -62,7 +62,7 @@ class Mutation:
     """The inputs as the candidate's process sees them after a call are what they were."""
 
     name = "mutation"
-    levels = _BOTH
+    levels: tuple[Level, ...] = _BOTH
 
     def run(self, context: Context) -> str:
         course, candidate = context.course, context.candidate
@@ -83,7 +83,7 @@ class Attestation:
     """Which operators and own kernels ran, as its process tells."""
 
     name = "attestation"
-    levels = _BOTH
+    levels: tuple[Level, ...] = _BOTH
 
     def run(self, context: Context) -> str:
         reply = context.candidate.request({"op": "attest", "slot": 0})
@@ -120,6 +120,8 @@ class Attestation:
                 "its own kernels were built and never ran: torch operators did the work"
             )
         policy = context.definition.policy
+        if policy != "anything-faster" and not own and not compiled:
+            context.suspicions.append("the task asks for own kernels and none was seen to run")
         heavy = [u for u in uses if not u.own and u.share > 0.02]
         if policy == "custom-only" and heavy:
             context.suspicions.append(
@@ -144,7 +146,7 @@ class Aftermath:
     """Work that goes on after the answer: processor time, processes left running."""
 
     name = "aftermath"
-    levels = _BOTH
+    levels: tuple[Level, ...] = _BOTH
 
     def run(self, context: Context) -> str:
         candidate = context.candidate
@@ -154,7 +156,7 @@ class Aftermath:
         if busy > _BUSY:
             raise PartyFailure(
                 EvaluationStatus.CHEATING,
-                f"it goes on working after its answer: {busy:.1f} processors busy while nothing is asked of it",
+                f"it goes on working after its answer: {busy:.1f} processors busy while nothing is asked",
             )
         if left:
             context.suspicions.append(f"it left {len(left)} more processes running after its answer")

@@ -20,7 +20,7 @@ class Smoke:
     """One call: does it run, and is shape, dtype and value right."""
 
     name = "smoke"
-    levels = _BOTH
+    levels: tuple[Level, ...] = _BOTH
 
     def run(self, context: Context) -> str:
         course, candidate = context.course, context.candidate
@@ -42,7 +42,7 @@ class RandomInputs:
     """Fresh inputs over several seeds, with bounds from the reference's own error on each."""
 
     name = "random"
-    levels = _BOTH
+    levels: tuple[Level, ...] = _BOTH
 
     def run(self, context: Context) -> str:
         bench, course, candidate = context.bench, context.course, context.candidate
@@ -71,10 +71,12 @@ class Stability:
     """Large, small, mixed, equal and zero inputs, wherever the reference itself is well defined there."""
 
     name = "stability"
-    levels = (Level.FULL,)
+    levels: tuple[Level, ...] = (Level.FULL,)
 
     def run(self, context: Context) -> str:
-        course, done, skipped = context.course, [], []
+        course = context.course
+        done: list[str] = []
+        skipped: list[str] = []
         if all(not t.is_floating_point() for t in course.inputs.tensors(0)):
             return "no floating-point inputs"
         for name, change in _VARIANTS.items():
