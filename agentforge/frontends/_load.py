@@ -68,7 +68,7 @@ def make_target(
     )
     found = _probe(definition, device)
     inputs: list[InputSpec] = found["inputs"]
-    shapes = [i["shape"] for i in found["inputs"] if i["type"] == "tensor"]  # type: ignore[index]
+    shapes = [i["shape"] for i in found["inputs"] if i["type"] == "tensor"]
     workload = Workload.model_validate(
         {
             "name": "_".join("x".join(map(str, s)) or "scalar" for s in shapes[:4]) or "no-tensors",

@@ -9,6 +9,7 @@ This is for *trusted* code (the user's own files). Candidates go to the sandboxe
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
@@ -199,8 +200,6 @@ def _out_of_memory(
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
     """End the child and all it started; its session is its own, so nobody else's."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait()

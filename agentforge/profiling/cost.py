@@ -20,7 +20,7 @@ _GATHERS = {"embedding", "embedding_bag", "_embedding_bag", "index", "index_sele
 _ROW_PASSES = {"layer_norm": 8, "group_norm": 8, "rms_norm": 5, "softmax": 5, "log_softmax": 5, "var": 4}
 """Operations an element of composite reductions; 1 for a plain one."""
 _CACHE_SHARE = 0.5
-"""A working set below this share of the last cache counts as cached: the model's own tensors live there too."""
+"""A working set below this share of the last cache counts as cached; the model's weights live there too."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,9 @@ def cost_of(region: Region, seen: Mapping[Node, Seen], device: DeviceSpec, roofl
     compute = flops / peak if peak else 0.0
     memory = moved / _bandwidth(moved, device, roofline)
     sol = max(compute, memory)
+    bound = "compute" if compute > memory else "memory"
     if sol < roofline.call_overhead_s:
         bound = "overhead"
-    else:
-        bound = "compute" if compute > memory else "memory"
     return Cost(flops, moved, sol, bound, max(sol, roofline.call_overhead_s))
 
 
@@ -111,4 +110,3 @@ def _counted(node: Node) -> float:
         return float(counter.get_total_flops())
     except Exception:  # an operator that fake tensors cannot run
         return 0.0
-

@@ -61,7 +61,7 @@ def extract(region: Region, seen: Mapping[Node, Seen]) -> Extracted:
     specs = [
         s.tensor.model_copy(update={"name": names[n]}) for n, s in zip(region.inputs, values, strict=True)
     ]
-    draws = [s.pattern or draw_expression(spec) for s, spec in zip(values, specs, strict=True)]
+    draws = [_pattern(s, spec) or draw_expression(spec) for s, spec in zip(values, specs, strict=True)]
     outputs = [_shape_text(seen[o].tensor) for o in region.outputs if o in seen]
     title = f"{region.op_type}: {', '.join(_operators(region))}"
     source = _SOURCE.format(
@@ -69,7 +69,9 @@ def extract(region: Region, seen: Mapping[Node, Seen]) -> Extracted:
         outputs=", ".join(outputs) or "nothing",
         parameters=", ".join(s.name for s in specs),
         body="\n".join(f"        {line}" for line in _body(region, names)),
-        draws="\n".join(f"        {d},  # {s.name}: {_shape_text(s)}" for d, s in zip(draws, specs, strict=True)),
+        draws="\n".join(
+            f"        {d},  # {s.name}: {_shape_text(s)}" for d, s in zip(draws, specs, strict=True)
+        ),
         strided=_STRIDED if any("_strided(" in d for d in draws) else "",
     )
     label = _label(region, seen)
@@ -161,7 +163,11 @@ def _body(region: Region, names: Mapping[Node, str]) -> list[str]:
             continue
         written[call] = alias[node]
         value = value_of(node)
-        shape = f"  # {str(value.dtype).removeprefix('torch.')}{list(map(int, value.shape))}" if value is not None else ""
+        shape = (
+            f"  # {str(value.dtype).removeprefix('torch.')}{list(map(int, value.shape))}"
+            if value is not None
+            else ""
+        )
         lines.append(f"{alias[node]} = {call}{shape}")
     outputs = [alias[o] for o in region.outputs if value_of(o) is not None]
     lines.append(f"return {', '.join(outputs)}")
@@ -196,6 +202,13 @@ def _text(value: Any, names: Mapping[Node, str]) -> str:
     raise CannotExtract(f"an argument of type {type(value).__name__} cannot be written")
 
 
+def _pattern(seen: Seen, spec: TensorInput) -> str | None:
+    """The recognised pattern, in memory of the strides seen."""
+    if seen.pattern is None or spec.strides is None or 0 in spec.strides:
+        return seen.pattern
+    return f"_strided({seen.pattern}, {spec.strides})"
+
+
 def draw_expression(spec: TensorInput) -> str:
     """Python that draws a tensor with the shape, dtype, strides and distribution of `spec`."""
     if spec.strides is None:
@@ -217,19 +230,24 @@ def _draw(shape: Sequence[int], dtype: DType, distribution: Distribution) -> str
         case "constant":
             return f"torch.full({sizes}, {_text(a, {})}, dtype=torch.{dtype.value})"
         case "uniform":
-            return f"(torch.rand({sizes}) * {b - a!r} + {a!r}){cast}"
+            return f"{_scaled(f'torch.rand({sizes})', float(f'{b - a:.6g}'), a)}{cast}"
     complex_dtype = ", dtype=torch.complex64" if dtype is DType.COMPLEX64 else ""
-    drawn = f"torch.randn({sizes}{complex_dtype})"
-    if (a, b) == (0.0, 1.0):
-        return f"{drawn}{cast}"
-    return f"({drawn} * {b!r} + {a!r}){'' if complex_dtype else cast}"
+    drawn = _scaled(f"torch.randn({sizes}{complex_dtype})", b, a)
+    return drawn if complex_dtype else f"{drawn}{cast}"
+
+
+def _scaled(drawn: str, factor: float, offset: float) -> str:
+    """`(drawn * factor + offset)` without what does nothing."""
+    text = drawn if factor == 1.0 else f"{drawn} * {factor!r}"
+    text = text if offset == 0.0 else f"{text} + {offset!r}"
+    return text if text == drawn else f"({text})"
 
 
 _STRIDED = '''
-
 def _strided(values, strides):
     """The values in memory of the given strides."""
     return torch.empty_strided(values.shape, strides, dtype=values.dtype).copy_(values)
+
 '''
 
 _SOURCE = '''"""{title}

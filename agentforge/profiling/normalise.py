@@ -65,20 +65,20 @@ def _out_of_place(graph: Graph) -> bool:
 
 def _twin(node: Node) -> Any:
     """`aten.relu.default` for `aten.relu_.default`; None where there is none with equal arguments."""
-    name, overload = op_name(node), node.target._overloadname  # type: ignore[union-attr]
+    name, overload = op_name(node), node.target._overloadname
     packet = getattr(torch.ops.aten, name.removesuffix("_"), None)
     twin = getattr(packet, overload, None) if name.endswith("_") else None
     if twin is None or twin._schema.is_mutable:
         return None
-    names = [[a.name for a in s._schema.arguments] for s in (twin, node.target)]  # type: ignore[union-attr]
-    source, result = value_of(node.args[0]), value_of(node)  # type: ignore[arg-type]
+    names = [[a.name for a in s._schema.arguments] for s in (twin, node.target)]
+    source, result = value_of(node.args[0]), value_of(node)
     same_type = source is not None and result is not None and source.dtype == result.dtype
     return twin if names[0] == names[1] and same_type and _keeps_dtype(node, twin) else None
 
 
 def _keeps_dtype(node: Node, twin: Any) -> bool:
     """In-place operators write in the dtype of their argument; the twin may promote."""
-    written = value_of(node.args[0])  # type: ignore[arg-type]
+    written = value_of(node.args[0])
     others = [value_of(n) for n in node.all_input_nodes[1:]]
     return all(o is None or o.dtype == written.dtype or o.ndim == 0 for o in others)  # type: ignore[union-attr]
 
@@ -156,7 +156,11 @@ def _one_user_per_view(graph: Graph) -> None:
         for number, user in enumerate(list(node.users)[1:], start=1):
             with graph.inserting_before(user):
                 copy = graph.create_node(
-                    "call_function", node.target, node.args, dict(node.kwargs), name=f"{node.name}_view{number}"
+                    "call_function",
+                    node.target,
+                    node.args,
+                    dict(node.kwargs),
+                    name=f"{node.name}_view{number}",
                 )
             copy.meta = dict(node.meta)
             user.replace_input_with(node, copy)

@@ -51,9 +51,9 @@ _EMBEDDING = {"embedding", "embedding_bag", "_embedding_bag"}
 _REDUCTION = {
     "sum", "mean", "amax", "amin", "max", "min", "argmax", "argmin", "prod", "var", "std", "var_mean",
     "std_mean", "any", "all", "logsumexp", "linalg_vector_norm", "norm", "frobenius_norm", "softmax",
-    "_softmax", "log_softmax", "_log_softmax", "layer_norm", "native_layer_norm", "rms_norm", "_fused_rms_norm",
-    "group_norm", "native_group_norm", "instance_norm", "cumsum", "cumprod", "logcumsumexp", "softmin",
-    "cross_entropy_loss", "nll_loss", "nll_loss_nd", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
+    "_softmax", "log_softmax", "_log_softmax", "layer_norm", "native_layer_norm", "rms_norm",
+    "_fused_rms_norm", "group_norm", "native_group_norm", "instance_norm", "cumsum", "cumprod", "logcumsumexp",
+    "softmin", "cross_entropy_loss", "nll_loss", "nll_loss_nd", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
     "kl_div", "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_similarity",
     "triplet_margin_loss", "hinge_embedding_loss", "nansum", "nanmean", "count_nonzero", "aminmax",
     "cosine_embedding_loss", "soft_margin_loss", "pairwise_distance",
@@ -67,11 +67,12 @@ _POOLING = {
 }
 _POINTWISE = {
     "to", "_to_copy", "clone", "contiguous", "reshape", "type_as", "batch_norm", "cat", "concat", "stack",
-    "pad", "constant_pad_nd", "relu6", "hardswish", "selu", "celu", "prelu", "mish", "softplus", "log_sigmoid",
-    "square", "rsub", "where", "masked_fill", "_native_batch_norm_legit_no_training", "silu", "gelu", "glu",
-    "hardtanh", "hardsigmoid", "threshold", "float_power", "true_divide", "divide", "multiply", "subtract",
+    "pad", "constant_pad_nd", "relu6", "hardswish", "selu", "celu", "prelu", "mish", "softplus",
+    "log_sigmoid", "square", "rsub", "where", "masked_fill", "_native_batch_norm_legit_no_training", "silu",
+    "gelu", "glu", "hardtanh", "hardsigmoid", "threshold", "float_power", "true_divide", "divide", "multiply", "subtract",
     "negative", "absolute", "flatten", "expand_as", "tanhshrink", "softsign", "hardshrink", "softshrink",
-    "__and__", "__or__", "__xor__", "logical_and", "logical_or", "logical_not", "greater", "less", "less_equal", "greater_equal", "not_equal",
+    "__and__", "__or__", "__xor__", "logical_and", "logical_or", "logical_not",
+    "greater", "less", "less_equal", "greater_equal", "not_equal",
     "_assert_tensor_metadata", "clip", "rrelu", "complex", "polar", "addcmul", "addcdiv", "lerp",
 }  # fmt: skip
 _FACTORIES = {
@@ -184,7 +185,7 @@ def _classify(node: Node) -> Kind:
 
 def _forbidden(node: Node, name: str) -> bool:
     """Random, data-dependent, or in training mode."""
-    tags = node.target.tags  # type: ignore[union-attr]
+    tags = node.target.tags
     if torch.Tag.nondeterministic_seeded in tags and not _eval_dropout(node):
         return name not in _ATTENTION and name not in _GEMM
     if torch.Tag.dynamic_output_shape in tags or torch.Tag.data_dependent_output in tags:
@@ -200,7 +201,7 @@ def _eval_dropout(node: Node) -> bool:
 
 def argument(node: Node, name: str) -> Any:
     """An argument by its name in the operator's schema, or its default; None where it has neither."""
-    schema = node.target._schema  # type: ignore[union-attr]
+    schema = node.target._schema
     for index, formal in enumerate(schema.arguments):
         if formal.name == name:
             if name in node.kwargs:
@@ -216,7 +217,7 @@ def _is_view(node: Node) -> bool:
 
     The schema alone cannot tell: `reshape`, `contiguous` and `to` copy or not by their input's strides.
     """
-    returns = node.target._schema.returns  # type: ignore[union-attr]
+    returns = node.target._schema.returns
     if not returns or returns[0].alias_info is None:
         return False
     source = node.all_input_nodes[0] if node.all_input_nodes else None
@@ -239,12 +240,13 @@ def run_fake(node: Node) -> Any:
         lambda a: a.meta["val"] if isinstance(a, Node) else a, (node.args, dict(node.kwargs))
     )
     mode = next(
-        (t.fake_mode for t in tree_leaves((args, kwargs)) if isinstance(t, torch._subclasses.FakeTensor)), None
+        (t.fake_mode for t in tree_leaves((args, kwargs)) if isinstance(t, torch._subclasses.FakeTensor)),
+        None,
     )
     if mode is None:
         raise ValueError(f"{node.name} has no fake inputs")
     with torch.no_grad(), mode:
-        return node.target(*args, **kwargs)  # type: ignore[operator]
+        return node.target(*args, **kwargs)
 
 
 def keeps_order(node: Node) -> bool:

@@ -55,10 +55,8 @@ def _triangle(matrix: torch.Tensor, lower: bool) -> str | None:
     if inside == outside:
         return None
     # The diagonal where the triangle ends: along the first row (lower) or the first column (upper).
-    if lower:
-        offset = int((matrix[0] == inside).sum()) - 1
-    else:
-        offset = 1 - int((matrix[:, 0] == inside).sum())
+    edge = matrix[0] if lower else matrix[:, 0]
+    offset = (int((edge == inside).sum()) - 1) * (1 if lower else -1)
     mask = torch.ones(rows, columns, dtype=torch.bool, device=matrix.device)
     mask = mask.tril(offset) if lower else mask.triu(offset)
     if not torch.equal(torch.where(mask, inside, outside), matrix):

@@ -50,6 +50,6 @@ def record(unit: Unit, wanted: Collection[Node]) -> dict[Node, Seen]:
 
 def flat_arguments(unit: Unit) -> list[Any]:
     """Values of the graph's placeholders in order, for `Interpreter.run(..., enable_io_processing=False)`."""
-    in_spec = unit.graph_module.graph._codegen.pytree_info.in_spec  # type: ignore[attr-defined]
+    in_spec = unit.graph_module.graph._codegen.pytree_info.in_spec
     names = in_spec.child(1).context
     return tree_leaves((unit.args, {name: unit.kwargs[name] for name in names}))

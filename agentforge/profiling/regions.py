@@ -126,7 +126,7 @@ def _touched_by_writes(graph: Graph) -> set[Node]:
         base = node.args[0] if node.args else None
         while isinstance(base, Node):
             touched.update({base, *base.users})
-            base = base.args[0] if kind_of(base) is Kind.VIEW and base.args else None  # type: ignore[assignment]
+            base = base.args[0] if kind_of(base) is Kind.VIEW and base.args else None
     frontier = list(touched)
     while frontier:
         node = frontier.pop()
@@ -162,8 +162,8 @@ def _place(node: Node, state: _Partition) -> None:
 
 def _producers(node: Node) -> Iterator[tuple[Node, bool]]:
     """Computing nodes that feed `node` through views, and whether all views on the way keep the order."""
-    for source in node.all_input_nodes:
-        ordered = True
+    for argument in node.all_input_nodes:
+        source, ordered = argument, True
         while kind_of(source) is Kind.VIEW and source.all_input_nodes:
             ordered = ordered and keeps_order(source)
             source = source.all_input_nodes[0]
@@ -248,13 +248,12 @@ def _absorb_views(graph: Graph, state: _Partition) -> None:
             continue
         if node in state.group_of:
             continue
-        user = next(iter(node.users))
-        group = state.group_of.get(user)
-        if group is None or not node.all_input_nodes:
+        owner = state.group_of.get(next(iter(node.users)))
+        if owner is None or not node.all_input_nodes:
             continue
-        if _base(node) in group.nodes or keeps_order(node) or _shares_base(node, group):
-            group.nodes.add(node)
-            state.group_of[node] = group
+        if _base(node) in owner.nodes or keeps_order(node) or _shares_base(node, owner):
+            owner.nodes.add(node)
+            state.group_of[node] = owner
 
 
 def _base(node: Node) -> Node:

@@ -14,6 +14,11 @@ from torch.fx import Interpreter, Node
 from .capture import Unit
 from .record import flat_arguments
 
+_LEAST_S = 1.0
+_MOST_TRACES = 30
+"""Short models are traced more often than asked, for a second in all: their medians need it most."""
+_ABLATION_S = 20.0
+"""Seconds after which no further pair of an ablation begins."""
 _UNSTEADY = 0.25
 """Spread of the eager totals (interquartile range / median) above which we say so."""
 
@@ -53,9 +58,7 @@ class Clock:
     """Seconds of one call, on a CPU by the wall clock, on CUDA with the stream drained on both sides."""
 
     def __init__(self, device: torch.device) -> None:
-        self._drain: Callable[[], None] = (
-            torch.cuda.synchronize if device.type == "cuda" else lambda: None
-        )
+        self._drain: Callable[[], None] = torch.cuda.synchronize if device.type == "cuda" else lambda: None
 
     def time(self, call: Callable[[], Any]) -> tuple[float, Any]:
         """Run `call`; its seconds and its result."""
@@ -84,26 +87,25 @@ class _Timer(Interpreter):
         return result
 
 
-def measure(
-    model: Callable[[], Any], units: Sequence[Unit], device: torch.device, traces: int
-) -> Traces:
+def measure(model: Callable[[], Any], units: Sequence[Unit], device: torch.device, traces: int) -> Traces:
     """Trace all units and time the eager model, in turn, after one warm-up round.
 
     Args:
         model: runs one eager forward.
         units: the captured graphs.
         device: where it runs.
-        traces: rounds to keep.
+        traces: rounds to keep at least.
     """
     clock = Clock(device)
     nodes: dict[Node, list[float]] = {}
     totals: list[float] = []
     with torch.no_grad():
-        for number in range(traces + 1):
+        clock.time(model)
+        for unit in units:
+            _trace(unit, clock)
+        while len(totals) < traces or (sum(totals) < _LEAST_S and len(totals) < _MOST_TRACES):
             seconds, _ = clock.time(model)
             found = [_trace(unit, clock) for unit in units]
-            if number == 0:
-                continue
             totals.append(seconds)
             for trace in found:
                 for node, value in trace.items():
@@ -163,10 +165,12 @@ def ablate(
     with torch.no_grad():
         keeper = _Keeper(unit, outputs)
         keeper.run(*arguments, enable_io_processing=False)
-        shares = []
-        for number in range(rounds + 1):
+        shares: list[float] = []
+        started = time.perf_counter()
+        while len(shares) < rounds and (not shares or time.perf_counter() - started < _ABLATION_S):
             whole, _ = clock.time(lambda: _Ablated(unit, {}, ()).run(*arguments, enable_io_processing=False))
-            without, _ = clock.time(lambda: _Ablated(unit, keeper.kept, nodes).run(*arguments, enable_io_processing=False))
-            if number:
-                shares.append(1 - without / whole)
+            without, _ = clock.time(
+                lambda: _Ablated(unit, keeper.kept, nodes).run(*arguments, enable_io_processing=False)
+            )
+            shares.append(1 - without / whole)
     return min(max(statistics.median(shares), 0.0), 1.0)
