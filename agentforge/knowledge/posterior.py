@@ -80,9 +80,11 @@ class Posterior:
     def updated(self, record: StrategyRecord, weight: float = 1.0) -> Posterior:
         """With a record's results, each counted `weight` times.
 
-        A solution that passed and was never verified counts as a try without a verified result.
+        A solution that passed, was never verified and looked slow or suspicious counts as a try without a
+        verified result. One that looked fast was not worth verifying beside a better one, for example
+        another setting of the same template: it says nothing.
         """
-        tries_failed = self.failed + weight * (record.failures + record.unproven)
+        tries_failed = self.failed + weight * (record.failures + record.discouraging)
         n = weight * record.n
         if n == 0:
             return replace(self, failed=tries_failed)
@@ -162,7 +164,7 @@ def posterior(strategy: Strategy, records: Iterable[StrategyRecord], context: Co
             rings[ring].append(record)
     belief = prior(strategy)
     for ring, members in rings.items():
-        tries = sum(r.n + r.failures + r.unproven for r in members)
+        tries = sum(r.n + r.failures + r.discouraging for r in members)
         weight = min(ring.weight, ring.limit / tries) if tries else 0.0
         for record in members:
             belief = belief.updated(record, weight)

@@ -64,6 +64,8 @@ class StrategyRecord(FrozenModel):
     """Evaluations that did not pass, cheating included."""
     unproven: int = Field(default=0, ge=0)
     """Solutions that passed and were never verified: neither a win nor a failure."""
+    discouraging: int = Field(default=0, ge=0)
+    """Of the unproven ones, those that looked no faster than the best baseline, or suspicious."""
     best_solution: str | None = None
     """Hash of the fastest verified solution."""
     best_log_speedup: float | None = None

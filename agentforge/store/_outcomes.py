@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, case, func, select
+from sqlalchemy import ColumnElement, Select, and_, case, func, or_, select
 from sqlalchemy.orm import aliased
 
 from agentforge.schema import EvaluationStatus, Evidence, Outcome, Strategy, StrategyRecord
@@ -20,6 +20,11 @@ _VERIFIED = and_(
     OutcomeRow.status == _PASSED,
     OutcomeRow.evidence == Evidence.VERIFIED.value,
     OutcomeRow.log_speedup.is_not(None),
+)
+_DISCOURAGING = or_(
+    OutcomeRow.evidence == Evidence.SUSPICIOUS.value,
+    OutcomeRow.log_speedup.is_(None),
+    OutcomeRow.log_speedup <= 0,
 )
 _FAILED = OutcomeRow.status.not_in([_PASSED, EvaluationStatus.HARNESS_ERROR.value])
 
@@ -103,6 +108,7 @@ class Outcomes:
             op_type: only contexts of this operator class.
         """
         log = case((_VERIFIED, OutcomeRow.log_speedup))
+        unproven = _unproven_solution()
         query = select(
             OutcomeRow.strategy,
             OutcomeRow.context,
@@ -110,7 +116,8 @@ class Outcomes:
             func.avg(log).label("mean"),
             func.sum(log * log).label("squares"),
             func.count(case((_FAILED, OutcomeRow.id))).label("failures"),
-            func.count(_unproven_solution().distinct()).label("unproven"),
+            func.count(unproven.distinct()).label("unproven"),
+            func.count(case((_DISCOURAGING, unproven)).distinct()).label("discouraging"),
             func.min(OutcomeRow.id).label("sample"),
         ).group_by(OutcomeRow.strategy, OutcomeRow.context)
         ranked = _ranked().subquery()
@@ -174,6 +181,7 @@ def _record(group: Any, context: Any, top: Outcome | None) -> StrategyRecord:
         var_log_speedup=max(0.0, spread / (n - 1)) if n > 1 else 0.0,
         failures=group.failures,
         unproven=group.unproven,
+        discouraging=group.discouraging,
         best_solution=top.solution if top else None,
         best_log_speedup=top.log_speedup if top else None,
         best_parameters=top.parameters if top else {},

@@ -309,18 +309,19 @@ class TestOutcomes:
                 outcome(12, status=EvaluationStatus.HARNESS_ERROR, **failed),
                 outcome(13, 3.0, evidence=Evidence.SUSPICIOUS),
                 outcome(14, 3.0, evidence=Evidence.UNVERIFIED),
+                outcome(15, -0.3, evidence=Evidence.UNVERIFIED),
             ]
         )
         (record,) = store.strategy_records()["fuse"]
         mean = sum(logs) / 4
         assert record.context == nouns.context()
-        assert (record.n, record.failures, record.unproven) == (4, 2, 2)
+        assert (record.n, record.failures, record.unproven, record.discouraging) == (4, 2, 3, 2)
         assert record.mean_log_speedup == pytest.approx(mean)
         assert record.var_log_speedup == pytest.approx(sum((x - mean) ** 2 for x in logs) / 3)
         assert (record.best_solution, record.best_log_speedup) == ("s1", 0.7)
         assert record.best_parameters == {"tile": 1}
         totals = store.outcome_totals()
-        assert (totals.outcomes, totals.faster, totals.cheating) == (9, 3, 1)
+        assert (totals.outcomes, totals.faster, totals.cheating) == (10, 3, 1)
 
     def test_a_pass_that_is_verified_later_is_forgotten(self, store: Store) -> None:
         quick = outcome(1, 3.0, evidence=Evidence.UNVERIFIED, solution="s")

@@ -1,0 +1,224 @@
+"""The knowledge base learns, ranks, and carries what it knows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agentforge.knowledge import KnowledgeBase, export_knowledge, import_knowledge
+from agentforge.schema import Evaluation, EvaluationStatus, Evidence, Solution, UsageError
+from agentforge.store import Store
+
+from ..store import nouns
+
+
+def _card(folder: Path, name: str, log: float, extra: str = "") -> None:
+    head = f"id: {name}\ntitle: {name}\nsummary: s\nprior_log_speedup: {log}\n{extra}"
+    (folder / f"{name}.md").write_text(f"---\n{head}\n---\n")
+
+
+@pytest.fixture
+def cards(tmp_path: Path) -> Path:
+    folder = tmp_path / "cards"
+    folder.mkdir()
+    _card(folder, "fuse", 0.5, "op_types: [norm]")
+    _card(folder, "tile", 0.2, "op_types: [norm, gemm]")
+    _card(folder, "warp", 0.9, "devices: [cuda]\nlanguages: [cuda]")
+    _card(folder, "skip", 0.1, "bounds: [compute]")
+    return folder
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(f"sqlite:///{tmp_path}/a.db") as opened:
+        yield opened
+
+
+@pytest.fixture
+def base(store: Store, cards: Path) -> KnowledgeBase:
+    return KnowledgeBase(store, [cards])
+
+
+def _tries(
+    base: KnowledgeBase,
+    strategy: str,
+    count: int,
+    *,
+    status: EvaluationStatus = EvaluationStatus.PASSED,
+    speedup: float = 2.0,
+    evidence: Evidence | None = None,
+    where: str = "dram/many-rows",
+) -> list[tuple[Solution, Evaluation]]:
+    done = []
+    for number in range(count):
+        solution = nouns.solution(f"{strategy} {speedup} {status} {evidence} {number}")
+        evaluation = nouns.evaluation(solution, speedup=speedup, status=status, evidence=evidence)
+        base.record(strategy, nouns.context(shape_class=where), solution, evaluation, {"u": number}, "run")
+        done.append((solution, evaluation))
+    return done
+
+
+def _ids(base: KnowledgeBase, **options: object) -> list[str]:
+    return [s.id for s in base.retrieve(nouns.context(), **options)]  # type: ignore[arg-type]
+
+
+def test_only_what_applies(base: KnowledgeBase) -> None:
+    assert _ids(base) == ["fuse", "tile"]
+    assert _ids(base, languages=("cuda", "cpp"), device="cuda") == ["warp"]
+    assert _ids(base, languages=("fortran",)) == []
+    assert base.success_probability(nouns.context(), ("fortran",)) == 0.0
+
+
+def test_a_second_run_starts_from_what_the_first_learned(
+    base: KnowledgeBase, store: Store, cards: Path
+) -> None:
+    before = base.success_probability(nouns.context())
+    _tries(base, "fuse", 4, status=EvaluationStatus.CRASHED)
+    _tries(base, "tile", 4, speedup=3.0)
+    again = KnowledgeBase(store, [cards])
+    assert _ids(again) == ["tile", "fuse"]
+    assert again.success_probability(nouns.context()) > before
+    best = again.retrieve(nouns.context())[0].records[0]
+    assert (best.n, set(best.best_parameters)) == (4, {"u"})
+    assert best.mean_log_speedup == pytest.approx(math.log(3.0))
+
+
+def test_similar_contexts_help(base: KnowledgeBase) -> None:
+    _tries(base, "tile", 6, speedup=4.0, where="l2/few-rows")
+    assert _ids(base) == ["tile", "fuse"]
+
+
+def test_the_nearest_records_come_first(base: KnowledgeBase) -> None:
+    _tries(base, "fuse", 5, where="l2/few-rows")
+    _tries(base, "fuse", 1, speedup=1.5)
+    records = base.retrieve(nouns.context())[0].records
+    assert [r.context.shape_class for r in records] == ["dram/many-rows", "l2/few-rows"]
+
+
+def test_the_same_evaluation_counts_once(base: KnowledgeBase) -> None:
+    ((solution, evaluation),) = _tries(base, "fuse", 1)
+    base.record("fuse", nouns.context(), solution, evaluation, {}, "another run")
+    assert base.stats().outcomes == 1
+
+
+def test_the_best_baseline_counts(base: KnowledgeBase) -> None:
+    """`nouns.evaluation`: eager takes 2 s and compile 4 s a call, so eager is the one to beat."""
+    _tries(base, "fuse", 1, speedup=2.0)
+    assert base.get("fuse").records[0].mean_log_speedup == pytest.approx(math.log(2.0))
+
+
+@pytest.mark.parametrize("evidence", [Evidence.SUSPICIOUS, Evidence.UNVERIFIED])
+def test_what_is_not_verified_is_no_win(base: KnowledgeBase, evidence: Evidence) -> None:
+    before = base.success_probability(nouns.context())
+    _tries(base, "fuse", 5, speedup=50.0, evidence=evidence)
+    stats = base.stats()
+    assert (stats.verified, stats.faster, stats.failures, stats.unproven) == (0, 0, 0, 5)
+    assert stats.geometric_mean_speedup is None
+    after = base.success_probability(nouns.context())
+    assert after < before if evidence is Evidence.SUSPICIOUS else after == before
+
+
+def test_slow_without_being_verified_counts_against(base: KnowledgeBase) -> None:
+    _tries(base, "fuse", 5, speedup=0.7, evidence=Evidence.UNVERIFIED)
+    assert _ids(base) == ["tile", "fuse"]
+
+
+def test_cheating_is_a_failure_and_a_slower_result_is_not(base: KnowledgeBase) -> None:
+    _tries(base, "fuse", 2, status=EvaluationStatus.CHEATING)
+    _tries(base, "fuse", 3, speedup=0.5)
+    stats = base.stats()
+    assert (stats.failures, stats.cheating, stats.verified, stats.faster) == (2, 2, 3, 0)
+    assert stats.geometric_mean_speedup == pytest.approx(0.5)
+
+
+def test_a_failure_of_the_harness_says_nothing(base: KnowledgeBase) -> None:
+    _tries(base, "fuse", 2, status=EvaluationStatus.HARNESS_ERROR)
+    assert base.stats().outcomes == 0
+
+
+def test_a_new_slug_becomes_a_strategy(base: KnowledgeBase) -> None:
+    _tries(base, "split-the-rows", 2)
+    found = base.get("split-the-rows")
+    assert (found.op_types, found.languages, found.devices) == (("norm",), ("cpp",), ("cpu",))
+    assert "split-the-rows" in _ids(base)
+
+
+def test_no_such_strategy(base: KnowledgeBase) -> None:
+    with pytest.raises(UsageError, match="kb list"):
+        base.get("nothing")
+
+
+def test_own_cards_come_first(store: Store, cards: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    _card(own, "fuse", 0.05, "op_types: [norm]")
+    assert _ids(KnowledgeBase(store, [cards, own])) == ["tile", "fuse"]
+
+
+def test_thompson_sampling_explores_and_repeats(base: KnowledgeBase) -> None:
+    firsts = [_ids(base, seed=seed)[0] for seed in range(40)]
+    assert set(firsts) == {"fuse", "tile"}
+    assert firsts == [_ids(base, seed=seed)[0] for seed in range(40)]
+    _tries(base, "fuse", 30, speedup=3.0)
+    _tries(base, "tile", 30, speedup=1.01)
+    assert {_ids(base, seed=seed)[0] for seed in range(40)} == {"fuse"}
+
+
+class TestTransfer:
+    def test_there_and_twice(self, base: KnowledgeBase, store: Store, tmp_path: Path) -> None:
+        _tries(base, "fuse", 3)
+        _tries(base, "new-slug", 2, status=EvaluationStatus.TIMEOUT)
+        file = tmp_path / "k.jsonl"
+        done = export_knowledge(base, store, file)
+        assert (done.strategies, done.outcomes) == (5, 5)
+        with Store(f"sqlite:///{tmp_path}/b.db") as other:
+            assert import_knowledge(other, file).outcomes == 5
+            again = import_knowledge(other, file)
+            assert (again.outcomes, again.known) == (0, 5)
+            carried = KnowledgeBase(other, [])
+            assert carried.stats() == base.stats()
+            assert carried.strategies() == base.strategies()
+
+    @pytest.mark.parametrize(
+        ("line", "words"),
+        [
+            ("{", "line 3: no JSON"),
+            ("[]", "line 3: neither"),
+            ('{"outcome": {"id": "x"}}', "line 3: field"),
+            ('{"strategy": {"id": "x", "title": "t", "summary": "s", "colour": 1}}', "'colour'"),
+            ('{"strategy": 1, "outcome": 2}', "neither"),
+        ],
+    )
+    def test_a_bad_line_changes_nothing(
+        self, base: KnowledgeBase, store: Store, tmp_path: Path, line: str, words: str
+    ) -> None:
+        file = tmp_path / "k.jsonl"
+        export_knowledge(base, store, file)
+        head, first, *rest = file.read_text().splitlines()
+        file.write_text("\n".join([head, first, line, *rest]))
+        with Store(f"sqlite:///{tmp_path}/b.db") as other:
+            with pytest.raises(UsageError, match=words):
+                import_knowledge(other, file)
+            assert other.stored_strategies() == ()
+
+    @pytest.mark.parametrize(
+        ("content", "words"),
+        [
+            (b"\xff\xfe", "not text"),
+            (b'{"format": "other"}', "no knowledge file"),
+            (b'{"format": "agentforge-knowledge", "version": 99}', "upgrade"),
+        ],
+    )
+    def test_another_file(self, store: Store, tmp_path: Path, content: bytes, words: str) -> None:
+        (tmp_path / "x").write_bytes(content)
+        with pytest.raises(UsageError, match=words):
+            import_knowledge(store, tmp_path / "x")
+        with pytest.raises(UsageError, match="cannot be read"):
+            import_knowledge(store, tmp_path / "nothing")
+
+    def test_a_folder_that_is_not_there(self, base: KnowledgeBase, store: Store, tmp_path: Path) -> None:
+        with pytest.raises(UsageError, match="cannot be written"):
+            export_knowledge(base, store, tmp_path / "nothing" / "k.jsonl")

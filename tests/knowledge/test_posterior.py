@@ -1,0 +1,146 @@
+"""The mathematics, against itself, against scipy and against simulation."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+from agentforge.knowledge.posterior import EXACT, FAMILY, OPERATOR, Posterior, posterior, prior, ring_of
+from agentforge.schema import Context, Strategy, StrategyRecord
+
+from ..store.nouns import context
+
+LOGS = st.lists(st.floats(-3, 3), min_size=1, max_size=12)
+
+
+def card(log: float = 0.2, weight: float = 1.0) -> Strategy:
+    return Strategy(id="fuse", title="Fuse", summary="", prior_log_speedup=log, prior_weight=weight)
+
+
+def record(
+    logs: list[float], where: Context | None = None, failures: int = 0, slow: int = 0
+) -> StrategyRecord:
+    mean = sum(logs) / len(logs) if logs else 0.0
+    variance = sum((x - mean) ** 2 for x in logs) / (len(logs) - 1) if len(logs) > 1 else 0.0
+    return StrategyRecord(
+        context=where or context(),
+        n=len(logs),
+        mean_log_speedup=mean,
+        var_log_speedup=variance,
+        failures=failures,
+        unproven=slow,
+        discouraging=slow,
+    )
+
+
+@given(LOGS, LOGS)
+def test_in_one_step_or_in_two(first: list[float], second: list[float]) -> None:
+    start = prior(card())
+    twice = start.updated(record(first)).updated(record(second))
+    once = start.updated(record(first + second))
+    for field in ("mu", "kappa", "alpha", "beta", "verified"):
+        assert getattr(twice, field) == pytest.approx(getattr(once, field), rel=1e-6, abs=1e-9)
+
+
+@given(LOGS, st.floats(-1, 1), st.floats(0.1, 10))
+def test_the_textbook_formula(logs: list[float], mu: float, kappa: float) -> None:
+    """Murphy 2007, equations 85 to 89, one observation at a time."""
+    belief = Posterior(mu, kappa, 2.0, 0.25)
+    m, k, a, b = mu, kappa, 2.0, 0.25
+    for x in logs:
+        b += k * (x - m) ** 2 / (2 * (k + 1))
+        m = (k * m + x) / (k + 1)
+        k += 1
+        a += 0.5
+    got = belief.updated(record(logs))
+    assert (got.mu, got.kappa, got.alpha, got.beta) == pytest.approx((m, k, a, b), rel=1e-6, abs=1e-9)
+
+
+@given(LOGS, st.floats(0, 1))
+def test_the_mean_lies_between_the_prior_and_the_data(logs: list[float], weight: float) -> None:
+    belief = prior(card()).updated(record(logs), weight)
+    mean = sum(logs) / len(logs)
+    assert min(0.2, mean) - 1e-9 <= belief.mu <= max(0.2, mean) + 1e-9
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.floats(-1, 1), st.floats(0.2, 20), st.floats(1.5, 20), st.floats(0.01, 2))
+def test_the_value_is_the_integral(mu: float, kappa: float, alpha: float, beta: float) -> None:
+    belief = Posterior(mu, kappa, alpha, beta, verified=1.0, failed=0.0)
+    t = stats.t(2 * alpha, mu, belief.scale)
+    expected, _ = integrate.quad(lambda x: x * t.pdf(x), 0, math.inf, limit=200)
+    assert belief.value == pytest.approx(expected, rel=1e-4, abs=1e-6)
+    assert belief.p_gain == pytest.approx(t.sf(0.0), abs=1e-6)
+
+
+@given(LOGS, st.integers(0, 9), st.integers(0, 9))
+def test_value_and_chances_are_in_range(logs: list[float], failures: int, slow: int) -> None:
+    belief = posterior(card(), [record(logs, failures=failures, slow=slow)], context())
+    assert belief.value >= 0
+    assert 0 <= belief.p_gain <= belief.p_verified <= 1
+
+
+@given(LOGS, st.integers(0, 9), st.integers(1, 9))
+def test_a_failure_more_never_helps(logs: list[float], failures: int, more: int) -> None:
+    less = posterior(card(), [record(logs, failures=failures)], context())
+    worse = posterior(card(), [record(logs, failures=failures + more)], context())
+    assert worse.value < less.value
+    assert worse.p_gain < less.p_gain
+
+
+def test_settings_that_were_not_promoted_do_not_count_against_the_one_that_was() -> None:
+    won = record([1.0])
+    beside = won.model_copy(update={"unproven": 9})
+    assert posterior(card(), [beside], context()) == posterior(card(), [won], context())
+    slow = beside.model_copy(update={"discouraging": 9})
+    assert posterior(card(), [slow], context()).value < posterior(card(), [won], context()).value
+
+
+def test_nothing_seen_is_the_card() -> None:
+    assert posterior(card(0.7, 3.0), [], context()) == prior(card(0.7, 3.0))
+
+
+def test_much_seen_is_the_data() -> None:
+    random = Random(0)
+    logs = [random.gauss(0.9, 0.1) for _ in range(400)]
+    belief = posterior(card(-1.0), [record(logs)], context())
+    assert belief.mu == pytest.approx(0.9, abs=0.03)
+    assert belief.scale == pytest.approx(0.1, abs=0.05)
+
+
+def test_rings() -> None:
+    asked = context()
+    assert ring_of(asked, asked) is EXACT
+    assert ring_of(context(shape_class="l2/few-rows"), asked) is FAMILY
+    assert ring_of(context(toolchain="g++-14"), asked) is FAMILY
+    assert ring_of(context(dtype="bfloat16"), asked) is OPERATOR
+    assert ring_of(context(architecture="sm_90"), asked) is OPERATOR
+    assert ring_of(context(op_type="softmax"), asked) is None
+
+
+def test_the_nearer_the_experience_the_more_it_moves() -> None:
+    logs = [1.0, 1.1, 0.9]
+    places = [context(), context(shape_class="l2/few-rows"), context(dtype="bfloat16")]
+    moved = [posterior(card(), [record(logs, where)], context()).mu for where in places]
+    assert moved[0] > moved[1] > moved[2] > 0.2
+    assert posterior(card(), [record(logs, context(op_type="softmax"))], context()) == prior(card())
+
+
+def test_own_experience_outweighs_any_amount_of_similar() -> None:
+    crowd = [record([1.0] * 500, context(dtype="bfloat16")), record([1.0] * 500, context(bound="compute"))]
+    own = record([-0.5] * 100)
+    assert posterior(card(), crowd, context()).mu > 0.8, "it helps while nothing else is known"
+    assert posterior(card(), [*crowd, own], context()).mu < -0.1
+
+
+def test_samples_follow_the_posterior() -> None:
+    belief = Posterior(0.4, 10.0, 8.0, 0.5, verified=6.0, failed=2.0)
+    random = Random(1)
+    drawn = [belief.sample(random) for _ in range(20_000)]
+    assert sum(drawn) / len(drawn) == pytest.approx(0.4 * 0.75, abs=0.01)
+    assert belief.sample(Random(5)) == belief.sample(Random(5))
