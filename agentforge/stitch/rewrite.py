@@ -59,7 +59,9 @@ def rewrite(
     results, result_nodes, spec = _results(unit)
     title = f"The forward of {type(module).__name__} ({path or 'the whole model'}) with its kernels."
     source = print_forward(steps, [*weights, *lifted, *inputs], calls, results, result_nodes, title)
-    plan = outline(module, path, (unit.args, dict(unit.kwargs)))
+    # The graph takes keywords in its own order, which need not be the call's.
+    keywords = _pytree_info(unit).in_spec.child(1).context
+    plan = outline(module, path, (unit.args, {name: unit.kwargs[name] for name in keywords}))
     plan |= {
         "source": source_name,
         "tensors": [_tensor_entry(module, plan["modules"], target) for target in weights.values()],
@@ -218,10 +220,10 @@ def _call_table(steps: Sequence[Any]) -> tuple[dict[str, str], dict[str, dict[st
 
 def _results(unit: Unit) -> tuple[str, list[Node], str | None]:
     """The return expression, the nodes in it, and the pytree spec where code cannot say the structure."""
-    graph: Any = unit.graph_module.graph
-    flat = list(next(iter(graph.find_nodes(op="output"))).args[0])
+    output: Any = next(iter(unit.graph_module.graph.find_nodes(op="output")))
+    flat = list(output.args[0])
     used = [value for value in flat if isinstance(value, Node)]
-    spec = graph._codegen.pytree_info.out_spec
+    spec = _pytree_info(unit).out_spec
     rest = iter(flat)
     text = _structure(spec, rest)
     if text is not None:
@@ -231,6 +233,11 @@ def _results(unit: Unit) -> tuple[str, list[Node], str | None]:
     except Exception as error:  # any class that pytree cannot serialise
         raise Unprintable(f"an output structure that cannot be written down ({error})") from error
     return f"({', '.join(literal(v) for v in flat)},)", used, dumped
+
+
+def _pytree_info(unit: Unit) -> Any:
+    graph: Any = unit.graph_module.graph
+    return graph._codegen.pytree_info
 
 
 def _structure(spec: Any, rest: Any) -> str | None:

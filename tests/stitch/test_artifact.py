@@ -1,0 +1,172 @@
+"""An artifact on disk: it stands on its own feet."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentforge.devices import DeviceSpec
+from agentforge.schema import Profile, UsageError
+from agentforge.stitch.artifact import write_artifact
+from agentforge.stitch.report import report_data, report_markdown
+from agentforge.stitch.select import Selection
+from agentforge.stitch.variants import Variant
+
+from .making import Stitched
+
+ALONE = """
+import sys
+sys.modules["agentforge"] = None          # as on a machine that lacks it
+sys.path.insert(0, {parent!r})
+import torch
+from {package} import optimize, calls
+import {package}.reference_model as reference
+
+torch.manual_seed(0)
+model = reference.Model().eval()
+torch.manual_seed(1)
+inputs = reference.get_inputs()
+with torch.inference_mode():
+    expected = model(**inputs)
+    got = optimize(model)(**inputs)
+assert torch.allclose(got["logits"], expected["logits"], atol=1e-5)
+assert calls() and all(calls().values()), calls()
+print("ran", sum(calls().values()))
+"""
+
+
+@pytest.fixture(scope="module")
+def artifact(block: Stitched, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("artifact")
+    folder = root / "tiny_optimized"
+    write_artifact(folder, block.target, block.solution, report(block), cache=root / "cache")
+    return folder
+
+
+def report(block: Stitched) -> dict[str, object]:
+    variant = Variant("kernels", frozenset(block.kernels), block.solution)
+    profile = Profile(
+        target=block.target.definition.hash,
+        device="cpu",
+        architecture="x86-64",
+        total_s=1.0,
+        traces=5,
+        attributed=1.0,
+        call_sites=(),
+        bottlenecks=(),
+        notes=("a note",),
+    )
+    device = DeviceSpec(kind="cpu", name="a processor", architecture="x86-64", toolchain={"torch": "2"})
+    selection = Selection(variant, None, (), "put in by a test")
+    return report_data(block.target, profile, device, {}, {}, selection, {"some/site": "why"}, [])
+
+
+def python(*arguments: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(cwd), **env},
+    )
+
+
+def run_alone(folder: Path, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    code = ALONE.format(parent=str(folder.parent), package=folder.name)
+    return python("-c", code, cwd=cwd, **env)
+
+
+def test_it_imports_without_agentforge(artifact: Path, tmp_path: Path) -> None:
+    assert list(artifact.glob("kernels/*/*.so"))
+    done = run_alone(artifact, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("ran")
+
+
+def test_it_rebuilds_a_library_that_is_gone(artifact: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "moved"
+    shutil.copytree(artifact, moved)
+    for library in moved.glob("kernels/*/*.so"):
+        library.unlink()
+    done = run_alone(moved, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert list(moved.glob("kernels/*/*.so"))
+
+
+def test_it_works_from_a_folder_that_cannot_be_written(artifact: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "moved"
+    shutil.copytree(artifact, moved)
+    for path in [moved, *moved.rglob("*")]:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    done = run_alone(moved, tmp_path, PYTHONDONTWRITEBYTECODE="1")
+    for path in [moved, *moved.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    assert done.returncode == 0, done.stderr
+
+
+def test_verify_compares_and_counts(artifact: Path) -> None:
+    done = python("verify.py", "--seeds", "2", "--rounds", "2", cwd=artifact)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "the outputs agree" in done.stdout
+    assert "norm_" in done.stdout
+
+
+def test_verify_notices_a_wrong_kernel(artifact: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "moved"
+    shutil.copytree(artifact, moved)
+    (source,) = moved.glob("kernels/norm_*/kernel.cpp")
+    source.write_text(source.read_text().replace("1e-6f", "1.0f"))
+    done = python("verify.py", "--seeds", "1", "--rounds", "1", cwd=moved)
+    assert done.returncode == 1
+    assert "DIFFER" in done.stdout
+
+
+def test_the_single_file_is_a_solution(artifact: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['agentforge'] = None\n"
+        f"sys.path.insert(0, {str(artifact)!r})\n"
+        "import torch, kernelbench_solution, reference_model\n"
+        "torch.manual_seed(0); ours = kernelbench_solution.ModelNew().eval()\n"
+        "torch.manual_seed(0); theirs = reference_model.Model().eval()\n"
+        "assert ours.state_dict().keys() == theirs.state_dict().keys()\n"
+        "inputs = reference_model.get_inputs()\n"
+        "with torch.no_grad():\n"
+        "    a, b = ours(**inputs)['logits'], theirs(**inputs)['logits']\n"
+        "assert torch.allclose(a, b, atol=1e-5)\n"
+        "import agentforge_cpp; assert agentforge_cpp.calls()['rms'] == 2\n"
+    )
+    done = python("-c", code, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_reports_say_the_same(artifact: Path) -> None:
+    data = json.loads((artifact / "report.json").read_text())
+    text = (artifact / "report.md").read_text()
+    assert report_markdown(data) == text
+    assert "Inference only" in text
+    assert "some/site stays as it was: why" in text
+    assert "a note" in text
+
+
+def test_an_earlier_artifact_is_replaced(block: Stitched, tmp_path: Path) -> None:
+    folder = tmp_path / "a"
+    write_artifact(folder, block.target, block.solution, report(block), cache=tmp_path / "cache")
+    (folder / "stale").write_text("")
+    write_artifact(folder, block.target, block.solution, report(block), cache=tmp_path / "cache")
+    assert not (folder / "stale").exists()
+    assert (folder / "plan.json").is_file()
+    assert sorted(p.name for p in tmp_path.iterdir() if p.name.startswith(".a")) == []
+
+
+def test_a_folder_with_something_else_is_left_alone(block: Stitched, tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("")
+    with pytest.raises(UsageError, match="choose an empty or new folder"):
+        write_artifact(tmp_path, block.target, block.solution, report(block), cache=tmp_path / "cache")
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]

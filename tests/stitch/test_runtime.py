@@ -1,0 +1,250 @@
+"""The stitched forward runs where it must, gives what the original gives, and steps aside elsewhere."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import pytest
+import torch
+
+from .making import Stitched, same
+
+
+def runs(stitched: Stitched) -> int:
+    return sum(stitched.package.calls().values())
+
+
+def both(stitched: Stitched) -> tuple[torch.nn.Module, torch.nn.Module]:
+    """The original and an optimized copy of it."""
+    original = stitched.model()
+    return original, stitched.package.optimize(copy.deepcopy(original))
+
+
+@pytest.fixture(params=["block", "cnn"])
+def stitched(request: pytest.FixtureRequest) -> Stitched:
+    made: Stitched = request.getfixturevalue(request.param)
+    return made
+
+
+def engaged(stitched: Stitched, model: torch.nn.Module, args: Any, kwargs: Any) -> tuple[Any, bool]:
+    """Output of a call, and whether any kernel ran in it."""
+    before = runs(stitched)
+    with torch.no_grad():
+        output = model(*args, **kwargs)
+    return output, runs(stitched) > before
+
+
+def test_outputs_agree_and_every_kernel_runs(stitched: Stitched) -> None:
+    original, optimized = both(stitched)
+    before = stitched.package.calls()
+    for seed in range(3):
+        args, kwargs = stitched.inputs(seed)
+        with torch.inference_mode():
+            expected = original(*copy.deepcopy(args), **kwargs)
+            assert same(optimized(*args, **kwargs), expected)
+    after = stitched.package.calls()
+    sites: dict[str, int] = {}
+    for plan in stitched.plans:
+        for call in plan["calls"].values():
+            sites[call["kernel"]] = sites.get(call["kernel"], 0) + call["sites"]
+    assert len(after) >= 3
+    assert {name: after[name] - before.get(name, 0) for name in after} == {n: 3 * s for n, s in sites.items()}
+    assert all(why == "it writes to seen in place" for why in stitched.refused.values())
+
+
+def test_buffers_are_written_as_in_the_original(cnn: Stitched) -> None:
+    original, optimized = both(cnn)
+    args, _ = cnn.inputs(0)
+    with torch.no_grad():
+        for model in (original, optimized, optimized):
+            model(*args)
+    assert original.seen.item() == 1
+    assert optimized.seen.item() == 2
+
+
+def test_two_sites_of_one_region_share_a_kernel(block: Stitched) -> None:
+    (plan,) = block.plans
+    norms = [c for name, c in plan["calls"].items() if name.startswith("norm_")]
+    assert [c["sites"] for c in norms] == [2]
+
+
+def test_state_dict_isinstance_and_signature_stay(stitched: Stitched) -> None:
+    original, optimized = both(stitched)
+    assert optimized.state_dict().keys() == original.state_dict().keys()
+    assert isinstance(optimized, type(original))
+    assert [n for n, _ in optimized.named_modules()] == [n for n, _ in original.named_modules()]
+    args, kwargs = stitched.inputs(0)
+    engaged(stitched, optimized, args, kwargs)
+    assert optimized.state_dict().keys() == original.state_dict().keys()
+
+
+def test_arguments_may_be_passed_another_way(block: Stitched) -> None:
+    original, optimized = both(block)
+    _, kwargs = block.inputs(1)
+    ids, scale, extra = kwargs["ids"], kwargs["scale"], kwargs["extra"]
+    output, ran = engaged(block, optimized, (ids, scale), {"extra": extra})
+    assert ran
+    assert same(output, original(ids, scale, extra=extra))
+
+
+@pytest.mark.parametrize("change", ["scale", "shape", "no_extra", "dtype", "strides"])
+def test_any_other_call_runs_the_original(block: Stitched, change: str) -> None:
+    original, optimized = both(block)
+    _, kwargs = block.inputs(2)
+    if change == "scale":
+        kwargs["scale"] = 3.0
+    elif change == "shape":
+        kwargs = {"ids": kwargs["ids"][:1], "scale": 2.0, "extra": kwargs["extra"][:1]}
+    elif change == "no_extra":
+        kwargs["extra"] = None
+    elif change == "dtype":
+        kwargs["extra"] = kwargs["extra"].double()
+    else:
+        kwargs["extra"] = kwargs["extra"].transpose(0, 1).contiguous().transpose(0, 1)
+    output, ran = engaged(block, optimized, (), kwargs)
+    assert not ran
+    with torch.no_grad():
+        assert same(output, original(**kwargs))
+
+
+def test_weight_updates_take_effect(stitched: Stitched) -> None:
+    original, optimized = both(stitched)
+    args, kwargs = stitched.inputs(0)
+    engaged(stitched, optimized, args, kwargs)
+    with torch.no_grad():
+        for parameter in original.parameters():
+            parameter.mul_(1.1).add_(0.01)
+    optimized.load_state_dict(original.state_dict())
+    with torch.no_grad():
+        expected = original(*copy.deepcopy(args), **kwargs)
+    output, ran = engaged(stitched, optimized, args, kwargs)
+    assert ran
+    assert same(output, expected)
+    with torch.no_grad():
+        for model in (original, optimized):
+            for parameter in model.parameters():
+                parameter.data = parameter.data.clone() * 0.9
+        expected = original(*copy.deepcopy(args), **kwargs)
+    output, ran = engaged(stitched, optimized, args, kwargs)
+    assert ran
+    assert same(output, expected)
+
+
+def test_tied_weights_stay_tied(block: Stitched) -> None:
+    _, optimized = both(block)
+    assert optimized.head.weight is optimized.embed.weight
+
+
+def test_a_converted_model_runs_the_original(block: Stitched) -> None:
+    _, optimized = both(block)
+    args, kwargs = block.inputs(0)
+    engaged(block, optimized, args, kwargs)
+    optimized.bfloat16()
+    output, ran = engaged(block, optimized, args, {**kwargs, "extra": kwargs["extra"].bfloat16()})
+    assert not ran
+    assert output["logits"].dtype == torch.bfloat16
+    optimized.float()
+    assert engaged(block, optimized, args, kwargs)[1]
+
+
+def test_gradients_flow_through_the_original(block: Stitched) -> None:
+    original, optimized = both(block)
+    _, kwargs = block.inputs(0)
+    before = runs(block)
+    with pytest.warns(UserWarning, match="inference"):
+        optimized(**kwargs)["logits"].sum().backward()
+    original(**kwargs)["logits"].sum().backward()
+    assert runs(block) == before
+    for ours, theirs in zip(optimized.parameters(), original.parameters(), strict=True):
+        assert torch.allclose(ours.grad, theirs.grad)
+    for parameter in optimized.parameters():
+        parameter.requires_grad_(False)
+    optimized(**kwargs)
+    assert runs(block) > before
+
+
+def test_training_hooks_and_replaced_parts_run_the_original(block: Stitched) -> None:
+    _, optimized = both(block)
+    args, kwargs = block.inputs(0)
+    optimized.train()
+    assert not engaged(block, optimized, args, kwargs)[1]
+    optimized.eval()
+    assert engaged(block, optimized, args, kwargs)[1]
+    seen: list[str] = []
+    handle = optimized.norms[0].register_forward_hook(lambda *_: seen.append("inner"))
+    assert not engaged(block, optimized, args, kwargs)[1]
+    assert seen == ["inner"]
+    handle.remove()
+    outer = optimized.register_forward_hook(lambda *_: seen.append("outer"))
+    assert engaged(block, optimized, args, kwargs)[1]
+    assert seen == ["inner", "outer"]
+    outer.remove()
+    optimized.down = torch.nn.Sequential(optimized.down)
+    assert not engaged(block, optimized, args, kwargs)[1]
+
+
+def test_autocast_runs_the_original(block: Stitched) -> None:
+    original, optimized = both(block)
+    args, kwargs = block.inputs(0)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        output, ran = engaged(block, optimized, args, kwargs)
+        with torch.no_grad():
+            expected = original(*args, **kwargs)
+    assert not ran
+    assert same(output, expected)
+
+
+def test_deep_copies_are_optimized_and_independent(stitched: Stitched) -> None:
+    original, optimized = both(stitched)
+    args, kwargs = stitched.inputs(0)
+    engaged(stitched, optimized, args, kwargs)
+    twin = copy.deepcopy(optimized)
+    with torch.no_grad():
+        next(twin.parameters()).zero_()
+        expected = original(*copy.deepcopy(args), **kwargs)
+    assert engaged(stitched, twin, copy.deepcopy(args), kwargs)[1]
+    output, ran = engaged(stitched, optimized, args, kwargs)
+    assert ran
+    assert same(output, expected)
+
+
+def test_a_pickled_model_loads_as_the_original(block: Stitched) -> None:
+    original, optimized = both(block)
+    loaded = pickle.loads(pickle.dumps(optimized))
+    assert type(loaded) is type(original)
+    assert loaded.state_dict().keys() == original.state_dict().keys()
+    args, kwargs = block.inputs(0)
+    output, ran = engaged(block, loaded, args, kwargs)
+    assert not ran
+    assert same(output, original(*args, **kwargs))
+
+
+def test_optimize_twice_and_restore(block: Stitched) -> None:
+    original, optimized = both(block)
+    swapped = type(optimized)
+    assert type(block.package.optimize(optimized)) is swapped
+    block.package.restore(optimized)
+    assert type(optimized) is type(original)
+    args, kwargs = block.inputs(0)
+    assert not engaged(block, optimized, args, kwargs)[1]
+
+
+def test_another_model_is_refused(block: Stitched, cnn: Stitched) -> None:
+    with pytest.raises(ValueError, match="another model"):
+        block.package.optimize(cnn.model())
+    changed = block.model()
+    changed.down = torch.nn.Identity()
+    with pytest.raises(ValueError, match="another model"):
+        block.package.optimize(changed)
+
+
+def test_torch_compile_over_it_sees_one_graph(block: Stitched) -> None:
+    original, optimized = both(block)
+    args, kwargs = block.inputs(0)
+    compiled = torch.compile(optimized, fullgraph=True, backend="aot_eager")
+    output, ran = engaged(block, compiled, args, kwargs)
+    assert ran
+    with torch.no_grad():
+        assert same(output, original(*args, **kwargs))
