@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,7 +33,8 @@ def register(app: typer.Typer) -> None:
         Exit code: 0 verified (at --level quick: passed), 1 verdict against the candidate, 2 bad usage,
         3 the referee itself failed.
         """
-        evaluation = judge(reference, solution, level, device, config)
+        progress = None if json else _print.aside
+        evaluation = judge(reference, solution, level, device, config, progress)
         if json:
             _print.as_json(summary(evaluation))
         else:
@@ -40,7 +42,14 @@ def register(app: typer.Typer) -> None:
         raise typer.Exit(exit_code(evaluation))
 
 
-def judge(reference: Path, solution: Path, level: str, device: str, config: list[str] | None) -> Evaluation:
+def judge(
+    reference: Path,
+    solution: Path,
+    level: str,
+    device: str,
+    config: list[str] | None,
+    progress: Callable[[str], None] | None,
+) -> Evaluation:
     """Load both files and ask the referee.
 
     Raises:
@@ -62,7 +71,9 @@ def judge(reference: Path, solution: Path, level: str, device: str, config: list
     target = load_target(str(reference), FrontendOptions(device=spec.kind))
     candidate = read_solution(solution, target.definition.hash)
     with Referee(settings.referee, device=spec, cache=settings.cache) as referee:
-        return referee.evaluate(target.definition, target.workloads, candidate, level=Level(level))
+        return referee.evaluate(
+            target.definition, target.workloads, candidate, level=Level(level), progress=progress
+        )
 
 
 def exit_code(evaluation: Evaluation) -> int:

@@ -47,7 +47,8 @@ def build_graph(steps: Steps, saver: BaseCheckpointSaver[Any]) -> CompiledStateG
     graph.add_conditional_edges("select", unless(over, "plan"), ["plan", END])
     graph.add_conditional_edges("plan", unless(failed, "code"), ["code", "select", END])
     graph.add_conditional_edges("code", unless(failed, "evaluate"), ["evaluate", "select", END])
-    graph.add_edge("evaluate", "judge")  # once measured, an attempt is judged and recorded, budget or not
+    # once measured, an attempt is judged and recorded, budget or not
+    graph.add_conditional_edges("evaluate", lambda state: failed(state) or "judge", ["judge", "select"])
     graph.add_edge("judge", "record")
     graph.add_edge("record", "select")
     return graph.compile(checkpointer=saver)

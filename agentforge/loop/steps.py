@@ -22,6 +22,7 @@ from agentforge.schema import (
     Level,
     Plan,
     Solution,
+    TargetError,
     Usage,
 )
 from agentforge.search import Choice, SearchPolicy, Tree
@@ -162,9 +163,13 @@ class Steps:
         if attempt.status is not AttemptStatus.CODED:
             return {}
         started = time.monotonic()
-        identifier, evaluation = self._evaluate(attempt, Level.QUICK)
-        if self.standing(attempt.bottleneck).promising(evaluation):
-            identifier, evaluation = self._evaluate(attempt, Level.FULL)
+        try:
+            identifier, evaluation = self._evaluate(attempt, Level.QUICK)
+            if self.standing(attempt.bottleneck).promising(evaluation):
+                identifier, evaluation = self._evaluate(attempt, Level.FULL)
+        except TargetError as error:  # of this bottleneck's reference: the others can still be searched
+            self._fail(attempt, f"the region cannot be judged: {error}", started)
+            return {"planless": [*state.get("planless", []), attempt.bottleneck]}
         usage = add_usage(attempt.usage, started=started)
         update = {"evaluation": identifier, "status": AttemptStatus.EVALUATED, "usage": usage}
         self.journal.put(attempt.model_copy(update=update))

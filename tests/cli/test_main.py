@@ -69,7 +69,7 @@ def test_version(run: Run) -> None:
         (("runs", "list", "-c", "referee.processes=1"), "referee.processes"),
         (("runs", "show", "nope"), "there is no run 'nope'"),
         (("runs", "resume", "nope"), "there is no run 'nope'"),
-        (("optimize", "model.py", "--attempts", "many"), "many"),
+        (("optimize", "model.py", "--attempts", "many"), "--attempts"),
         (("optimize", "model.py", "--minutes", "-1"), "minutes"),
     ],
 )

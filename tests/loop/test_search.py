@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from agentforge.schema import AttemptStatus, Budget, HarnessError, Level, MachineError
+from agentforge.schema import AttemptStatus, Budget, HarnessError, Level, MachineError, Solution, TargetError
 
 from .conftest import Bench
 from .scripted import bottleneck, profile
@@ -121,6 +121,23 @@ def test_a_referee_that_keeps_failing_stops_the_run(bench: Bench) -> None:
     with pytest.raises(HarnessError, match="3 times in a row"):
         bench.search(profile(bottleneck("a")), script, patience=9)
     assert bench.knowledge.recorded == []
+
+
+def test_a_region_that_cannot_be_judged_is_left_and_the_others_go_on(bench: Bench) -> None:
+    broken = bottleneck("broken", time_s=5.0)
+
+    def refuse(solution: Solution, level: Level) -> None:
+        if solution.definition == broken.definition.hash:
+            raise TargetError("its output is random: put the model in eval mode")
+
+    bench.referee.before = refuse
+    script = {"broken": [{"speed": 2.0}] * 5, "a": [{"speed": 2.0}]}
+    result = bench.search(profile(broken, bottleneck("a")), script)
+    assert [w.bottleneck.definition.name for w in result.wins] == ["a"]
+    attempts = bench.store.attempts("run", broken.definition.hash)
+    assert [a.error for a in attempts] == [
+        "the region cannot be judged: its output is random: put the model in eval mode"
+    ]
 
 
 def test_a_failure_is_repaired_from_itself(bench: Bench) -> None:

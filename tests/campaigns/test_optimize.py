@@ -1,0 +1,84 @@
+"""A whole run: real frontend, profile, store, referee and stitch; only the agents are simple."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agentforge.campaigns import optimize, resume
+from agentforge.config import Settings
+from agentforge.frontends import FrontendOptions
+from agentforge.schema import Event, RunStatus, TargetError, UsageError
+from agentforge.store import Store
+
+pytestmark = pytest.mark.slow
+
+
+def test_nothing_faster_keeps_the_model_as_it_was(model: Path, settings: Settings, tmp_path: Path) -> None:
+    events: list[Event] = []
+    out = tmp_path / "made"
+    report = optimize(str(model), FrontendOptions(), settings, device="cpu", out=out, on_event=events.append)
+    assert report.run.status is RunStatus.FINISHED
+    assert report.mode == "eager"
+    assert "eager is kept" in report.headline
+    assert report.attempts >= 1
+    assert Path(report.run.artifact or "") == out
+    assert json.loads((out / "report.json").read_text())["mode"] == "eager"
+    kinds = [event.kind for event in events]
+    order = ["run.started", "profile.done", "search.started", "search.done", "stitch.done", "run.finished"]
+    assert [kind for kind in kinds if kind in order] == order
+    with Store(settings.url) as store:
+        assert store.events(report.run.id) == tuple(events)
+    assert report.run.seconds_used > 0
+
+    again = resume(report.run.id, settings)
+    assert again.run == report.run
+
+
+def test_ctrl_c_leaves_a_run_that_resume_continues(model: Path, settings: Settings) -> None:
+    interrupted = settings.model_copy(
+        update={"search": settings.search.model_copy(update={"coder": "interrupted"})}
+    )
+    with pytest.raises(KeyboardInterrupt):
+        optimize(str(model), FrontendOptions(), interrupted, device="cpu")
+    with Store(settings.url) as store:
+        (run,) = store.list_runs()
+        assert run.status is RunStatus.INTERRUPTED
+        profile = store.get_profile(run.id)
+        (planned,) = store.attempts(run.id)
+    report = resume(run.id, settings)
+    assert report.run.status is RunStatus.FINISHED
+    assert report.profile == profile
+    with Store(settings.url) as store:
+        first = store.attempts(run.id)[0]
+    assert (first.id, first.plan) == (planned.id, planned.plan)
+    assert first.solution is not None
+
+
+def test_what_cannot_work_is_said_before_anything_is_computed(
+    model: Path, settings: Settings, tmp_path: Path
+) -> None:
+    with pytest.raises(TargetError, match="does not exist"):
+        optimize(str(tmp_path / "nope.py"), FrontendOptions(), settings, device="cpu")
+    taken = tmp_path / "taken"
+    taken.mkdir()
+    (taken / "precious.txt").write_text("mine")
+    with pytest.raises(UsageError, match="no artifact"):
+        optimize(str(model), FrontendOptions(), settings, device="cpu", out=taken)
+    unknown = settings.model_copy(update={"search": settings.search.model_copy(update={"planner": "nope"})})
+    with pytest.raises(UsageError, match="unknown planners 'nope'"):
+        optimize(str(model), FrontendOptions(), unknown, device="cpu")
+    with Store(settings.url) as store:
+        assert store.list_runs() == ()
+
+
+def test_one_process_at_a_time(model: Path, settings: Settings) -> None:
+    report = optimize(str(model), FrontendOptions(), settings, device="cpu")
+    with (
+        Store(settings.url) as store,
+        store.lock_run(report.run.id),
+        pytest.raises(UsageError, match="process"),
+    ):
+        resume(report.run.id, settings, limits={"attempts": 5})
