@@ -1,7 +1,33 @@
-"""The referee: it trusts no candidate."""
+"""The referee: it trusts no candidate.
 
-from ._base import Box, Limits, Sandbox, sandboxes
-from .referee import Referee, choose_sandbox
-from .verdict import exit_code
+The names load when they are asked for, so that `agentforge.harness.child` and the forkserver do not pay
+for what they do not use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._base import Box, Limits, Sandbox, sandboxes
+    from .referee import Referee, choose_sandbox
+    from .verdict import exit_code
 
 __all__ = ["Box", "Limits", "Referee", "Sandbox", "choose_sandbox", "exit_code", "sandboxes"]
+
+_HOMES = {
+    "Box": "_base",
+    "Limits": "_base",
+    "Sandbox": "_base",
+    "sandboxes": "_base",
+    "Referee": "referee",
+    "choose_sandbox": "referee",
+    "exit_code": "verdict",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_HOMES[name]}", __name__), name)
