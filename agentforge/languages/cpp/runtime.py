@@ -106,7 +106,7 @@ _ATTRIBUTE = re.compile(
     r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)|\[\[.*?\]\]|\balignas\s*\([^()]*\)|\bnoexcept\b"
 )
 _NOISE = re.compile(
-    r"\b(?:const|volatile|__restrict__|__restrict|restrict|register|extern|inline|struct|(?:std|c10|at)\s*::)(?!\w)"
+    r"\b(?:const|volatile|__restrict__|__restrict|restrict|register|extern|inline|struct)\b|\b(?:std|c10|at)\s*::"
 )
 _HEADER = re.compile(r"\A(?P<result>[\w\s:*&]+?[\s*&])(?P<name>\w+)\s*\((?P<parameters>[^()]*)\)\s*\Z")
 
@@ -364,6 +364,8 @@ def _pointer(value: Any, prototype: Prototype, index: int) -> int | None:
             f"{where} is not contiguous (shape {tuple(tensor.shape)}, strides {tensor.stride()}); "
             "call contiguous(), or wrap it in Strided and pass its strides"
         )
+    if tensor.numel() and not tensor.data_ptr():
+        raise TypeError(f"{where} holds no memory (a {type(tensor).__name__}); kernels need real tensors")
     return tensor.data_ptr()
 
 
@@ -404,8 +406,8 @@ def _caller(function: Any, prototype: Prototype) -> Callable[..., Any]:
             scope[f"_d{index}"] = allowed[0] if len(allowed) == 1 else allowed
             test = f"{name}.dtype {'is' if len(allowed) == 1 else 'in'} _d{index} and " if allowed else ""
             body.append(
-                f"    _a{index} = {name}.data_ptr() if {name}.__class__ in _plain and {test}{name}.is_cpu "
-                f"and {name}.is_contiguous() else _pointer({name}, _p, {index})"
+                f"    _a{index} = {name}.__class__ in _plain and {test}{name}.is_cpu and "
+                f"{name}.is_contiguous() and {name}.data_ptr() or _pointer({name}, _p, {index})"
             )
             passed.append(f"_a{index}")
         elif parameter.type in ("float", "double"):

@@ -1,0 +1,98 @@
+"""Compiler output becomes diagnostics and metrics."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentforge.languages.cpp import parse_diagnostics
+from agentforge.languages.cpp.diagnostics import vectorisation
+
+
+def test_gcc_json_with_children() -> None:
+    record = {
+        "kind": "error",
+        "message": "no matching function",
+        "locations": [{"caret": {"file": "k.cpp", "line": 3, "column": 7}}],
+        "children": [{"kind": "note", "message": "candidate", "locations": []}],
+    }
+    error, note = parse_diagnostics(
+        json.dumps([record]) + "\ncc1plus: some warnings being treated as errors\n"
+    )
+    assert (error.severity, error.message, error.file, error.line, error.column) == (
+        "error",
+        "no matching function",
+        "k.cpp",
+        3,
+        7,
+    )
+    assert (note.severity, note.line) == ("note", 0)
+
+
+def test_plain_text_of_gcc_and_clang() -> None:
+    text = """\
+In file included from k.cpp:1:
+sub/k.hpp:4:10: fatal error: nothing.h: No such file or directory
+    4 | #include "nothing.h"
+k.cpp:9:5: warning: unused variable 'x' [-Wunused-variable]
+k.cpp:12: note: declared here
+"""
+    found = parse_diagnostics(text)
+    assert [(d.severity, d.file, d.line, d.column) for d in found] == [
+        ("error", "sub/k.hpp", 4, 10),
+        ("warning", "k.cpp", 9, 5),
+        ("note", "k.cpp", 12, 0),
+    ]
+
+
+def test_linker() -> None:
+    text = "/usr/bin/ld: k.o: in function `f':\nk.cpp:(.text+0x1): undefined reference to `g'\n"
+    found = parse_diagnostics(text + "collect2: error: ld returned 1 exit status\n")
+    assert any("undefined reference to `g'" in d.message for d in found)
+    assert {d.severity for d in found} == {"error"}
+
+
+def test_errors_come_first_and_there_is_an_end() -> None:
+    text = "a.cpp:1:1: warning: w\n" * 100 + "a.cpp:2:1: error: e\n"
+    found = parse_diagnostics(text)
+    assert found[0].message == "e"
+    assert len(found) == 50
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(["kind", "message", "locations", "caret", "line", "file", "children"]),
+                inner,
+                max_size=5,
+            )
+        ),
+        max_leaves=20,
+    )
+)
+def test_never_raises_on_json(value: object) -> None:
+    parse_diagnostics(json.dumps([value]))
+    parse_diagnostics(json.dumps(value))
+
+
+@given(st.text(max_size=300))
+def test_never_raises_on_text(text: str) -> None:
+    parse_diagnostics(text)
+    parse_diagnostics("[" + text)
+    vectorisation(text)
+
+
+def test_vectorisation_counts_each_loop_once() -> None:
+    report = """\
+k.cpp:5:9: optimized: loop vectorized using 32 byte vectors
+k.cpp:5:9: optimized: loop vectorized using 16 byte vectors
+k.cpp:7:3: optimized: basic block part vectorized using 32 byte vectors
+k.cpp:9:9: optimized: loop vectorized using 16 byte vectors
+"""
+    metrics = {m.name: m.value for m in vectorisation(report)}
+    assert metrics == {"vectorised_loops": 2, "vector_bytes": 32}
