@@ -14,7 +14,7 @@ __all__ = ["Options", "flags_of", "generate"]
 
 
 def generate(
-    definition: Definition, workloads: tuple[Workload, ...], options: Options, description: str = ""
+    definition: Definition, workloads: tuple[Workload, ...], options: Options
 ) -> tuple[SourceFile, ...]:
     """Source files of a solution for all workloads of a definition.
 
@@ -25,4 +25,4 @@ def generate(
     shape = {tuple((t.name, t.keyword) for t in c.program.traced.inputs) for c in cases}
     if len(shape) > 1:
         raise CannotCode("workloads that pass different arguments")
-    return render(cases, options, definition.name, description)
+    return render(cases, options, definition)

@@ -304,6 +304,8 @@ class KernelWriter:
         scope = values.fork()
         for r, _ in p.reductions:
             w.add(f"{CTYPES[r.kind]} part{r.number} = {identity(r, r.kind)};")
+            if _tracks_nan(r):
+                w.add(f"int32_t nan{r.number} = 0;")
         w.add("#pragma omp simd " + " ".join(_clause(r) for r, _ in p.reductions))
         with w.block(f"for (int64_t {inner.name} = {low}; {inner.name} < {high}; ++{inner.name})"):
             for node in nodes:
@@ -311,8 +313,10 @@ class KernelWriter:
             for number, slot in keep.items():
                 w.add(f"scratch{slot}[{_linear(p.loops)}] = {scope.names[number]};")
             for r, value in p.reductions:
-                w.add(combine(r, f"part{r.number}", scope.name(value)))
+                w.add(*_accumulate(r, scope.name(value)))
         for r, _ in p.reductions:
+            if _tracks_nan(r):
+                w.add(f"if (nan{r.number}) part{r.number} = af::nan{r.kind}();")
             w.add(combine(r, f"sum{r.number}", f"{CTYPES[self._total_kind(r)]}(part{r.number})"))
 
     # ---------------------------------------------------------------- split
@@ -441,11 +445,25 @@ def _linear(loops: Sequence[Var]) -> str:
     return text
 
 
+def _tracks_nan(reduction: Reduce) -> bool:
+    """Extremes keep NaN apart: one instruction for the extreme, another, independent one for NaN."""
+    return reduction.op in ("max", "min") and reduction.kind in "fd"
+
+
+def _accumulate(reduction: Reduce, value: str) -> list[str]:
+    part = f"part{reduction.number}"
+    if not _tracks_nan(reduction):
+        return [combine(reduction, part, value)]
+    sign = ">" if reduction.op == "max" else "<"
+    return [f"{part} = {value} {sign} {part} ? {value} : {part};", f"nan{reduction.number} |= {value} != {value};"]
+
+
 def _clause(reduction: Reduce) -> str:
     operator = {"sum": "+", "prod": "*"}.get(reduction.op)
     if operator is None:
         operator = f"af_{reduction.op}" if reduction.kind in "fd" else reduction.op
-    return f"reduction({operator}: part{reduction.number})"
+    text = f"reduction({operator}: part{reduction.number})"
+    return f"{text} reduction(|: nan{reduction.number})" if _tracks_nan(reduction) else text
 
 
 def _walk(roots: Sequence[Expr]) -> list[Expr]:

@@ -11,7 +11,7 @@ import jinja2
 import torch
 
 from agentforge.resources import resource
-from agentforge.schema import ScalarInput, SourceFile, TensorInput, Workload
+from agentforge.schema import Definition, ScalarInput, SourceFile, TensorInput, Workload
 
 from .emit import POINTERS
 from .forms import KernelWriter
@@ -46,7 +46,7 @@ def flags_of(options: Options) -> tuple[str, ...]:
     return () if options.math == "fast" else STRICT_FLAGS
 
 
-def render(cases: Sequence[Case], options: Options, title: str, description: str) -> tuple[SourceFile, ...]:
+def render(cases: Sequence[Case], options: Options, definition: Definition) -> tuple[SourceFile, ...]:
     """Source files: the kernels, their header and the `ModelNew` that calls them."""
     kernels: list[dict[str, Any]] = []
     scripts: list[dict[str, Any]] = []
@@ -56,6 +56,7 @@ def render(cases: Sequence[Case], options: Options, title: str, description: str
         scripts.append(writer.script(f"case{number}"))
         kernels += writer.kernels
     first = cases[0].program
+    title = definition.name.replace("\\", "/").replace('"', "'")
     shapes = ", ".join(f"{t.name} {t.dtype.value}{list(t.shape)}" for t in first.traced.inputs)
     cpp = environment().get_template("program.cpp.j2").render(title=title, signature=shapes, kernels=kernels)
     python = (
@@ -63,7 +64,6 @@ def render(cases: Sequence[Case], options: Options, title: str, description: str
         .get_template("model_new.py.j2")
         .render(
             title=title,
-            description=description,
             cases=scripts,
             parameters=[
                 {"name": p.name, "shape": p.shape, "dtype": str(p.dtype), "buffer": p.buffer}
@@ -137,7 +137,7 @@ class _CaseWriter:
             "arguments": [b.name for b in inputs],
             "lines": lines,
             "result": f"({', '.join(results)},)" if self.program.traced.is_tuple else results[0],
-            "signature": [{"dtype": str(b.dtype), "shape": b.shape, "strides": b.strides} for b in inputs],
+            "signature": [{"dtype": str(b.dtype), "shape": b.shape, "strides": tuple(s if n > 1 else 0 for n, s in zip(b.shape, b.strides, strict=True))} for b in inputs],
         }
 
     def _vendor(self, step: VendorCall) -> list[str]:

@@ -9,7 +9,7 @@ from agentforge.agents._base import CannotCode, Draft, Past, Task
 from agentforge.agents.codegen import Options, flags_of, generate
 from agentforge.schema import BuildSpec, Plan, Solution, SourceFile, Usage
 
-from .facts import SEED, describe
+from .facts import SAME_CODE, SEED, describe
 
 PROGRAM = "cpp/program.cpp.j2"
 """The template of generated loop programs."""
@@ -34,7 +34,7 @@ class PlaybookCoder:
             raise CannotCode(f"no template {plan.template!r} that the playbook can instantiate")
         solution = writer(task, plan, parent)
         if any(p.solution is not None and p.solution.hash == solution.hash for p in task.past):
-            raise CannotCode(f"{describe(plan)} gives the same code as an earlier attempt")
+            raise CannotCode(f"{describe(plan)} {SAME_CODE}")
         return Draft(solution, Usage(seconds=time.monotonic() - started))
 
     def _program(self, task: Task, plan: Plan, parent: Past | None) -> Solution:
@@ -45,7 +45,7 @@ class PlaybookCoder:
         options = Options.of(parameters, threads=max(task.hardware.threads, 1), cache_bytes=cache)
         definition = task.bottleneck.definition
         description = f"{describe(plan)}\n\n{plan.diagnosis}" if plan.diagnosis else describe(plan)
-        files = generate(definition, task.bottleneck.workloads, options, _docstring(description))
+        files = generate(definition, task.bottleneck.workloads, options)
         return Solution(
             name=f"{plan.strategy}-{definition.op_type}",
             definition=definition.hash,
@@ -66,7 +66,3 @@ class PlaybookCoder:
         sources: tuple[SourceFile, ...] = solution.sources
         return solution.model_copy(update={"sources": sources})
 
-
-def _docstring(text: str) -> str:
-    """Text that may stand between triple quotes."""
-    return text.replace("\\", "/").replace('"""', "'''")

@@ -9,6 +9,9 @@ from agentforge.schema import Citation, Evaluation, Plan
 
 Parameters = Mapping[str, int | float | str | bool]
 
+SAME_CODE = "gives the same code as an earlier attempt"
+"""What the coder says of a plan whose parameters make no difference here."""
+
 SEED = "inductor-seed"
 """The strategy whose solution is what torch.compile generates."""
 
@@ -65,7 +68,8 @@ def effective(past: Past) -> dict[str, int | float | str | bool]:
 def refused(task: Task, template: str) -> str:
     """Why the coder could not carry out a plan with this template; empty while it could."""
     for past in task.past:
-        if past.plan is not None and past.plan.template == template and past.solution is None and past.error:
+        failed = past.plan is not None and past.plan.template == template and past.solution is None
+        if failed and past.error and SAME_CODE not in past.error:
             return past.error
     return ""
 
