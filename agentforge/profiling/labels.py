@@ -42,10 +42,12 @@ def op_type_of(nodes: Sequence[Node]) -> str:
     reduces = any(kind_of(n) is Kind.REDUCTION for n in work)
     if names & _CROSS_ENTROPY:
         return "cross_entropy"
-    if names & _NORMS or (reduces and _normalises(work, names)):
+    if names & _NORMS:
         return "norm"
     if names & _SOFTMAX or (reduces and "exp" in names and names & {"sum", "amax"}):
         return "softmax"
+    if reduces and _normalises(work, names):
+        return "norm"
     if reduces or names & LOSSES:
         return "reduction"
     if _rotates(nodes, names):

@@ -107,6 +107,9 @@ def _unpack_splits(graph: Graph) -> None:
         if not isinstance(parent, Node) or parent.op != "call_function" or not isinstance(index, int):
             continue
         name, source = op_name(parent), parent.args[0]
+        if name == "broadcast_tensors":
+            _to_expand(node, source, index)
+            continue
         if not isinstance(source, Node) or value_of(source) is None:
             continue
         dim = argument(parent, "dim") or 0
@@ -122,6 +125,14 @@ def _unpack_splits(graph: Graph) -> None:
         node.target, node.args = target, args
         node.meta.pop("af_kind", None)
     graph.eliminate_dead_code()
+
+
+def _to_expand(node: Node, sources: Any, index: int) -> None:
+    """One result of `broadcast_tensors` is its source expanded."""
+    value = value_of(node)
+    assert value is not None
+    node.target, node.args = torch.ops.aten.expand.default, (sources[index], [int(n) for n in value.shape])
+    node.meta.pop("af_kind", None)
 
 
 def _drop_identities(graph: Graph) -> None:

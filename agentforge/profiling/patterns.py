@@ -1,10 +1,11 @@
-"""Recognise tensors whose structure matters and that no distribution draws: masks."""
+"""Recognise tensors whose structure matters and that no distribution draws: masks, positions, offsets."""
 
 from __future__ import annotations
 
 import torch
 
 _LARGEST = 1 << 24
+_INTEGERS = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8})
 
 
 def pattern_of(tensor: torch.Tensor) -> str | None:
@@ -12,11 +13,13 @@ def pattern_of(tensor: torch.Tensor) -> str | None:
 
     Recognised: lower and upper triangles of two values (causal masks, boolean, additive or 0/1), and
     additive masks of 0 and a huge negative value at random places, whose first column stays open so that
-    no row is masked whole.
+    no row is masked whole; integers that rise by equal steps (positions, offsets of bags).
 
     Args:
         tensor: any shape; a pattern is the same in all leading dimensions.
     """
+    if tensor.dtype in _INTEGERS:
+        return _sequence(tensor)
     if tensor.ndim < 2 or tensor.numel() == 0 or tensor.numel() > _LARGEST or tensor.is_complex():
         return None
     rows, columns = tensor.shape[-2:]
@@ -42,6 +45,19 @@ def pattern_of(tensor: torch.Tensor) -> str | None:
             f"(torch.arange({columns}) > 0), {_literal(low)}, 0.0).to({tensor.dtype})"
         )
     return None
+
+
+def _sequence(tensor: torch.Tensor) -> str | None:
+    """Positions and offsets: integers that rise by equal steps along the last dimension."""
+    if tensor.ndim == 0 or tensor.shape[-1] < 2 or tensor.numel() > _LARGEST:
+        return None
+    flat = tensor.detach().reshape(-1, tensor.shape[-1])
+    start, step = int(flat[0, 0]), int(flat[0, 1]) - int(flat[0, 0])
+    line = torch.arange(flat.shape[1], device=flat.device, dtype=torch.int64) * step + start
+    if step <= 0 or not bool((flat == line).all()):
+        return None
+    text = f"torch.arange({flat.shape[1]}) * {step} + {start}"
+    return f"({text}).to({tensor.dtype}).expand({tuple(tensor.shape)}).contiguous()"
 
 
 def _is_floor(value: torch.Tensor) -> bool:

@@ -246,7 +246,7 @@ def _absorb_views(graph: Graph, state: _Partition) -> None:
     for node in reversed(graph.nodes):
         if kind_of(node) is not Kind.VIEW or len(node.users) != 1 or node in state.fixed:
             continue
-        if node in state.group_of:
+        if node in state.group_of or node.target is operator.getitem:
             continue
         owner = state.group_of.get(next(iter(node.users)))
         if owner is None or not node.all_input_nodes:
