@@ -97,9 +97,7 @@ def hardware(settings: Settings) -> Iterator[Check]:
 
     cpu = detect("cpu")
     caches = " / ".join(_size(size) for size in cpu.cache_bytes) or "unknown"
-    about = (
-        f"{cpu.name}, {cpu.architecture}, {cpu.threads} threads, {_size(cpu.memory_bytes)}, caches {caches}"
-    )
+    about = f"{cpu.name}, {cpu.architecture}, {cpu.threads} threads, {_size(cpu.memory_bytes)}"
     yield Check("hardware", "cpu", State.OK, f"{about}, caches {caches}")
     yield _roofline(cpu, settings)
     if not gpu_present():

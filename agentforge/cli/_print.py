@@ -13,7 +13,19 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-WRAPPED = ("", "bottleneck", "region", "strategy", "outcome")
+WRAPPED = (
+    "",
+    "bottleneck",
+    "region",
+    "strategy",
+    "outcome",
+    "finding",
+    "how to get it",
+    "context",
+    "operators",
+    "title",
+    "best parameters",
+)
 """Columns that may take several lines; numbers keep to one."""
 
 NOT_A_TERMINAL = 160

@@ -26,7 +26,7 @@ def doctor(config: _options.Config = None, json: _options.Json = False) -> None:
         _print.as_json({"ok": not missing, "missing": missing, "checks": [asdict(c) for c in checks]})
     else:
         _print.table(
-            ["", "what", "here", "finding", "how to get it"],
+            ["group", "what", "here", "finding", "how to get it"],
             ((c.group, c.name, _MARKS[c.state.value], c.detail, c.fix) for c in checks),
         )
         ready = "This machine is ready." if not missing else f"Missing and needed: {', '.join(missing)}."

@@ -105,7 +105,7 @@ def stats(config: _options.Config = None, json: _options.Json = False) -> None:
         _print.as_json(numbers)
         return
     rows = [(name.replace("_", " "), value) for name, value in numbers]
-    _print.table(["", "count"], ((n, f"{v:.3f}" if isinstance(v, float) else v) for n, v in rows))
+    _print.table(["what", "count"], ((n, f"{v:.3f}" if isinstance(v, float) else v) for n, v in rows))
 
 
 def export_file(file: File, config: _options.Config = None, json: _options.Json = False) -> None:

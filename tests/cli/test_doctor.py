@@ -1,0 +1,90 @@
+"""`agentforge doctor`, on this machine and on poorer ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentforge.cli import _checks
+from agentforge.config import Settings
+
+from .conftest import Run
+
+
+def _by_name(answer: Any) -> dict[str, Any]:
+    return {check["name"]: check for check in answer["checks"]}
+
+
+def test_this_machine(run: Run, home: Path) -> None:
+    answer = run("doctor", "--json")
+    checks = _by_name(answer.json)
+    assert {"cpu", "gpu", "g++", "nvcc", "ncu", "torch", "triton", "database", "disk"} <= checks.keys()
+    assert checks["cpu"]["state"] == "ok"
+    assert checks["torch"]["state"] == "ok"
+    assert answer.code == (0 if answer.json["ok"] else 2)
+    assert all(c["fix"] for c in answer.json["checks"] if c["state"] == "missing")
+    assert not (home / "agentforge.db").exists(), "a doctor changes nothing"
+
+
+def test_the_table(run: Run) -> None:
+    answer = run("doctor")
+    assert "roofline cpu" in answer.out
+    assert "not measured yet" in answer.out
+
+
+def test_keys_are_never_shown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    answer = run("doctor", "--json")
+    assert "sk-very-secret" not in answer.out
+    checks = _by_name(answer.json)
+    assert checks["OPENAI_API_KEY"]["detail"] == "set"
+    assert checks["ANTHROPIC_API_KEY"]["state"] == "optional"
+
+
+def test_a_password_is_never_shown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENTFORGE_DATABASE_URL", "postgresql+psycopg://me:hunter2@/x?host=/nothing")
+    answer = run("doctor", "--json")
+    assert "hunter2" not in answer.out
+    assert _by_name(answer.json)["database"]["state"] == "missing"
+    assert answer.code == 2
+
+
+def test_a_damaged_database(run: Run, home: Path) -> None:
+    home.mkdir()
+    (home / "agentforge.db").write_bytes(b"rubbish" * 1000)
+    answer = run("doctor", "--json")
+    assert answer.code == 2
+    assert "database" in answer.json["missing"]
+    assert "move it away" in _by_name(answer.json)["database"]["fix"]
+
+
+def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentforge.devices.tool_version", lambda _: None)
+    found = {check.name: check for check in _checks.tools()}
+    assert found["g++"].state is _checks.State.MISSING
+    assert "apt-get install g++" in found["g++"].fix
+    assert found["ncu"].state is _checks.State.OPTIONAL
+
+
+@pytest.mark.parametrize(
+    ("version", "state"), [("2.7.1", "missing"), ("2.13.0+cpu", "ok"), (None, "missing")]
+)
+def test_versions(monkeypatch: pytest.MonkeyPatch, version: str | None, state: str) -> None:
+    monkeypatch.setattr("agentforge.devices.package_version", lambda _: version)
+    found = {check.name: check for check in _checks.packages()}
+    assert found["torch"].state.value == state
+    assert "pip install" in found["torch"].fix or state == "ok"
+
+
+def test_a_check_that_breaks_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def broken() -> Any:
+        raise RuntimeError("surprise")
+        yield
+
+    monkeypatch.setattr(_checks, "tools", broken)
+    checks = _checks.run_checks(Settings(home=tmp_path))
+    assert any("surprise" in check.detail for check in checks)
+    assert any(check.name == "torch" for check in checks)

@@ -1,0 +1,104 @@
+"""The device that is here, and those that are not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentforge.devices import detect, gpu_present, tool_version
+from agentforge.devices.cpu import architecture, cache_sizes
+from agentforge.schema import UsageError
+
+
+def test_the_cpu() -> None:
+    cpu = detect("cpu")
+    assert cpu.kind == "cpu"
+    assert cpu.name
+    assert cpu.threads >= 1
+    assert cpu.memory_bytes > 1 << 28
+    assert cpu.toolchain["python"].split(".")[0] == "3"
+    assert cpu.toolchain["torch"]
+    assert list(cpu.cache_bytes) == sorted(cpu.cache_bytes)
+    assert cpu == detect("cpu"), "a cache's key must not move"
+
+
+def test_the_null_device_is_the_same_everywhere() -> None:
+    assert detect("null").cache_bytes == (32 << 10, 1 << 20, 32 << 20)
+
+
+@pytest.mark.skipif(gpu_present(), reason="there is a GPU")
+def test_without_a_gpu() -> None:
+    assert detect("auto").kind == "cpu"
+    with pytest.raises(UsageError, match="--device cpu"):
+        detect("cuda")
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not gpu_present(), reason="there is no GPU")
+def test_the_gpu() -> None:
+    gpu = detect("cuda")
+    assert gpu.architecture.startswith("sm_")
+    assert gpu.memory_bytes > 1 << 30
+
+
+def test_an_unknown_kind() -> None:
+    with pytest.raises(UsageError, match="choose one of: cpu, cuda, null"):
+        detect("abacus")
+
+
+def test_torch_is_not_imported() -> None:
+    code = (
+        "import sys; from agentforge.devices import detect; detect('cpu'); sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("machine", "flags", "name"),
+    [
+        ("x86_64", "fpu sse2 avx avx2 avx512f", "x86-64 avx512"),
+        ("x86_64", "fpu sse2 avx avx2", "x86-64 avx2"),
+        ("x86_64", "fpu", "x86-64"),
+        ("aarch64", "fp asimd sve sve2", "aarch64 sve2"),
+        ("aarch64", "fp asimd", "aarch64 neon"),
+        ("riscv64", "", "riscv64"),
+    ],
+)
+def test_architectures(machine: str, flags: str, name: str) -> None:
+    assert architecture(machine, flags) == name
+
+
+def test_caches(tmp_path: Path) -> None:
+    for index, (kind, level, size) in enumerate(
+        [("Data", 1, "48K"), ("Instruction", 1, "32K"), ("Unified", 2, "2M"), ("Unified", 3, "")]
+    ):
+        folder = tmp_path / f"index{index}"
+        folder.mkdir()
+        for name, text in (("type", kind), ("level", str(level)), ("size", size)):
+            (folder / name).write_text(f"{text}\n")
+    (tmp_path / "index9").mkdir()
+    assert cache_sizes(tmp_path) == (48 << 10, 2 << 20)
+    assert cache_sizes(tmp_path / "nothing") == ()
+
+
+@pytest.mark.parametrize(
+    ("prints", "version"),
+    [
+        ("echo 'g++ (Debian 12.2.0-14) 12.2.0'", "12.2.0"),
+        ("echo 'Copyright (c) 2005-2025 NVIDIA'; echo 'release 13.0, V13.0.88'", "13.0"),
+        ("echo 'NVIDIA Nsight Systems version 2024.6.1.90-246135'", "2024.6.1.90"),
+        ("echo 14", "14"),
+        ("echo hello", "unknown"),
+        ("exit 1", None),
+    ],
+)
+def test_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prints: str, version: str | None) -> None:
+    name = f"tool-{abs(hash(prints))}"
+    program = tmp_path / name
+    program.write_text(f"#!/bin/sh\n{prints}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert tool_version(name) == version

@@ -1,0 +1,78 @@
+"""Control groups of both versions, as files."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+import pytest
+
+from agentforge.devices.limits import allowed_memory, allowed_threads, cpu_quota
+
+
+@pytest.fixture
+def proc(tmp_path: Path) -> Path:
+    folder = tmp_path / "proc"
+    (folder / "self").mkdir(parents=True)
+    (folder / "meminfo").write_text("MemTotal:       24000000 kB\nMemFree: 1 kB\n")
+    return folder
+
+
+def _v2(tmp_path: Path, proc: Path, path: str = "/a/b") -> Path:
+    (proc / "self" / "cgroup").write_text(f"0::{path}\n")
+    groups = tmp_path / "cg"
+    (groups / path.lstrip("/")).mkdir(parents=True, exist_ok=True)
+    return groups
+
+
+def test_version_2_takes_the_tightest_above(tmp_path: Path, proc: Path) -> None:
+    groups = _v2(tmp_path, proc)
+    (groups / "a" / "b" / "cpu.max").write_text("max 100000\n")
+    (groups / "a" / "cpu.max").write_text("150000 100000\n")
+    (groups / "cpu.max").write_text("400000 100000\n")
+    (groups / "a" / "memory.max").write_text("1000000\n")
+    (groups / "a" / "b" / "memory.max").write_text("max\n")
+    assert cpu_quota(groups, proc) == 1.5
+    assert allowed_memory(groups, proc) == 1_000_000
+
+
+def test_version_1(tmp_path: Path, proc: Path) -> None:
+    (proc / "self" / "cgroup").write_text("4:memory:/x\n2:cpu,cpuacct:/x\n1:name=systemd:/\n0::/\n")
+    groups = tmp_path / "cg"
+    (groups / "cpu" / "x").mkdir(parents=True)
+    (groups / "memory" / "x").mkdir(parents=True)
+    (groups / "cpu" / "x" / "cpu.cfs_quota_us").write_text("250000")
+    (groups / "cpu" / "x" / "cpu.cfs_period_us").write_text("100000")
+    (groups / "memory" / "x" / "memory.limit_in_bytes").write_text("9223372036854771712")
+    assert cpu_quota(groups, proc) == 2.5
+    assert allowed_memory(groups, proc) == 24_000_000 * 1024
+
+
+def test_a_path_of_the_host_is_not_there(tmp_path: Path, proc: Path) -> None:
+    groups = _v2(tmp_path, proc, "/")
+    (proc / "self" / "cgroup").write_text("0::/docker/0123abc\n")
+    (groups / "cpu.max").write_text("200000 100000\n")
+    assert cpu_quota(groups, proc) == 2.0
+
+
+@pytest.mark.parametrize("text", ["max 100000", "-1 100000", "", "100000 0"])
+def test_no_limit(tmp_path: Path, proc: Path, text: str) -> None:
+    groups = _v2(tmp_path, proc)
+    (groups / "a" / "cpu.max").write_text(text)
+    assert cpu_quota(groups, proc) == math.inf
+
+
+def test_no_proc(tmp_path: Path) -> None:
+    assert cpu_quota(tmp_path, tmp_path) == math.inf
+    assert allowed_memory(tmp_path, tmp_path) == 0
+
+
+def test_affinity_counts() -> None:
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(before)})
+        assert allowed_threads() == 1
+    finally:
+        os.sched_setaffinity(0, before)
+    assert 1 <= allowed_threads() <= len(before)

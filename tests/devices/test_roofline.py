@@ -1,0 +1,132 @@
+"""Rooflines: kept, raised, and (slowly) measured."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from agentforge.devices import DeviceSpec, Roofline, cached_roofline, detect, measure_roofline, roofline
+from agentforge.devices.roofline import working_sets
+from agentforge.schema import MachineError
+
+FAST = Roofline(bandwidth=5e10, peak_flops={"float32": 3e11}, cache_bandwidth=3e11, call_overhead_s=1e-6)
+SLOW = Roofline(bandwidth=6e10, peak_flops={"float32": 2e9}, cache_bandwidth=1e11, call_overhead_s=2e-6)
+
+
+@pytest.fixture
+def device() -> DeviceSpec:
+    return detect("null").model_copy(update={"kind": "cpu", "name": "a CPU of the tests"})
+
+
+class _Machine:
+    """Gives rooflines in turn, with what others used meanwhile."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: tuple[Roofline, float]) -> None:
+        self.answers, self.calls = answers, 0
+        monkeypatch.setattr(roofline, "_measure", self._measure)
+        monkeypatch.setattr(roofline.LoadMeter, "others", lambda _: self.answers[self.calls - 1][1])
+
+    def _measure(self, _device: DeviceSpec) -> Roofline:
+        self.calls += 1
+        return self.answers[self.calls - 1][0]
+
+
+def test_measured_once_on_a_quiet_machine(
+    device: DeviceSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = _Machine(monkeypatch, (FAST, 0.0))
+    assert cached_roofline(device, tmp_path) is None
+    assert measure_roofline(device, tmp_path) == FAST
+    assert measure_roofline(device, tmp_path) == FAST
+    assert cached_roofline(device, tmp_path) == FAST
+    assert machine.calls == 1
+
+
+def test_a_busy_machine_is_measured_again_and_only_rises(
+    device: DeviceSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = _Machine(monkeypatch, (SLOW, 0.8), (FAST, 0.02), (SLOW, 0.0))
+    assert measure_roofline(device, tmp_path) == SLOW
+    highest = measure_roofline(device, tmp_path)
+    assert highest.bandwidth == 6e10
+    assert highest.peak_flops == {"float32": 3e11}
+    assert highest.call_overhead_s == 1e-6
+    assert measure_roofline(device, tmp_path) == highest
+    assert machine.calls == 2
+
+
+def test_an_always_busy_machine_is_given_up(
+    device: DeviceSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = _Machine(monkeypatch, *[(SLOW, 0.9)] * 9)
+    for _ in range(9):
+        measure_roofline(device, tmp_path)
+    assert machine.calls == roofline.TRIES
+
+
+def test_another_toolchain_is_another_device(
+    device: DeviceSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _Machine(monkeypatch, (FAST, 0.0))
+    measure_roofline(device, tmp_path)
+    assert cached_roofline(device.model_copy(update={"toolchain": {"g++": "14"}}), tmp_path) is None
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b'{"roofline": 1}'])
+def test_half_a_file_is_measured_again(
+    device: DeviceSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
+) -> None:
+    machine = _Machine(monkeypatch, (SLOW, 0.0), (FAST, 0.0))
+    measure_roofline(device, tmp_path)
+    (file,) = tmp_path.rglob("*.json")
+    file.write_bytes(content)
+    assert measure_roofline(device, tmp_path) == FAST
+    assert machine.calls == 2
+
+
+def test_a_folder_that_cannot_be_made(
+    device: DeviceSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _Machine(monkeypatch, (FAST, 0.0))
+    (tmp_path / "file").touch()
+    with pytest.raises(MachineError, match="cannot be written"):
+        measure_roofline(device, tmp_path / "file")
+
+
+def test_a_child_that_fails(device: DeviceSpec, tmp_path: Path) -> None:
+    with pytest.raises(MachineError, match="could not be measured"):
+        measure_roofline(device.model_copy(update={"kind": "abacus"}), tmp_path)
+
+
+def test_the_null_device_needs_no_measurement(tmp_path: Path) -> None:
+    assert measure_roofline(detect("null"), tmp_path).bandwidth == 1e11
+    assert not list(tmp_path.iterdir())
+
+
+def test_working_sets() -> None:
+    device = detect("null")
+    beyond, *inside = working_sets(device)
+    assert beyond >= 8 * device.cache_bytes[-1]
+    assert all(4 * 1.5 * (1 << 20) < size < device.cache_bytes[-1] for size in inside)
+    small = device.model_copy(update={"memory_bytes": 256 << 20})
+    assert working_sets(small)[0] == 32 << 20
+    assert len(working_sets(device.model_copy(update={"cache_bytes": ()}))) > 1
+
+
+@pytest.mark.slow
+@pytest.mark.timing
+def test_this_cpu(tmp_path: Path) -> None:
+    device = detect("cpu")
+    begin = time.monotonic()
+    found = measure_roofline(device, tmp_path)
+    assert time.monotonic() - begin < 60
+    assert 1e9 < found.bandwidth < 2e12
+    assert found.cache_bandwidth >= found.bandwidth
+    assert found.peak_flops["float32"] > 1e9
+    assert found.peak_flops["bfloat16"] >= found.peak_flops["float32"]
+    assert 1e-8 < found.call_overhead_s < 1e-3
+    (file,) = tmp_path.rglob("*.json")
+    assert json.loads(file.read_text())["tries"] == 1
