@@ -86,21 +86,30 @@ def _literal(text: str) -> str:
     return raw if plain and text.isascii() and ast.literal_eval(raw) == text else repr(text)
 
 
+def _is_files(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == [_FILES]
+
+
 def embedded_files(tree: ast.Module) -> dict[str, str] | None:
     """The files inside an exported source; None where it is not one of ours."""
     for node in tree.body:
-        names = (
-            [t.id for t in node.targets if isinstance(t, ast.Name)] if isinstance(node, ast.Assign) else []
-        )
-        if _FILES not in names or not isinstance(node, ast.Assign):
-            continue
-        try:
-            files: Any = ast.literal_eval(node.value)
-        except ValueError:
-            return None
-        if isinstance(files, dict) and all(isinstance(x, str) for kv in files.items() for x in kv):
-            return files
+        if isinstance(node, ast.Assign) and _is_files(node):
+            try:
+                files: Any = ast.literal_eval(node.value)
+            except ValueError:
+                return None
+            if isinstance(files, dict) and all(isinstance(x, str) for kv in files.items() for x in kv):
+                return files
     return None
+
+
+def same_program(one: ast.Module, other: ast.Module) -> bool:
+    """Whether two exported sources do the same with their files: equal code around them."""
+
+    def around(tree: ast.Module) -> list[str]:
+        return [ast.dump(node) for node in tree.body[1:] if not _is_files(node)]
+
+    return around(one) == around(other)
 
 
 def parse_manifest(text: str) -> dict[str, Any]:

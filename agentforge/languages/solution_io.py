@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from agentforge.schema import BuildSpec, Solution, SourceFile, UsageError
 
 from .folder import MANIFEST, runtime_files
-from .single_file import embedded_files, parse_manifest
+from .single_file import embedded_files, export_single_file, parse_manifest, same_program
 
 _MAX_FILE_BYTES = 8 << 20
 _MAX_FILES = 512
@@ -38,6 +38,9 @@ def read_solution(path: Path, definition_hash: str, *, author: str = "person") -
         if path.is_dir():
             files, entry = _folder(path)
         elif path.is_file():
+            exported = _exported(path, definition_hash, author)
+            if exported is not None:
+                return exported
             files, entry = _file(path)
         elif path.exists():
             raise UsageError(f"{path} is neither a file nor a folder; give a .py file with class ModelNew")
@@ -103,12 +106,25 @@ def _imports_runtime(tree: ast.Module) -> bool:
     return "agentforge_cpp" in modules
 
 
+def _exported(path: Path, definition: str, author: str) -> Solution | None:
+    """The solution inside a file that `export_single_file` wrote; None for any other file.
+
+    A file that was changed around its embedded sources is any other file: what it does is what is judged.
+    """
+    tree = _parse(path, _text(path))
+    embedded = embedded_files(tree)
+    if embedded is None:
+        return None
+    try:
+        solution = _solution(path, embedded, "", definition, author)
+    except UsageError:
+        return None
+    return solution if same_program(tree, ast.parse(export_single_file(solution))) else None
+
+
 def _file(path: Path) -> tuple[dict[str, str], str]:
     text = _text(path)
     tree = _parse(path, text)
-    embedded = embedded_files(tree)
-    if embedded is not None:
-        return embedded, ""
     if not {_ENTRY, "*"} & _bound(tree.body):
         raise UsageError(f"{path} defines no class {_ENTRY}; name the class that replaces Model {_ENTRY}")
     manifest = path.parent / MANIFEST
