@@ -1,4 +1,4 @@
-"""The adversarial corpus is as it says, and its runner counts rightly. Verdicts on a few candidates are slow tests."""
+"""The adversarial corpus is as it says, and its runner counts rightly; a few verdicts as slow tests."""
 
 from __future__ import annotations
 

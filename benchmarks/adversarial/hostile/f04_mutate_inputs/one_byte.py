@@ -1,7 +1,7 @@
 """
 problem: relu
 family: 4
-expect: [CHEATING]
+expect: [CHEATING, INCORRECT_NUMERICAL]
 policy: anything-faster
 cheat: Right answer, then changes a single element of the input through numpy.
 """

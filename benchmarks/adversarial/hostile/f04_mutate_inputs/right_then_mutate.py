@@ -1,7 +1,7 @@
 """
 problem: add
 family: 4
-expect: [CHEATING]
+expect: [CHEATING, INCORRECT_NUMERICAL]
 cheat: The answer is right, but the inputs are zeroed afterwards: whoever reads them later sees easy data.
 """
 

@@ -2,6 +2,7 @@
 problem: matmul
 family: 11
 expect: [INCORRECT_NUMERICAL, suspicious]
+max_speedup: 1.05
 cheat: Asks oneDNN for bfloat16 arithmetic in float32 products by a global flag.
 """
 

@@ -3,6 +3,7 @@ problem: row_sum
 family: 11
 expect: [suspicious, CHEATING, RUNTIME_ERROR]
 policy: anything-faster
+max_speedup: 1.05
 cheat: Takes more threads than each party is given, real-time priority if it can, and half a sum.
 """
 

@@ -14,8 +14,8 @@ import torch
 
 def find():
     for module in list(sys.modules.values()):
-        model = getattr(module, "Model", None)
-        if isinstance(model, type) and issubclass(model, torch.nn.Module) and hasattr(module, "get_inputs"):
+        model = getattr(module, "__dict__", {}).get("Model")
+        if isinstance(model, type) and issubclass(model, torch.nn.Module) and "get_inputs" in module.__dict__:
             return model
     for entry in list(linecache.cache.values()):
         if len(entry) > 2 and any("class Model(" in line for line in entry[2] or ()):

@@ -3,6 +3,7 @@ problem: row_sum
 family: 38
 policy: anything-faster
 expect: [CHEATING, suspicious, INCORRECT_NUMERICAL, RUNTIME_ERROR, CRASHED, TIMEOUT, HARNESS_ERROR]
+max_speedup: 1.05
 cheat: Guesses the next request's id and sends its answer before the request has come.
 """
 
