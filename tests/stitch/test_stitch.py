@@ -1,0 +1,161 @@
+"""From a profile and a hand-written kernel to an artifact that the referee verified."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from agentforge.config import RefereeSettings
+from agentforge.devices import DeviceSpec, Roofline
+from agentforge.harness import Referee
+from agentforge.profiling import profile_target
+from agentforge.schema import BuildSpec, Profile, Solution, SourceFile, Target
+from agentforge.stitch import stitch
+
+from .making import RMS_CPP, RMS_PY, import_folder, same, target_of
+
+NORMS = '''
+import torch
+import torch.nn as nn
+
+
+class Norm(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(width) + 0.5)
+
+    def forward(self, x):
+        return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6))
+
+
+class Model(nn.Module):
+    """Two norms that dominate."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = Norm(256), Norm(256)
+        self.proj = nn.Linear(256, 256, bias=False)
+
+    def forward(self, x):
+        return self.last(self.proj(self.first(x)))
+
+
+def get_inputs():
+    return [torch.randn(4096, 256)]
+
+
+def get_init_inputs():
+    return []
+'''
+
+FAST_CPP = RMS_CPP.replace("    for (int64_t r = 0;", "#pragma omp parallel for\n    for (int64_t r = 0;")
+WRONG_CPP = FAST_CPP.replace("1e-6f", "0.5f")
+SLOW_CPP = RMS_CPP.replace(
+    "for (int64_t r = 0;", "for (int again = 0; again < 40; again++) for (int64_t r = 0;"
+)
+DEVICE = DeviceSpec(kind="cpu", name="test", architecture="x86-64", threads=2)
+
+
+def kernel(definition: str, source: str) -> Solution:
+    return Solution(
+        name="rms",
+        definition=definition,
+        author="person",
+        spec=BuildSpec(language="cpp"),
+        sources=(
+            SourceFile(path="model_new.py", content=RMS_PY),
+            SourceFile(path="kernel.cpp", content=source),
+        ),
+    )
+
+
+@pytest.fixture(scope="module")
+def target() -> Target:
+    return target_of(NORMS, "norms")
+
+
+@pytest.fixture(scope="module")
+def profile(target: Target) -> Profile:
+    roofline = Roofline(bandwidth=2e10, peak_flops={"float32": 1e11})
+    return profile_target(target, DEVICE, roofline, traces=2)
+
+
+def settings(**changes: object) -> RefereeSettings:
+    values = {"threads": 2, "quick_seconds": 0.5, "full_seconds": 1.5, "compile_baseline": False, **changes}
+    return RefereeSettings(**values)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def referee(tmp_path_factory: pytest.TempPathFactory) -> object:
+    with Referee(settings(), device=DEVICE, cache=tmp_path_factory.mktemp("cache")) as made:
+        yield made
+
+
+def kernels(profile: Profile, source: str) -> dict[str, Solution]:
+    """The kernel for each definition that is an RMSNorm."""
+    regions = [b.definition for b in profile.bottlenecks]
+    norms = [d.hash for d in regions if "def forward(self, x, weight)" in d.reference]
+    return {norm: kernel(norm, source) for norm in norms}
+
+
+@pytest.mark.slow
+@pytest.mark.timing
+def test_a_fast_kernel_is_put_in_and_proven(
+    target: Target, profile: Profile, referee: Referee, tmp_path: Path
+) -> None:
+    lines: list[str] = []
+    artifact = stitch(
+        target,
+        profile,
+        kernels(profile, FAST_CPP),
+        tmp_path / "fast",
+        referee=referee,
+        device=DEVICE,
+        cache=tmp_path / "cache",
+        progress=lines.append,
+    )
+    assert artifact.proven, (artifact.summary, lines)
+    assert artifact.mode == "kernels"
+    assert artifact.evaluation is not None
+    assert artifact.evaluation.performance is not None
+    assert artifact.evaluation.performance.speedup["eager"].low > 1.0
+    report = json.loads((tmp_path / "fast" / "report.json").read_text())
+    assert sum(used["runs_expected"] for used in report["kernels"]) == 2
+    assert all(used["runs_seen"] == used["runs_expected"] for used in report["kernels"])
+    package = import_folder(tmp_path / "fast")
+    model = package.reference_model = import_reference(tmp_path / "fast")
+    x = torch.randn(4096, 256)
+    with torch.inference_mode():
+        expected = model(x)
+        assert same(package.optimize(model)(x), expected, 1e-4)
+    assert sum(package.calls().values()) == 2
+
+
+def import_reference(folder: Path) -> torch.nn.Module:
+    scope: dict[str, type] = {}
+    exec((folder / "reference_model.py").read_text(), scope)
+    return scope["Model"]().eval()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source", [WRONG_CPP, SLOW_CPP], ids=["wrong", "slow"])
+def test_what_does_not_win_is_not_put_in(
+    source: str, target: Target, profile: Profile, referee: Referee, tmp_path: Path
+) -> None:
+    artifact = stitch(
+        target,
+        profile,
+        kernels(profile, source),
+        tmp_path / "out",
+        referee=referee,
+        device=DEVICE,
+        cache=tmp_path / "cache",
+    )
+    assert artifact.kernels == ()
+    assert artifact.mode in ("eager", "compile")
+    assert import_folder(tmp_path / "out").optimize(torch.nn.Identity) is torch.nn.Identity or (
+        artifact.mode == "compile"
+    )
