@@ -166,8 +166,8 @@ class Examination:
         with self._stage("timing") as detail, device_lock(self.cache):
             times = self._time(bench, candidate, course, judge)
             detail.append(f"{times.blocks} blocks, steal {times.steal:.1%}")
-        with self._stage("aftermath"):
-            Aftermath().run(context)
+        with self._stage("aftermath") as detail:
+            detail.append(Aftermath().run(context))
         self.findings.suspicions.extend(context.suspicions)
         self._compare_clocks(times)
         return times

@@ -118,9 +118,9 @@ class Worker:
             self._signal_group(signal.SIGCONT)
             self.stopped = False
 
-    def cpu_seconds(self) -> float:
-        """CPU time of all threads of the worker and its children, as the kernel counts it."""
-        return sum(_cpu_seconds(pid) for pid in [self.pid, *self.others()])
+    def cpu_seconds(self, others: Sequence[int]) -> float:
+        """CPU time of all threads of the worker and `others`, as the kernel counts it."""
+        return sum(_cpu_seconds(pid) for pid in [self.pid, *others])
 
     def resident_bytes(self) -> int:
         """Resident memory of the worker and its children, shared pages counted for each."""

@@ -17,7 +17,8 @@ from agentforge.schema import TolerancePolicy
 
 from .memory import dtype_name
 
-_CHUNK = 1 << 20
+_CHUNK = 1 << 16
+_TINY = 1e-300
 _COARSE_EPS = 1e-3
 """Machine epsilon above which a unit in the last place is coarse (16-bit types): an eighth of the floor."""
 _LARGEST_BOUND = 0.05
@@ -88,7 +89,7 @@ def derive(
     floor = floor_ulps(policy, reference.dtype, reduction) * eps
     if exact is None:
         return Bound(min(floor, _LARGEST_BOUND), floor, 0.0, 0.0)
-    unbounded = Bound(math.inf, math.inf, math.inf, 0.0)
+    unbounded = Bound(math.inf, 1.0, 0.0, 0.0)
     own = measure(reference, exact, unbounded)
     if not math.isfinite(own.relative):
         return Bound(min(floor, _LARGEST_BOUND), floor, 0.0, 0.0)
@@ -108,9 +109,12 @@ def root_mean_square(tensor: torch.Tensor) -> float:
     """Root mean square of the finite values."""
     total, count = 0.0, 0
     for chunk, _ in _pairs(tensor, tensor):
-        finite = chunk[torch.isfinite(chunk)]
-        total += float((finite * finite).sum())
-        count += finite.numel()
+        square = float(torch.dot(chunk, chunk))
+        if not math.isfinite(square):
+            chunk = chunk[torch.isfinite(chunk)]
+            square = float(torch.dot(chunk, chunk))
+        total += square
+        count += chunk.numel()
     return math.sqrt(total / count) if count else 0.0
 
 
@@ -141,32 +145,36 @@ def measure(got: torch.Tensor, expected: torch.Tensor, bound: Bound, scale: floa
     if not (got.is_floating_point() or got.is_complex()):
         return _measure_exact(got, expected)
     scale = root_mean_square(expected) if scale is None else scale
-    error2 = norm2 = 0.0
-    worst = Distance(0.0, 0.0, 0.0, 0)
+    least = max(scale * bound.element, bound.absolute)
+    error2 = norm2 = largest = 0.0
+    worst = (-1.0, 0, 0.0, 0.0)
     for number, (a, b) in enumerate(_pairs(got, expected)):
-        same = (a == b) | (torch.isnan(a) & torch.isnan(b))
-        error = torch.where(same, torch.zeros_like(a), (a - b).abs())
-        error = torch.where(torch.isfinite(error), error, torch.full_like(error, math.inf))
-        allowed = torch.clamp(b.abs().nan_to_num(0.0, 0.0, 0.0), min=scale) * bound.element
-        allowed = torch.clamp(allowed, min=bound.absolute)
-        excess = torch.where(error == 0, torch.zeros_like(error), error / allowed)
-        error2 += float((error * error).sum())
-        finite = b.nan_to_num(0.0, 0.0, 0.0)
-        norm2 += float((finite * finite).sum())
-        position = (
-            int(torch.argmax(excess if not math.isinf(bound.element) else error)) if error.numel() else 0
-        )
-        if error.numel() and (float(excess[position]) > worst.excess or float(error.max()) > worst.absolute):
-            worst = Distance(
-                0.0,
-                max(worst.absolute, float(error.max())),
-                max(worst.excess, float(excess[position])),
+        error, magnitude = _errors(a, b)
+        error2 += float(torch.dot(error, error))
+        norm2 += float(torch.dot(magnitude, magnitude))
+        largest = max(largest, float(error.max()))
+        # Where nothing is allowed (an all-zero output), any error at all is infinitely far.
+        excess = error / magnitude.mul_(bound.element).clamp_(min=max(least, _TINY))
+        position = int(torch.argmax(excess))
+        if float(excess[position]) > worst[0]:
+            worst = (
+                float(excess[position]),
                 number * _CHUNK + position,
                 float(a[position]),
                 float(b[position]),
             )
     relative = 0.0 if error2 == 0 else math.sqrt(error2 / norm2) if norm2 > 0 else math.inf
-    return Distance(relative, worst.absolute, worst.excess, worst.index, worst.got, worst.expected)
+    return Distance(relative, largest, max(worst[0], 0.0), *worst[1:])
+
+
+def _errors(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Absolute errors and magnitudes of what was expected, both new tensors."""
+    error, magnitude = (a - b).abs_(), b.abs()
+    if not math.isfinite(float(error.sum())):
+        same = (a == b) | (torch.isnan(a) & torch.isnan(b))
+        error = torch.where(same, torch.zeros_like(error), error.nan_to_num(math.inf))
+        magnitude = magnitude.nan_to_num(0.0, 0.0, 0.0)
+    return error, magnitude
 
 
 def _measure_exact(got: torch.Tensor, expected: torch.Tensor) -> Distance:

@@ -152,7 +152,9 @@ class Aftermath:
         candidate = context.candidate
         candidate.call(0)
         left = candidate.worker.others()
-        busy = min(self._load(context) for _ in range(2))
+        busy = self._load(context, left)
+        if busy > _BUSY:
+            busy = min(busy, self._load(context, left))
         if busy > _BUSY:
             raise PartyFailure(
                 EvaluationStatus.CHEATING,
@@ -162,12 +164,12 @@ class Aftermath:
             context.suspicions.append(f"it left {len(left)} more processes running after its answer")
         return f"{busy:.2f} processors busy after the answer, {len(left)} processes beside its own"
 
-    def _load(self, context: Context) -> float:
+    def _load(self, context: Context, left: list[int]) -> float:
         worker = context.candidate.worker
         time.sleep(_SETTLE_S)
-        before, start = worker.cpu_seconds(), time.perf_counter()
+        before, start = worker.cpu_seconds(left), time.perf_counter()
         time.sleep(_WINDOW_S)
-        return (worker.cpu_seconds() - before) / (time.perf_counter() - start)
+        return (worker.cpu_seconds(left) - before) / (time.perf_counter() - start)
 
 
 def _identical(a: list[Leaf], b: list[Leaf]) -> bool:

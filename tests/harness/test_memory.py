@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import mmap
+import os
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentforge.harness.memory import ALIGNMENT, Block, Layout, aligned, contiguous_strides
+
+SHAPES = st.lists(st.integers(0, 5), max_size=4).map(tuple)
+
+
+@given(SHAPES)
+def test_dense_strides_are_torch_s(shape):
+    if 0 not in shape:
+        assert contiguous_strides(shape) == tuple(torch.empty(shape).stride())
+
+
+@given(SHAPES, st.sampled_from(["float32", "bfloat16", "int64", "bool", "float8_e5m2"]))
+def test_a_tensor_put_in_a_block_comes_back(shape, dtype):
+    block = Block.create("test", 1 << 16)
+    layout = Layout.dense(shape, dtype, ALIGNMENT)
+    tensor = block.tensor(layout)
+    assert tuple(tensor.shape) == shape
+    assert Layout.from_json(layout.to_json()) == layout
+    if tensor.numel():
+        source = torch.randint(0, 2, shape).to(tensor.dtype)
+        tensor.copy_(source)
+        again = block.tensor(layout)
+        assert torch.equal(again.view(torch.uint8) if again.dim() else again, source.view(torch.uint8) if again.dim() else source)
+    block.close()
+
+
+def test_strides_are_kept_and_expanded_ones_become_dense():
+    tensor = torch.randn(4, 6).t()
+    layout = Layout.of(tensor)
+    block = Block.create("test", layout.nbytes)
+    block.tensor(layout).copy_(tensor)
+    assert block.tensor(layout).stride() == tensor.stride()
+    assert torch.equal(block.tensor(layout), tensor)
+    assert Layout.of(torch.ones(1).expand(3, 4)).strides == (4, 1)
+    block.close()
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [Layout((1 << 20,), "float32", (1,)), Layout((4,), "float32", (1,), -64), Layout((4,), "object", (1,))],
+)
+def test_what_does_not_lie_inside_is_refused(layout):
+    block = Block.create("test", 4096)
+    with pytest.raises(ValueError):
+        block.tensor(layout)
+    block.close()
+
+
+def test_a_sealed_block_can_only_be_read_by_others():
+    block = Block.create("test", 4096)
+    block.raw(0, 4).fill_(7)
+    block.seal_writes()
+    with pytest.raises(PermissionError):
+        mmap.mmap(block.fd, 4096, mmap.MAP_SHARED)
+    with pytest.raises(OSError):
+        os.write(block.fd, b"x")
+    with pytest.raises(OSError):
+        os.ftruncate(block.fd, 0)
+    private = Block(os.dup(block.fd), 4096, writable=False)
+    private.raw(0, 4).fill_(9)
+    assert block.raw(0, 1).item() == 7
+    block.raw(0, 4).fill_(8)
+    assert block.raw(0, 1).item() == 8
+    private.close()
+    block.close()
+
+
+def test_the_mapping_outlives_the_descriptor():
+    block = Block.create("test", 4096)
+    tensor = block.tensor(Layout.dense((4,), "float32"))
+    block.close()
+    block.close()
+    tensor.fill_(3.0)
+    assert tensor.sum() == 12
+    assert aligned(1) == ALIGNMENT

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentforge.harness.statistics import (
+    envelope,
+    geometric_mean,
+    holds_one,
+    minimum_effect,
+    ratio_interval,
+)
+from agentforge.schema import Interval
+
+TIMES = st.lists(st.floats(1e-6, 1e3), min_size=1, max_size=30)
+
+
+@settings(max_examples=30, deadline=None)
+@given(TIMES)
+def test_a_series_against_itself_is_one(times):
+    interval = ratio_interval(times, times)
+    assert interval.low == interval.point == interval.high == pytest.approx(1.0)
+
+
+@settings(max_examples=30, deadline=None)
+@given(TIMES, st.floats(0.1, 10))
+def test_the_interval_scales_and_inverts(times, factor):
+    other = [t / factor for t in times]
+    interval = ratio_interval(times, other)
+    assert interval.point == pytest.approx(factor)
+    assert ratio_interval(other, times).point == pytest.approx(1 / factor)
+
+
+def test_the_interval_covers_the_truth_of_noisy_pairs():
+    random = np.random.default_rng(0)
+    drift = np.exp(np.cumsum(random.normal(0, 0.1, 60)))
+    a, b = 2.0 * drift * random.lognormal(0, 0.05, 60), drift * random.lognormal(0, 0.05, 60)
+    interval = ratio_interval(a, b)
+    assert interval.low < 2.0 < interval.high
+    assert interval.high / interval.low < 1.15
+
+
+@pytest.mark.parametrize("pair", [([], []), ([1.0], [1.0, 2.0]), ([0.0], [1.0]), ([1.0], [float("nan")])])
+def test_impossible_times_are_refused(pair):
+    with pytest.raises(ValueError):
+        ratio_interval(*pair)
+
+
+def test_the_envelope_covers_all_groups():
+    groups = [Interval(point=2.0, low=1.8, high=2.1), Interval(point=1.5, low=1.4, high=1.9)]
+    whole = envelope(groups)
+    assert (whole.low, whole.high) == (1.4, 2.1)
+    assert whole.point == pytest.approx((2.0 * 1.5) ** 0.5)
+    with pytest.raises(ValueError):
+        envelope([])
+
+
+def test_what_a_control_says():
+    assert holds_one(Interval(point=1.2, low=1.05, high=1.3), 0.1)
+    assert not holds_one(Interval(point=1.5, low=1.3, high=1.7), 0.1)
+    assert not holds_one(Interval(point=0.5, low=0.4, high=0.6), 0.1)
+    assert minimum_effect(Interval(point=1.0, low=0.8, high=1.1)) == pytest.approx(0.25)
+
+
+def test_geometric_mean():
+    assert geometric_mean([1, 4]) == pytest.approx(2.0)
+    for bad in ([], [1.0, 0.0]):
+        with pytest.raises(ValueError):
+            geometric_mean(bad)
