@@ -1,9 +1,9 @@
 """Strategies and what happened when they were tried."""
 
 from .base import KnowledgeBase, KnowledgeStats
+from .belief import Posterior, posterior
 from .cards import load_cards, parse_card
 from .context import context_for
-from .posterior import Posterior, posterior
 from .transfer import export_knowledge, import_knowledge
 
 __all__ = [

@@ -24,8 +24,8 @@ from agentforge.schema import (
 )
 from agentforge.store import Store, evaluation_id
 
+from .belief import RINGS, Posterior, posterior, ring_of
 from .cards import load_cards
-from .posterior import RINGS, Posterior, posterior, ring_of
 
 
 class KnowledgeStats(FrozenModel):

@@ -13,8 +13,10 @@ by w (the power prior of Ibrahim and Chen, Statistical Science 15, 2000); w is c
 never weighs more than a few results, and own experience always wins in the end.
 
 The value of a try is the gain expected from it: a slower result costs nothing, because the best so far is
-kept, so the value is P(verified) E[max(0, L)] with L the predictive of the next log speedup, a Student t
-with 2 alpha degrees of freedom, location mu and squared scale beta (kappa + 1) / (alpha kappa).
+kept, so the value is P(verified) E[max(0, L)] with L a result around the mean that is now expected: a
+Student t with 2 alpha degrees of freedom, location mu and squared scale beta / alpha. That the mean itself is
+uncertain earns nothing here; drawing it (Thompson sampling) is how what was tried little gets its chance.
+The chance of a gain does count it: there the squared scale is beta (kappa + 1) / (alpha kappa).
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ from scipy.special import stdtr
 
 from agentforge.schema import Context, Strategy, StrategyRecord
 
-PRIOR_DEVIATION = 0.5
-"""Standard deviation of log speedup expected before anything was seen."""
+PRIOR_DEVIATION = 0.25
+"""Standard deviation of log speedup over the best baseline expected before anything was seen."""
 PRIOR_ALPHA = 2.0
 """Makes the prior's variance finite and weak."""
 PRIOR_VERIFIED, PRIOR_FAILED = 2.0, 1.0
@@ -106,23 +108,19 @@ class Posterior:
         return self.verified / (self.verified + self.failed)
 
     @property
-    def scale(self) -> float:
-        """Scale of the predictive Student t."""
-        return math.sqrt(self.beta * (self.kappa + 1) / (self.alpha * self.kappa))
-
-    @property
     def p_gain(self) -> float:
         """Chance that a try ends in a verified speedup above 1."""
-        return self.p_verified * float(stdtr(2 * self.alpha, self.mu / self.scale))
+        scale = math.sqrt(self.beta * (self.kappa + 1) / (self.alpha * self.kappa))
+        return self.p_verified * float(stdtr(2 * self.alpha, self.mu / scale))
 
     @property
     def value(self) -> float:
         """Gain in log speedup expected of a try: P(verified) E[max(0, L)].
 
-        For a Student t with v degrees of freedom and z = mu / scale,
-        E[max(0, L)] = mu F_v(z) + scale f_v(z) (v + z^2) / (v - 1).
+        For a Student t with v degrees of freedom, location mu, scale s and z = mu / s,
+        E[max(0, L)] = mu F_v(z) + s f_v(z) (v + z^2) / (v - 1).
         """
-        v, scale = 2 * self.alpha, self.scale
+        v, scale = 2 * self.alpha, math.sqrt(self.beta / self.alpha)
         z = self.mu / scale
         gain = self.mu * float(stdtr(v, z)) + scale * _t_density(v, z) * (v + z * z) / (v - 1)
         return self.p_verified * max(0.0, gain)

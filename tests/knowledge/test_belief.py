@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from agentforge.knowledge.posterior import EXACT, FAMILY, OPERATOR, Posterior, posterior, prior, ring_of
+from agentforge.knowledge.belief import EXACT, FAMILY, OPERATOR, Posterior, posterior, prior, ring_of
 from agentforge.schema import Context, Strategy, StrategyRecord
 
 from ..store.nouns import context
@@ -72,10 +72,11 @@ def test_the_mean_lies_between_the_prior_and_the_data(logs: list[float], weight:
 @given(st.floats(-1, 1), st.floats(0.2, 20), st.floats(1.5, 20), st.floats(0.01, 2))
 def test_the_value_is_the_integral(mu: float, kappa: float, alpha: float, beta: float) -> None:
     belief = Posterior(mu, kappa, alpha, beta, verified=1.0, failed=0.0)
-    t = stats.t(2 * alpha, mu, belief.scale)
+    t = stats.t(2 * alpha, mu, math.sqrt(beta / alpha))
     expected, _ = integrate.quad(lambda x: x * t.pdf(x), 0, math.inf, limit=200)
     assert belief.value == pytest.approx(expected, rel=1e-4, abs=1e-6)
-    assert belief.p_gain == pytest.approx(t.sf(0.0), abs=1e-6)
+    predictive = stats.t(2 * alpha, mu, math.sqrt(beta * (kappa + 1) / (alpha * kappa)))
+    assert belief.p_gain == pytest.approx(predictive.sf(0.0), abs=1e-6)
 
 
 @given(LOGS, st.integers(0, 9), st.integers(0, 9))
@@ -101,6 +102,12 @@ def test_settings_that_were_not_promoted_do_not_count_against_the_one_that_was()
     assert posterior(card(), [slow], context()).value < posterior(card(), [won], context()).value
 
 
+def test_before_anything_was_seen_the_cards_expectation_ranks() -> None:
+    """That a card is unsure of itself is no merit."""
+    sure, unsure = card(0.12, weight=4.0), card(0.05, weight=0.5)
+    assert posterior(sure, [], context()).value > posterior(unsure, [], context()).value
+
+
 def test_nothing_seen_is_the_card() -> None:
     assert posterior(card(0.7, 3.0), [], context()) == prior(card(0.7, 3.0))
 
@@ -110,7 +117,7 @@ def test_much_seen_is_the_data() -> None:
     logs = [random.gauss(0.9, 0.1) for _ in range(400)]
     belief = posterior(card(-1.0), [record(logs)], context())
     assert belief.mu == pytest.approx(0.9, abs=0.03)
-    assert belief.scale == pytest.approx(0.1, abs=0.05)
+    assert math.sqrt(belief.beta / belief.alpha) == pytest.approx(0.1, abs=0.05)
 
 
 def test_rings() -> None:
