@@ -7,20 +7,23 @@ from typing import Any
 
 import torch
 from torch.fx import Node
+from torch.utils._pytree import tree_map
 
 from agentforge.devices import DeviceSpec, Roofline
 from agentforge.harness.convention import load_problem
 from agentforge.schema import Bottleneck, CallSite, Profile, Target
 
-from .capture import Unit, capture_units
+from .capture import Capture, Unit, capture_units
 from .cost import cost_of
 from .operators import Kind, kind_of
 from .ranking import Site, rank
 from .record import Seen, record
 from .regions import Region, partition
 from .timing import Traces, ablate, measure
+from .unexported import self_times
 
 _ABLATED = 3
+_UNEXPORTED_TRACES = 5
 _ABLATION_ROUNDS = 5
 _SEED = 0
 
@@ -56,6 +59,7 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
         for unit in captured.units
         for region in regions[unit.path]
     ]
+    rest = _rest(model, lambda: model(*args, **kwargs), captured)
     bottlenecks, notes = rank(sites, traces.total_s)
     report("checking the largest shares by ablation")
     bottlenecks = _check_shares(bottlenecks, sites, captured.units, traces.total_s, where)
@@ -65,8 +69,8 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
         architecture=device.architecture,
         total_s=traces.total_s,
         traces=len(traces.totals),
-        attributed=sum(s.call_site.time_s * s.calls for s in sites) / traces.total_s,
-        call_sites=tuple(s.call_site for s in sites),
+        attributed=_attributed(sites, rest) / traces.total_s,
+        call_sites=(*(s.call_site for s in sites), *rest),
         bottlenecks=tuple(bottlenecks),
         notes=(*target.notes, *captured.notes, *notes, *_unsteady(traces)),
     )
@@ -74,8 +78,6 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
 
 
 def _move(arguments: tuple[tuple[Any, ...], dict[str, Any]], where: torch.device) -> Any:
-    from torch.utils._pytree import tree_map
-
     return tree_map(lambda a: a.to(where) if isinstance(a, torch.Tensor) else a, arguments)
 
 
@@ -139,6 +141,24 @@ def _check_shares(
         share = ablate(units[0], nodes, outputs, where, _ABLATION_ROUNDS)
         checked[index] = bottleneck.model_copy(update={"ablation_share": share})
     return checked
+
+
+def _rest(model: torch.nn.Module, forward: Callable[[], Any], captured: Capture) -> list[CallSite]:
+    """Call sites without nodes for what runs outside the exported units."""
+    exported = [u.path for u in captured.units]
+    if "" in exported:
+        return []
+    times = self_times(model, forward, exported, _UNEXPORTED_TRACES)
+    return [
+        CallSite(name=f"{path or 'model'} (not exported)", module_path=path, nodes=(), operators=(), time_s=t)
+        for path, t in times.items()
+        if t > 0
+    ]
+
+
+def _attributed(sites: Sequence[Site], rest: Sequence[CallSite]) -> float:
+    """Seconds of one forward that have a call site."""
+    return sum(s.call_site.time_s * s.calls for s in sites) + sum(c.time_s for c in rest)
 
 
 def _unsteady(traces: Traces) -> list[str]:

@@ -1,0 +1,83 @@
+"""Time of modules that could not be exported: eager, by module path."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Collection
+from typing import Any
+
+import torch
+from torch.autograd.profiler_util import FunctionEvent
+
+_PREFIX = "module::"
+
+
+def self_times(
+    model: torch.nn.Module, forward: Callable[[], Any], exported: Collection[str], traces: int
+) -> dict[str, float]:
+    """Median self CPU seconds of operators in one forward, by the module whose forward called them.
+
+    Hooks open a `record_function` range around each module; every operator's self time goes to the
+    innermost range above it, so nothing counts twice. Operators inside an exported unit are left out:
+    its graph accounts for them.
+
+    Args:
+        model: the model.
+        forward: runs one eager forward of it.
+        exported: paths of exported submodules.
+        traces: forwards to profile.
+    """
+    handles = [h for path, module in model.named_modules() for h in _annotate(path, module)]
+    try:
+        found = [_one_trace(forward) for _ in range(traces + 1)][1:]
+    finally:
+        for handle in handles:
+            handle.remove()
+    paths = {p for trace in found for p in trace if not _inside(p, exported)}
+    return {p: statistics.median(t.get(p, 0.0) for t in found) for p in sorted(paths)}
+
+
+def _annotate(path: str, module: torch.nn.Module) -> list[Any]:
+    open_ranges: list[Any] = []
+
+    def enter(*_: Any) -> None:
+        open_ranges.append(torch.profiler.record_function(_PREFIX + path))
+        open_ranges[-1].__enter__()
+
+    def leave(*_: Any) -> None:
+        open_ranges.pop().__exit__(None, None, None)
+
+    return [
+        module.register_forward_pre_hook(enter),
+        module.register_forward_hook(leave, always_call=True),
+    ]
+
+
+def _one_trace(forward: Callable[[], Any]) -> dict[str, float]:
+    with (
+        torch.no_grad(),
+        torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], acc_events=True) as profiler,
+    ):
+        forward()
+    seconds: dict[str, float] = {}
+    for event in profiler.events() or ():
+        if event.name.startswith(_PREFIX):
+            continue
+        path = _owner(event)
+        if path is not None:
+            seconds[path] = seconds.get(path, 0.0) + event.self_cpu_time_total * 1e-6
+    return seconds
+
+
+def _owner(event: FunctionEvent) -> str | None:
+    """Path of the innermost module range above an operator."""
+    parent = event.cpu_parent
+    while parent is not None:
+        if parent.name.startswith(_PREFIX):
+            return str(parent.name.removeprefix(_PREFIX))
+        parent = parent.cpu_parent
+    return None
+
+
+def _inside(path: str, exported: Collection[str]) -> bool:
+    return any(path == unit or path.startswith(f"{unit}.") for unit in exported)

@@ -1,0 +1,57 @@
+"""Contract of a frontend: inherit `FrontendContract`, say how to make a specification."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+import pytest
+
+from agentforge.frontends import Frontend, FrontendOptions
+from agentforge.harness.convention import load_problem
+from agentforge.schema import AgentForgeError, TargetError
+
+
+class FrontendContract(ABC):
+    """What every frontend must do. Subclass as `class TestMine(FrontendContract)`."""
+
+    @abstractmethod
+    def make(self) -> Frontend:
+        """A frontend."""
+
+    @abstractmethod
+    def good(self, folder: Path) -> tuple[str, FrontendOptions]:
+        """Write a small usable model below `folder`; its specification and options."""
+
+    @abstractmethod
+    def missing(self, folder: Path) -> str:
+        """A specification in this frontend's form of a file that does not exist."""
+
+    def test_accepts_its_own_form_without_opening_a_file(self, tmp_path: Path) -> None:
+        assert self.make().accepts(self.missing(tmp_path))
+
+    def test_a_target_is_a_whole_model_in_the_convention(self, tmp_path: Path) -> None:
+        spec, options = self.good(tmp_path)
+        target = self.make().load(spec, options)
+        assert target.origin == spec
+        assert target.definition.op_type == "model"
+        assert target.workloads[0].source == "reference"
+        problem = load_problem(target.definition)
+        args, kwargs = problem.inputs(0)
+        problem.build(0)(*args, **kwargs)
+
+    def test_loading_twice_gives_the_same_definition(self, tmp_path: Path) -> None:
+        spec, options = self.good(tmp_path)
+        hashes = {self.make().load(spec, options).definition.hash for _ in range(2)}
+        assert len(hashes) == 1
+
+    def test_a_missing_file_is_one_clear_sentence(self, tmp_path: Path) -> None:
+        with pytest.raises(TargetError, match="does not exist") as caught:
+            self.make().load(self.missing(tmp_path), FrontendOptions())
+        assert "\n" not in str(caught.value)
+
+    def test_a_device_that_is_not_there(self, tmp_path: Path) -> None:
+        spec, options = self.good(tmp_path)
+        absent = FrontendOptions(**{**vars(options), "device": "cuda:63"})
+        with pytest.raises(AgentForgeError, match="cuda:63"):
+            self.make().load(spec, absent)

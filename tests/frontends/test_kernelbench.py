@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from agentforge.frontends import FrontendOptions, load_target
+from agentforge.frontends.kernelbench import KernelBenchFile
+from agentforge.schema import TargetError, UsageError
+from agentforge.testing.frontend import FrontendContract
+
+HEAD = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self, dim=8):
+        super().__init__()
+        self.fc = nn.Linear(dim, dim)
+
+    def forward(self, x):
+        {forward}
+
+def get_inputs():
+    return [torch.randn(4, 8)]
+
+def get_init_inputs():
+    return [8]
+"""
+
+
+def write(folder: Path, forward: str = "return self.fc(x)", **replace: str) -> str:
+    source = HEAD.replace("{forward}", forward)
+    for old, new in replace.items():
+        source = source.replace(old, new)
+    path = folder / "problem.py"
+    path.write_text(source)
+    return str(path)
+
+
+class TestContract(FrontendContract):
+    def make(self):
+        return KernelBenchFile()
+
+    def good(self, folder):
+        return write(folder), FrontendOptions()
+
+    def missing(self, folder):
+        return str(folder / "nowhere.py")
+
+
+def refuse(spec: str, match: str, **options: str) -> None:
+    with pytest.raises(TargetError, match=match) as caught:
+        load_target(spec, FrontendOptions(**options))
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_inputs_are_described(tmp_path):
+    target = load_target(write(tmp_path))
+    (x,) = target.workloads[0].inputs
+    assert (x.name, x.shape, x.dtype, x.strides) == ("x", (4, 8), "float32", None)
+    assert x.distribution.kind == "normal"
+    assert target.notes == ()
+    assert target.definition.import_root is None
+
+
+def test_several_inputs_scalars_and_lists(tmp_path):
+    path = tmp_path / "many.py"
+    path.write_text(
+        textwrap.dedent("""
+        import torch
+        class Model(torch.nn.Module):
+            def forward(self, ids, tables, scale, flag=None):
+                return tables[0][ids] * scale + tables[1][ids]
+        def get_inputs():
+            return [torch.randint(0, 7, (5,)), [torch.randn(7, 2), torch.randn(7, 2)], 2.0, None]
+        def get_init_inputs():
+            return []
+        """)
+    )
+    inputs = load_target(str(path)).workloads[0].inputs
+    assert [i.name for i in inputs] == ["ids", "tables.0", "tables.1", "scale", "flag"]
+    assert inputs[0].distribution.kind == "integers"
+    assert inputs[0].distribution.b <= 7
+
+
+def test_sibling_modules_are_found(tmp_path):
+    (tmp_path / "helper_of_problem.py").write_text("def twice(x):\n    return x * 2\n")
+    spec = write(tmp_path, "from helper_of_problem import twice; return twice(self.fc(x))")
+    target = load_target(spec)
+    assert target.definition.import_root == str(tmp_path)
+
+
+def test_prints_do_not_reach_our_output(tmp_path, capfd):
+    load_target(write(tmp_path, "print('noise'); return self.fc(x)"))
+    assert "noise" not in capfd.readouterr().out
+
+
+def test_state_kept_between_calls_is_a_note(tmp_path):
+    spec = write(tmp_path, "self.n = getattr(self, 'n', 0) + 1; return self.fc(x) * self.n")
+    assert any("keeps state" in n for n in load_target(spec).notes)
+
+
+def test_an_output_that_ignores_the_input_is_a_note(tmp_path):
+    assert any(
+        "does not depend" in n for n in load_target(write(tmp_path, "return self.fc.weight * 2")).notes
+    )
+
+
+def test_dropout_in_train_mode_is_refused(tmp_path):
+    refuse(write(tmp_path, "return nn.functional.dropout(self.fc(x), training=True)"), "random")
+
+
+def test_dropout_module_is_fine_in_eval(tmp_path):
+    assert load_target(write(tmp_path, "return nn.Dropout(0.5).eval()(self.fc(x))")).notes == ()
+
+
+def test_options_of_another_frontend(tmp_path):
+    with pytest.raises(UsageError, match="get_inputs"):
+        load_target(write(tmp_path), FrontendOptions(input_shapes=("1,2",)))
+
+
+def test_bad_input(tmp_path):
+    refuse(str(tmp_path), "not a file")
+    refuse(write(tmp_path, "return 1 +"), "not valid Python")
+    refuse(
+        write(tmp_path, **{"import torch\n": "import torch, not_a_module\n"}), "does not import.*not_a_module"
+    )
+    refuse(write(tmp_path, **{"class Model": "class Other"}), "no class Model")
+    refuse(write(tmp_path, **{"def get_inputs": "def other"}), r"no get_inputs")
+
+
+def test_bad_models(tmp_path):
+    refuse(write(tmp_path, "raise ValueError('too odd')"), "forward raises ValueError: too odd")
+    refuse(write(tmp_path, "return 'text'"), "returns no tensor")
+    refuse(write(tmp_path, **{"return [8]": "return [8, 9, 10]"}), "constructor raises TypeError")
+    refuse(write(tmp_path, "import os; os._exit(3)"), "crashed.*exit code 3")
+    refuse(write(tmp_path, "import os; os.kill(os.getpid(), 11)"), "SIGSEGV")
+
+
+def test_more_memory_than_there_is(tmp_path):
+    refuse(write(tmp_path, "return torch.empty(1 << 45) + 1"), "more memory")

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import pytest
+
+from agentforge.frontends import FrontendOptions, load_target
+from agentforge.frontends.module import ModuleClass, parse_init, parse_inputs
+from agentforge.harness.convention import load_problem
+from agentforge.schema import TargetError, UsageError
+from agentforge.testing.frontend import FrontendContract
+
+SOURCE = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, dim=8, *, deep=False):
+        super().__init__()
+        self.inner = nn.Sequential(nn.Linear(dim, dim))
+        self.deep = deep
+
+    def forward(self, x, mask=None):
+        y = self.inner(x)
+        return y if mask is None else y * mask
+
+class Model(nn.Module):
+    def __init__(self):
+        super(Model, self).__init__()
+        self.table = nn.Embedding(100, 4)
+
+    def forward(self, ids):
+        return self.table(ids)
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "nets.py"
+    path.write_text(SOURCE)
+    return path
+
+
+class TestContract(FrontendContract):
+    def make(self):
+        return ModuleClass()
+
+    def good(self, folder):
+        path = folder / "nets.py"
+        path.write_text(SOURCE)
+        return f"{path}:Net", FrontendOptions(input_shapes=("2,8",))
+
+    def missing(self, folder):
+        return f"{folder / 'nowhere.py'}:Net"
+
+
+def test_state_dict_keys_are_the_users_own(file):
+    target = load_target(f"{file}:Net", FrontendOptions(input_shapes=("2,8",), dtype="bfloat16"))
+    model = load_problem(target.definition).build(0)
+    assert list(model.state_dict()) == ["inner.0.weight", "inner.0.bias"]
+    assert {str(p.dtype) for p in model.parameters()} == {"torch.bfloat16"}
+    assert target.workloads[0].inputs[0].dtype == "bfloat16"
+
+
+def test_a_class_named_model_with_old_style_super_casts(file):
+    options = FrontendOptions(input_shapes=("2,3",), input_dtypes=("int64",), dtype="bfloat16")
+    target = load_target(f"{file}:Model", options)
+    assert target.workloads[0].inputs[0].dtype == "int64"
+
+
+def test_keyword_inputs_and_constructor_arguments(file):
+    options = FrontendOptions(input_shapes=("2,4", "mask=2,4"), init_args='{"dim": 4, "deep": true}')
+    target = load_target(f"{file}:Net", options)
+    assert [(i.name, i.keyword) for i in target.workloads[0].inputs] == [("x", True), ("mask", True)]
+    assert load_problem(target.definition).build(0).deep is True
+
+
+def test_dtypes_align_with_shapes_and_the_last_repeats():
+    inputs = parse_inputs(
+        FrontendOptions(input_shapes=("1", "2", "a=3", "b="), input_dtypes=("int64", "bool"))
+    )
+    assert [(i.keyword, i.shape, i.dtype.value) for i in inputs] == [
+        ("", (1,), "int64"),
+        ("", (2,), "bool"),
+        ("a", (3,), "bool"),
+        ("b", (), "bool"),
+    ]
+
+
+@pytest.mark.parametrize("text", ["1,x", "1;2", "9a=1", "-1,2"])
+def test_a_shape_that_does_not_read(text):
+    with pytest.raises(UsageError, match="does not read"):
+        parse_inputs(FrontendOptions(input_shapes=(text,)))
+
+
+@pytest.mark.parametrize("text", ["{", "3", '"a"'])
+def test_init_args_that_do_not_read(text):
+    with pytest.raises(UsageError, match="JSON"):
+        parse_init(text)
+
+
+def test_bad_input(file):
+    with pytest.raises(TargetError, match="its classes are: Net, Model"):
+        load_target(f"{file}:Missing", FrontendOptions(input_shapes=("1",)))
+    with pytest.raises(UsageError, match="--input-shape"):
+        load_target(f"{file}:Net")
+    with pytest.raises(UsageError, match="--dtype"):
+        load_target(f"{file}:Net", FrontendOptions(input_shapes=("1",), dtype="float99"))
+    with pytest.raises(TargetError, match="forward raises"):
+        load_target(f"{file}:Net", FrontendOptions(input_shapes=("2,9",)))
