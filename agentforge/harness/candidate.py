@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -25,6 +26,8 @@ _FIRST_IDENTITY = 200_000
 _MAX_SOURCE_BYTES = 16 << 20
 _SLACK = 2 << 30
 """Address space for thread stacks, allocator arenas and libraries loaded later."""
+_BUILDING = threading.Lock()
+"""Held while a compiler runs: a language may build several sources at once, each under its own identity."""
 _identities = count(_FIRST_IDENTITY + os.getpid() % 50_000)
 
 
@@ -101,6 +104,12 @@ class Workshop:
         env: Mapping[str, str] | None = None,
     ) -> CommandResult:
         """A `CommandRunner`: the compiler reads untrusted source, so it runs inside too."""
+        with _BUILDING:
+            return self._run_alone(argv, cwd=cwd, timeout_s=timeout_s, env=env)
+
+    def _run_alone(
+        self, argv: Sequence[str], *, cwd: Path, timeout_s: float, env: Mapping[str, str] | None
+    ) -> CommandResult:
         identity = next(_identities)
         with tempfile.TemporaryDirectory(prefix="scratch-", dir=self.folder) as scratch:
             if os.geteuid() == 0:

@@ -9,9 +9,9 @@ and minus infinities), is unique in every element, and costs one pass over memor
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -23,7 +23,7 @@ from .values import encode, layouts
 
 FRESH_BYTES = 1 << 20
 """Inputs up to this size are drawn anew for each call."""
-_SLOT_BUDGET = 256 << 20
+_LARGE_BYTES = 64 << 20
 _DISCRETE = 16
 
 
@@ -82,6 +82,65 @@ def draw(target: torch.Tensor, distribution: Distribution, generator: torch.Gene
         target.copy_(values)
 
 
+class _Step(Protocol):
+    """How one tensor gets its content."""
+
+    def write(self, target: torch.Tensor) -> None: ...
+
+
+Recipe = Sequence[_Step]
+"""Content for all tensors of a slot."""
+
+
+@dataclass(frozen=True)
+class _Given:
+    tensor: torch.Tensor
+
+    def write(self, target: torch.Tensor) -> None:
+        target.copy_(self.tensor)
+
+
+@dataclass(frozen=True)
+class _Rolled:
+    """A convex combination of rows with other rows."""
+
+    base: torch.Tensor
+    weight: float
+    roll: int
+
+    def write(self, target: torch.Tensor) -> None:
+        base, split = self.base, self.base.shape[0] - self.roll
+        torch.lerp(base[:split], base[self.roll :], self.weight, out=target[:split])
+        torch.lerp(base[split:], base[: self.roll], self.weight, out=target[split:])
+
+
+@dataclass(frozen=True)
+class _Blended:
+    """A convex combination of two draws."""
+
+    first: torch.Tensor
+    second: torch.Tensor
+    weight: float
+
+    def write(self, target: torch.Tensor) -> None:
+        torch.lerp(self.first, self.second, self.weight, out=target)
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """Each element from one of two draws."""
+
+    first: torch.Tensor
+    second: torch.Tensor
+    share: float
+    seed: int
+
+    def write(self, target: torch.Tensor) -> None:
+        generator = torch.Generator().manual_seed(self.seed)
+        chosen = torch.rand(self.first.shape, generator=generator) < self.share
+        target.copy_(torch.where(chosen, self.first, self.second))
+
+
 class Inputs:
     """The input slots of one workload in shared memory, and what fills them.
 
@@ -99,7 +158,7 @@ class Inputs:
     ) -> None:
         self.arguments = arguments
         self.slot_bytes = arguments.slot_bytes
-        self.slots = max(2, min(7, _SLOT_BUDGET // max(self.slot_bytes, 1)))
+        self.slots = 3 if self.slot_bytes <= _LARGE_BYTES else 2
         self.block = Block.create("inputs", self.slot_bytes * self.slots)
         # Only this process's mapping can write: a candidate that maps it can but read.
         self.block.seal_writes()
@@ -118,55 +177,59 @@ class Inputs:
 
     def fill(self, slot: int) -> None:
         """Put content into a slot that no call has seen before."""
+        self.apply(self.prepare(), slot)
+
+    def prepare(self) -> Recipe:
+        """Choose content that no call has seen before, without putting it where a worker could see it.
+
+        Recipes that were prepared one after the other can be applied in any order and more than once,
+        until the next one is prepared.
+        """
         if self.slot_bytes <= FRESH_BYTES:
-            self.redraw(slot)
-            return
+            return [_Given(tensor) for tensor in self._draw()]
         if not self._bases:
-            self.rebase(slot)
-        for target, bases in zip(self.tensors(slot), self._bases, strict=True):
-            self._mix(target, bases)
+            self.rebase()
+        return [self._mixture(bases) for bases in self._bases]
 
-    def redraw(self, slot: int) -> None:
-        """Draw a slot anew from its distributions."""
+    def apply(self, recipe: Recipe, slot: int) -> None:
+        """Write the content of a recipe into a slot."""
+        for step, target in zip(recipe, self.tensors(slot), strict=True):
+            step.write(target)
+
+    def _draw(self) -> list[torch.Tensor]:
+        """Tensors of our own, drawn anew from the distributions."""
         if self._draw_reference is not None and self._specs is None:
-            drawn = self._draw_reference(secrets.randbits(60))
-            for target, tensor in zip(self.tensors(slot), drawn, strict=True):
-                target.copy_(tensor)
-            return
+            return [tensor.clone() for tensor in self._draw_reference(secrets.randbits(60))]
         self._generator.manual_seed(secrets.randbits(60))
-        for target, spec in zip(self.tensors(slot), self._specs or [], strict=True):
-            draw(target, spec.distribution, self._generator)
+        drawn = []
+        for layout, spec in zip(self.layouts, self._specs or [], strict=True):
+            tensor = torch.empty(layout.shape, dtype=DTYPES[layout.dtype])
+            draw(tensor, spec.distribution, self._generator)
+            drawn.append(tensor)
+        return drawn
 
-    def rebase(self, slot: int) -> None:
+    def rebase(self) -> None:
         """Draw what later content is mixed from."""
-        self.redraw(slot)
-        self._bases = [[t.clone()] for t in self.tensors(slot)]
+        self._bases = [[tensor] for tensor in self._draw()]
         # Whole draws of integers keep their structure (offsets, sorted ids) where floats vary beside them.
         self._floats = any(_mixable(bases[0]) for bases in self._bases)
-        if all(_mixable(bases[0]) and bases[0].shape[0] > 1 for bases in self._bases):
+        if all(_rollable(bases[0]) for bases in self._bases):
             return
-        self.redraw(slot)
-        for bases, tensor in zip(self._bases, self.tensors(slot), strict=True):
-            if not (_mixable(bases[0]) and bases[0].shape[0] > 1):
-                bases.append(tensor.clone())
+        for bases, tensor in zip(self._bases, self._draw(), strict=True):
+            if not _rollable(bases[0]):
+                bases.append(tensor)
 
-    def _mix(self, target: torch.Tensor, bases: list[torch.Tensor]) -> None:
+    def _mixture(self, bases: list[torch.Tensor]) -> _Step:
         base = bases[0]
         weight = self._random.uniform(0.15, 0.85)
         if len(bases) == 1:
             self._exchange_rows(base)
-            rows = base.shape[0]
-            roll = self._random.randrange(1, rows)
-            torch.lerp(base[: rows - roll], base[roll:], weight, out=target[: rows - roll])
-            torch.lerp(base[rows - roll :], base[:roll], weight, out=target[rows - roll :])
-        elif _mixable(base):
-            torch.lerp(base, bases[1], weight, out=target)
-        elif base.numel() > 1 and not self._floats:
-            self._generator.manual_seed(secrets.randbits(60))
-            chosen = torch.rand(base.shape, generator=self._generator) < weight
-            target.copy_(torch.where(chosen, base, bases[1]))
-        else:
-            target.copy_(self._random.choice(bases))
+            return _Rolled(base, weight, self._random.randrange(1, base.shape[0]))
+        if _mixable(base):
+            return _Blended(base, bases[1], weight)
+        if base.numel() > 1 and not self._floats:
+            return _Chosen(base, bases[1], weight, secrets.randbits(60))
+        return _Given(self._random.choice(bases))
 
     def _exchange_rows(self, base: torch.Tensor) -> None:
         first, second = self._random.randrange(base.shape[0]), self._random.randrange(base.shape[0])
@@ -183,6 +246,10 @@ class Inputs:
     def close(self) -> None:
         self._bases = []
         self.block.close()
+
+
+def _rollable(tensor: torch.Tensor) -> bool:
+    return _mixable(tensor) and tensor.shape[0] > 1
 
 
 def _mixable(tensor: torch.Tensor) -> bool:

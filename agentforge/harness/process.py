@@ -242,7 +242,10 @@ class Forkserver:
             number = self._count
         log = self._folder / f"{self.kind}-{number}.out"
         channel, theirs = pair(credentials=True)
-        body = {"number": number, "env": {"HOME": str(scratch), "TMPDIR": str(scratch)}, **extra}
+        own = {"HOME": str(scratch), "TMPDIR": str(scratch)}
+        if self._sandbox is not None:
+            own |= {"TORCHINDUCTOR_CACHE_DIR": f"{scratch}/inductor", "TRITON_CACHE_DIR": f"{scratch}/triton"}
+        body = {"number": number, "env": own, **extra}
         if box is not None:
             body["box"] = {
                 "scratch": str(box.scratch),

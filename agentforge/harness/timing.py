@@ -21,17 +21,20 @@ import torch
 from agentforge.schema import EvaluationStatus
 
 from .bench import Bench, Course
+from .inputs import Recipe
 from .judge import Judge
 from .leaves import Leaf
 from .memory import dtype_name
 from .party import Part, Party, PartyFailure
 from .tolerance import root_mean_square
 
+_TINY_BYTES = 1 << 16
+"""Outputs up to this size come back within the timed call: their way costs microseconds."""
 _WHOLE_BYTES = 1 << 18
 """Outputs up to this size are read back whole after every call."""
 _PARTS, _PART_ELEMENTS = 8, 4096
 _MAX_STEAL = 0.05
-_LATE_FACTOR, _LATE_MIN_S = 3.0, 1e-3
+_LATE_SHARE, _LATE_MIN_S, _LATE_SAMPLES = 0.25, 1e-4, 4
 
 
 @dataclass(frozen=True)
@@ -65,16 +68,13 @@ class GroupTimes:
         return min((len(v) for v in self.seconds.values()), default=0)
 
 
-def turn_shape(call_s: float, slots: int) -> TurnShape:
+def turn_shape(call_s: float) -> TurnShape:
     """How many calls a turn has: short calls need company to warm up threads that were stopped."""
     if call_s < 2e-3:
-        shape = TurnShape(2, 5)
-    elif call_s < 2e-2:
-        shape = TurnShape(1, 3)
-    else:
-        shape = TurnShape(1, 1)
-    timed = max(1, min(shape.timed, slots - shape.untimed))
-    return TurnShape(min(shape.untimed, slots - timed), timed)
+        return TurnShape(2, 5)
+    if call_s < 2e-2:
+        return TurnShape(1, 3)
+    return TurnShape(1, 1)
 
 
 @contextmanager
@@ -97,6 +97,24 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One call of a turn, the same for every party."""
+
+    recipe: Recipe
+    slot: int
+    parts: list[Part]
+    """What to read back of a large output."""
+
+
+@dataclass(frozen=True)
+class _Output:
+    """What was read back of one call: all of it, or pieces."""
+
+    leaves: list[Leaf] = field(default_factory=list)
+    pieces: list[torch.Tensor] = field(default_factory=list)
 
 
 class Timer:
@@ -127,6 +145,7 @@ class Timer:
             if course.expected[index].value.is_floating_point()
         }
         nbytes = sum(x.value.nbytes for x in course.expected if isinstance(x.value, torch.Tensor))
+        self._tiny = nbytes <= _TINY_BYTES
         self._small = nbytes <= _WHOLE_BYTES
         self._whole_share = 1.0 if nbytes <= 1 << 24 else 0.25
 
@@ -142,7 +161,7 @@ class Timer:
             PartyFailure: a timed call was wrong, or the candidate failed in it.
         """
         times = GroupTimes({n: [] for n in self._parties}, {n: [] for n in self._parties})
-        shape = turn_shape(self._estimate(), self._course.inputs.slots)
+        shape = turn_shape(self._estimate())
         deadline = time.monotonic() + seconds
         steals = []
         while times.blocks < blocks and (time.monotonic() < deadline or times.blocks < least):
@@ -166,51 +185,50 @@ class Timer:
         return took
 
     def _block(self, shape: TurnShape, times: GroupTimes) -> None:
-        slots = self._random.sample(range(self._course.inputs.slots), shape.calls)
-        for slot in slots:
-            self._course.inputs.fill(slot)
+        inputs = self._course.inputs
+        calls = [
+            _Call(inputs.prepare(), self._random.randrange(inputs.slots), self._parts())
+            for _ in range(shape.calls)
+        ]
         self._bench.stop()
-        parts = {slot: self._parts() for slot in slots}
-        whole = self._random.choice(slots) if self._random.random() < self._whole_share else None
+        whole = self._random.choice(calls) if self._random.random() < self._whole_share else None
         order = list(self._parties)
         self._random.shuffle(order)
-        seen: dict[str, dict[int, list[Leaf] | list[torch.Tensor]]] = {}
-        for name in order:
-            seen[name] = self._turn(name, shape, slots, parts, whole, times)
-        self._compare(seen, parts)
+        seen = {name: self._turn(name, shape, calls, whole, times) for name in order}
+        for call, got, expected in zip(calls, seen["candidate"], seen["eager"], strict=True):
+            self._compare(call, got, expected)
 
     def _turn(
-        self,
-        name: str,
-        shape: TurnShape,
-        slots: Sequence[int],
-        parts: dict[int, list[Part]],
-        whole: int | None,
-        times: GroupTimes,
-    ) -> dict[int, list[Leaf] | list[torch.Tensor]]:
+        self, name: str, shape: TurnShape, calls: Sequence[_Call], whole: _Call | None, times: GroupTimes
+    ) -> list[_Output]:
         party = self._parties[name]
-        checked = name in ("candidate", "eager")
         took: list[float] = []
-        outputs: dict[int, list[Leaf] | list[torch.Tensor]] = {}
-        for number, slot in enumerate(slots):
-            nanoseconds = party.call(slot)
+        outputs: list[_Output] = []
+        for number, call in enumerate(calls):
+            # Only now, so that nobody can see what the calls to come will ask.
+            self._course.inputs.apply(call.recipe, call.slot)
+            nanoseconds, output = self._call(party, call, whole, times)
+            outputs.append(output)
             if number >= shape.untimed:
                 took.append(nanoseconds / 1e9)
                 if name == "candidate" and party.claimed_ns:
                     times.claimed_ratio.append(party.claimed_ns / nanoseconds)
-            begin = time.perf_counter()
-            if self._small or slot == whole:
-                leaves, _ = party.fetch(slot)
-                times.put_seconds[name].append(time.perf_counter() - begin)
-                if checked:
-                    outputs[slot] = leaves
-            else:
-                pieces = party.fetch_parts(slot, parts[slot], [self._dtype(p[0]) for p in parts[slot]])
-                if checked:
-                    outputs[slot] = pieces
         party.worker.stop()
         times.seconds[name].append(statistics.median(took))
         return outputs
+
+    def _call(self, party: Party, call: _Call, whole: _Call | None, times: GroupTimes) -> tuple[int, _Output]:
+        if self._tiny:
+            nanoseconds, leaves = party.call_and_fetch(call.slot)
+            return nanoseconds, _Output(leaves=leaves)
+        nanoseconds = party.call(call.slot)
+        if not (self._small or call is whole):
+            dtypes = [self._dtype(part[0]) for part in call.parts]
+            return nanoseconds, _Output(pieces=party.fetch_parts(call.slot, call.parts, dtypes))
+        begin = time.perf_counter()
+        leaves, _ = party.fetch(call.slot)
+        times.put_seconds[party.name].append(time.perf_counter() - begin)
+        return nanoseconds, _Output(leaves=leaves)
 
     def _dtype(self, leaf: int) -> str:
         return next(dtype for index, _, dtype in self._sizes if index == leaf)
@@ -225,20 +243,15 @@ class Timer:
             parts.append((index, self._random.randrange(numel - count + 1), count))
         return parts
 
-    def _compare(
-        self, seen: dict[str, dict[int, list[Leaf] | list[torch.Tensor]]], parts: dict[int, list[Part]]
-    ) -> None:
-        for slot, got in seen["candidate"].items():
-            expected = seen["eager"][slot]
-            if got and isinstance(got[0], Leaf):
-                self._judge.check(got, expected, self._course.bounds, "in a timed call")
-                continue
-            self._judge.calls += 1
-            for part, a, b in zip(parts[slot], got, expected, strict=True):
-                leaf = part[0]
-                where = (self._course.expected[leaf].path, part[1])
-                bound, scale = self._course.bounds[leaf], self._scales.get(leaf, 0.0)
-                self._judge.check_part(a, b, bound, scale, where, "in a timed call")
+    def _compare(self, call: _Call, got: _Output, expected: _Output) -> None:
+        bounds = self._course.bounds
+        if not got.pieces:
+            self._judge.check(got.leaves, expected.leaves, bounds, "in a timed call")
+            return
+        self._judge.calls += 1
+        for (leaf, first, _), a, b in zip(call.parts, got.pieces, expected.pieces, strict=True):
+            where = (self._course.expected[leaf].path, first)
+            self._judge.check_part(a, b, bounds[leaf], self._scales.get(leaf, 0.0), where, "in a timed call")
 
     def _look_for_late_work(self, times: GroupTimes) -> None:
         """An output that takes long to read was not computed when the answer came.
@@ -247,12 +260,12 @@ class Timer:
             PartyFailure: CHEATING.
         """
         ours, theirs = times.put_seconds["candidate"], times.put_seconds["eager"]
-        if len(ours) < 3 or len(theirs) < 3:
+        if len(ours) < _LATE_SAMPLES:
             return
-        # The fastest of ours: a loaded machine delays some reads, work that was put off delays all.
-        late, usual = min(ours), statistics.median(theirs)
-        call = min(times.seconds["candidate"])
-        if late > _LATE_FACTOR * usual + _LATE_MIN_S and late - usual > 0.3 * call:
+        # The lower quartile of pairs: a loaded machine delays some reads, work put off delays all.
+        excess = sorted(a - b for a, b in zip(ours, theirs, strict=True))[len(ours) // 4]
+        if excess > _LATE_SHARE * statistics.median(times.seconds["candidate"]) + _LATE_MIN_S:
+            late, usual = statistics.median(ours), statistics.median(theirs)
             raise PartyFailure(
                 EvaluationStatus.CHEATING,
                 f"reading its output takes {late * 1e3:.2f} ms, the reference's {usual * 1e3:.2f} ms: "

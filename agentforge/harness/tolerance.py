@@ -111,8 +111,9 @@ def root_mean_square(tensor: torch.Tensor) -> float:
     for chunk, _ in _pairs(tensor, tensor):
         square = float(torch.dot(chunk, chunk))
         if not math.isfinite(square):
-            chunk = chunk[torch.isfinite(chunk)]
-            square = float(torch.dot(chunk, chunk))
+            finite = chunk[torch.isfinite(chunk)]
+            square, left_out = float(torch.dot(finite, finite)), chunk.numel() - finite.numel()
+            count -= left_out
         total += square
         count += chunk.numel()
     return math.sqrt(total / count) if count else 0.0

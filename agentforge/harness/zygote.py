@@ -11,6 +11,7 @@ import select
 import signal
 import socket
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,8 @@ class Zygote:
         channel.send({"hello": "warden"})
         for key, value in body["env"].items():
             os.environ[key] = value
+        tempfile.tempdir = None  # what torch's import made it look up was the forkserver's
+        tempfile.tempdir = None  # cached before the fork
         if self._sandbox is not None:
             self._sandbox.enter(
                 Limits(**body["limits"]), keep_fds=[socket_fd], box=box_from_json(body["box"])
