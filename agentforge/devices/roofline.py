@@ -24,7 +24,7 @@ STREAM_SECONDS = 0.9
 GEMM_SECONDS = 1.0
 BUSY = 0.1
 """Share of the CPUs above which others spoil a measurement."""
-TRIES = 4
+TRIES = 6
 """Measurements of a machine that is always busy, one each time it is asked for."""
 
 

@@ -75,17 +75,17 @@ static void copy_bypassing(float *out, const float *a, size_t n, int passes) {
 }
 
 template <class Body> static double best_rate(double bytes, double seconds, Body body) {
+    // Small working sets: enough passes that entering the parallel region weighs nothing. Their number
+    // does not depend on a timing, which on a busy machine is mostly the wait for a processor.
+    int passes = std::max(1, int(256e6 / bytes));
     double best = 0, spent = 0;
-    int passes = 1, calls = 0;
-    while (spent < seconds || calls < 3) {
+    for (int call = 0; call < 4 || spent < seconds; ++call) {
         auto start = Clock::now();
         body(passes);
         double took = std::chrono::duration<double>(Clock::now() - start).count();
         spent += took;
         // The first call pays for the page tables and the waking of the threads.
-        if (calls++ > 0) best = std::max(best, bytes * passes / took);
-        // Small working sets: enough passes that entering the parallel region weighs nothing.
-        if (took < 2e-3) passes *= 2;
+        if (call > 0) best = std::max(best, bytes * passes / took);
     }
     return best;
 }
