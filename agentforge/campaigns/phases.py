@@ -56,7 +56,10 @@ class Phases:
             journal.store.save_profile(journal.run.id, profile)
             journal.spend(self.meter.seconds)
         journal.event(
-            "profile.done", total_s=profile.total_s, bottlenecks=_rows(profile), notes=profile.notes
+            "profile.done",
+            total_s=profile.total_s,
+            bottlenecks=_rows(profile),
+            notes=list(profile.notes),
         )
         return profile
 

@@ -30,7 +30,8 @@ def test_nothing_faster_keeps_the_model_as_it_was(model: Path, settings: Setting
     order = ["run.started", "profile.done", "search.started", "search.done", "stitch.done", "run.finished"]
     assert [kind for kind in kinds if kind in order] == order
     with Store(settings.url) as store:
-        assert store.events(report.run.id) == tuple(events)
+        stored = store.events(report.run.id)
+        assert [(e.seq, e.kind) for e in stored] == [(e.seq, e.kind) for e in events]
     assert report.run.seconds_used > 0
 
     again = resume(report.run.id, settings)
