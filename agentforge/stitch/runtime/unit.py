@@ -51,7 +51,7 @@ class Unit:
         self.eager, self.traceable = forwards
         self.compiled: Callable[..., Any] | None = None
         if compiled:
-            self.compiled = torch.compile(self.traceable, fullgraph=True, dynamic=False)
+            self.compiled = torch.compile(self.traceable, dynamic=False)
 
     def fits(self, modules: list[Any]) -> bool:
         """True where the modules are of the captured classes; the unit's own may be a subclass that
