@@ -67,7 +67,7 @@ _POOLING = {
     for suffix in ("", "_with_indices")
 }
 _POINTWISE = {
-    "to", "_to_copy", "clone", "contiguous", "reshape", "type_as", "batch_norm", "cat", "concat",
+    "lift_fresh_copy", "to", "_to_copy", "clone", "contiguous", "reshape", "type_as", "batch_norm", "cat", "concat",
     "stack", "pad", "constant_pad_nd", "relu6", "hardswish", "selu", "celu", "prelu", "mish",
     "softplus", "log_sigmoid", "square", "rsub", "where", "masked_fill",
     "_native_batch_norm_legit_no_training", "silu", "gelu", "glu", "hardtanh", "hardsigmoid",
@@ -84,7 +84,7 @@ CONCATENATIONS = frozenset({"cat", "concat", "stack", "pad", "constant_pad_nd"})
 """Pointwise operators whose inputs are smaller than their output."""
 _ORDERED_VIEWS = {
     "view", "reshape", "_unsafe_view", "unsqueeze", "squeeze", "flatten", "unflatten", "expand",
-    "expand_as", "broadcast_to", "view_as", "detach", "alias", "contiguous", "to",
+    "expand_as", "broadcast_to", "view_as", "detach", "alias", "contiguous", "lift_fresh_copy", "to",
 }  # fmt: skip
 LOSSES = frozenset({
     "cross_entropy_loss", "nll_loss", "nll_loss_nd", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",

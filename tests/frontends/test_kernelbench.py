@@ -87,7 +87,8 @@ def test_several_inputs_scalars_and_lists(tmp_path):
 
 def test_sibling_modules_are_found(tmp_path):
     (tmp_path / "helper_of_problem.py").write_text("def twice(x):\n    return x * 2\n")
-    spec = write(tmp_path, "from helper_of_problem import twice; return twice(self.fc(x))")
+    head = {"import torch\n": "import torch\nfrom helper_of_problem import twice\n"}
+    spec = write(tmp_path, "return twice(self.fc(x))", **head)
     target = load_target(spec)
     assert target.definition.import_root == str(tmp_path)
 
@@ -131,6 +132,7 @@ def test_bad_input(tmp_path):
     refuse(write(tmp_path, **{"def get_inputs": "def other"}), r"no get_inputs")
 
 
+@pytest.mark.slow
 def test_bad_models(tmp_path):
     refuse(write(tmp_path, "raise ValueError('too odd')"), "forward raises ValueError: too odd")
     refuse(write(tmp_path, "return 'text'"), "returns no tensor")

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import nn
+
+from agentforge.devices import DeviceSpec, Roofline
+from agentforge.profiling.capture import capture_units
+from agentforge.profiling.cost import Cost, cost_of
+from agentforge.profiling.ranking import amdahl_limit
+from agentforge.profiling.record import record
+from agentforge.profiling.regions import partition
+
+DEVICE = DeviceSpec(kind="cpu", name="test", architecture="none", cache_bytes=(1 << 15, 1 << 20))
+ROOFLINE = Roofline(bandwidth=1e10, peak_flops={"float32": 1e11}, cache_bandwidth=1e11, call_overhead_s=1e-6)
+
+
+class Function(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args):
+        return self.function(*args)
+
+
+def cost(function, *args) -> Cost:
+    (unit,) = capture_units(Function(function).eval(), args, {}).units
+    (region,) = partition(unit.graph_module.graph)
+    return cost_of(region, record(unit, {*region.inputs, *region.outputs}), DEVICE, ROOFLINE)
+
+
+def test_a_gemm_counts_its_multiplications_and_additions():
+    found = cost(lambda a, b: a @ b, torch.randn(512, 64), torch.randn(64, 1024))
+    assert found.flops == 2 * 512 * 64 * 1024
+    assert found.bytes == 4 * (512 * 64 + 64 * 1024 + 512 * 1024)
+
+
+def test_a_linear_and_a_convolution_are_counted_before_decomposition():
+    assert cost(F.linear, torch.randn(8, 16), torch.randn(4, 16)).flops == 2 * 8 * 16 * 4
+    found = cost(F.conv2d, torch.randn(1, 3, 8, 8), torch.randn(5, 3, 3, 3))
+    assert found.flops == 2 * 5 * 3 * 9 * 36
+
+
+def test_causal_attention_is_half():
+    q = torch.randn(1, 2, 16, 8)
+    full = cost(F.scaled_dot_product_attention, q, q, q)
+    causal = cost(lambda a: F.scaled_dot_product_attention(a, a, a, is_causal=True), q)
+    assert full.flops == 4 * 2 * 16 * 16 * 8
+    assert causal.flops == full.flops / 2
+
+
+def test_a_fused_chain_moves_only_its_borders():
+    x = torch.randn(1024, 1024)
+    found = cost(lambda a, b: F.gelu(a + 1) * 2 + b, x, x.clone())
+    assert found.bytes == 3 * 4 * 1024 * 1024
+    assert found.sol_s == pytest.approx(found.bytes / 1e10)
+    assert found.bound == "memory"
+
+
+def test_what_fits_the_cache_uses_the_caches_bandwidth():
+    found = cost(lambda a: a + 1, torch.randn(200, 200))
+    assert found.sol_s == pytest.approx(2 * 4 * 200 * 200 / 1e11)
+
+
+def test_a_tiny_operator_is_bound_by_its_call():
+    found = cost(lambda a: a + 1, torch.randn(4))
+    assert found.bound == "overhead"
+    assert found.floor_s == ROOFLINE.call_overhead_s
+
+
+def test_a_broadcast_input_is_read_once():
+    found = cost(lambda a, b: a + b.expand(512, 512), torch.randn(512, 512), torch.randn(512))
+    assert found.bytes == 4 * (2 * 512 * 512 + 512)
+
+
+def test_a_lookup_reads_the_rows_it_returns():
+    found = cost(lambda i, t: F.embedding(i, t), torch.randint(0, 1000, (8,)), torch.randn(1000, 64))
+    assert found.bytes == 2 * 4 * 8 * 64
+
+
+@pytest.mark.parametrize(
+    ("share", "time_s", "sol_s", "limit"),
+    [(0.5, 1.0, 0.5, 4 / 3), (1.0, 2.0, 0.5, 4.0), (0.5, 1.0, 2.0, 1.0), (0.0, 0.0, 0.0, 1.0)],
+)
+def test_amdahl(share, time_s, sol_s, limit):
+    assert amdahl_limit(share, time_s, sol_s) == pytest.approx(limit)

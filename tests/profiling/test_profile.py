@@ -1,0 +1,132 @@
+"""The whole way: a model file, a child process, a ranked profile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentforge.devices import DeviceSpec, Roofline
+from agentforge.harness.convention import load_problem
+from agentforge.profiling import profile_target
+from agentforge.profiling.capture import capture_units
+from agentforge.schema import Definition, Profile, Target, TargetError, Workload
+
+DEVICE = DeviceSpec(kind="cpu", name="test", architecture="none", threads=1, cache_bytes=(1 << 15, 1 << 21))
+ROOFLINE = Roofline(bandwidth=1e10, peak_flops={"float32": 5e10}, call_overhead_s=1e-6)
+MODELS = Path(__file__).with_name("models.py").read_text()
+
+
+def target(expression: str, inputs: str, extra: str = "") -> Target:
+    source = f"{MODELS}\n{extra}\nModel = {expression}\n\ndef get_inputs():\n    return {inputs}\n"
+    source += "\ndef get_init_inputs():\n    return []\n"
+    definition = Definition(name="small", op_type="model", reference=source)
+    return Target(
+        name="small",
+        origin="small.py",
+        definition=definition,
+        workloads=(Workload(name="w", source="reference"),),
+        notes=("a note of the frontend",),
+    )
+
+
+@pytest.fixture(scope="module")
+def llama() -> tuple[Target, Profile, list[str]]:
+    lines: list[str] = []
+    made = target("LlamaBlock", "[torch.randn(4, 16, 32)]")
+    return made, profile_target(made, DEVICE, ROOFLINE, progress=lines.append, traces=5), lines
+
+
+def test_bottlenecks_are_ranked_by_gain(llama):
+    _, profile, _ = llama
+    gains = [b.gain_s for b in profile.bottlenecks]
+    assert gains == sorted(gains, reverse=True)
+    assert gains[0] > 0
+    assert profile.traces >= 5
+    assert profile.notes[0] == "a note of the frontend"
+
+
+def test_vendor_calls_are_left_alone(llama):
+    _, profile, _ = llama
+    for bottleneck in profile.bottlenecks:
+        vendor = bottleneck.definition.op_type in ("gemm", "attention")
+        assert bottleneck.optimizable is not vendor
+        assert not (vendor and bottleneck.gain_s)
+
+
+def test_equal_call_sites_are_one_bottleneck(llama):
+    _, profile, _ = llama
+    (rope,) = [b for b in profile.bottlenecks if b.definition.op_type == "rope"]
+    assert len(rope.call_sites) == 2
+    assert rope.workloads[0].weight == 2
+    assert rope.time_s == pytest.approx(sum(c.time_s for c in rope.call_sites))
+
+
+def test_call_sites_are_found_again_by_name(llama):
+    made, profile, _ = llama
+    problem = load_problem(made.definition)
+    args, kwargs = problem.inputs(0)
+    (unit,) = capture_units(problem.build(0), args, kwargs).units
+    names = {n.name for n in unit.graph_module.graph.nodes}
+    for site in profile.call_sites:
+        assert set(site.nodes) <= names
+        assert {i.name for i in site.inputs} <= names
+    assert len({s.name for s in profile.call_sites}) == len(profile.call_sites)
+
+
+def test_a_call_sites_inputs_are_the_definitions_in_order(llama):
+    _, profile, _ = llama
+    for bottleneck in profile.bottlenecks:
+        for site in bottleneck.call_sites:
+            specs = bottleneck.workloads[0].inputs
+            assert [i.shape for i in site.inputs] == [s.shape for s in specs]
+
+
+def test_progress_is_told(llama):
+    assert any("export" in line for line in llama[2])
+
+
+def test_the_largest_share_is_checked_by_ablation(llama):
+    _, profile, _ = llama
+    assert profile.bottlenecks[0].ablation_share is not None
+
+
+@pytest.mark.slow
+def test_a_part_that_does_not_export_is_timed_by_its_module():
+    extra = """
+class Odd(nn.Module):
+    def forward(self, x):
+        return x * 2 if x.sum().item() > 1e9 else torch.sort(x)[0]
+
+class Mixed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.block, self.odd = Gpt2Block(), Odd()
+
+    def forward(self, x):
+        return self.odd(self.block(x))
+"""
+    profile = profile_target(target("Mixed", "[torch.randn(2, 16, 32)]", extra), DEVICE, ROOFLINE)
+    assert {s.unit for s in profile.call_sites if s.nodes} == {"block"}
+    (rest,) = [s for s in profile.call_sites if not s.nodes and s.module_path == "odd"]
+    assert rest.time_s > 0
+    assert any("cannot be exported" in n for n in profile.notes)
+
+
+def test_a_model_that_fails_is_one_sentence():
+    with pytest.raises(TargetError, match="small cannot be profiled"):
+        profile_target(target("LlamaBlock", "[torch.randn(4, 16, 33)]"), DEVICE, ROOFLINE)
+
+
+@pytest.mark.timing
+def test_time_is_attributed_and_shares_hold():
+    extra = """
+class Wide(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Linear(256, 2048), nn.GELU(), nn.LayerNorm(2048))
+"""
+    made = target("Wide", "[torch.randn(1024, 256)]", extra)
+    profile = profile_target(made, DEVICE, ROOFLINE, traces=15)
+    assert 0.7 < profile.attributed < 1.4
+    top = profile.bottlenecks[0]
+    assert top.ablation_share == pytest.approx(top.share, abs=0.15)
