@@ -26,6 +26,7 @@ from . import physics
 from .bench import Bench, Course
 from .candidate import BuildFailure, Candidate, Workshop
 from .judge import Judge
+from .neuter import neuter
 from .party import PartyFailure
 from .stages import (
     Aftermath,
@@ -41,6 +42,7 @@ from .stages import (
 )
 from .statistics import holds_one
 from .timing import GroupTimes, Timer, device_lock
+from .variants import Variants
 from .verdict import MAX_STAGE_TEXT, Findings, disagreement, group_intervals, performance, weighted
 
 Progress = Callable[[str], None]
@@ -134,14 +136,16 @@ class Examination:
             detail.append(f"weights: {candidate.weights}")
         self.findings.notes["weights"] = candidate.weights
         try:
-            times = [self._course(candidate, bench, course, judge, whole=whole) for course in bench.courses]
+            times = [
+                self._course(folder, candidate, bench, course, judge, whole=whole) for course in bench.courses
+            ]
             self.findings.log = candidate.party.worker.log_tail()[-8000:]
         finally:
             candidate.close()
         return times
 
     def _course(
-        self, candidate: Candidate, bench: Bench, course: Course, judge: Judge, *, whole: bool
+        self, folder: Path, candidate: Candidate, bench: Bench, course: Course, judge: Judge, *, whole: bool
     ) -> GroupTimes:
         if course is not bench.courses[0]:
             bench.enter(course)
@@ -163,6 +167,8 @@ class Examination:
             if context.kernels:
                 self.findings.kernels = tuple(context.kernels)
                 self.findings.own_share = context.own_share
+        if whole:
+            self._beyond_the_workload(folder, candidate, bench, course, judge)
         with self._stage("timing") as detail, device_lock(self.cache):
             times = self._time(bench, candidate, course, judge)
             detail.append(f"{times.blocks} blocks, steal {times.steal:.1%}")
@@ -171,6 +177,45 @@ class Examination:
         self.findings.suspicions.extend(context.suspicions)
         self._compare_clocks(times)
         return times
+
+    def _beyond_the_workload(
+        self, folder: Path, candidate: Candidate, bench: Bench, course: Course, judge: Judge
+    ) -> None:
+        """Stages that need more than the running candidate: other layouts, kernels taken out."""
+        if self.level is Level.FULL:
+            with self._stage("variants") as detail:
+                detail.append(Variants(bench, candidate, judge).run(course))
+        if self.level is Level.FULL or self.definition.policy != "anything-faster":
+            with self._stage("engagement") as detail:
+                detail.append(self._engagement(folder, bench, course))
+
+    def _engagement(self, folder: Path, bench: Bench, course: Course) -> str:
+        """Whether the answer is still right when the candidate's compiled kernels do nothing."""
+        if not any(folder.rglob("*.so")):
+            return "no compiled kernels"
+        course.inputs.fill(0)
+        expected = bench.expect(course, 0)
+        copy = folder.with_name(folder.name + "-neutered")
+        shutil.copytree(folder, copy, symlinks=True)
+        try:
+            names = [name for path in copy.rglob("*.so") for name in neuter(path)]
+            if not names:
+                return "its kernels could not be taken out"
+            candidate = self.workshop.start(self.solution, copy, bench, course)
+            try:
+                candidate.party.call(0)
+                got, _ = candidate.party.fetch(0)
+                Judge().check(got, expected, course.bounds, "without its kernels")
+            finally:
+                candidate.close()
+        except PartyFailure:
+            return f"without {', '.join(names[:8])} its answer is wrong: they do the work"
+        finally:
+            shutil.rmtree(copy, ignore_errors=True)
+        self.findings.suspicions.append(
+            f"its answer is right though its kernels ({', '.join(names[:4])}) do nothing: others do the work"
+        )
+        return "its kernels do none of the work"
 
     def _time(self, bench: Bench, candidate: Candidate, course: Course, judge: Judge) -> GroupTimes:
         full = self.level is Level.FULL

@@ -1,0 +1,66 @@
+"""Takes the work out of compiled kernels: every exported function of a shared object returns at once.
+
+What is still right with such kernels was not computed by them. This asks nothing of the candidate's
+process, so a candidate that tells lies about what it ran cannot deceive it.
+"""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+_RETURN = {62: b"\xc3", 183: b"\xc0\x03\x5f\xd6"}
+"""The instruction by ELF machine: x86-64, AArch64."""
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SEGMENT = struct.Struct("<IIQQQQQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_SHT_DYNSYM, _PT_LOAD, _STT_FUNC = 11, 1, 2
+
+
+def neuter(path: Path) -> list[str]:
+    """Let every exported C function of a shared object return at once.
+
+    Args:
+        path: 64-bit little-endian ELF file, changed in place.
+
+    Returns:
+        Names of the functions; empty where the file is none that is known.
+    """
+    data = bytearray(path.read_bytes())
+    try:
+        names = _patch(data)
+    except (struct.error, IndexError, ValueError):
+        return []
+    path.write_bytes(data)
+    return names
+
+
+def _patch(data: bytearray) -> list[str]:
+    head = _HEADER.unpack_from(data)
+    if head[0][:6] != b"\x7fELF\x02\x01" or head[2] not in _RETURN:
+        return []
+    instruction = _RETURN[head[2]]
+    segments = [_SEGMENT.unpack_from(data, head[5] + i * head[9]) for i in range(head[10])]
+    sections = [_SECTION.unpack_from(data, head[6] + i * head[11]) for i in range(head[12])]
+    names = []
+    for section in sections:
+        if section[1] != _SHT_DYNSYM:
+            continue
+        strings = sections[section[6]][4]
+        for offset in range(section[4], section[4] + section[5], _SYMBOL.size):
+            name, info, _, home, address, _ = _SYMBOL.unpack_from(data, offset)
+            text = data[strings + name : data.index(b"\0", strings + name)].decode("ascii", "replace")
+            if info & 0xF != _STT_FUNC or home == 0 or text.startswith("_"):
+                continue
+            place = _file_offset(segments, address)
+            data[place : place + len(instruction)] = instruction
+            names.append(text)
+    return names
+
+
+def _file_offset(segments: list[tuple[int, ...]], address: int) -> int:
+    for kind, _, offset, start, _, size, _, _ in segments:
+        if kind == _PT_LOAD and start <= address < start + size:
+            return offset + address - start
+    raise ValueError("an address outside of the file")

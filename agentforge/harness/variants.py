@@ -1,0 +1,150 @@
+"""The same problem in other layouts and sizes: inputs that are not contiguous, fewer rows, one row.
+
+A variant is tried only where the reference itself accepts it. A candidate may refuse one (a kernel for one
+shape says so by raising); it may not give a wrong answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from agentforge.schema import EvaluationStatus
+
+from .bench import Bench, Course
+from .candidate import Candidate
+from .inputs import Inputs
+from .judge import Judge
+from .memory import Layout, aligned
+from .party import PartyFailure
+
+Change = Callable[[torch.Tensor], torch.Tensor | None]
+"""From an input to the variant's; None leaves it as it is."""
+
+
+def _padded(tensor: torch.Tensor) -> torch.Tensor | None:
+    """The same values with a gap after each row."""
+    if tensor.dim() < 2 or tensor.numel() < 2:
+        return None
+    wide = tensor.new_zeros((*tensor.shape[:-1], tensor.shape[-1] + 3))
+    wide[..., :-3] = tensor
+    return wide[..., :-3]
+
+
+def _transposed(tensor: torch.Tensor) -> torch.Tensor | None:
+    """The same values, the last two dimensions laid out the other way round."""
+    if tensor.dim() < 2 or tensor.numel() < 2:
+        return None
+    return tensor.transpose(-1, -2).contiguous().transpose(-1, -2)
+
+
+def _first_rows(rows: int, of: int) -> Change:
+    def change(tensor: torch.Tensor) -> torch.Tensor | None:
+        if tensor.dim() == 0 or tensor.shape[0] != of:
+            return None
+        return tensor[:rows].contiguous()
+
+    return change
+
+
+def changes(tensors: Sequence[torch.Tensor]) -> dict[str, Change]:
+    """Variants that fit these inputs, by name."""
+    found: dict[str, Change] = {"padded rows": _padded, "transposed memory": _transposed}
+    sizes = {t.shape[0] for t in tensors if t.dim() > 1}
+    inner = {size for t in tensors for size in t.shape[1:]}
+    if len(sizes) != 1 or sizes & inner:
+        return found  # which dimension of which input is the rows cannot be told
+    leading = sizes.pop()
+    for rows in (leading - 1, 7, 1):
+        if 0 < rows < leading:
+            found[f"{rows} rows"] = _first_rows(rows, leading)
+    return found
+
+
+def replaced(arguments: Any, layouts: Sequence[Layout]) -> Any:
+    """Encoded arguments with other layouts, in order."""
+    remaining = iter(layouts)
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, list):
+            return [walk(item) for item in value]
+        if isinstance(value, dict):
+            if "tensor" in value:
+                return {"tensor": next(remaining).to_json()}
+            return value if "dtype" in value else {key: walk(item) for key, item in value.items()}
+        return value
+
+    return walk(arguments)
+
+
+class Variants:
+    """Tries the variants of one workload.
+
+    Args:
+        bench: gives the right answers.
+        candidate: is asked for its own.
+        judge: compares.
+    """
+
+    def __init__(self, bench: Bench, candidate: Candidate, judge: Judge) -> None:
+        self._bench = bench
+        self._candidate = candidate
+        self._judge = judge
+
+    def run(self, course: Course) -> str:
+        """Try all; afterwards bench and candidate have the course as before.
+
+        Raises:
+            PartyFailure: a wrong answer, a crash.
+        """
+        course.inputs.fill(0)
+        tensors = [t.clone() for t in course.inputs.tensors(0)]
+        outcome: dict[str, list[str]] = {"right": [], "refused": []}
+        for name, change in changes(tensors).items():
+            changed = [change(t) for t in tensors]
+            if any(t is not None for t in changed):
+                content = [t if c is None else c for t, c in zip(tensors, changed, strict=True)]
+                result = self._try(course, content, name)
+                outcome.setdefault(result, []).append(name)
+        self._bench.eager.configure(course.body(), course.inputs.block, course.outputs_bytes)
+        self._candidate.party.configure(course.body(), course.inputs.block, course.outputs_bytes)
+        return "; ".join(f"{key}: {', '.join(names)}" for key, names in outcome.items() if names)
+
+    def _try(self, course: Course, content: Sequence[torch.Tensor], name: str) -> str:
+        variant = self._course(course, content)
+        try:
+            try:
+                self._bench.eager.configure(variant.body(), variant.inputs.block, variant.outputs_bytes)
+                expected = self._bench.expect(variant, 0)
+                bounds = self._bench.bounds_for(variant, 0, expected)
+            except PartyFailure:
+                if not self._bench.eager.worker.running:
+                    raise
+                return "not defined by the reference"
+            party = self._candidate.party
+            party.configure(variant.body(), variant.inputs.block, variant.outputs_bytes)
+            try:
+                party.call(0)
+            except PartyFailure as failure:
+                if failure.status is EvaluationStatus.RUNTIME_ERROR and party.worker.running:
+                    return "refused"
+                raise
+            got, _ = party.fetch(0)
+            self._judge.check(got, expected, bounds, f"with {name} (as the reference accepts)")
+            return "right"
+        finally:
+            variant.inputs.close()
+
+    def _course(self, course: Course, content: Sequence[torch.Tensor]) -> Course:
+        layouts, offset = [], 0
+        for tensor in content:
+            layouts.append(Layout.of(tensor, offset))
+            offset += aligned(layouts[-1].nbytes)
+        arguments = type(course.inputs.arguments)(replaced(course.inputs.arguments.encoded, layouts), offset)
+        inputs = Inputs(course.workload, arguments, None)
+        for target, tensor in zip(inputs.tensors(0), content, strict=True):
+            target.copy_(tensor)
+        bytes_needed = max(course.outputs_bytes, offset + (1 << 16))
+        return Course(course.workload, inputs, course.copy_inputs, bytes_needed, exact_ok=course.exact_ok)
