@@ -187,6 +187,11 @@ class TestFailures:
         files = {**RMSNORM, "sub/solution.json": manifest, "sub/k.cpp": 'extern "C" int f() { return 1; }'}
         assert build(make_solution("cpp", files)).ok
 
+    def test_a_file_named_like_a_flag(self, build: Callable[..., BuildResult], tmp_path: Path) -> None:
+        files = {"model_new.py": "class ModelNew: pass\n", "-ofoo.cpp": 'extern "C" int f() { return 1; }'}
+        result = build(make_solution("cpp", files))
+        assert result.ok and result.files[0].name.startswith("-ofoo.")
+
     def test_unknown_dependency(self, build: Callable[..., BuildResult]) -> None:
         manifest = '{"language": "cpp", "dependencies": ["boost"]}'
         files = {**RMSNORM, "sub/solution.json": manifest, "sub/k.cpp": 'extern "C" int f() { return 1; }'}

@@ -66,16 +66,7 @@ class _Job:
         key = content_hash([name, self.shared], length=40)
         record = cache.fetch(key, target)
         if record is not None:
-            return BuildResult(
-                True,
-                0.0,
-                True,
-                False,
-                record.diagnostics,
-                record.metrics,
-                render(record.diagnostics),
-                (target,),
-            )
+            return _built(record, target, 0.0, cached=True)
         with tempfile.TemporaryDirectory(prefix=".build-", dir=self.folder) as scratch:
             return self._compile(cache, key, target, Path(scratch))
 
@@ -84,6 +75,7 @@ class _Job:
 
         start = time.monotonic()
         relative = str(self.source.relative_to(self.folder))
+        relative = f"./{relative}" if relative.startswith("-") else relative  # a file, not a flag
         built = scratch / target.name
         report = scratch / "vectorised.txt"
         commands = runtime.commands(
@@ -100,16 +92,14 @@ class _Job:
             said += done.stderr + done.stdout
             if done.returncode != 0 or done.timed_out or left <= 0:
                 return self._failed(said, time.monotonic() - start, done.timed_out or left <= 0)
-        diagnostics = parse_diagnostics(said)
         metrics = vectorisation(report.read_text(errors="replace")) if report.is_file() else ()
+        record = BuildRecord(diagnostics=parse_diagnostics(said), metrics=metrics)
         try:
-            cache.store(key, built, BuildRecord(diagnostics=diagnostics, metrics=metrics))
+            cache.store(key, built, record)
         except (OSError, ValueError) as error:
             return self._failed(f"error: {error}", time.monotonic() - start, False)
         built.replace(target)
-        return BuildResult(
-            True, time.monotonic() - start, False, False, diagnostics, metrics, render(diagnostics), (target,)
-        )
+        return _built(record, target, time.monotonic() - start, cached=False)
 
     def _failed(self, said: str, seconds: float, timed_out: bool) -> BuildResult:
         diagnostics = parse_diagnostics(said)
@@ -120,7 +110,21 @@ class _Job:
         elif not any(d.severity == "error" for d in diagnostics):
             what = said.strip()[-2000:] or f"the compiler failed on {name} and said nothing"
             diagnostics = (Diagnostic(message=what, file=str(name)), *diagnostics)
-        return BuildResult(False, seconds, False, timed_out, diagnostics, (), render(diagnostics))
+        return BuildResult(
+            ok=False, seconds=seconds, timed_out=timed_out, diagnostics=diagnostics, log=render(diagnostics)
+        )
+
+
+def _built(record: BuildRecord, target: Path, seconds: float, *, cached: bool) -> BuildResult:
+    return BuildResult(
+        ok=True,
+        seconds=seconds,
+        cached=cached,
+        diagnostics=record.diagnostics,
+        metrics=record.metrics,
+        log=render(record.diagnostics),
+        files=(target,),
+    )
 
 
 class Cpp:
