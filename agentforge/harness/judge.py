@@ -102,6 +102,11 @@ class Judge:
         Raises:
             PartyFailure: INCORRECT_NUMERICAL.
         """
+        if got.shape != expected.shape or got.dtype != expected.dtype:
+            raise PartyFailure(
+                EvaluationStatus.INCORRECT_SHAPE,
+                f"{situation} {where[0]} has another shape or type than before",
+            )
         distance = measure(got, expected, bound, scale)
         if distance.excess > 1:
             at = f"{where[0]} (flat index {where[1] + distance.index})"

@@ -13,7 +13,7 @@ import torch
 
 from agentforge.schema import EvaluationStatus, HarnessError
 
-from .leaves import Leaf, parse_leaves, views
+from .leaves import Leaf, LeafSpec, parse_leaves, views
 from .memory import Block, Layout, aligned
 from .process import Worker
 from .wire import ChannelClosed, ChannelTimeout, Message, ProtocolViolation, encode
@@ -223,20 +223,37 @@ class Party:
             slot: whose inputs the aliases are looked up in.
             which: `last`, `previous` or `inputs`.
         """
-        reply = self.request({"op": "put", "which": which, "parts": None, "slot": slot})
+        reply = self.put(slot, which)
         return self.leaves(reply), reply.get("aliases") is True
+
+    def put(self, slot: int, which: str = "last") -> dict[str, Any]:
+        """Have all of an output put in shared memory; `leaves` and `pieces` read the answer."""
+        return self.request({"op": "put", "which": which, "parts": None, "slot": slot})
+
+    def pieces(self, reply: Mapping[str, Any], parts: Sequence[Part]) -> list[torch.Tensor]:
+        """Some flat ranges of a whole output that was put, copied; a part that is not there comes empty."""
+        specs, found = self._described(reply), []
+        assert self._outputs is not None
+        for leaf, first, count in parts:
+            layout = specs[leaf].layout if leaf < len(specs) else None
+            tensor = self._outputs.tensor(layout) if layout is not None else torch.empty(0)
+            found.append(tensor.reshape(-1)[first : first + count].clone())
+        return found
 
     def leaves(self, reply: Mapping[str, Any]) -> list[Leaf]:
         """What an answer describes, copied out of the memory that the worker can write to."""
         assert self._outputs is not None
-        try:
-            specs = parse_leaves(reply, self._outputs.nbytes)
-        except ProtocolViolation as error:
-            raise self._failed(EvaluationStatus.CHEATING, f"it described {error}") from None
         return [
             Leaf(x.path, x.value.clone() if isinstance(x.value, torch.Tensor) else x.value)
-            for x in views(specs, self._outputs)
+            for x in views(self._described(reply), self._outputs)
         ]
+
+    def _described(self, reply: Mapping[str, Any]) -> list[LeafSpec]:
+        assert self._outputs is not None
+        try:
+            return parse_leaves(reply, self._outputs.nbytes)
+        except ProtocolViolation as error:
+            raise self._failed(EvaluationStatus.CHEATING, f"it described {error}") from None
 
     def peek(self, layouts: Sequence[Layout]) -> list[torch.Tensor]:
         """Views of what a trusted worker put at known places of its output memory."""

@@ -31,7 +31,10 @@ from .tolerance import root_mean_square
 _TINY_BYTES = 1 << 16
 """Outputs up to this size come back within the timed call: their way costs microseconds."""
 _WHOLE_BYTES = 1 << 18
-"""Outputs up to this size are read back whole after every call."""
+"""Outputs up to this size are compared whole after every call."""
+_MEDIUM_BYTES = 1 << 24
+"""Outputs up to this size are put whole in shared memory after every call, so that no worker knows which
+part of it will be looked at."""
 _PARTS, _PART_ELEMENTS = 8, 4096
 _MAX_STEAL = 0.05
 _LATE_SHARE, _LATE_MIN_S, _LATE_SAMPLES = 0.25, 1e-4, 4
@@ -147,7 +150,8 @@ class Timer:
         nbytes = sum(x.value.nbytes for x in course.expected if isinstance(x.value, torch.Tensor))
         self._tiny = nbytes <= _TINY_BYTES
         self._small = nbytes <= _WHOLE_BYTES
-        self._whole_share = 1.0 if nbytes <= 1 << 24 else 0.25
+        self._medium = nbytes <= _MEDIUM_BYTES
+        self._whole_share = 1.0 if self._medium else 0.25
 
     def run(self, blocks: int, seconds: float, least: int) -> GroupTimes:
         """Interleave blocks until there are enough or the time is used up.
@@ -222,13 +226,15 @@ class Timer:
             nanoseconds, leaves = party.call_and_fetch(call.slot)
             return nanoseconds, _Output(leaves=leaves)
         nanoseconds = party.call(call.slot)
-        if not (self._small or call is whole):
+        if not (self._medium or call is whole):
             dtypes = [self._dtype(part[0]) for part in call.parts]
             return nanoseconds, _Output(pieces=party.fetch_parts(call.slot, call.parts, dtypes))
         begin = time.perf_counter()
-        leaves, _ = party.fetch(call.slot)
+        put = party.put(call.slot)
         times.put_seconds[party.name].append(time.perf_counter() - begin)
-        return nanoseconds, _Output(leaves=leaves)
+        if self._small or call is whole:
+            return nanoseconds, _Output(leaves=party.leaves(put))
+        return nanoseconds, _Output(pieces=party.pieces(put, call.parts))
 
     def _dtype(self, leaf: int) -> str:
         return next(dtype for index, _, dtype in self._sizes if index == leaf)
