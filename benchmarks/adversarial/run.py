@@ -258,7 +258,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             for number, case in enumerate(cases, 1):
                 if case.name in records:
                     continue
-                record = judging.evaluate(case)
+                record = judging.evaluate(case).model_copy(update={"commit": str(started["commit"])})
                 records[case.name] = record
                 write(options.output, level, records, started)
                 console.print(f"{number}/{len(cases)} {_line(record)}", markup=False, highlight=False)

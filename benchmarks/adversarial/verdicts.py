@@ -48,6 +48,10 @@ class Record(BaseModel):
     """A hostile candidate was caught for one of the reasons that its file names."""
     status: str
     evidence: str
+    level: str = ""
+    """Level of the evaluation; empty where there was none."""
+    commit: str = ""
+    """Of the referee that judged it: a resumed run may hold records of several."""
     reasons: tuple[str, ...] = ()
     speedup: dict[str, float] = {}
     seconds: float = 0.0
@@ -76,6 +80,7 @@ def judge(case: Case, evaluation: Evaluation, leftovers: Sequence[str] = ()) -> 
         as_expected=outcome in GOOD and (case.kind == "honest" or bool(seen & set(case.expect))),
         status=evaluation.status.value,
         evidence=evaluation.evidence.value,
+        level=evaluation.level.value,
         reasons=evaluation.reasons,
         speedup=speedup,
         seconds=round(evaluation.seconds, 2),
