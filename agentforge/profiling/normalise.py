@@ -23,11 +23,10 @@ def normalise(module: GraphModule) -> None:
     graph = module.graph
     graph.eliminate_dead_code()
     _drop_guards(graph)
-    functional = _out_of_place(graph)
+    _out_of_place(graph)
     _unpack_splits(graph)
     _drop_identities(graph)
-    if functional:
-        _one_user_per_view(graph)
+    _one_user_per_view(graph)
     graph.eliminate_dead_code()
     graph.lint()
     module.recompile()
@@ -45,22 +44,19 @@ def _drop_guards(graph: Graph) -> None:
             graph.erase_node(node)
 
 
-def _out_of_place(graph: Graph) -> bool:
-    """Replace `relu_(x)` by `relu(x)` where `x` has no other name; say whether all could be."""
+def _out_of_place(graph: Graph) -> None:
+    """Replace `relu_(x)` by `relu(x)` where `x` has no other name."""
     order = {n: i for i, n in enumerate(graph.nodes)}
-    all_replaced = True
     for node in list(graph.nodes):
         if not is_in_place(node):
             continue
         written = node.args[0] if node.args else None
         twin = _twin(node)
         if twin is None or not isinstance(written, Node) or not _private(written, node, order):
-            all_replaced = False
             continue
         node.target = twin
         node.meta.pop("af_kind", None)
         written.replace_all_uses_with(node, delete_user_cb=lambda u, n=node: order[u] > order[n])
-    return all_replaced
 
 
 def _twin(node: Node) -> Any:

@@ -49,15 +49,15 @@ _CONV = {
 _ATTENTION = {"scaled_dot_product_attention", "_native_multi_head_attention"}
 _EMBEDDING = {"embedding", "embedding_bag", "_embedding_bag"}
 _REDUCTION = {
-    "sum", "mean", "amax", "amin", "max", "min", "argmax", "argmin", "prod", "var", "std", "var_mean",
-    "std_mean", "any", "all", "logsumexp", "linalg_vector_norm", "norm", "frobenius_norm", "softmax",
-    "_softmax", "log_softmax", "_log_softmax", "layer_norm", "native_layer_norm", "rms_norm",
-    "_fused_rms_norm", "group_norm", "native_group_norm", "instance_norm", "cumsum", "cumprod",
-    "logcumsumexp", "softmin", "cross_entropy_loss", "nll_loss", "nll_loss_nd", "mse_loss", "l1_loss",
-    "smooth_l1_loss", "huber_loss", "kl_div", "binary_cross_entropy",
-    "binary_cross_entropy_with_logits", "cosine_similarity", "triplet_margin_loss",
-    "hinge_embedding_loss", "nansum", "nanmean", "count_nonzero", "aminmax", "cosine_embedding_loss",
-    "soft_margin_loss", "pairwise_distance",
+    "sum", "mean", "amax", "amin", "max", "min", "argmax", "argmin", "prod", "var", "std",
+    "var_mean", "std_mean", "any", "all", "logsumexp", "linalg_vector_norm", "norm",
+    "frobenius_norm", "softmax", "_softmax", "log_softmax", "_log_softmax", "layer_norm",
+    "native_layer_norm", "rms_norm", "_fused_rms_norm", "group_norm", "native_group_norm",
+    "instance_norm", "cumsum", "cumprod", "logcumsumexp", "softmin", "cross_entropy_loss",
+    "nll_loss", "nll_loss_nd", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div",
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_similarity",
+    "triplet_margin_loss", "hinge_embedding_loss", "nansum", "nanmean", "count_nonzero", "aminmax",
+    "cosine_embedding_loss", "soft_margin_loss", "pairwise_distance",
 }  # fmt: skip
 _POOLING = {
     f"{prefix}{kind}_pool{n}d{suffix}"
@@ -67,15 +67,15 @@ _POOLING = {
     for suffix in ("", "_with_indices")
 }
 _POINTWISE = {
-    "lift_fresh_copy", "to", "_to_copy", "clone", "contiguous", "reshape", "type_as", "batch_norm", "cat", "concat",
-    "stack", "pad", "constant_pad_nd", "relu6", "hardswish", "selu", "celu", "prelu", "mish",
-    "softplus", "log_sigmoid", "square", "rsub", "where", "masked_fill",
+    "to", "_to_copy", "lift_fresh_copy", "clone", "contiguous", "reshape", "type_as", "batch_norm",
+    "cat", "concat", "stack", "pad", "constant_pad_nd", "relu6", "hardswish", "selu", "celu",
+    "prelu", "mish", "softplus", "log_sigmoid", "square", "rsub", "where", "masked_fill",
     "_native_batch_norm_legit_no_training", "silu", "gelu", "glu", "hardtanh", "hardsigmoid",
-    "threshold", "float_power", "true_divide", "divide", "multiply", "subtract", "negative", "absolute",
-    "flatten", "expand_as", "tanhshrink", "softsign", "hardshrink", "softshrink", "__and__", "__or__",
-    "__xor__", "logical_and", "logical_or", "logical_not", "greater", "less", "less_equal",
-    "greater_equal", "not_equal", "_assert_tensor_metadata", "clip", "rrelu", "complex", "polar",
-    "addcmul", "addcdiv", "lerp",
+    "threshold", "float_power", "true_divide", "divide", "multiply", "subtract", "negative",
+    "absolute", "flatten", "expand_as", "tanhshrink", "softsign", "hardshrink", "softshrink",
+    "__and__", "__or__", "__xor__", "logical_and", "logical_or", "logical_not", "greater", "less",
+    "less_equal", "greater_equal", "not_equal", "_assert_tensor_metadata", "clip", "rrelu",
+    "complex", "polar", "addcmul", "addcdiv", "lerp",
 }  # fmt: skip
 _FACTORIES = {
     "new_ones", "new_zeros", "new_full", "ones_like", "zeros_like", "full_like", "new_empty", "empty_like",

@@ -220,11 +220,12 @@ def _is_tail(producer: _Group, consumer: _Group) -> bool:
 def _convex(producer: _Group, consumer: _Group, state: _Partition) -> bool:
     """Whether merging leaves the graph of groups without a cycle.
 
-    A path from the producer that leaves both groups must not come back into the consumer. Nodes that
-    were not visited yet cannot lead back.
+    A path from the producer that leaves both groups must not come back into the consumer. Views are seen
+    through: those between the two will be the region's own. Nodes that were not visited yet cannot lead
+    back.
     """
     seen: set[Node] = set()
-    frontier = [u for n in producer.nodes for u in n.users if u not in consumer.nodes]
+    frontier = [u for n in producer.nodes for u in _readers(n) if u not in consumer.nodes]
     while frontier:
         node = frontier.pop()
         if node in seen or node in producer.nodes or state.order[node] > state.visited:
@@ -233,8 +234,17 @@ def _convex(producer: _Group, consumer: _Group, state: _Partition) -> bool:
             return False
         members = state.group_of[node].nodes if node in state.group_of else {node}
         seen |= members
-        frontier += [u for m in members for u in m.users]
+        frontier += [u for m in members for u in _readers(m)]
     return True
+
+
+def _readers(node: Node) -> Iterator[Node]:
+    """Computing nodes that read a node's value, directly or through views."""
+    for user in node.users:
+        if kind_of(user) is Kind.VIEW:
+            yield from _readers(user)
+        else:
+            yield user
 
 
 def _absorb_views(graph: Graph, state: _Partition) -> None:

@@ -180,3 +180,16 @@ def test_the_epilogue_of_a_gemm_is_its_own_region():
     found = regions_of(nn.Sequential(nn.Linear(8, 8), nn.GELU()), torch.randn(4, 8))
     assert [r.op_type for r in found] == ["gemm", "pointwise"]
     assert [r.vendor for r in found] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: F.normalize(x, dim=-1),
+        lambda x: torch.relu(x.max(dim=-1)[0]) * 2,
+        lambda x: (x * 2).view(-1).add(1).view(8, 8).relu(),
+    ],
+)
+def test_views_between_operators_do_not_part_them(function):
+    (region,) = regions_of(Function(function), torch.randn(8, 8))
+    assert len(region.outputs) == 1
