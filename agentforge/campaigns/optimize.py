@@ -17,8 +17,9 @@ from agentforge.analysis import Report, build_report
 from agentforge.config import RefereeSettings, SearchSettings, Settings
 from agentforge.devices import DeviceSpec, detect
 from agentforge.frontends import FrontendOptions, load_target
+from agentforge.languages import languages
 from agentforge.loop import Agents, Journal, Meter, OnEvent
-from agentforge.schema import Budget, Run, RunStatus, StoreError, Target, UsageError
+from agentforge.schema import Budget, MachineError, Run, RunStatus, StoreError, Target, UsageError
 from agentforge.search import policies
 from agentforge.store import Store
 
@@ -51,6 +52,7 @@ def optimize(
     where = detect(device)
     agents = _agents(settings.search)
     _check_out(out)
+    _check_language(settings.search.language)
     with Store(settings.url) as store:
         target = load_target(spec, options)
         run = _create(store, target, settings, where)
@@ -183,6 +185,13 @@ def _check_out(out: Path | None) -> None:
         return
     if not out.is_dir() or (any(out.iterdir()) and not (out / "plan.json").is_file()):
         raise UsageError(f"--out {out} holds something that is no artifact: choose an empty or new folder")
+
+
+def _check_language(name: str) -> None:
+    """Say before anything is profiled that its kernels could not be built."""
+    availability = languages.create(name).available()
+    if not availability.ok:
+        raise MachineError(f"kernels in {name} cannot be built here: {availability.detail}")
 
 
 def _first_out(journal: Journal) -> Path | None:

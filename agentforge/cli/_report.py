@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ def campaign(run: Callable[[OnEvent], Report], *, as_json: bool) -> None:
         typer.Exit: interrupted (130); how to go on was said.
     """
     view = _live.view(as_json=as_json)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: the run says that it can go on
     try:
         with view:
             report = run(view)

@@ -80,6 +80,18 @@ class Standing:
         """Seconds of all call sites in one forward, with the incumbent put in."""
         return self.bottleneck.time_s / self.speedup
 
+    @property
+    def reachable_s(self) -> float:
+        """Seconds that a good kernel can be expected to reach, not below the speed of light."""
+        return max(self.bottleneck.sol_s, self.bottleneck.time_s - self.bottleneck.gain_s)
+
+    @property
+    def share_left(self) -> float:
+        """Share of the target's time that is still to be had here, 0 to 1."""
+        if self.bottleneck.time_s <= 0:
+            return 0.0
+        return self.bottleneck.share * max(0.0, self.time_s - self.reachable_s) / self.bottleneck.time_s
+
     def promising(self, quick: Evaluation) -> bool:
         """Whether a quick evaluation looks faster than what holds now, so that a full one is worth it."""
         gain = gain_over_eager(quick)
@@ -95,10 +107,10 @@ class Standing:
         """Why no further attempt is wanted here; empty while one is."""
         if not self.bottleneck.optimizable:
             return "the vendor's library does it, and nothing here beats that"
-        if self.bottleneck.share < settings.min_share:
-            return f"below {settings.min_share:.1%} of the target's time"
         if self.bottleneck.sol_s >= settings.sol_fraction * self.time_s:
             return f"within {settings.sol_fraction:.0%} of the speed of light"
+        if self.share_left < settings.min_share:
+            return f"less than {settings.min_share:.1%} of the target's time is still to be had"
         evaluated, made = self.since_gain()
         if evaluated >= settings.patience or made >= 3 * settings.patience:
             return f"{made} attempts in a row brought no gain"
@@ -115,11 +127,10 @@ class Standing:
         """
         made = [a for a in self.attempts if a.status in FINISHED]
         costs = [a.usage.seconds for a in made if a.usage.seconds > 0]
-        reachable = max(self.bottleneck.sol_s, self.bottleneck.time_s - self.bottleneck.gain_s)
         return Tree(
             bottleneck=self.bottleneck.definition.hash,
             time_s=self.time_s,
-            reachable_s=reachable,
+            reachable_s=self.reachable_s,
             success=(PRIOR_WEIGHT * prior + len(self.promotions)) / (PRIOR_WEIGHT + len(made)),
             cost_s=max(0.1, sum(costs) / len(costs) if costs else cost_s),
             nodes=tuple(self._nodes(settings.abandon_ratio)),

@@ -172,7 +172,7 @@ def test_the_budget_of_dollars(bench: Bench) -> None:
 @pytest.mark.parametrize("bench", [Budget(minutes=1.0)], indirect=True)
 def test_the_budget_of_minutes_counts_over_sessions(bench: Bench) -> None:
     ticks = itertools.count(step=1.0)
-    script = {"a": [{"speed": 1.0 + i} for i in range(99)]}
+    script = {"a": [{"speed": 1.0 + i / 100} for i in range(99)]}
     result = bench.search(profile(bottleneck("a")), script, clock=lambda: next(ticks), patience=99)
     assert result.reason == "the budget of 1 minutes is used up"
     used = bench.store.get_run("run").seconds_used

@@ -114,7 +114,13 @@ def test_closing() -> None:
     assert "no gain" in standing(*[None] * (3 * SETTINGS.patience)).closed(SETTINGS)
     assert "speed of light" in standing(measured(9.6)).closed(SETTINGS)
     assert "vendor" in standing(optimizable=False).closed(SETTINGS)
-    assert "1.0%" in standing(share=0.001).closed(SETTINGS)
+    assert "still to be had" in standing(share=0.001).closed(SETTINGS)
+    assert "still to be had" in standing(measured(8.0), share=0.05, gain_s=0.88).closed(SETTINGS)
+
+
+@pytest.mark.parametrize(("speed", "left"), [(1.0, 0.45), (2.0, 0.20), (10.0, 0.0), (20.0, 0.0)])
+def test_share_left(speed: float, left: float) -> None:
+    assert standing(measured(speed)).share_left == pytest.approx(left)
 
 
 def test_success_starts_at_the_prior_and_falls_with_failures() -> None:
