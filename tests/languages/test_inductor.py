@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,14 @@ from hypothesis import strategies as st
 from agentforge.languages import inductor_solution, languages, run_command
 from agentforge.languages.inductor_convert import CannotConvert, contiguous, convert
 from agentforge.schema import Definition, Distribution, DType, ScalarInput, TensorInput, Workload
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _inductor_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path_factory.mktemp("inductor")))
+        yield
+
 
 OUTPUT = """
 from torch._inductor.async_compile import AsyncCompile
