@@ -13,6 +13,7 @@ from agentforge.profiling.capture import Unit, capture_units
 from agentforge.schema import Definition
 
 from .dataflow import Replacement
+from .inline import inline_modes
 from .printer import Unprintable
 from .rewrite import outline, rewrite
 
@@ -40,6 +41,8 @@ def rewrite_target(payload: Mapping[str, Any], report: Callable[[str], None]) ->
         args, kwargs = _pytree.tree_map_only(torch.Tensor, lambda t: t.to(device), problem.inputs(_SEED))
         report("exporting the model")
         capture = capture_units(model, args, kwargs)
+        for unit in capture.units:
+            inline_modes(unit.graph_module)
         notes = list(capture.notes)
         units = {unit.path: unit for unit in capture.units}
         selections = [

@@ -22,6 +22,7 @@ from agentforge.profiling.regions import partition
 from agentforge.schema import BuildSpec, Definition, Solution, SourceFile, Target, Workload
 from agentforge.stitch.dataflow import Replacement
 from agentforge.stitch.files import Mode, as_solution, kernel_name, stitched_files
+from agentforge.stitch.inline import inline_modes
 from agentforge.stitch.rewrite import rewrite
 
 VENDOR = ("gemm", "conv", "attention", "embedding")
@@ -60,6 +61,8 @@ class Model(nn.Module):
         q, k, v = self.qkv(self.norms[0](x)).chunk(3, -1)
         scores = (q @ k.transpose(-1, -2) * 0.18).masked_fill(~self.mask, float("-inf"))
         x = (x + self.drop(scores.softmax(-1) @ v)) * scale
+        with torch.no_grad(), torch.autocast("cpu", enabled=False):
+            x = x.clamp(max=50.0)
         y = self.norms[1](self.down(torch.nn.functional.gelu(self.up(x))))
         if extra is not None:
             x = x + extra * torch.tensor([0.5])
@@ -217,6 +220,7 @@ def stitch_in_process(
     plans, kernels, constants, refused = [], {}, {}, {}
     known: dict[str, Definition] = {}
     for number, unit in enumerate(capture.units):
+        inline_modes(unit.graph_module)
         regions = partition(unit.graph_module.graph)
         seen = record(unit, {n for r in regions for n in (*r.inputs, *r.outputs)})
         replacements = []

@@ -1,0 +1,210 @@
+"""Which variant is taken, with a referee whose numbers are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from agentforge.schema import (
+    BuildSpec,
+    Definition,
+    Environment,
+    Evaluation,
+    EvaluationStatus,
+    Evidence,
+    Interval,
+    KernelUse,
+    Level,
+    Performance,
+    Solution,
+    SourceFile,
+    Workload,
+)
+from agentforge.stitch.select import Selection, Selector
+from agentforge.stitch.variants import Promoted, Variant
+
+from .making import target_of
+
+Verdict = Callable[[str, frozenset[str], Level], Evaluation]
+TARGET = target_of("class Model: ...")
+
+
+def solution(text: str) -> Solution:
+    return Solution(
+        name="s",
+        definition=TARGET.definition.hash,
+        author="test",
+        spec=BuildSpec(language="python"),
+        sources=(SourceFile(path="model_new.py", content=text),),
+    )
+
+
+def promoted(name: str, time_s: float = 1.0) -> Promoted:
+    definition = Definition(name=name, op_type="norm", reference=name)
+    return Promoted(name, definition, solution(name), (), time_s)
+
+
+class Given:
+    """Variants without a model, and a referee without a clock."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        self.verdict = verdict
+        self.made: dict[str, tuple[str, frozenset[str]]] = {}
+        self.judged: list[tuple[str, tuple[str, ...], str]] = []
+
+    def prepare(self, selections: Sequence[Sequence[str]]) -> None:
+        return None
+
+    def _make(self, mode: Any, kernels: frozenset[str]) -> Variant:
+        made = solution(f"{mode} {sorted(kernels)}")
+        self.made[made.hash] = (mode, kernels)
+        return Variant(mode, kernels, made, expected=dict.fromkeys(kernels, 1))
+
+    def with_kernels(self, kernels: Sequence[str], mode: str) -> Variant:
+        return self._make(mode, frozenset(kernels))
+
+    def compiled(self) -> Variant:
+        return self._make("compile", frozenset())
+
+    def eager(self) -> Variant:
+        return self._make("eager", frozenset())
+
+    def evaluate(
+        self,
+        definition: Definition,
+        workloads: Sequence[Workload],
+        solution: Solution,
+        *,
+        level: Level = Level.QUICK,
+    ) -> Evaluation:
+        mode, kernels = self.made[solution.hash]
+        self.judged.append((mode, tuple(sorted(kernels)), level.value))
+        return self.verdict(mode, kernels, level)
+
+
+def judged(
+    kernels: frozenset[str],
+    level: Level,
+    over_eager: float = 1.0,
+    over_compile: float = 1.0,
+    *,
+    status: EvaluationStatus = EvaluationStatus.PASSED,
+    spread: float = 0.01,
+    runs: int = 1,
+) -> Evaluation:
+    passed = status is EvaluationStatus.PASSED
+    return Evaluation(
+        definition="d",
+        solution="s",
+        workloads=(),
+        level=level,
+        status=status,
+        evidence=Evidence.VERIFIED if passed and level is Level.FULL else Evidence.UNVERIFIED,
+        performance=Performance(
+            latency_s=1.0,
+            baseline_s={"eager": over_eager, "compile": over_compile},
+            speedup={
+                name: Interval(point=p, low=p - spread, high=p + spread)
+                for name, p in (("eager", over_eager), ("compile", over_compile))
+            },
+            control=Interval(point=1.0, low=0.99, high=1.01),
+            blocks=10,
+            processes=3,
+        )
+        if passed
+        else None,
+        kernels=tuple(KernelUse(name=k, own=True, calls=runs) for k in kernels) if runs else (),
+        environment=Environment(device="d", architecture="a", toolchain={}),
+        timestamp=datetime.now(UTC),
+    )
+
+
+def select(verdict: Verdict, *names: str) -> tuple[Selection, Given]:
+    given = Given(verdict)
+    kernels = {name: promoted(name, float(i + 1)) for i, name in enumerate(names)}
+    selector = Selector(TARGET, given, kernels, given, seconds=60)  # type: ignore[arg-type]
+    return selector.run(), given
+
+
+def test_the_fastest_verified_variant_is_taken() -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        gain = {"kernels": 1.3, "kernels+compile": 1.6}[mode]
+        return judged(kernels, level, over_eager=gain * 1.2, over_compile=gain)
+
+    selection, given = select(verdict, "a", "b")
+    assert selection.variant.mode == "kernels+compile"
+    assert selection.trial is not None
+    assert selection.trial.proven
+    assert [level for *_, level in given.judged] == ["quick", "quick", "full"]
+
+
+def test_a_kernel_that_costs_is_left_out() -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        gain = 0.9 if "slow" in kernels else 1.4
+        return judged(kernels, level, over_eager=gain, over_compile=gain)
+
+    selection, _ = select(verdict, "good", "slow", "fine")
+    assert selection.variant.kernels == {"good", "fine"}
+
+
+def test_a_kernel_that_breaks_the_model_is_left_out() -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        broken = EvaluationStatus.INCORRECT_NUMERICAL if "wrong" in kernels else EvaluationStatus.PASSED
+        return judged(kernels, level, 1.5, 1.5, status=broken)
+
+    selection, _ = select(verdict, "wrong", "right")
+    assert selection.variant.kernels == {"right"}
+
+
+@pytest.mark.parametrize(("compile_gain", "mode"), [(1.3, "compile"), (1.0, "eager"), (0.7, "eager")])
+def test_where_nothing_wins_the_best_baseline_stays(compile_gain: float, mode: str) -> None:
+    def verdict(variant: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        if variant == "compile":
+            return judged(kernels, level, over_eager=compile_gain, over_compile=1.0)
+        return judged(kernels, level, over_eager=0.9 * compile_gain, over_compile=0.9)
+
+    selection, _ = select(verdict, "a")
+    assert selection.variant.mode == mode
+    assert not selection.variant.kernels
+
+
+def test_a_win_that_the_full_evaluation_does_not_confirm_is_none() -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        gain = 1.5 if level is Level.QUICK else 0.97
+        return judged(kernels, level, over_eager=gain, over_compile=gain)
+
+    selection, given = select(verdict, "a")
+    assert selection.variant.mode == "eager"
+    assert "not confirmed" in selection.reason
+    assert sum(level == "full" for *_, level in given.judged) <= 3
+
+
+def test_kernels_that_tie_with_torch_compile_are_taken_without_it() -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        gain = 1.0 if mode == "kernels" else 0.9
+        return judged(kernels, level, over_eager=1.5 * gain, over_compile=gain)
+
+    selection, _ = select(verdict, "a")
+    assert selection.variant.mode == "kernels"
+
+
+@pytest.mark.parametrize("runs", [0, 2])
+def test_kernels_that_did_not_run_as_often_as_they_must_prove_nothing(runs: int) -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        return judged(kernels, level, 2.0, 2.0, runs=runs)
+
+    selection, _ = select(verdict, "a")
+    assert selection.variant.mode != "kernels"
+    assert any("ran" in p for trial in selection.trials for p in trial.problems)
+
+
+def test_without_kernels_torch_compile_is_tried_once() -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        return judged(kernels, level, over_eager=1.4, over_compile=1.0)
+
+    selection, given = select(verdict)
+    assert selection.variant.mode == "compile"
+    assert given.judged == [("compile", (), "full")]
