@@ -53,6 +53,8 @@ class Course:
     """One for each leaf, the loosest over the draws."""
     expected: list[Leaf] = field(default_factory=list)
     """Leaves of the last reference output that was asked for."""
+    guards: list[int] = field(default_factory=list)
+    """Offsets of pages in the inputs that nobody may touch."""
     exact_ok: bool = True
     """False where the reference cannot be computed in float64."""
 
@@ -64,6 +66,7 @@ class Course:
             "slots": self.inputs.slots,
             "copy": self.copy_inputs,
             "writable": False,
+            "guards": self.guards,
         }
 
     @property
@@ -219,6 +222,10 @@ class Bench:
         self.weaknesses += weaknesses(outputs[0], outputs[1], inputs, course.bounds)
 
     # -- use
+
+    def disturbed(self) -> None:
+        """Parties may have been given something else: the next `enter` gives them their workload again."""
+        self._current = None
 
     def enter(self, course: Course) -> None:
         """Give every trusted party the workload."""

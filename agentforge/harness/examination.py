@@ -192,6 +192,8 @@ class Examination:
     def _engagement(self, folder: Path, bench: Bench, course: Course) -> str:
         """Whether the answer is still right when the candidate's compiled kernels do nothing."""
         if not any(folder.rglob("*.so")):
+            if self.definition.policy != "anything-faster":
+                self.findings.suspicions.append("the task asks for own kernels and it has no compiled ones")
             return "no compiled kernels"
         course.inputs.fill(0)
         expected = bench.expect(course, 0)

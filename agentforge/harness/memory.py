@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import mmap
 import os
@@ -151,21 +152,14 @@ class Block:
         flat = self.raw(layout.offset, layout.nbytes).view(dtype)
         return torch.as_strided(flat, layout.shape, layout.strides)
 
-    def punch(self) -> None:
-        """Give the pages back to the system; the content becomes zeros."""
-        size = os.fstat(self.fd).st_size
-        libc_fallocate(self.fd, size)
+    def guard(self, offset: int) -> None:
+        """Let any access to the page at `offset` kill this process by SIGSEGV."""
+        address = self._bytes.data_ptr() + offset
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(mmap.PAGESIZE), 0) != 0:
+            raise OSError(ctypes.get_errno(), "mprotect")
 
     def close(self) -> None:
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
-
-
-def libc_fallocate(fd: int, size: int) -> None:
-    """Punch a hole over the whole file."""
-    import ctypes
-
-    keep_size_punch_hole = 0x01 | 0x02
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.fallocate(fd, keep_size_punch_hole, ctypes.c_long(0), ctypes.c_long(size))

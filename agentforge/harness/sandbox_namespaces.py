@@ -13,7 +13,7 @@ from pathlib import Path
 
 from agentforge.languages import Availability
 
-from . import linux
+from . import linux, seccomp
 from ._base import Box, Limits
 from .sandbox_rlimits import address_space, apply_limits, close_descriptors
 
@@ -70,6 +70,7 @@ class Namespaces:
         # Other processes are out of reach in here; ASan and profilers want to read their own maps.
         linux.set_dumpable(True)
         apply_limits(limits, before, count_processes=True)
+        seccomp.confine()
 
 
 def _map_user(uid: int, gid: int) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from agentforge.languages import Availability
 
-from . import linux
+from . import linux, seccomp
 from ._base import Box, Limits
 
 
@@ -85,3 +85,4 @@ class Rlimits:
         apply_limits(limits, before, count_processes=another_user)
         linux.no_new_privileges()
         linux.set_dumpable(False)
+        seccomp.confine()

@@ -94,6 +94,8 @@ class Server:
         self._last = self._previous = None
         self._slots = []
         inputs = Block(fds[0], os.fstat(fds[0]).st_size, writable=body["writable"])
+        for offset in body["guards"]:
+            inputs.guard(offset)
         if self._outputs is not None:
             self._outputs.close()
         self._outputs = Block(fds[1], os.fstat(fds[1]).st_size)

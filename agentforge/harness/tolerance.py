@@ -21,6 +21,7 @@ _CHUNK = 1 << 16
 _TINY = 1e-300
 _COARSE_EPS = 1e-3
 """Machine epsilon above which a unit in the last place is coarse (16-bit types): an eighth of the floor."""
+_WORST_OF_MANY = 4.0
 _LARGEST_BOUND = 0.05
 """No policy and no ill-conditioned reference widens the relative bound beyond this."""
 
@@ -88,14 +89,19 @@ def derive(
     eps = torch.finfo(reference.dtype).eps
     floor = floor_ulps(policy, reference.dtype, reduction) * eps
     if exact is None:
-        return Bound(min(floor, _LARGEST_BOUND), floor, 0.0, 0.0)
+        return Bound(min(floor, _LARGEST_BOUND), _element(floor), 0.0, 0.0)
     unbounded = Bound(math.inf, 1.0, 0.0, 0.0)
     own = measure(reference, exact, unbounded)
     if not math.isfinite(own.relative):
-        return Bound(min(floor, _LARGEST_BOUND), floor, 0.0, 0.0)
+        return Bound(min(floor, _LARGEST_BOUND), _element(floor), 0.0, 0.0)
     relative = min(max(policy.factor * own.relative, floor), _LARGEST_BOUND)
     absolute = min(policy.factor * own.absolute, _LARGEST_BOUND * root_mean_square(reference) * 4)
-    return Bound(relative, min(floor, _LARGEST_BOUND), absolute, own.relative)
+    return Bound(relative, _element(floor), absolute, own.relative)
+
+
+def _element(floor: float) -> float:
+    """The worst of many elements may err some times as much as their norm."""
+    return min(_WORST_OF_MANY * floor, _LARGEST_BOUND)
 
 
 def widest(bounds: list[Bound]) -> Bound:

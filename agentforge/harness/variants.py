@@ -6,6 +6,7 @@ shape says so by raising); it may not give a wrong answer.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -99,6 +100,7 @@ class Variants:
         Raises:
             PartyFailure: a wrong answer, a crash.
         """
+        self._bench.disturbed()
         course.inputs.fill(0)
         tensors = [t.clone() for t in course.inputs.tensors(0)]
         outcome: dict[str, list[str]] = {"right": [], "refused": []}
@@ -106,14 +108,15 @@ class Variants:
             changed = [change(t) for t in tensors]
             if any(t is not None for t in changed):
                 content = [t if c is None else c for t, c in zip(tensors, changed, strict=True)]
-                result = self._try(course, content, name)
+                result = self._try(self._course(course, content), name)
                 outcome.setdefault(result, []).append(name)
-        self._bench.eager.configure(course.body(), course.inputs.block, course.outputs_bytes)
+        result = self._try(self._guarded(course, tensors), "forbidden pages around its inputs")
+        outcome.setdefault(result, []).append("forbidden pages")
+        self._bench.enter(course)
         self._candidate.party.configure(course.body(), course.inputs.block, course.outputs_bytes)
         return "; ".join(f"{key}: {', '.join(names)}" for key, names in outcome.items() if names)
 
-    def _try(self, course: Course, content: Sequence[torch.Tensor], name: str) -> str:
-        variant = self._course(course, content)
+    def _try(self, variant: Course, name: str) -> str:
         try:
             try:
                 self._bench.eager.configure(variant.body(), variant.inputs.block, variant.outputs_bytes)
@@ -142,6 +145,25 @@ class Variants:
         for tensor in content:
             layouts.append(Layout.of(tensor, offset))
             offset += aligned(layouts[-1].nbytes)
+        return self._laid_out(course, content, layouts, offset)
+
+    def _guarded(self, course: Course, content: Sequence[torch.Tensor]) -> Course:
+        """Every input ends where a page begins that must not be read, and another lies before it."""
+        layouts, guards, offset = [], [0], mmap.PAGESIZE
+        for tensor in content:
+            layout = Layout.of(tensor)
+            end = -(-(offset + aligned(layout.nbytes)) // mmap.PAGESIZE) * mmap.PAGESIZE
+            layouts.append(layout.at(end - aligned(layout.nbytes)))
+            guards.append(end)
+            offset = end + mmap.PAGESIZE
+        variant = self._laid_out(course, content, layouts, offset)
+        # Slots follow one another: only the first is used, and its pages are guarded.
+        variant.guards = guards
+        return variant
+
+    def _laid_out(
+        self, course: Course, content: Sequence[torch.Tensor], layouts: Sequence[Layout], offset: int
+    ) -> Course:
         arguments = type(course.inputs.arguments)(replaced(course.inputs.arguments.encoded, layouts), offset)
         inputs = Inputs(course.workload, arguments, None)
         for target, tensor in zip(inputs.tensors(0), content, strict=True):

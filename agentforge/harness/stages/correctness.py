@@ -26,7 +26,11 @@ class Smoke:
         course, candidate = context.course, context.candidate
         course.inputs.fill(0)
         expected = context.bench.expect(course, 0)
+        # A first call may compile (torch.compile, Triton).
+        patience = candidate.call_timeout_s
+        candidate.call_timeout_s += context.settings.build_timeout_s
         candidate.call(0)
+        candidate.call_timeout_s = patience
         got, aliases = candidate.fetch(0)
         context.judge.check(got, expected, course.bounds, "on the first call")
         _, expected_aliases = context.bench.eager.fetch(0)
@@ -56,6 +60,13 @@ class RandomInputs:
         return f"{context.settings.random_seeds} fresh draws were right"
 
 
+def _some_nan(tensor: torch.Tensor) -> torch.Tensor:
+    """NaN in one element of every thousand, and in at least one."""
+    changed = tensor.clone()
+    changed.reshape(-1)[:: max(1, min(1009, tensor.numel() - 1))] = math.nan
+    return changed
+
+
 _VARIANTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "inputs 64 times as large": lambda t: t * 64,
     "inputs 64 times as small": lambda t: t / 64,
@@ -63,6 +74,7 @@ _VARIANTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "equal values": lambda t: torch.full_like(t, 0.5),
     "mixed magnitudes": lambda t: t * torch.where(torch.rand(t.shape) < 0.1, 32.0, 0.25).to(t.dtype),
     "shifted by 30": lambda t: t + 30,
+    "some NaN": _some_nan,
 }
 _ILL_CONDITIONED = 1e-2
 
@@ -98,7 +110,8 @@ class Stability:
                 bounds.append(usual)
                 continue
             bound = derive(ours.value, better.value, context.definition.tolerance, course.reduction)
-            defined = bool(torch.isfinite(ours.value).all())
+            defined = torch.equal(torch.isfinite(ours.value), torch.isfinite(better.value))
+            defined &= name == "some NaN" or bool(torch.isfinite(ours.value).all())
             if not defined or not math.isfinite(bound.relative) or bound.reference_error > _ILL_CONDITIONED:
                 return False
             bounds.append(bound)
