@@ -40,7 +40,7 @@ def op_type_of(nodes: Sequence[Node]) -> str:
         return _BY_KIND[kind_of(work[0])]
     names = {op_name(n) for n in work}
     reduces = any(kind_of(n) is Kind.REDUCTION for n in work)
-    if names & _CROSS_ENTROPY:
+    if names & _CROSS_ENTROPY or names >= {"log_softmax", "gather"}:
         return "cross_entropy"
     if names & _NORMS:
         return "norm"

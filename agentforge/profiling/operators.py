@@ -53,7 +53,7 @@ _REDUCTION = {
     "var_mean", "std_mean", "any", "all", "logsumexp", "linalg_vector_norm", "norm",
     "frobenius_norm", "softmax", "_softmax", "log_softmax", "_log_softmax", "layer_norm",
     "native_layer_norm", "rms_norm", "_fused_rms_norm", "group_norm", "native_group_norm",
-    "instance_norm", "cumsum", "cumprod", "logcumsumexp", "softmin", "cross_entropy_loss",
+    "instance_norm", "cumsum", "cumprod", "gather", "logcumsumexp", "softmin", "cross_entropy_loss",
     "nll_loss", "nll_loss_nd", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div",
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_similarity",
     "triplet_margin_loss", "hinge_embedding_loss", "nansum", "nanmean", "count_nonzero", "aminmax",
@@ -67,7 +67,7 @@ _POOLING = {
     for suffix in ("", "_with_indices")
 }
 _POINTWISE = {
-    "to", "_to_copy", "lift_fresh_copy", "clone", "contiguous", "reshape", "type_as", "batch_norm",
+    "to", "_to_copy", "clone", "contiguous", "reshape", "type_as", "batch_norm",
     "cat", "concat", "stack", "pad", "constant_pad_nd", "relu6", "hardswish", "selu", "celu",
     "prelu", "mish", "softplus", "log_sigmoid", "square", "rsub", "where", "masked_fill",
     "_native_batch_norm_legit_no_training", "silu", "gelu", "glu", "hardtanh", "hardsigmoid",
@@ -78,7 +78,7 @@ _POINTWISE = {
     "complex", "polar", "addcmul", "addcdiv", "lerp",
 }  # fmt: skip
 _FACTORIES = {
-    "new_ones", "new_zeros", "new_full", "ones_like", "zeros_like", "full_like", "new_empty", "empty_like",
+    "lift_fresh_copy", "new_ones", "new_zeros", "new_full", "ones_like", "zeros_like", "full_like", "new_empty", "empty_like",
 }  # fmt: skip
 CONCATENATIONS = frozenset({"cat", "concat", "stack", "pad", "constant_pad_nd"})
 """Pointwise operators whose inputs are smaller than their output."""
@@ -276,6 +276,8 @@ def rows_of(node: Node) -> Rows | None:
         return _contiguous_rows(shape, (1 if len(shape) > 1 else 0,))
     if name in ("triplet_margin_loss", "pairwise_distance", "cosine_embedding_loss"):
         return _contiguous_rows(shape, (len(shape) - 1,))
+    if name == "gather":
+        return _picked_rows(node, shape)
     dims = argument(node, "dim")
     if dims is None or dims == []:
         return Rows(1, total, 1)
@@ -283,6 +285,15 @@ def rows_of(node: Node) -> Rows | None:
     if not all(isinstance(d, int) for d in wanted) or not shape:
         return Rows(1, total, 1)
     return _contiguous_rows(shape, tuple(sorted(d % len(shape) for d in wanted)))
+
+
+def _picked_rows(node: Node, shape: tuple[int, ...]) -> Rows | None:
+    """A `gather` of one element a row (the loss of a label) goes over the rows; any other is opaque."""
+    index, dim = value_of(argument(node, "index")), int(argument(node, "dim"))
+    wanted = tuple(1 if d == dim % len(shape) else size for d, size in enumerate(shape)) if shape else ()
+    if index is None or tuple(int(n) for n in index.shape) != wanted:
+        return None
+    return _contiguous_rows(shape, (dim % len(shape),)) if shape else None
 
 
 @lru_cache(maxsize=4096)
