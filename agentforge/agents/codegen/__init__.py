@@ -1,4 +1,4 @@
-"""A small fusing compiler: from a reference in torch to C++/OpenMP kernels and the `ModelNew` that calls them."""
+"""A small fusing compiler: from a torch reference to C++/OpenMP kernels and the `ModelNew` around them."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from .expr import Access, Expr, constant, indices
+from .expr import Access, Expr, constant, indices, walk
 from .index import Index, Var, render_index
 from .lazy import Buffer
 from .nest import Pass, Reduce
@@ -20,12 +20,11 @@ POINTERS = {
     torch.int16: "int16_t", torch.int8: "int8_t", torch.uint8: "uint8_t", torch.bool: "uint8_t",
     torch.float16: "uint16_t", torch.bfloat16: "uint16_t",
 }  # fmt: skip
-EXPENSIVE = frozenset(
-    "acos acosh asin asinh atan atan2 atanh cos cosh erf erfc exp exp2 expm1 log log10 log1p log2 pow "
-    "sigmoid sin sinh tan tanh".split()
-)
+EXPENSIVE = frozenset({
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "erf", "erfc", "exp", "exp2",
+    "expm1", "log", "log10", "log1p", "log2", "pow", "sigmoid", "sin", "sinh", "tan", "tanh",
+})  # fmt: skip
 """Functions worth keeping the result of."""
-_COLLAPSED = {"fmod": "fmod", "remainder": "remainder"}
 
 
 def literal(value: Expr) -> str:
@@ -266,7 +265,7 @@ def staged_values(passes: Sequence[tuple[Pass, ...]], mode: str) -> dict[int, in
             continue
         columns = set(segments[0].loops)
         weights: dict[int, bool] = {}
-        nodes = _topological(segments[0].roots)
+        nodes = list(walk(segments[0].roots))
         varying: dict[int, bool] = {}
         for node in nodes:
             own = any(v in columns for i in indices(node) for v in i.variables)
@@ -282,9 +281,3 @@ def staged_values(passes: Sequence[tuple[Pass, ...]], mode: str) -> dict[int, in
             if weights[node.number]:
                 first.setdefault(node.number, number)
     return chosen
-
-
-def _topological(roots: Sequence[Expr]) -> list[Expr]:
-    from .expr import walk
-
-    return list(walk(list(roots)))

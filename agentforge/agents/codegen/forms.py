@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from math import prod
 
@@ -17,7 +18,7 @@ from .emit import (
     store_text,
     write_values,
 )
-from .expr import Expr
+from .expr import Expr, walk
 from .index import Index, Var
 from .lazy import Buffer
 from .nest import Nest, Pass, Reduce, Store
@@ -50,6 +51,11 @@ class KernelWriter:
 
     def write(self) -> str:
         """The body's text."""
+        if self.options.huge_pages:
+            for output in self.outputs:
+                if output.name not in self.renamed:
+                    size = prod(output.shape) * output.dtype.itemsize
+                    self.writer.add(f"af::huge_pages({output.name}, {size});")
         getattr(self, f"_{self.form}")()
         return self.writer.text
 
@@ -95,7 +101,7 @@ class KernelWriter:
             k: self.outputs[s.output]
             for k, s in enumerate(p.stores)
             if s.index.coefficient(inner) == 1
-            and all(inner not in Index.of(a).variables or a == inner for a, _ in s.index.terms)
+            and self._plain_in(s.index, inner)
             and self._streams(self.outputs[s.output], inner.extent)
         }
 
@@ -117,9 +123,10 @@ class KernelWriter:
         """The innermost loop of an output pass over [low, high), through tiles where it streams."""
         w, inner = self.writer, p.loops[-1]
         streamed = self._streamed(p)
+        self._prefetch(values, p, low, high)
         scope = values.fork()
         w.add("#pragma omp simd")
-        with w.block(f"for (int64_t {inner.name} = {low}; {inner.name} < {high}; ++{inner.name})"):
+        with w.block(_loop(inner, low, high)):
             for node in nodes:
                 scope.define(w, node)
             for k, store in enumerate(p.stores):
@@ -132,6 +139,22 @@ class KernelWriter:
             start = p.stores[k].index - Index.of(inner)
             base = f"{self._pointer(output)} + {values.index(start)} + {low}"
             w.add(f"af::stream({base}, tile{k}, {high} - ({low}));")
+
+    def _prefetch(self, values: Values, p: Pass, low: str, high: str) -> None:
+        """Ask for what the contiguous reads of the innermost loop will come to."""
+        if not self.options.prefetch:
+            return
+        inner = p.loops[-1]
+        accesses = {e.attr for e in values.order(p.roots) if e.op == "load" and not e.args}
+        for access in sorted(accesses, key=lambda a: a.buffer):
+            if access.index.coefficient(inner) == 1 and self._plain_in(access.index, inner):
+                pointer = self.renamed.get(access.buffer, access.buffer)
+                base = f"{pointer} + {values.index(access.index - Index.of(inner))} + {low}"
+                self.writer.add(f"af::prefetch({base}, {high} - ({low}), {self.options.prefetch});")
+
+    @staticmethod
+    def _plain_in(index: Index, inner: Var) -> bool:
+        return all(a == inner or inner not in Index.of(a).variables for a, _ in index.terms)
 
     # ---------------------------------------------------------------- flat
 
@@ -173,19 +196,13 @@ class KernelWriter:
             else:
                 self._inner_stores(values, p, levels.get(1, []), "0", str(inner.extent))
 
-    def _tile_loop(self, inner: Var, low: str = "0", high: str | None = None):  # type: ignore[no-untyped-def]
+    @contextmanager
+    def _tile_loop(self, inner: Var, low: str = "0", high: str | None = None) -> Iterator[None]:
+        """Tiles of the innermost loop: `low` and `high` are the bounds inside."""
         end = high or str(inner.extent)
-        block = self.writer.block(f"for (int64_t low = {low}; low < {end}; low += {self.options.tile})")
-
-        class _Tile:
-            def __enter__(tile) -> None:  # noqa: N805
-                block.__enter__()
-                self.writer.add(f"const int64_t high = std::min<int64_t>(low + {self.options.tile}, {end});")
-
-            def __exit__(tile, *exc: object) -> None:  # noqa: N805
-                block.__exit__(None, None, None)
-
-        return _Tile()
+        with self.writer.block(f"for (int64_t low = {low}; low < {end}; low += {self.options.tile})"):
+            self.writer.add(f"const int64_t high = std::min<int64_t>(low + {self.options.tile}, {end});")
+            yield
 
     # ---------------------------------------------------------------- rows
 
@@ -203,19 +220,25 @@ class KernelWriter:
                 self._decode("row", self.nest.rows)
                 reference: dict[int, str] = {}
                 values = self._values(reference)
+                merged = online_pairs(self.nest) if self.options.online else frozenset()
                 for number, segments in enumerate(self.nest.passes):
+                    if number in merged:
+                        self._online(values, reference, segments[0], self.nest.passes[number + 1][0])
+                    if number in merged or number - 1 in merged:
+                        continue
                     keep = {n: slot for slot, (n, _, _) in staged.items() if self._stage_pass[n] == number}
                     use = {n: slot for slot, (n, _, _) in staged.items() if self._stage_pass[n] < number}
                     self._row_pass(values, reference, segments, keep, use)
 
     def _staged(self) -> dict[int, tuple[int, int, str]]:
         """Scratch arrays: slot to (expression, elements, kind)."""
-        self._stage_pass = staged_values(self.nest.passes, self.options.stage)
+        online = self.options.online and bool(online_pairs(self.nest))
+        self._stage_pass = staged_values(self.nest.passes, "off" if online else self.options.stage)
         found: dict[int, tuple[int, int, str]] = {}
         used = 0
         for number, pass_number in list(self._stage_pass.items()):
             p = self.nest.passes[pass_number][0]
-            node = next(e for e in _walk(p.roots) if e.number == number)
+            node = next(e for e in walk(p.roots) if e.number == number)
             size = prod(v.extent for v in p.loops)
             used += size * (8 if node.kind == "d" else 4)
             if used > _STACK_BYTES:
@@ -258,6 +281,28 @@ class KernelWriter:
             w.add(f"const {CTYPES[r.kind]} red{r.number} = sum{r.number};")
             reference[r.number] = f"red{r.number}"
 
+    def _online(self, values: Values, reference: dict[int, str], peak: Pass, total: Pass) -> None:
+        """Maximum and sum of exponentials together: each tile's new maximum corrects the sum so far."""
+        w, inner = self.writer, peak.loops[-1]
+        (m, x), (s, _) = peak.reductions[0], total.reductions[0]
+        kind, wide = CTYPES[m.kind], CTYPES[self._total_kind(s)]
+        w.add(f"{kind} sum{m.number} = {identity(m, m.kind)};", f"{wide} sum{s.number} = 0;")
+        reference[m.number] = f"sum{m.number}"
+        first = values.fork()
+        outer = write_values(w, first, [x], peak.loops)
+        with self._tile_loop(inner):
+            w.add(f"const {kind} before = sum{m.number};")
+            self._innermost(first, peak, outer.get(1, []), {}, "low", "high")
+            with w.block(f"if (sum{m.number} > before)"):
+                w.add(f"sum{s.number} *= af::exp({kind}(before - sum{m.number}));")
+            with w.block(f"if (sum{m.number} != {identity(m, m.kind)})"):  # all masked so far: nothing to add
+                second = values.fork()
+                levels = write_values(w, second, total.roots, total.loops)
+                self._innermost(second, total, levels.get(1, []), {}, "low", "high")
+        for r in (m, s):
+            w.add(f"const {CTYPES[r.kind]} red{r.number} = sum{r.number};")
+            reference[r.number] = f"red{r.number}"
+
     def _total_kind(self, reduction: Reduce) -> str:
         wide = (
             reduction.kind == "f" and reduction.op in ("sum", "prod") and self.options.accumulate == "double"
@@ -275,12 +320,12 @@ class KernelWriter:
     ) -> None:
         """The column loops of a pass; the innermost runs by tiles."""
         w = self.writer
-        blocks = []
+        stack = ExitStack()
         for depth, var in enumerate(p.loops[:-1], start=1):
             low, high = ("chunk_low", "chunk_high") if var is chunked else ("0", str(var.extent))
-            block = w.block(f"for (int64_t {var.name} = {low}; {var.name} < {high}; ++{var.name})")
-            block.__enter__()
-            blocks.append(block)
+            stack.enter_context(
+                w.block(f"for (int64_t {var.name} = {low}; {var.name} < {high}; ++{var.name})")
+            )
             for node in levels.get(depth, []):
                 values.define(w, node)
         nodes = levels.get(len(p.loops), [])
@@ -291,8 +336,7 @@ class KernelWriter:
                 self._innermost(values, p, nodes, keep, "low", "high")
         else:
             self._innermost(values, p, nodes, keep, low, high)
-        for block in reversed(blocks):
-            block.__exit__(None, None, None)
+        stack.close()
 
     def _innermost(
         self, values: Values, p: Pass, nodes: Sequence[Expr], keep: dict[int, int], low: str, high: str
@@ -301,13 +345,14 @@ class KernelWriter:
             self._inner_stores(values, p, nodes, low, high)
             return
         w, inner = self.writer, p.loops[-1]
+        self._prefetch(values, p, low, high)
         scope = values.fork()
         for r, _ in p.reductions:
             w.add(f"{CTYPES[r.kind]} part{r.number} = {identity(r, r.kind)};")
             if _tracks_nan(r):
                 w.add(f"int32_t nan{r.number} = 0;")
         w.add("#pragma omp simd " + " ".join(_clause(r) for r, _ in p.reductions))
-        with w.block(f"for (int64_t {inner.name} = {low}; {inner.name} < {high}; ++{inner.name})"):
+        with w.block(_loop(inner, low, high)):
             for node in nodes:
                 scope.define(w, node)
             for number, slot in keep.items():
@@ -338,9 +383,8 @@ class KernelWriter:
                 self._decode("row", self.nest.rows)
                 for segments in self.nest.passes[:-1]:
                     for r, _ in segments[0].reductions:
-                        w.add(
-                            f"{CTYPES[self._total_kind(r)]} sum{r.number} = {identity(r, self._total_kind(r))};"
-                        )
+                        kind = self._total_kind(r)
+                        w.add(f"{CTYPES[kind]} sum{r.number} = {identity(r, kind)};")
                     for p in segments:
                         self._split_pass(p, chunks)
                 for r in reductions:
@@ -409,11 +453,11 @@ class KernelWriter:
                 loops = (*p.loops, lane)
                 values = self._values(reference, len(loops))
                 levels = write_values(w, values, p.roots, loops)
-                blocks = []
+                stack = ExitStack()
                 for depth, var in enumerate(p.loops, start=1):
-                    block = w.block(f"for (int64_t {var.name} = 0; {var.name} < {var.extent}; ++{var.name})")
-                    block.__enter__()
-                    blocks.append(block)
+                    stack.enter_context(
+                        w.block(f"for (int64_t {var.name} = 0; {var.name} < {var.extent}; ++{var.name})")
+                    )
                     for node in levels.get(depth, []):
                         values.define(w, node)
                 w.add("#pragma omp simd")
@@ -431,10 +475,31 @@ class KernelWriter:
                         )
                     for store in p.stores:
                         self._store(scope, store)
-                for block in reversed(blocks):
-                    block.__exit__(None, None, None)
+                stack.close()
         for r in reductions:
             reference[r.number] = f"{CTYPES[r.kind]}(sum{r.number}{here})"
+
+
+def online_pairs(nest: Nest) -> frozenset[int]:
+    """Passes that find a maximum m of x, where the next one sums exp(x - m) over the same loop."""
+    found: set[int] = set()
+    for number, (a, b) in enumerate(zip(nest.passes, nest.passes[1:], strict=False)):
+        if len(a) != 1 or len(b) != 1 or a[0].loops != b[0].loops or len(a[0].loops) != 1:
+            continue
+        if len(a[0].reductions) != 1 or len(b[0].reductions) != 1:
+            continue
+        (peak, x), (total, value) = a[0].reductions[0], b[0].reductions[0]
+        exponential = value.op == "call" and value.attr == "exp" and total.op == "sum" and peak.op == "max"
+        if not exponential or value.args[0].op != "bin" or value.args[0].attr != "-":
+            continue
+        shifted, by = value.args[0].args
+        if shifted is x and by.op == "reduced" and by.attr.reduction == peak.number:
+            found.add(number)
+    return frozenset(found)
+
+
+def _loop(var: Var, low: str, high: str) -> str:
+    return f"for (int64_t {var.name} = {low}; {var.name} < {high}; ++{var.name})"
 
 
 def _linear(loops: Sequence[Var]) -> str:
@@ -455,7 +520,10 @@ def _accumulate(reduction: Reduce, value: str) -> list[str]:
     if not _tracks_nan(reduction):
         return [combine(reduction, part, value)]
     sign = ">" if reduction.op == "max" else "<"
-    return [f"{part} = {value} {sign} {part} ? {value} : {part};", f"nan{reduction.number} |= {value} != {value};"]
+    return [
+        f"{part} = {value} {sign} {part} ? {value} : {part};",
+        f"nan{reduction.number} |= {value} != {value};",
+    ]
 
 
 def _clause(reduction: Reduce) -> str:
@@ -464,9 +532,3 @@ def _clause(reduction: Reduce) -> str:
         operator = f"af_{reduction.op}" if reduction.kind in "fd" else reduction.op
     text = f"reduction({operator}: part{reduction.number})"
     return f"{text} reduction(|: nan{reduction.number})" if _tracks_nan(reduction) else text
-
-
-def _walk(roots: Sequence[Expr]) -> list[Expr]:
-    from .expr import walk
-
-    return list(walk(list(roots)))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,27 +10,24 @@ import torch
 
 from agentforge.agents._base import CannotCode
 
-from .expr import Expr
+from .composites import POOLS
+from .expr import Expr, Ref
 from .lazy import Buffer, Lazy, Pool, dense_strides, kind_of
-from .nest import Nest, build_nest, unplaced_reductions
+from .nest import Nest, build_nest, strided_view, unplaced_reductions
+from .norms import Norms
 from .options import Options
 from .pointwise import build_pointwise, is_pointwise, operand_kind
-from .reductions import REDUCTIONS, arg_extreme, pool_windows, reduce_dims, softmax, variance
+from .reductions import REDUCTIONS
 from .trace import Traced, fake_of
 from .views import VIEWS
 
-_aten = torch.ops.aten
 _EXTERN = {
-    "mm", "bmm", "addmm", "baddbmm", "convolution", "conv1d", "conv2d", "_scaled_dot_product_flash_attention_for_cpu",
-    "dot", "mv", "addmv", "_convolution", "cumsum", "sort", "topk", "grid_sampler_2d", "scaled_dot_product_attention",
-    "_scaled_dot_product_attention_math", "upsample_bilinear2d", "_adaptive_avg_pool2d", "linear",
+    "mm", "bmm", "addmm", "baddbmm", "convolution", "_convolution", "conv1d", "conv2d", "linear", "dot", "mv",
+    "addmv", "cumsum", "sort", "topk", "grid_sampler_2d", "upsample_bilinear2d", "_adaptive_avg_pool2d",
+    "scaled_dot_product_attention", "_scaled_dot_product_attention_math",
+    "_scaled_dot_product_flash_attention_for_cpu",
 }  # fmt: skip
 """Operators that stay with the vendor's library."""
-_POOLS = {
-    "avg_pool1d": ("sum", 1), "avg_pool2d": ("sum", 2), "avg_pool3d": ("sum", 3),
-    "max_pool1d": ("max", 1), "max_pool2d": ("max", 2), "max_pool2d_with_indices": ("max", 2),
-    "max_pool3d_with_indices": ("max", 3),
-}  # fmt: skip
 
 
 _DTYPE_OF_KIND = {"f": torch.float32, "d": torch.float64, "i": torch.int64, "b": torch.bool}
@@ -90,6 +86,7 @@ class Lowering:
         self.traced = traced
         self.options = options
         self.pool = Pool()
+        self.composites = Norms(self.pool)
         self.buffers: dict[str, Buffer] = {}
         self.steps: list[VendorCall | Kernel] = []
         self.values: dict[torch.fx.Node, Any] = {}
@@ -186,7 +183,7 @@ class Lowering:
         whole = Lazy(
             reduction.kept,
             _DTYPE_OF_KIND[reduction.kind],
-            lambda p, mask: self.pool.arena.make("reduced", (), _ref(number, p), reduction.kind),
+            lambda p, mask: self.pool.arena.make("reduced", (), Ref(number, p), reduction.kind),
         )
         self._store_unplaced([whole], own=number)
         nest = build_nest(self.pool, [whole], self.options)
@@ -223,7 +220,7 @@ class Lowering:
         target: Any = node.target
         name = target.__name__.split(".")[0]
         if name == "getitem":
-            source: Any = self.values[node.args[0]]  # type: ignore[index]
+            source: Any = self.values[node.args[0]]
             value = source[node.args[1]]
             if value is None:
                 raise CannotCode(f"result {node.args[1]} of {node.args[0]} is not computed here")
@@ -237,19 +234,15 @@ class Lowering:
             kind_of(fake.dtype)
             return VIEWS[name](self.pool, tuple(fake.shape), args)
         if name in REDUCTIONS:
-            return REDUCTIONS[name](self.pool, self._flat(args), kwargs, fake_of(node).dtype)
-        composite = getattr(self, f"_op_{name}", None)
+            return REDUCTIONS[name](self.pool, args, kwargs, fake_of(node).dtype)
+        composite = getattr(self.composites, f"op_{name}", None)
         if composite is not None:
             return composite(node, args, kwargs)
-        if name in _POOLS:
-            return self._pooling(node, name, args)
+        if name in POOLS:
+            return self.composites.pooling(node, name, args)
         if is_pointwise(name):
             return self._pointwise(node, name, args, kwargs)
         raise CannotCode(f"no lowering for {target}")
-
-    def _flat(self, args: list[Any]) -> list[Any]:
-        """Store what a reduction could only nest: another reduction that depends on the reduced position."""
-        return args
 
     def _argument(self, value: Any) -> Any:
         if isinstance(value, torch.fx.Node):
@@ -264,7 +257,7 @@ class Lowering:
         if name == "clamp":
             bounds = [*args[1:], *([None] * (3 - len(args)))]
             low, high = (kwargs.get("min", bounds[0]), kwargs.get("max", bounds[1]))
-            return self._clamp(fake, args[0], low, high)
+            return self.composites.clamp(fake, args[0], low, high)
         originals = [a.meta["val"] if isinstance(a, torch.fx.Node) else a for a in node.args]
         kind = operand_kind(originals, fake.dtype, name)
         tensors = [a for a in args if isinstance(a, Lazy)]
@@ -285,228 +278,7 @@ class Lowering:
 
         return self.pool.pointwise(fake.shape, fake.dtype, tensors, build)
 
-    def _clamp(self, fake: torch.Tensor, source: Lazy, low: Any, high: Any) -> Lazy:
-        arena = self.pool.arena
-        tensors = [t for t in (source, low, high) if isinstance(t, Lazy)]
-        kind = kind_of(fake.dtype)
-
-        def build(values: list[Expr]) -> Expr:
-            given = iter(values[1:])
-            bounds: dict[str, Any] = {}
-            for key, bound in (("low", low), ("high", high)):
-                if isinstance(bound, Lazy):
-                    bounds[key] = next(given)
-                elif bound is not None:
-                    bounds[key] = arena.const(bound, kind)
-            return build_pointwise(arena, "clamp", [arena.cast(values[0], kind)], kind, bounds)
-
-        return self.pool.pointwise(fake.shape, fake.dtype, tensors, build)
-
-    def _pooling(self, node: torch.fx.Node, name: str, args: list[Any]) -> Any:
-        op, spatial = _POOLS[name]
-        values = node.meta["val"]
-        shape = tuple((values[0] if isinstance(values, (tuple, list)) else values).shape)
-        result = pool_windows(self.pool, args[0], shape, args, op, spatial)
-        return (result, None) if isinstance(values, (tuple, list)) else result
-
-    def _op_split_with_sizes(
-        self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
-    ) -> list[Lazy]:
-        source, sizes, *rest = args
-        dim = (rest[0] if rest else 0) % len(source.shape)
-        parts: list[Lazy] = []
-        start = 0
-        for size in sizes:
-            shape = tuple(size if d == dim else s for d, s in enumerate(source.shape))
-            parts.append(VIEWS["slice"](self.pool, shape, [source, dim, start, start + size]))
-            start += size
-        return parts
-
-    def _op_hardtanh(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Lazy:
-        low, high = [*args[1:], -1.0, 1.0][:2] if len(args) != 2 else (args[1], 1.0)
-        return self._clamp(fake_of(node), args[0], low, high)
-
-    def _op_clamp_min(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Lazy:
-        return self._clamp(fake_of(node), args[0], args[1], None)
-
-    def _op_clamp_max(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Lazy:
-        return self._clamp(fake_of(node), args[0], None, args[1])
-
-    def _op_full(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Lazy:
-        return self._constant(fake_of(node), args[1])
-
-    def _op_full_like(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Lazy:
-        return self._constant(fake_of(node), args[1])
-
-    def _op_scalar_tensor(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Lazy:
-        return self._constant(fake_of(node), args[0])
-
-    def _constant(self, fake: torch.Tensor, value: Any) -> Lazy:
-        if isinstance(value, Lazy):
-            raise CannotCode("a constant that depends on data")
-        constant = self.pool.arena.const(value, kind_of(fake.dtype))
-        return Lazy(tuple(fake.shape), fake.dtype, lambda position, mask: constant)
-
-    def _op_arange(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Lazy:
-        fake = fake_of(node)
-        start, step = (args[0], args[2] if len(args) > 2 else 1) if len(args) > 1 else (0, 1)
-        arena = self.pool.arena
-        kind = kind_of(fake.dtype)
-        if not all(isinstance(v, int) for v in (start, step)):
-            raise CannotCode("arange of fractions")
-        return Lazy(
-            tuple(fake.shape), fake.dtype, lambda p, mask: arena.cast(arena.index(p[0] * step + start), kind)
-        )
-
-    def _op_var(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Lazy:
-        return self._variance(args, kwargs)[0]
-
-    def _op_var_mean(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> tuple[Lazy, Lazy]:
-        return self._variance(args, kwargs)
-
-    def _variance(self, args: list[Any], kwargs: dict[str, Any]) -> tuple[Lazy, Lazy]:
-        source: Lazy = args[0]
-        rank = len(source.shape)
-        dims = [d % rank for d in (args[1] if len(args) > 1 and args[1] else range(rank))]
-        correction = kwargs.get("correction", 1)
-        return variance(
-            self.pool,
-            source,
-            dims,
-            bool(kwargs.get("keepdim", False)),
-            1 if correction is None else correction,
-        )
-
-    def _op__softmax(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Lazy:
-        return softmax(
-            self.pool, args[0], args[1] % max(len(args[0].shape), 1), fake_of(node).dtype, log=False
-        )
-
-    def _op__log_softmax(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Lazy:
-        return softmax(
-            self.pool, args[0], args[1] % max(len(args[0].shape), 1), fake_of(node).dtype, log=True
-        )
-
-    def _op_argmax(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Lazy:
-        return self._arg("max", args)[1]
-
-    def _op_argmin(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Lazy:
-        return self._arg("min", args)[1]
-
-    def _arg(self, op: str, args: list[Any]) -> tuple[Lazy, Lazy]:
-        dim = args[1] if len(args) > 1 else None
-        return arg_extreme(self.pool, op, args[0], dim, bool(args[2]) if len(args) > 2 else False)
-
-    def _op_max(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        return self._extreme("max", args)
-
-    def _op_min(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        return self._extreme("min", args)
-
-    def _extreme(self, op: str, args: list[Any]) -> Any:
-        if len(args) > 1:
-            return self._arg(op, args)
-        source: Lazy = args[0]
-        return reduce_dims(self.pool, op, source, range(len(source.shape)), False, source.dtype)
-
-    # ---------------------------------------------------------------- norms
-
-    def _affine(self, normed: Lazy, weight: Lazy | None, bias: Lazy | None) -> Lazy:
-        for name, operand in (("mul", weight), ("add", bias)):
-            if operand is not None:
-                normed = self._apply(name, [normed, operand], normed.shape, normed.dtype)
-        return normed
-
-    def _apply(
-        self, name: str, operands: list[Lazy], shape: Sequence[int], dtype: torch.dtype, **extra: Any
-    ) -> Lazy:
-        kind = kind_of(dtype)
-        arena = self.pool.arena
-        return self.pool.pointwise(
-            shape, dtype, operands,
-            lambda v: build_pointwise(arena, name, [arena.cast(x, kind) for x in v], kind, extra),
-        )  # fmt: skip
-
-    def _standardise(self, source: Lazy, dims: list[int], epsilon: float) -> tuple[Lazy, Lazy, Lazy]:
-        spread, average = variance(self.pool, source, dims, True, 0)
-        arena = self.pool.arena
-
-        def inverse(v: list[Expr]) -> Expr:
-            shifted = build_pointwise(arena, "add", [v[0], arena.const(epsilon, v[0].kind)], v[0].kind, {})
-            return build_pointwise(arena, "rsqrt", [shifted], v[0].kind, {})
-
-        rstd = self.pool.pointwise(spread.shape, spread.dtype, [spread], inverse)
-        centred = self._apply("sub", [source, average], source.shape, source.dtype)
-        return self._apply("mul", [centred, rstd], source.shape, source.dtype), average, rstd
-
-    def _op_native_layer_norm(
-        self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
-    ) -> tuple[Any, ...]:
-        source, normalised, weight, bias, epsilon = args
-        dims = list(range(len(source.shape) - len(normalised), len(source.shape)))
-        normed, average, rstd = self._standardise(source, dims, epsilon)
-        return self._affine(normed, weight, bias), average, rstd
-
-    def _op_native_group_norm(
-        self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
-    ) -> tuple[Any, ...]:
-        source, weight, bias, batch, channels, _, groups, epsilon = args
-        grouped = VIEWS["reshape"](
-            self.pool, (batch, groups, source.numel // max(batch * groups, 1)), [source]
-        )
-        normed, average, rstd = self._standardise(grouped, [2], epsilon)
-        shaped = VIEWS["reshape"](self.pool, source.shape, [normed])
-        return self._affine(shaped, *self._per_channel(source, weight, bias)), average, rstd
-
-    def _per_channel(self, source: Lazy, *vectors: Lazy | None) -> list[Lazy | None]:
-        shape = (1, -1, *([1] * (len(source.shape) - 2)))
-        return [
-            None
-            if v is None
-            else VIEWS["reshape"](self.pool, tuple(v.shape[0] if s < 0 else s for s in shape), [v])
-            for v in vectors
-        ]
-
-    def _op_native_batch_norm(
-        self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
-    ) -> tuple[Any, ...]:
-        source, weight, bias, average, spread, training, _, epsilon = args
-        if training:
-            raise CannotCode("batch norm in training mode")
-        return self._batch_norm(source, weight, bias, average, spread, epsilon)
-
-    def _op__native_batch_norm_legit_no_training(
-        self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
-    ) -> tuple[Any, ...]:
-        source, weight, bias, average, spread, _, epsilon = args
-        return self._batch_norm(source, weight, bias, average, spread, epsilon)
-
-    def _batch_norm(
-        self,
-        source: Lazy,
-        weight: Lazy | None,
-        bias: Lazy | None,
-        average: Lazy,
-        spread: Lazy,
-        epsilon: float,
-    ) -> tuple[Any, ...]:
-        arena = self.pool.arena
-
-        def inverse(v: list[Expr]) -> Expr:
-            shifted = build_pointwise(arena, "add", [v[0], arena.const(epsilon, v[0].kind)], v[0].kind, {})
-            return build_pointwise(arena, "rsqrt", [shifted], v[0].kind, {})
-
-        rstd = self.pool.pointwise(spread.shape, spread.dtype, [spread], inverse)
-        means, factors = self._per_channel(source, average, rstd)
-        assert means is not None and factors is not None
-        centred = self._apply("sub", [source, means], source.shape, source.dtype)
-        normed = self._apply("mul", [centred, factors], source.shape, source.dtype)
-        return self._affine(normed, *self._per_channel(source, weight, bias)), None, None
-
     # ---------------------------------------------------------------- vendor calls
-
-    def _op_addmm(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Lazy:
-        raise AssertionError("unreachable: addmm is a vendor call")
 
     def _vendor(self, node: torch.fx.Node, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
         target: Any = node.target
@@ -517,7 +289,7 @@ class Lowering:
             and self.options.fuse_bias
         ):
             product = self._vendor_call("aten.mm.default", args[1:], {}, fakes)
-            return self._apply("add", [product, args[0]], product.shape, product.dtype)
+            return self.composites.apply("add", [product, args[0]], product.shape, product.dtype)
         return self._vendor_call(str(target), args, kwargs, fakes)
 
     def _vendor_call(self, operator: str, args: list[Any], kwargs: dict[str, Any], fakes: Any) -> Any:
@@ -549,8 +321,6 @@ class Lowering:
 
     def _window(self, lazy: Lazy) -> TensorArg | None:
         """A tensor that is a strided view of a buffer, as such; None where it is computed."""
-        from .nest import strided_view
-
         found = strided_view(self.pool, lazy)
         if found is None:
             return None
@@ -558,15 +328,6 @@ class Lowering:
         return TensorArg(self.buffers[name], lazy.shape, strides, offset)
 
 
-def _ref(number: int, position: Any) -> Any:
-    from .expr import Ref
-
-    return Ref(number, position)
-
-
 def lower(traced: Traced, options: Options) -> Program:
     """Lower a traced reference; see `Lowering.run`."""
     return Lowering(traced, options).run()
-
-
-_ = (Callable, math)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import prod
 
 from agentforge.agents._base import CannotCode
@@ -321,7 +322,7 @@ class _Builder:
         if not seams or len(seams) >= _MAX_SEGMENTS:
             return [None]
         edges = sorted({0, inner.extent} | {s for s in seams if 0 < s < inner.extent})
-        return list(zip(edges, edges[1:], strict=False))
+        return list(pairwise(edges))
 
     def reduce(self, number: int, level: int) -> Reduce:
         reduction = self.pool.reductions[number]

@@ -52,10 +52,8 @@ def reduce_dims(
 def scaled(pool: Pool, source: Lazy, divisor: float) -> Lazy:
     """Divide every element by a number."""
     arena = pool.arena
-    return pool.pointwise(
-        source.shape, source.dtype, [source],
-        lambda v: binary(arena, "*", v[0], arena.const(1.0 / divisor if divisor else float("nan"), source.kind)),
-    )  # fmt: skip
+    factor = arena.const(1.0 / divisor if divisor else float("nan"), source.kind)
+    return pool.pointwise(source.shape, source.dtype, [source], lambda v: binary(arena, "*", v[0], factor))
 
 
 def _dims(args: Sequence[Any], rank: int, position: int = 1) -> list[int]:
@@ -209,12 +207,8 @@ def pool_windows(
         ceil_mode = bool(args[4]) if len(args) > 4 else False
         counts_padding = bool(args[5]) if len(args) > 5 else True
         divisor = args[6] if len(args) > 6 else None
-    if (
-        op == "sum"
-        and any(padding)
-        and divisor is None
-        and (not counts_padding or ceil_mode)
-        or (op == "sum" and ceil_mode)
+    if (op == "sum" and any(padding) and divisor is None and (not counts_padding or ceil_mode)) or (
+        op == "sum" and ceil_mode
     ):
         raise CannotCode("average pooling that counts fewer elements at the border")
     lead = len(shape) - spatial

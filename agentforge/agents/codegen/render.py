@@ -14,10 +14,14 @@ from agentforge.resources import resource
 from agentforge.schema import Definition, ScalarInput, SourceFile, TensorInput, Workload
 
 from .emit import POINTERS
+from .expr import Access, walk
 from .forms import KernelWriter
 from .lazy import Buffer, dense_strides
 from .lowering import Kernel, Program, TensorArg, VendorCall
+from .nest import Pass
 from .options import Options
+
+Passes = tuple[tuple[Pass, ...], ...]
 
 STRICT_FLAGS = ("-fno-fast-math", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros")
 """Take reassociation and approximations away from the compiler, and keep what vectorisation needs."""
@@ -137,7 +141,7 @@ class _CaseWriter:
             "arguments": [b.name for b in inputs],
             "lines": lines,
             "result": f"({', '.join(results)},)" if self.program.traced.is_tuple else results[0],
-            "signature": [{"dtype": str(b.dtype), "shape": b.shape, "strides": tuple(s if n > 1 else 0 for n, s in zip(b.shape, b.strides, strict=True))} for b in inputs],
+            "signature": [_layout(b) for b in inputs],
         }
 
     def _vendor(self, step: VendorCall) -> list[str]:
@@ -150,14 +154,10 @@ class _CaseWriter:
         """Outputs that can take the memory of an intermediate that dies here, read only where written."""
         if not self.options.inplace:
             return {}
-        from .nest import Store
-        from .expr import Access, walk
-
         taken: dict[str, str] = {}
         passes = step.nest.passes
         final = passes[-1]
         for position, output in enumerate(step.outputs):
-            stores = [s for p in final for s in p.stores if s.output == position]
             for candidate in step.inputs:
                 fits = (
                     candidate.source != "input" and self.last_use.get(candidate.name) == number
@@ -168,7 +168,6 @@ class _CaseWriter:
                 if fits and _reads_where_written(passes, final, candidate.name, position):
                     taken[output.name] = candidate.name
                     break
-        _ = (Store, Access, walk, stores if step.outputs else None)
         return taken
 
     def _kernel(self, step: Kernel, number: int, aliases: dict[str, str]) -> list[str]:
@@ -197,6 +196,12 @@ class _CaseWriter:
         return lines
 
 
+def _layout(buffer: Buffer) -> dict[str, Any]:
+    """What `ModelNew` checks of an input; the stride of a dimension of size 1 says nothing."""
+    strides = tuple(s if n > 1 else 0 for n, s in zip(buffer.shape, buffer.strides, strict=True))
+    return {"dtype": str(buffer.dtype), "shape": buffer.shape, "strides": strides}
+
+
 def _numel(buffer: Buffer) -> int:
     return torch.Size(buffer.shape).numel()
 
@@ -215,10 +220,8 @@ def _reads(step: VendorCall | Kernel) -> list[str]:
     return found
 
 
-def _reads_where_written(passes: Any, final: Any, name: str, output: int) -> bool:
+def _reads_where_written(passes: Passes, final: tuple[Pass, ...], name: str, output: int) -> bool:
     """Whether each element of a buffer is read for the last time where the output's element is written."""
-    from .expr import Access, walk
-
     for segments in passes:
         for p in segments:
             indices = {
@@ -233,10 +236,8 @@ def _reads_where_written(passes: Any, final: Any, name: str, output: int) -> boo
     return _rows_are_disjoint(passes, final, name)
 
 
-def _rows_are_disjoint(passes: Any, final: Any, name: str) -> bool:
+def _rows_are_disjoint(passes: Passes, final: tuple[Pass, ...], name: str) -> bool:
     """Earlier passes of a row must read only elements of that row: those that the row itself writes."""
-    from .expr import Access, walk
-
     wanted = {s.index for p in final for s in p.stores}
     for segments in passes[:-1]:
         for p in segments:

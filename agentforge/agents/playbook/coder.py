@@ -65,4 +65,3 @@ class PlaybookCoder:
             raise CannotCode("torch.compile gives nothing for this region that could be called on its own")
         sources: tuple[SourceFile, ...] = solution.sources
         return solution.model_copy(update={"sources": sources})
-
