@@ -68,8 +68,7 @@ def _fill(
         for key, value in {"NAME": target.name, "PACKAGE": package}.items():
             text = text.replace(f"@{key}@", value)
         (scratch / template.name).write_text(text)
-    if target.definition.import_root is None:
-        (scratch / "kernelbench_solution.py").write_text(export_single_file(solution))
+    (scratch / "kernelbench_solution.py").write_text(export_single_file(solution))
 
 
 def _swap(scratch: Path, folder: Path) -> None:

@@ -12,6 +12,8 @@ from agentforge.languages import MANIFEST, runtime_files
 from agentforge.languages.folder import manifest_text
 from agentforge.schema import BuildSpec, Definition, Solution, SourceFile, Target, content_hash
 
+from .sources import FOLDER, local_modules
+
 Mode = Literal["kernels", "kernels+compile", "compile", "eager"]
 """What runs in the captured call: the kernels between eager operators, the same with what remains
 compiled around them, plain torch.compile, or the model as it was."""
@@ -45,7 +47,7 @@ import sys
 from pathlib import Path
 
 _FOLDER = Path(__file__).resolve().parent
-for _path in ({paths}str(_FOLDER)):
+for _path in (str(_FOLDER / "reference_modules"), str(_FOLDER)):
     if _path not in sys.path:
         sys.path.insert(0, _path)
 
@@ -89,18 +91,20 @@ def stitched_files(
     plan: dict[str, Any] = {
         "mode": mode,
         "target": target.definition.hash,
-        "import_root": target.definition.import_root,
         "units": list(units),
         "kernels": {name: kernels[name].spec.entry_point for name in sorted(used)},
     }
     plan["id"] = content_hash([plan, dict(texts), {n: kernels[n].hash for n in used}], length=12)
     title = f"{target.name}, optimized."
     root = target.definition.import_root
+    reference = target.definition.reference
+    modules = local_modules(reference, Path(root)) if root else {}
     files = {
         "plan.json": json.dumps(plan, indent=1) + "\n",
         "__init__.py": _PACKAGE.format(title=title, package="artifact"),
-        "model_new.py": _MODEL_NEW.format(title=title, paths=f"{root!r}, " if root else ""),
-        "reference_model.py": target.definition.reference,
+        "model_new.py": _MODEL_NEW.replace("{title}", title),
+        "reference_model.py": reference,
+        **{f"{FOLDER}/{path}": text for path, text in modules.items()},
         **texts,
     }
     for path in sorted(_RUNTIME.glob("*.py")):

@@ -80,8 +80,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=20)
     options = parser.parse_args()
-    root = json.loads((FOLDER / "plan.json").read_text()).get("import_root")
-    sys.path[:0] = [str(FOLDER), *([root] if root else [])]
+    sys.path[:0] = [str(FOLDER), str(FOLDER / "reference_modules")]
     reference = importlib.import_module("reference_model")
 
     artifact = load_artifact()
