@@ -161,7 +161,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     attacks = [c for c in cases if c.kind == "hostile" and c.family in FAMILIES and options.only in c.name]
     started, trials = provenance(), []
     with (
-        tempfile.TemporaryDirectory(prefix="agentforge_escape_cache_") as cache,
+        tempfile.TemporaryDirectory(prefix="agentforge_survival_") as cache,
         canary(),
         listener() as reached,
     ):
