@@ -78,13 +78,14 @@ _POINTWISE = {
     "complex", "polar", "addcmul", "addcdiv", "lerp",
 }  # fmt: skip
 _FACTORIES = {
-    "lift_fresh_copy", "new_ones", "new_zeros", "new_full", "ones_like", "zeros_like", "full_like", "new_empty", "empty_like",
+    "lift_fresh_copy", "new_ones", "new_zeros", "new_full", "ones_like", "zeros_like", "full_like",
+    "new_empty", "empty_like",
 }  # fmt: skip
 CONCATENATIONS = frozenset({"cat", "concat", "stack", "pad", "constant_pad_nd"})
 """Pointwise operators whose inputs are smaller than their output."""
 _ORDERED_VIEWS = {
     "view", "reshape", "_unsafe_view", "unsqueeze", "squeeze", "flatten", "unflatten", "expand",
-    "expand_as", "broadcast_to", "view_as", "detach", "alias", "contiguous", "lift_fresh_copy", "to",
+    "expand_as", "broadcast_to", "view_as", "detach", "alias", "contiguous", "to",
 }  # fmt: skip
 LOSSES = frozenset({
     "cross_entropy_loss", "nll_loss", "nll_loss_nd", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",

@@ -17,7 +17,7 @@ from .record import flat_arguments
 _LEAST_S = 1.0
 _MOST_TRACES = 30
 """Short models are traced more often than asked, for a second in all: their medians need it most."""
-_ABLATION_S = 20.0
+_ABLATION_S = 8.0
 """Seconds after which no further pair of an ablation begins."""
 _UNSTEADY = 0.25
 """Spread of the eager totals (interquartile range / median) above which we say so."""
