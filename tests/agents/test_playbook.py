@@ -1,0 +1,177 @@
+"""The built-in agents keep the contracts, and their rules do what they say."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from agentforge.agents import CannotCode, Past, coders, judges, planners
+from agentforge.agents.playbook import PlaybookCoder, PlaybookJudge, PlaybookPlanner
+from agentforge.knowledge import load_cards
+from agentforge.resources import resource
+from agentforge.schema import Critique, Diagnostic, EvaluationStatus, Plan, StrategyRecord
+from agentforge.testing.agents import (
+    STRATEGY,
+    CoderContract,
+    JudgeContract,
+    PlannerContract,
+    make_evaluation,
+    make_solution,
+    make_task,
+)
+
+OTHER = STRATEGY.model_copy(update={"id": "other", "parameters": {"math": ("strict",)}})
+
+
+class TestPlannerContract(PlannerContract):
+    @pytest.fixture
+    def planner(self) -> PlaybookPlanner:
+        return PlaybookPlanner()
+
+
+class TestCoderContract(CoderContract):
+    @pytest.fixture
+    def coder(self) -> PlaybookCoder:
+        return PlaybookCoder()
+
+
+class TestJudgeContract(JudgeContract):
+    @pytest.fixture
+    def judge(self) -> PlaybookJudge:
+        return PlaybookJudge()
+
+
+def test_the_registries_know_them() -> None:
+    assert isinstance(planners.create("playbook"), PlaybookPlanner)
+    assert isinstance(coders.create("playbook"), PlaybookCoder)
+    assert isinstance(judges.create("playbook"), PlaybookJudge)
+
+
+def test_strategies_are_tried_in_the_order_of_the_knowledge_base() -> None:
+    planner = PlaybookPlanner()
+    first = planner.plan(make_task(strategies=(OTHER, STRATEGY)), None)
+    assert first is not None
+    assert first.strategy == "other"
+    task = make_task(strategies=(OTHER, STRATEGY))
+    past = (Past("1", None, first, make_solution(task), make_evaluation(task), None),)
+    second = planner.plan(make_task(strategies=(OTHER, STRATEGY), past=past), None)
+    assert second is not None
+    assert second.strategy == "fuse"
+
+
+def test_the_best_known_parameters_come_first() -> None:
+    context = make_task().context
+    record = StrategyRecord(
+        context=context, n=3, mean_log_speedup=math.log(2), best_parameters={"tile": 512, "unknown": 1}
+    )
+    plan = PlaybookPlanner().plan(
+        make_task(strategies=(STRATEGY.model_copy(update={"records": (record,)}),)), None
+    )
+    assert plan is not None
+    assert plan.parameters == {"tile": 512, "schedule": "static"}
+    assert 1.5 < plan.expected_speedup < 2.0
+
+
+def test_a_template_that_was_refused_is_not_tried_again() -> None:
+    planner = PlaybookPlanner()
+    plan = planner.plan(make_task(), None)
+    past = (Past("1", None, plan, None, None, None, "no lowering for aten.fft"),)
+    assert planner.plan(make_task(strategies=(STRATEGY, OTHER), past=past), None) is None
+
+
+def test_tuning_changes_one_parameter_of_the_best() -> None:
+    planner = PlaybookPlanner()
+    plan = planner.plan(make_task(), None)
+    assert plan is not None
+    task = make_task()
+    past = (Past("1", None, plan, make_solution(task), make_evaluation(task), None),)
+    tuned = planner.plan(make_task(past=past), None)
+    assert tuned is not None
+    assert sum(plan.parameters[k] != v for k, v in tuned.parameters.items()) == 1
+
+
+def test_a_critique_of_the_parent_is_followed() -> None:
+    task = make_task()
+    plan = PlaybookPlanner().plan(task, None)
+    critique = Critique(kind="repair", cause="wrong", change="be strict", parameters={"math": "strict"})
+    failed = make_evaluation(task, EvaluationStatus.INCORRECT_NUMERICAL)
+    parent = Past("1", None, plan, make_solution(task), failed, critique)
+    mended = PlaybookPlanner().plan(make_task(past=(parent,)), parent)
+    assert mended is not None
+    assert mended.parameters["math"] == "strict"
+    assert "be strict" in mended.diagnosis
+
+
+def test_the_coder_mends_by_the_critique() -> None:
+    task = make_task()
+    plan = Plan(strategy="fuse", template=STRATEGY.template, parameters={"tile": 512})
+    critique = Critique(kind="repair", cause="wrong", parameters={"math": "strict"})
+    failed = make_evaluation(task, EvaluationStatus.INCORRECT_NUMERICAL)
+    parent = Past("1", None, plan, make_solution(task), failed, critique)
+    solution = PlaybookCoder().code(task, plan, parent).solution
+    assert solution.parameters["math"] == "strict"
+    assert "-fno-fast-math" in solution.spec.flags
+
+
+def test_the_same_code_twice_is_refused() -> None:
+    task = make_task()
+    plan = Plan(strategy="fuse", template=STRATEGY.template, parameters={"tile": 512})
+    solution = PlaybookCoder().code(task, plan, None).solution
+    again = make_task(past=(Past("1", None, plan, solution, None, None),))
+    other = plan.model_copy(update={"parameters": {"tile": 512, "online": True}})
+    with pytest.raises(CannotCode, match="same code"):
+        PlaybookCoder().code(again, other, None)
+
+
+@pytest.mark.parametrize("parameters", [{"nontemporal": "maybe"}, {"tile": 0}, {"math": "wrong"}])
+def test_parameters_that_make_no_sense_are_refused(parameters: dict[str, int | float | str | bool]) -> None:
+    plan = Plan(strategy="fuse", template=STRATEGY.template, parameters=parameters)
+    with pytest.raises(CannotCode):
+        PlaybookCoder().code(make_task(), plan, None)
+
+
+def test_numerical_failures_escalate_to_the_end() -> None:
+    task, plan, judge = make_task(), Plan(strategy="fuse"), PlaybookJudge()
+    parameters: dict[str, int | float | str | bool] = {}
+    kinds = []
+    for _ in range(5):
+        evaluation = make_evaluation(task, EvaluationStatus.INCORRECT_NUMERICAL)
+        critique = judge.judge(task, plan, make_solution(task, **parameters), evaluation)
+        kinds.append(critique.kind)
+        parameters.update(critique.parameters)
+    assert kinds[0] == "repair"
+    assert kinds[-1] == "abandon"
+
+
+def test_a_compile_error_quotes_the_compiler() -> None:
+    task = make_task()
+    error = Diagnostic(message="'x' was not declared", file="kernel.cpp", line=3)
+    evaluation = make_evaluation(task, EvaluationStatus.COMPILE_ERROR, diagnostics=(error,))
+    critique = PlaybookJudge().judge(task, Plan(strategy="fuse"), make_solution(task), evaluation)
+    assert critique.error_class == "compile"
+    assert critique.cause == "kernel.cpp:3: 'x' was not declared"
+
+
+def test_what_is_far_behind_is_abandoned() -> None:
+    plan = Plan(strategy="fuse", parameters={"tile": 1024})
+    first = make_task()
+    past = (Past("1", None, plan, make_solution(first), make_evaluation(first, speedup=3.0), None),)
+    task = make_task(past=past)
+    critique = PlaybookJudge().judge(task, plan, make_solution(task), make_evaluation(task, speedup=1.0))
+    assert critique.kind == "abandon"
+    assert critique.error_class == "slower"
+
+
+def test_the_cards_can_be_carried_out() -> None:
+    cards = load_cards(resource("knowledge_base", "playbook"))
+    assert len(cards) >= 10
+    for card in cards.values():
+        assert card.body, card.id
+        assert card.summary, card.id
+        if card.id == "inductor-seed":
+            continue
+        for name, values in card.parameters.items():
+            for value in values:
+                plan = Plan(strategy=card.id, template=card.template, parameters={name: value})
+                assert PlaybookCoder().code(make_task(), plan, None).solution.sources
