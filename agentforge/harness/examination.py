@@ -58,6 +58,7 @@ _CONTROL_SLACK = 0.10
 _GROUPS_SLACK = 0.30
 """Ratio between process groups beyond which disjoint intervals are a disagreement."""
 _CLOCK_DISAGREES = 0.5
+_CLOCK_LEAST_S = 1e-3
 _LEAST_BLOCKS = 4
 _SPARE_GROUPS = 2
 
@@ -228,13 +229,13 @@ class Examination:
         )
 
     def _compare_clocks(self, times: GroupTimes) -> None:
-        if len(times.claimed_ratio) < 3 or median(times.seconds["candidate"]) < 1e-3:
+        """What the candidate's process says of its own time is a hint; the eager one's says how good."""
+        if median(times.seconds["candidate"]) < _CLOCK_LEAST_S:
             return
-        # The call that agrees best: a loaded machine delays some answers, a patched clock lies on all.
-        claimed = max(times.claimed_ratio)
-        if not _CLOCK_DISAGREES < claimed < 1 / _CLOCK_DISAGREES:
+        ours, theirs = times.claimed["candidate"], times.claimed["eager"]
+        if not _CLOCK_DISAGREES * theirs < ours < theirs / _CLOCK_DISAGREES:
             self.findings.suspicions.append(
-                f"its process's clock says {claimed:.2f} of the time that the referee measured"
+                f"its process's clock says {ours:.2f} of the time that the referee measured"
             )
 
     # -- fresh groups

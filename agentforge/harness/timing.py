@@ -59,8 +59,9 @@ class GroupTimes:
     seconds: dict[str, list[float]] = field(default_factory=dict)
     put_seconds: dict[str, list[float]] = field(default_factory=dict)
     """Time to read a whole output back: an answer that is only computed then shows here."""
-    claimed_ratio: list[float] = field(default_factory=list)
-    """What the candidate's process said of its time / what the referee measured."""
+    claimed: dict[str, float] = field(default_factory=dict)
+    """What a worker said of its time / what the referee measured, by party, for the call that agrees
+    best: a loaded machine delays some answers, a patched clock lies on all."""
     redone: int = 0
     """Blocks thrown away because other machines stole the processor."""
     steal: float = 0.0
@@ -215,8 +216,8 @@ class Timer:
             outputs.append(output)
             if number >= shape.untimed:
                 took.append(nanoseconds / 1e9)
-                if name == "candidate" and party.claimed_ns:
-                    times.claimed_ratio.append(party.claimed_ns / nanoseconds)
+                ratio = party.claimed_ns / nanoseconds
+                times.claimed[name] = max(times.claimed.get(name, 0.0), ratio)
         party.worker.stop()
         times.seconds[name].append(statistics.median(took))
         return outputs

@@ -100,9 +100,9 @@ class Variants:
         Raises:
             PartyFailure: a wrong answer, a crash.
         """
-        self._bench.disturbed()
         course.inputs.fill(0)
         tensors = [t.clone() for t in course.inputs.tensors(0)]
+        self._bench.disturbed()
         outcome: dict[str, list[str]] = {"right": [], "refused": []}
         for name, change in changes(tensors).items():
             changed = [change(t) for t in tensors]
