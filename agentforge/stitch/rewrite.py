@@ -126,12 +126,26 @@ def _modules(module: torch.nn.Module) -> list[dict[str, Any]]:
                     "name": name,
                     "class": type(child).__qualname__,
                     "training": child.training,
+                    "hooks": _hooks(child),
                 }
             )
             visit(child, len(entries))
 
     visit(module, 0)
     return entries
+
+
+def _hooks(module: torch.nn.Module) -> int:
+    """Number of a module's hooks: only torch's own are in the graph with all that they do.
+
+    Raises:
+        Unprintable: another hook.
+    """
+    hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
+    for hook in hooks:
+        if not type(hook).__module__.startswith("torch.nn.utils"):
+            raise Unprintable(f"a forward hook on a {type(module).__name__}, which may do anything")
+    return len(hooks)
 
 
 def _tensor_entry(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import pickle
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from .making import Stitched, same
+from .making import BLOCK, Stitched, same, stitch_in_process
 
 
 def runs(stitched: Stitched) -> int:
@@ -250,3 +251,29 @@ def test_torch_compile_over_it_sees_one_graph(block: Stitched) -> None:
     assert ran
     with torch.no_grad():
         assert same(output, original(*args, **kwargs))
+    torch._dynamo.reset()  # compiled code does not look out for hooks that are added later
+    handle = optimized.down.register_forward_hook(lambda module, args, output: output * 0)
+    output, ran = engaged(block, torch.compile(optimized, backend="aot_eager"), args, kwargs)
+    handle.remove()
+    assert not ran
+
+
+def test_a_weight_of_another_layout_runs_the_original(block: Stitched) -> None:
+    original, optimized = both(block)
+    args, kwargs = block.inputs(0)
+    assert engaged(block, optimized, args, kwargs)[1]
+    weight = optimized.up.weight
+    weight.data = weight.data.t().contiguous().t()
+    output, ran = engaged(block, optimized, args, kwargs)
+    assert not ran
+    assert same(output, original(*args, **kwargs))
+
+
+def test_weight_norm_s_own_hooks_are_part_of_the_graph(tmp_path: Path) -> None:
+    source = BLOCK.replace("nn.Linear(width, 2 * width)", "nn.utils.weight_norm(nn.Linear(width, 2 * width))")
+    stitched = stitch_in_process(source, tmp_path)
+    original, optimized = stitched.model(), stitched.package.optimize(stitched.model())
+    args, kwargs = stitched.inputs(0)
+    output, ran = engaged(stitched, optimized, args, kwargs)
+    assert ran
+    assert same(output, original(*args, **kwargs))

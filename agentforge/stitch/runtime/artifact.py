@@ -17,7 +17,7 @@ import torch
 from .kernel import Kernel, opaque_operator, provide_cpp_runtime
 from .layout import Layout
 from .swap import stitched_class
-from .unit import MARK, Unit
+from .unit import Unit
 
 
 class Artifact:
@@ -129,7 +129,6 @@ class Artifact:
             original = getattr(type(module), "_agentforge_original", None)
             if original is not None:
                 module.__class__ = original
-                vars(module).pop(MARK, None)
         return model
 
     def calls(self) -> dict[str, int]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from .unit import MARK, Unit
+from .unit import Unit
 
 
 def stitched_class(original: type, unit: Unit, classes: tuple[type, ...], mode: str) -> type:
@@ -21,12 +21,10 @@ def stitched_class(original: type, unit: Unit, classes: tuple[type, ...], mode: 
     whole = torch.compile(ordinary, dynamic=False) if mode == "compile" else None
 
     def traced(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        # Under an outer torch.compile: dynamo guards the weights itself and cannot look at pointers.
+        # Under an outer torch.compile, which guards what is looked at here and compiles again if it changes.
         inputs = unit.signature.match(args, kwargs)
-        if whole is not None or inputs is None or self.training:
-            return ordinary(self, *args, **kwargs)
-        tensors = unit.read(unit.walk(self) or [])
-        if torch.is_grad_enabled() and any(t.requires_grad for t in [*tensors, *inputs]):
+        tensors = unit.weights(self, classes) if inputs is not None and whole is None else None
+        if inputs is None or tensors is None or not unit.plain([*tensors, *inputs]):
             return ordinary(self, *args, **kwargs)
         return unit.finish(unit.traceable(*tensors, *unit.constants, *inputs))
 
@@ -57,8 +55,7 @@ def stitched_class(original: type, unit: Unit, classes: tuple[type, ...], mode: 
 
     def reduce(self: Any, protocol: Any) -> Any:
         # A pickled model is the original one: it loads where this artifact is not.
-        state = {key: value for key, value in vars(self).items() if key != MARK}
-        return copyreg._reconstructor, (original, object, None), state  # type: ignore[attr-defined]
+        return copyreg._reconstructor, (original, object, None), dict(vars(self))  # type: ignore[attr-defined]
 
     namespace: dict[str, Any] = {
         "forward": forward,

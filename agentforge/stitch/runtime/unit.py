@@ -14,8 +14,6 @@ from torch.utils import _pytree
 from .layout import Layout
 from .signature import Signature
 
-MARK = "_agentforge_fingerprint"
-
 
 class Unit:
     """A module of the model whose forward was stitched.
@@ -39,11 +37,16 @@ class Unit:
         self.signature = Signature(plan["signature"])
         self.modules: list[tuple[int, str]] = [(m["parent"], m["name"]) for m in plan["modules"]]
         self.class_names: list[str] = [m["class"] for m in plan["modules"]]
+        self.hooks: list[int] = [m["hooks"] for m in plan["modules"]]
         self.training: list[bool] = [plan["training"], *(m["training"] for m in plan["modules"])]
         self.tensors: list[tuple[int, str, str]] = [
             (t["module"], t["kind"], t["name"]) for t in plan["tensors"]
         ]
         self.layouts = [Layout.read(t) for t in plan["tensors"]]
+        self.expected: list[tuple[Any, ...]] = [
+            (torch.nn.Parameter if kind == "_parameters" else torch.Tensor, lay.dtype, lay.shape, lay.strides)
+            for (_, kind, _), lay in zip(self.tensors, self.layouts, strict=True)
+        ]
         self.constants = [constants[name] for name in plan["constants"]]
         self.output_spec: str | None = plan["output_spec"]
         self.device: str = plan["device"]
@@ -90,27 +93,27 @@ class Unit:
         modules = self.walk(module)
         if modules is None or module.training is not self.training[0]:
             return None
-        for child, cls, training in zip(modules[1:], classes, self.training[1:], strict=True):
-            if child.__class__ is not cls or child.training is not training:
+        for child, cls, training, hooks in zip(
+            modules[1:], classes, self.training[1:], self.hooks, strict=True
+        ):
+            if child.__class__ is not cls or child.training is not training or "forward" in vars(child):
                 return None
-            if child._forward_hooks or child._forward_pre_hooks or "forward" in vars(child):
+            if len(child._forward_hooks) + len(child._forward_pre_hooks) != hooks:
                 return None
         try:
             tensors = self.read(modules)
-            fingerprint = [(t.data_ptr(), t.dtype) for t in tensors]
-        except (KeyError, AttributeError, RuntimeError):
+        except KeyError:
             return None
-        # A tensor whose storage moved may have been replaced or converted: look at it closely.
-        if vars(module).get(MARK) != fingerprint:
-            if not all(lay.holds(t) for lay, t in zip(self.layouts, tensors, strict=True)):
-                return None
-            vars(module)[MARK] = fingerprint
+        # One comparison of lists: a call of `holds` for each weight would take longer than a small kernel.
+        if [(t.__class__, t.dtype, t.shape, t.stride()) for t in tensors] != self.expected:
+            kept = all(lay.holds(t) for lay, t in zip(self.layouts, tensors, strict=True))
+            return tensors if kept else None
         return tensors
 
     def plain(self, tensors: Sequence[Any]) -> bool:
         """True where no gradient and no autocast is asked for."""
         if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
-            if not self.warned:
+            if not self.warned and not torch.compiler.is_compiling():
                 self.warned = True
                 warnings.warn(
                     "gradients are enabled: the original forward runs; the kernels are for inference, "
