@@ -17,6 +17,8 @@ from agentforge.schema import Bottleneck, Context, Profile, RunStatus, Target
 from agentforge.search import SearchPolicy
 from agentforge.stitch import Artifact, stitch
 
+from .recorded import Recorded
+
 
 @dataclass(frozen=True)
 class Phases:
@@ -100,7 +102,7 @@ class Phases:
             profile,
             chosen,
             folder,
-            referee=referee,
+            referee=Recorded(referee, journal),
             device=self.device,
             cache=self.settings.cache,
             evidence={win.bottleneck.definition.hash: win.evaluation for win in result.wins},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -47,14 +46,6 @@ def test_an_interrupted_run_says_how_to_go_on(run: Run, home: Path, number: sign
     assert listed["status"] == "interrupted"
     assert f"agentforge runs resume {listed['id']}" in errors
 
-    done = subprocess.run(
-        [sys.executable, "-m", "agentforge.cli", "runs", "resume", listed["id"], "--attempts", "0", "--json"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["run"]["status"] == "finished"
     shown = run("runs", "show", listed["id"])
     assert shown.code == 0
     assert listed["id"] in shown.out
