@@ -1,0 +1,122 @@
+"""Variants are made in a child process; what does not fit is refused with its reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agentforge.harness.convention import load_problem
+from agentforge.profiling.capture import capture_units
+from agentforge.profiling.regions import partition
+from agentforge.schema import (
+    Bottleneck,
+    CallSite,
+    Definition,
+    Evaluation,
+    KernelUse,
+    Profile,
+    TargetError,
+    Workload,
+)
+from agentforge.stitch.proof import engagement
+from agentforge.stitch.variants import Variants, promoted
+
+from .making import BLOCK, from_reference, rms_kernel, target_of
+
+NORM = Definition(
+    name="norm", op_type="norm", reference="class Model(x): # rsqrt\n    def forward(self, x, weight): ..."
+)
+OTHER = Definition(name="other", op_type="pointwise", reference="class Model(x): ...")
+
+
+def profile(*bottlenecks: tuple[Definition, list[dict[str, Any]]]) -> Profile:
+    made = tuple(
+        Bottleneck(
+            definition=definition,
+            workloads=(Workload(name="w"),),
+            call_sites=tuple(CallSite(operators=(), time_s=1.0, **site) for site in sites),
+            time_s=1.0,
+            share=0.5,
+            sol_s=0.1,
+            bound="memory",
+            gain_s=0.5,
+            speedup_limit=2.0,
+        )
+        for definition, sites in bottlenecks
+    )
+    return Profile(
+        target="t",
+        device="cpu",
+        architecture="a",
+        total_s=1.0,
+        traces=1,
+        attributed=1.0,
+        call_sites=tuple(s for b in made for s in b.call_sites),
+        bottlenecks=made,
+    )
+
+
+@pytest.fixture(scope="module")
+def norm_sites() -> list[dict[str, Any]]:
+    problem = load_problem(target_of(BLOCK).definition)
+    (unit,) = capture_units(problem.build(0), *problem.inputs(0)).units
+    norms = [r for r in partition(unit.graph_module.graph) if r.op_type == "norm"]
+    return [
+        {"name": f"norm{i}", "nodes": tuple(n.name for n in region.nodes)} for i, region in enumerate(norms)
+    ]
+
+
+def test_sites_are_found_again_by_name(norm_sites: list[dict[str, Any]]) -> None:
+    lost = {"name": "lost", "nodes": ("no_such_node",)}
+    elsewhere = {"name": "elsewhere", "unit": "down", "nodes": ("linear",)}
+    overlapping = {"name": "overlapping", "nodes": norm_sites[0]["nodes"][:1]}
+    norm_kernel = rms_kernel(NORM)
+    assert norm_kernel is not None
+    kernels = promoted(
+        profile((NORM, [*norm_sites, lost, elsewhere]), (OTHER, [overlapping])),
+        {NORM.hash: norm_kernel, OTHER.hash: from_reference(OTHER)},
+    )
+    variants = Variants(target_of(BLOCK), kernels)
+    variant = variants.with_kernels(list(kernels), "kernels")
+    assert variant is not None
+    (name,) = variant.kernels
+    assert variant.expected == {name: 2}
+    assert set(variant.sites) == {"norm0", "norm1"}
+    assert "no_such_node" in variants.refused["lost"]
+    assert "not captured" in variants.refused["elsewhere"]
+    assert "another kernel" in variants.refused["overlapping"]
+    paths = {s.path for s in variant.solution.sources}
+    assert {"plan.json", "model_new.py", f"kernels/{name}/kernel.cpp"} <= paths
+    compiled = variants.compiled()
+    assert compiled is not None
+    assert not compiled.kernels
+    smaller = variants.with_kernels([n for n in kernels if n != name], "kernels")
+    assert smaller is not None
+    assert set(smaller.sites) == {"overlapping"}
+    assert variants.with_kernels([], "kernels") is None
+
+
+def test_engagement_needs_the_kernel_and_its_compiled_code(norm_sites: list[dict[str, Any]]) -> None:
+    norm_kernel = rms_kernel(NORM)
+    assert norm_kernel is not None
+    kernels = promoted(profile((NORM, norm_sites)), {NORM.hash: norm_kernel})
+    variant = Variants(target_of(BLOCK), kernels).with_kernels(list(kernels), "kernels")
+    assert variant is not None
+    (name,) = kernels
+
+    def problems(**runs: int) -> list[str]:
+        uses = tuple(KernelUse(name=k, own=True, calls=n) for k, n in runs.items())
+        evaluation = Evaluation.model_construct(kernels=uses)
+        return engagement(variant, evaluation, {name: norm_kernel})
+
+    assert problems(**{name: 2, "rms": 2}) == []
+    assert "0 times" in problems()[0]
+    assert "1 times in one forward, not 2" in problems(**{name: 1, "rms": 1})[0]
+    assert "none of its compiled functions" in problems(**{name: 2})[0]
+
+
+def test_a_model_that_does_not_load_any_more_is_said_so() -> None:
+    broken = target_of("raise RuntimeError('gone')")
+    with pytest.raises(TargetError, match="gone"):
+        Variants(broken, {}).compiled()
