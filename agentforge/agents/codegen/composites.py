@@ -91,15 +91,16 @@ class Composites:
         return self.apply("clone", [source], fake.shape, fake.dtype)
 
     def op_full(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Lazy:
-        return self._constant(fake_of(node), args[1])
+        return self.constant(fake_of(node), args[1])
 
     def op_full_like(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Lazy:
-        return self._constant(fake_of(node), args[1])
+        return self.constant(fake_of(node), args[1])
 
     def op_scalar_tensor(self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]) -> Lazy:
-        return self._constant(fake_of(node), args[0])
+        return self.constant(fake_of(node), args[0])
 
-    def _constant(self, fake: torch.Tensor, value: Any) -> Lazy:
+    def constant(self, fake: torch.Tensor, value: Any) -> Lazy:
+        """A tensor that holds one number everywhere."""
         if isinstance(value, Lazy):
             raise CannotCode("a constant that depends on data")
         constant = self.pool.arena.const(value, kind_of(fake.dtype))

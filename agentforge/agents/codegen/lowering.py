@@ -103,7 +103,9 @@ class Lowering:
             if node.op == "placeholder":
                 inputs.append(self._input(node))
             elif node.op == "get_attr":
-                raise CannotCode("the reference holds a constant tensor")
+                if "number" not in node.meta:
+                    raise CannotCode("the reference holds a constant tensor")
+                self.values[node] = self.composites.constant(node.meta["val"], node.meta["number"])
             elif node.op == "call_function":
                 self.values[node] = self._call(node)
             elif node.op == "output":

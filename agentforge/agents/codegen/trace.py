@@ -101,6 +101,12 @@ def trace(definition: Definition, workload: Workload) -> Traced:
         message = str(error).strip().splitlines() or [""]
         raise CannotCode(f"the reference cannot be traced: {type(error).__name__}: {message[0]}") from error
     traced.graph.eliminate_dead_code()
+    for node in traced.graph.find_nodes(op="get_attr"):
+        held = getattr(traced, str(node.target))
+        held = getattr(held, "constant", held)  # what a fake tensor stands for, where it is known
+        if isinstance(held, torch.Tensor) and held.numel() == 1 and not isinstance(held, FakeTensor):
+            node.meta["number"] = held.item()
+            node.meta["val"] = held
     if any(node.target is torch.ops.aten.copy_.default for node in traced.graph.nodes):
         raise CannotCode("the reference changes its inputs")
     parameters = tuple(Parameter(n, tuple(t.shape), t.dtype, n in buffers) for n, t in state.items())
