@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, Field, ValidationError
@@ -76,6 +76,29 @@ class SearchSettings(BaseModel, extra="forbid"):
     """Stop on a bottleneck that reached this fraction of the speed of light."""
 
 
+class LLMSettings(BaseModel, extra="forbid"):
+    """How language models are asked. Keys are no settings: they come from the environment or `.env`."""
+
+    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
+    """Reasoning effort; None is the model's own."""
+    max_tokens: int = Field(default=16384, ge=256)
+    """Most tokens of one answer, reasoning included."""
+    timeout_s: float = Field(default=120.0, gt=0)
+    """Longest silence of an endpoint."""
+    deadline_s: float = Field(default=900.0, gt=0)
+    """Longest time of one call."""
+    retries: int = Field(default=4, ge=0)
+    """Of the vendor's SDK, for what can pass: rate limits, time-outs, 5xx."""
+    concurrency: int = Field(default=4, ge=1)
+    """Calls at once to one endpoint, fewer while it complains."""
+    seed: int | None = None
+    """Where the endpoint has seeds."""
+    prices: Path | None = None
+    """TOML file whose prices go before the built-in ones."""
+    record: Path | None = None
+    """Cassette that every exchange is written to."""
+
+
 class Settings(BaseSettings):
     """All settings."""
 
@@ -94,6 +117,7 @@ class Settings(BaseSettings):
     budget: Budget = Budget(minutes=10.0)
     referee: RefereeSettings = RefereeSettings()
     search: SearchSettings = SearchSettings()
+    llm: LLMSettings = LLMSettings()
 
     @classmethod
     def settings_customise_sources(

@@ -1,1 +1,41 @@
-"""LLM providers behind one thin Protocol."""
+"""Language models behind one thin Protocol: the vendors' SDKs, cassettes, prices and the ledger.
+
+Nothing here imports a vendor's SDK before a model of that vendor is opened.
+"""
+
+from ._base import (
+    CallFailed,
+    CannotAfford,
+    LanguageModel,
+    Message,
+    Request,
+    Response,
+    Tokens,
+    providers,
+)
+from ._spec import is_spec, open_model
+from .cassette import Recorder, Replay
+from .ledger import Answer, Ledger
+from .prices import Price, Prices
+from .structured import read, strict_schema
+
+__all__ = [
+    "Answer",
+    "CallFailed",
+    "CannotAfford",
+    "LanguageModel",
+    "Ledger",
+    "Message",
+    "Price",
+    "Prices",
+    "Recorder",
+    "Replay",
+    "Request",
+    "Response",
+    "Tokens",
+    "is_spec",
+    "open_model",
+    "providers",
+    "read",
+    "strict_schema",
+]

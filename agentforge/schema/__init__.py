@@ -4,6 +4,7 @@ The field docstrings are the schema; `Model.model_json_schema()` shows them.
 """
 
 from ._base import FrozenModel, NonEmptyString, content_hash
+from .call import LLMCall
 from .definition import Definition, DType, TolerancePolicy, WorkPolicy
 from .errors import (
     AgentForgeError,
@@ -70,6 +71,7 @@ __all__ = [
     "InputSpec",
     "Interval",
     "KernelUse",
+    "LLMCall",
     "Level",
     "MachineError",
     "Metric",

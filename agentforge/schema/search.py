@@ -109,6 +109,8 @@ class Budget(FrozenModel):
     minutes: float | None = Field(default=None, gt=0)
     attempts: int | None = Field(default=None, ge=0)
     dollars: float | None = Field(default=None, ge=0)
+    tokens: int | None = Field(default=None, gt=0)
+    """Of language models, in and out."""
 
 
 class RunStatus(StrEnum):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
+from ._calls import Calls
 from ._engine import Database
 from ._evaluations import Evaluations
 from ._locks import Locks
@@ -13,8 +14,8 @@ from ._outcomes import Outcomes
 from ._runs import Runs
 
 
-class Store(Runs, Locks, Nouns, Evaluations, Outcomes):
-    """Runs, targets, profiles, definitions, solutions, evaluations, attempts, events and outcomes.
+class Store(Runs, Locks, Nouns, Evaluations, Outcomes, Calls):
+    """Runs, targets, profiles, definitions, solutions, evaluations, attempts, events, outcomes and LLM calls.
 
     Each call is one transaction that is durable when it returns; a process killed in the middle of one
     leaves what was there before. Thread-safe. Do not use it in a forked child: open another there.

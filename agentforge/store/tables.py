@@ -162,3 +162,15 @@ class OutcomeRow(Table):
     log_speedup: Mapped[float | None] = mapped_column(Float(53))
     time: Mapped[datetime] = mapped_column(Time)
     body: Mapped[str] = mapped_column(Body)
+
+
+class CallRow(Table):
+    """An `LLMCall`."""
+
+    __tablename__ = "llm_calls"
+    key: Mapped[str] = mapped_column(Key, primary_key=True)
+    run: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), index=True)
+    role: Mapped[str] = mapped_column(Key)
+    status: Mapped[str] = mapped_column(Key)
+    time: Mapped[datetime] = mapped_column(Time)
+    body: Mapped[str] = mapped_column(Body)

@@ -1,0 +1,108 @@
+"""What the vendors' models share: gate, schema fallback, deadline."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
+
+from agentforge.config import LLMSettings
+
+from ._base import CallFailed, Message, OnText, Request, Response, Tokens
+from ._failures import RATE_LIMITED, Endpoint, SchemaRefused
+from ._gate import gate_for
+from .structured import instruction
+
+T = TypeVar("T")
+
+TOKEN_CHARACTERS = 3
+"""Characters of a token, at least: estimates with it are on the safe side for code and English."""
+
+
+class EndpointModel:
+    """A model behind an HTTP endpoint; subclasses say how it is asked once."""
+
+    def __init__(self, spec: str, endpoint: Endpoint, settings: LLMSettings) -> None:
+        self.spec = spec
+        self.model = endpoint.model
+        self.endpoint = endpoint.name
+        self._at = endpoint
+        self._settings = settings
+        self._gate = gate_for(endpoint.name, settings.concurrency)
+        self._has_schemas = True
+
+    def complete(self, request: Request, on_text: OnText | None = None) -> Response:
+        """See `LanguageModel.complete`."""
+        with self._gate.turn():
+            response = self._with_schema(request, on_text)
+            self._gate.succeeded()
+        if response.stop == "refusal":
+            raise CallFailed(f"{self.endpoint}: {self.model} declined to answer", response.tokens)
+        return response
+
+    def _with_schema(self, request: Request, on_text: OnText | None) -> Response:
+        """Let the endpoint enforce the schema; tell the model of it where the endpoint cannot."""
+        if request.answer_schema is None or not self._has_schemas:
+            return self._ask(told(request), on_text)
+        try:
+            return self._ask(request, on_text)
+        except SchemaRefused:
+            self._has_schemas = False
+            return self._ask(told(request), on_text)
+
+    def _ask(self, request: Request, on_text: OnText | None) -> Response:
+        """Ask once; schema errors come as `SchemaRefused`."""
+        with self._at.translated():
+            return self._stream(request, on_text)
+
+    def _stream(self, request: Request, on_text: OnText | None) -> Response:
+        raise NotImplementedError
+
+    def _client_options(self) -> dict[str, Any]:
+        """Arguments that both SDKs' clients take."""
+        client = self._at.sdk.DefaultHttpxClient(event_hooks={"response": [self._watch]})
+        return {
+            "api_key": self._at.key,
+            "timeout": self._settings.timeout_s,
+            "max_retries": self._settings.retries,
+            "http_client": client,
+        }
+
+    def _watch(self, response: Any) -> None:
+        """See each HTTP response, those that the SDK retries included."""
+        if response.status_code in RATE_LIMITED:
+            self._gate.rate_limited()
+
+    def _until_deadline(self, events: Iterable[T]) -> Iterator[T]:
+        """The SDK's time-out is for each read; this one is for all of a stream."""
+        deadline = time.monotonic() + self._settings.deadline_s
+        for event in events:
+            if time.monotonic() > deadline:
+                raise CallFailed(
+                    f"{self.endpoint} was still answering after {self._settings.deadline_s:g} s: "
+                    "raise llm.deadline_s if it is slow"
+                )
+            yield event
+
+    def _cut(self, request: Request, text: str) -> CallFailed:
+        what = f"{self.endpoint} ended the stream in the middle of the answer"
+        return CallFailed(what, estimated(request, text))
+
+
+def told(request: Request) -> Request:
+    """The request for an endpoint that enforces no schema: the model is told of it."""
+    if request.answer_schema is None:
+        return request
+    last = request.messages[-1]
+    text = f"{last.text}\n\n{instruction(request.answer_schema)}"
+    messages = (*request.messages[:-1], Message(role="user", text=text))
+    return request.model_copy(update={"messages": messages, "answer_schema": None})
+
+
+def estimated(request: Request, text: str) -> Tokens:
+    """Tokens where the endpoint counts none."""
+    return Tokens(
+        input=-(-request.characters // TOKEN_CHARACTERS),
+        output=-(-len(text) // TOKEN_CHARACTERS),
+        known=False,
+    )

@@ -1,0 +1,93 @@
+"""What calls cost: prices by vendor and model, a user's before the built-in ones."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from agentforge.schema import FrozenModel, UsageError
+
+from ._base import Tokens
+
+BUILT_IN = Path(__file__).with_name("prices.toml")
+
+
+class Price(FrozenModel):
+    """Dollars for a million tokens."""
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+    """Reasoning included."""
+    cached: float | None = Field(default=None, ge=0)
+    """Tokens read from the cache; None is `input`."""
+    cache_write: float | None = Field(default=None, ge=0)
+    """Tokens written to the cache; None is `input`."""
+
+    def of(self, tokens: Tokens) -> float:
+        """Dollars of a call."""
+        plain = max(0, tokens.input - tokens.cached - tokens.cache_written)
+        cached = self.input if self.cached is None else self.cached
+        written = self.input if self.cache_write is None else self.cache_write
+        total = plain * self.input + tokens.cached * cached + tokens.cache_written * written
+        return (total + tokens.output * self.output) / 1e6
+
+    def most(self, tokens_in: int, tokens_out: int) -> float:
+        """Dollars at the dearest for so many tokens."""
+        dearest = max(self.input, self.cache_write or 0.0)
+        return (tokens_in * dearest + tokens_out * self.output) / 1e6
+
+
+class Prices:
+    """A price table.
+
+    Args:
+        override: TOML file in the form of the built-in one, whose prices go first.
+
+    Raises:
+        UsageError: the file is not there or does not fit.
+    """
+
+    def __init__(self, override: Path | None = None) -> None:
+        files = [path for path in (override, BUILT_IN) if path is not None]
+        self._tables = [_load(path) for path in files]
+
+    def find(self, spec: str) -> Price | None:
+        """Price of a specification such as `openai:gpt-5.5` or `openai:MODEL@URL`; None where unknown.
+
+        A model at a URL of the user's own is only priced by an entry `MODEL@URL` of the override: a
+        name tells nothing there.
+        """
+        vendor, _, model = spec.partition(":")
+        for table in self._tables:
+            entries = table.get(vendor, {})
+            matching = [name for name in entries if _matches(name, model)]
+            if matching:
+                return entries[max(matching, key=len)]
+        return None
+
+
+def _matches(name: str, model: str) -> bool:
+    """The name itself, or followed by a date: `gpt-5.5` is not the price of `gpt-5.5-ultra`."""
+    rest = model.removeprefix(name) if model.startswith(name) else None
+    return rest is not None and re.fullmatch(r"(?:[-@]\d{4}-?\d{2}-?\d{2}|-latest)?", rest) is not None
+
+
+def _load(path: Path) -> dict[str, dict[str, Price]]:
+    try:
+        raw: dict[str, Any] = tomllib.loads(path.read_text())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"price table {path} cannot be read ({error}): check llm.prices") from error
+    tables = {vendor: models for vendor, models in raw.items() if isinstance(models, dict)}
+    try:
+        return {
+            vendor: {name: Price.model_validate(price) for name, price in models.items()}
+            for vendor, models in tables.items()
+        }
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UsageError(f"price table {path}: {where}: {first['msg']}") from error

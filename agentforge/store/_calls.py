@@ -1,0 +1,38 @@
+"""The ledger of language-model calls."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+
+from agentforge.schema import LLMCall
+
+from ._engine import Database
+from .tables import CallRow
+
+
+class Calls:
+    """Language-model calls by key; a key's newest state holds."""
+
+    _db: Database
+
+    def save_call(self, call: LLMCall) -> None:
+        """Keep a call in the place of its earlier state; durable when this returns."""
+        with self._db.write() as session:
+            row = session.get(CallRow, call.key)
+            if row is None:
+                row = CallRow(key=call.key, run=call.run, role=call.role, time=call.time)
+                session.add(row)
+            row.status = call.status
+            row.body = call.model_dump_json()
+
+    def find_call(self, key: str) -> LLMCall | None:
+        """The call of this key; None where it was never begun."""
+        with self._db.read() as session:
+            row = session.get(CallRow, key)
+            return None if row is None else LLMCall.model_validate_json(row.body)
+
+    def calls(self, run_id: str) -> tuple[LLMCall, ...]:
+        """The run's calls in the order in which they were begun."""
+        query = select(CallRow.body).where(CallRow.run == run_id).order_by(CallRow.time, CallRow.key)
+        with self._db.read() as session:
+            return tuple(LLMCall.model_validate_json(body) for body in session.scalars(query))

@@ -1,0 +1,366 @@
+"""A local HTTP server that speaks the wire formats of both vendors, and fails on demand.
+
+POST /v1/messages (Anthropic Messages), /v1/responses (OpenAI Responses) and /v1/chat/completions (Chat
+Completions), all streaming, as the vendors document them, so that the real SDKs run against it.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+PIECE = 24
+"""Characters in each piece of a stream."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the server says to one request."""
+
+    text: str = ""
+    fault: str = ""
+    """A status (`"401"`), or: `reset`, `cut`, `stall`, `no-schema`, `garbage`, `error-event`, `bytes`."""
+    stop: str = "end"
+    """`end`, `length` or `refusal`."""
+    headers: dict[str, str] = field(default_factory=dict)
+    cached: int = 0
+    reasoning: int = 0
+    message: str = ""
+    """Of the error body."""
+    usage: bool = True
+    """False leaves out the account, as some compatible servers do."""
+
+
+Script = Callable[[dict[str, Any]], Reply]
+
+
+@dataclass
+class Seen:
+    """A request as it arrived."""
+
+    path: str
+    body: dict[str, Any]
+    headers: dict[str, str]
+
+    @property
+    def prompt(self) -> str:
+        """All text of the prompt."""
+        return json.dumps(self.body, ensure_ascii=False)
+
+
+def tokens_of(text: str) -> int:
+    """The server's count: four characters a token."""
+    return -(-len(text) // 4)
+
+
+class LLMServer:
+    """Runs in a thread while it is entered. Replies come from `replies` first, then from `script`."""
+
+    def __init__(self, script: Script | None = None) -> None:
+        self.replies: deque[Reply] = deque()
+        self.script = script
+        self.seen: list[Seen] = []
+        self.billed: list[tuple[int, int]] = []
+        """Tokens in and out of each answer that was given in full."""
+        self.stall_s = 60.0
+        self.most_at_once = 0
+        self.delay_s = 0.0
+        self._at_once = 0
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        owner = self
+
+        class Handler(_Handler):
+            server_state = owner
+
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._http.daemon_threads = True
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
+
+    @property
+    def root(self) -> str:
+        return f"http://127.0.0.1:{self._http.server_address[1]}"
+
+    @property
+    def url(self) -> str:
+        """Base URL for OpenAI's SDK."""
+        return f"{self.root}/v1"
+
+    def then(self, *replies: Reply | str) -> Self:
+        self.replies.extend(Reply(r) if isinstance(r, str) else r for r in replies)
+        return self
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join()
+
+    def answer(self, seen: Seen) -> Reply:
+        with self._lock:
+            self.seen.append(seen)
+            if self.replies:
+                return self.replies.popleft()
+        if self.script is None:
+            return Reply(
+                fault="500", message="the test's script is over", headers={"x-should-retry": "false"}
+            )
+        return self.script(seen.body)
+
+    def wait(self, seconds: float) -> None:
+        self._over.wait(seconds)
+
+    def enter(self, step: int) -> None:
+        with self._lock:
+            self._at_once += step
+            self.most_at_once = max(self.most_at_once, self._at_once)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server_state: LLMServer
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        state = self.server_state
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        reply = state.answer(Seen(self.path, body, {k.lower(): v for k, v in self.headers.items()}))
+        state.enter(1)
+        try:
+            time.sleep(state.delay_s)
+            self._reply(body, reply)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        finally:
+            state.enter(-1)
+
+    def _reply(self, body: dict[str, Any], reply: Reply) -> None:
+        wire = WIRES.get(self.path)
+        if wire is None:
+            return self._error(404, _error_body(self.path, "not_found_error", f"no route {self.path}"), {})
+        if reply.fault.isdigit():
+            status = int(reply.fault)
+            kind = KINDS.get(status, "api_error")
+            text = reply.message or f"injected {status}"
+            return self._error(status, _error_body(self.path, kind, text), reply.headers)
+        if reply.fault == "no-schema" and any(
+            k in body for k in ("response_format", "output_config", "text")
+        ):
+            text = f"{wire.schema_field}: json_schema is not supported by this model"
+            return self._error(400, _error_body(self.path, "invalid_request_error", text), {})
+        if reply.fault == "reset":
+            # RST instead of FIN
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.close_connection = True
+            return self.connection.close()
+        return self._stream(wire, body, reply)
+
+    def _error(self, status: int, body: dict[str, Any], headers: dict[str, str]) -> None:
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        for name, value in {"content-type": "application/json", **headers}.items():
+            self.send_header(name, value)
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _stream(self, wire: type[Wire], body: dict[str, Any], reply: Reply) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream; charset=utf-8")
+        self.send_header("connection", "close")
+        self.close_connection = True
+        self.end_headers()
+        events = list(wire(body, reply).events())
+        for number, (event, data) in enumerate(events):
+            half = number >= len(events) // 2
+            if reply.fault == "cut" and half:
+                return
+            if reply.fault == "stall" and half:
+                self.server_state.wait(self.server_state.stall_s)
+                return
+            if reply.fault == "garbage" and half:
+                self.wfile.write(f"event: {event}\ndata: {{not json\n\n".encode())
+                return
+            if reply.fault == "error-event" and half:
+                error = _error_body(self.path, "overloaded_error", "Overloaded")
+                self.wfile.write(f"event: error\ndata: {json.dumps(error)}\n\n".encode())
+                return
+            head = f"event: {event}\n" if event else ""
+            text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+            line = f"{head}data: {text}\n\n".encode()
+            if reply.fault == "bytes":
+                line = line.replace("¿".encode(), b"\xff\xfe")
+            self.wfile.write(line)
+            self.wfile.flush()
+        self.server_state.billed.append((wire(body, reply).tokens_in, wire(body, reply).tokens_out))
+
+
+KINDS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    408: "timeout_error",
+    429: "rate_limit_error",
+    500: "api_error",
+    529: "overloaded_error",
+}
+
+
+def _error_body(path: str, kind: str, message: str) -> dict[str, Any]:
+    if path.endswith("/messages"):
+        return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"}
+    return {"error": {"message": message, "type": kind, "param": None, "code": kind}}
+
+
+Event = tuple[str, dict[str, Any] | str]
+
+
+class Wire:
+    """One answer in one vendor's events."""
+
+    schema_field = ""
+
+    def __init__(self, body: dict[str, Any], reply: Reply) -> None:
+        self.body, self.reply = body, reply
+        self.tokens_in = tokens_of(json.dumps(body))
+        self.tokens_out = tokens_of(reply.text) + reply.reasoning
+
+    def pieces(self) -> list[str]:
+        text = self.reply.text
+        return [text[i : i + PIECE] for i in range(0, len(text), PIECE)]
+
+    def events(self) -> Iterator[Event]:
+        raise NotImplementedError
+
+
+class AnthropicWire(Wire):
+    schema_field = "output_config.format"
+
+    def events(self) -> Iterator[Event]:
+        reply = self.reply
+        usage = {
+            "input_tokens": self.tokens_in - reply.cached,
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": reply.cached,
+            "output_tokens": 1,
+        }
+        message = {
+            "id": "msg_1", "type": "message", "role": "assistant", "content": [], "model": self.body["model"],
+            "stop_reason": None, "stop_sequence": None, "usage": usage,
+        }  # fmt: skip
+        yield "message_start", {"type": "message_start", "message": message}
+        block = {"type": "text", "text": ""}
+        yield "content_block_start", {"type": "content_block_start", "index": 0, "content_block": block}
+        yield "ping", {"type": "ping"}
+        for piece in self.pieces():
+            delta = {"type": "text_delta", "text": piece}
+            yield "content_block_delta", {"type": "content_block_delta", "index": 0, "delta": delta}
+        yield "content_block_stop", {"type": "content_block_stop", "index": 0}
+        stop = {"end": "end_turn", "length": "max_tokens", "refusal": "refusal"}[reply.stop]
+        final = {
+            "output_tokens": self.tokens_out,
+            "output_tokens_details": {"thinking_tokens": reply.reasoning},
+        }
+        delta = {"stop_reason": stop, "stop_sequence": None}
+        yield "message_delta", {"type": "message_delta", "delta": delta, "usage": final}
+        yield "message_stop", {"type": "message_stop"}
+
+
+class ResponsesWire(Wire):
+    schema_field = "text.format"
+
+    def _response(self, status: str, text: str | None) -> dict[str, Any]:
+        reply = self.reply
+        output: list[dict[str, Any]] = []
+        if text is not None:
+            part: dict[str, Any] = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+            if reply.stop == "refusal":
+                part = {"type": "refusal", "refusal": "I cannot help with that."}
+            output = [
+                {"id": "msg_1", "type": "message", "role": "assistant", "status": status, "content": [part]}
+            ]
+        usage = None
+        if text is not None and reply.usage:
+            usage = {
+                "input_tokens": self.tokens_in,
+                "input_tokens_details": {"cached_tokens": reply.cached, "cache_write_tokens": 0},
+                "output_tokens": self.tokens_out,
+                "output_tokens_details": {"reasoning_tokens": reply.reasoning},
+                "total_tokens": self.tokens_in + self.tokens_out,
+            }
+        incomplete = {"reason": "max_output_tokens"} if status == "incomplete" else None
+        return {
+            "id": "resp_1", "object": "response", "created_at": 1, "status": status, "error": None,
+            "incomplete_details": incomplete, "instructions": None, "model": self.body["model"],
+            "output": output, "parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "usage": usage,
+            "metadata": {}, "temperature": 1.0, "top_p": 1.0,
+        }  # fmt: skip
+
+    def events(self) -> Iterator[Event]:
+        number = iter(range(10**9))
+
+        def event(kind: str, **data: Any) -> Event:
+            return kind, {"type": kind, "sequence_number": next(number), **data}
+
+        yield event("response.created", response=self._response("in_progress", None))
+        where = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
+        if self.reply.stop == "refusal":
+            yield event("response.refusal.delta", delta="I cannot", **where)
+            yield event("response.refusal.done", refusal="I cannot help with that.", **where)
+        else:
+            for piece in self.pieces():
+                yield event("response.output_text.delta", delta=piece, logprobs=[], **where)
+            yield event("response.output_text.done", text=self.reply.text, logprobs=[], **where)
+        status = "incomplete" if self.reply.stop == "length" else "completed"
+        yield event(f"response.{status}", response=self._response(status, self.reply.text))
+
+
+class ChatWire(Wire):
+    schema_field = "response_format"
+
+    def events(self) -> Iterator[Event]:
+        reply = self.reply
+
+        def chunk(delta: dict[str, Any], reason: str | None = None) -> Event:
+            choice = {"index": 0, "delta": delta, "finish_reason": reason, "logprobs": None}
+            return "", {**base, "choices": [choice], "usage": None}
+
+        base = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": self.body["model"]}
+        yield chunk({"role": "assistant", "content": ""})
+        if reply.stop == "refusal":
+            yield chunk({"refusal": "I cannot help with that."})
+        for piece in self.pieces():
+            yield chunk({"content": piece})
+        yield chunk({}, {"end": "stop", "length": "length", "refusal": "stop"}[reply.stop])
+        if reply.usage:
+            usage = {
+                "prompt_tokens": self.tokens_in,
+                "completion_tokens": self.tokens_out,
+                "total_tokens": self.tokens_in + self.tokens_out,
+                "prompt_tokens_details": {"cached_tokens": reply.cached},
+                "completion_tokens_details": {"reasoning_tokens": reply.reasoning},
+            }
+            yield "", {**base, "choices": [], "usage": usage}
+        yield "", "[DONE]"
+
+
+WIRES: dict[str, type[Wire]] = {
+    "/v1/messages": AnthropicWire,
+    "/v1/responses": ResponsesWire,
+    "/v1/chat/completions": ChatWire,
+}

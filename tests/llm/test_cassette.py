@@ -1,0 +1,66 @@
+"""Recording and playing back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentforge.llm import CallFailed, Message, Recorder, Replay, Request, Response
+from agentforge.schema import UsageError
+
+from .test_ledger import Fake, said
+
+
+def request(text: str) -> Request:
+    return Request(system=("You count.",), messages=(Message(role="user", text=text),))
+
+
+def failing(_: Request) -> Response:
+    raise CallFailed("busy")
+
+
+def test_what_was_recorded_is_played_back(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "run.jsonl"
+    answers = iter(["one", "two", "one again"])
+    recorder = Recorder(Fake(lambda _: said(next(answers))), path)
+    for text in ("a", "b", "a"):
+        recorder.complete(request(text))
+    with pytest.raises(CallFailed):
+        Recorder(Fake(failing), path).complete(request("c"))
+    replay = Replay(str(path))
+    assert [replay.complete(request(t)).text for t in ("b", "a", "a")] == ["two", "one", "one again"]
+    with pytest.raises(CallFailed, match="busy"):
+        replay.complete(request("c"))
+    with pytest.raises(UsageError, match="not as often"):
+        replay.complete(request("a"))
+
+
+def test_a_request_that_is_not_held_shows_the_difference(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    Recorder(Fake(lambda _: said()), path).complete(request("first line\nsecond line"))
+    with pytest.raises(UsageError) as caught:
+        Replay(str(path)).complete(request("first line\nanother line"))
+    assert "-second line\n+another line" in str(caught.value)
+
+
+def test_measured_values_may_differ_and_are_quoted_as_they_are_now(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    answer = '{"evidence": [{"metric": "latency_s", "value": 0.00123}], "lanes": 16, "scale": 0.5}'
+    Recorder(Fake(lambda _: said(answer)), path).complete(request("latency_s = 0.00123, lanes 16, x0.5"))
+    replayed = Replay(str(path)).complete(request("latency_s = 0.00456, lanes 16, x0.5"))
+    assert replayed.parsed == {
+        "evidence": [{"metric": "latency_s", "value": 0.00456}],
+        "lanes": 16,
+        "scale": 0.5,
+    }
+
+
+@pytest.mark.parametrize("content", ["not json\n", '{"spec": "x"}\n', "\udcff"])
+def test_what_is_no_cassette_is_said_to_be_none(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(content.encode(errors="surrogateescape"))
+    with pytest.raises(UsageError, match="cassette"):
+        Replay(str(path))
+    with pytest.raises(UsageError, match="cannot be read"):
+        Replay(str(tmp_path / "none.jsonl"))

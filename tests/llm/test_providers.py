@@ -1,0 +1,213 @@
+"""The real SDKs against a server that speaks their wire formats and fails on demand."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import threading
+import time
+
+import pytest
+
+from agentforge.config import LLMSettings
+from agentforge.llm import CallFailed, LanguageModel, Message, Request, open_model
+from agentforge.schema import MachineError, UsageError
+
+from .conftest import KEY, Opener
+from .server import LLMServer, Reply
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"n": {"type": "integer"}},
+    "required": ["n"],
+    "additionalProperties": False,
+}
+
+
+def ask(text: str = "hello", **changes: object) -> Request:
+    fields = {"system": ("You count.", "The words."), "messages": (Message(role="user", text=text),)}
+    return Request.model_validate({**fields, "max_tokens": 512, **changes})
+
+
+def test_an_answer_arrives_whole_with_its_account(opened: Opener, server: LLMServer) -> None:
+    text = "Grüße, 世界: " + "x" * 200
+    server.then(Reply(text, cached=8, reasoning=5))
+    pieces: list[str] = []
+    response = opened().complete(ask(), pieces.append)
+    assert response.text == text == "".join(pieces)
+    assert len(pieces) > 3
+    assert response.stop == "end"
+    assert (response.tokens.input, response.tokens.output) == server.billed[0]
+    assert response.tokens.cached == 8
+    assert response.tokens.reasoning == 5
+    assert response.tokens.known
+
+
+def test_the_request_is_what_the_vendor_documents(opened: Opener, server: LLMServer, api: str) -> None:
+    server.then('{"n": 1}')
+    opened().complete(ask(answer_schema=SCHEMA, effort="low", seed=7))
+    body = server.seen[0].body
+    assert body["stream"] is True
+    if api == "messages":
+        assert [p["text"] for p in body["system"]] == ["You count.", "The words."]
+        assert all(p["cache_control"] == {"type": "ephemeral"} for p in body["system"])
+        assert body["output_config"] == {"effort": "low", "format": {"type": "json_schema", "schema": SCHEMA}}
+        assert body["max_tokens"] == 512
+    elif api == "responses":
+        assert body["instructions"] == "You count.\n\nThe words."
+        assert body["reasoning"] == {"effort": "low"}
+        assert body["text"]["format"]["schema"] == SCHEMA
+        assert body["max_output_tokens"] == 512
+        assert body["store"] is False
+    else:
+        assert body["messages"][0] == {"role": "system", "content": "You count.\n\nThe words."}
+        assert body["response_format"]["json_schema"]["schema"] == SCHEMA
+        assert body["seed"] == 7
+        assert body["stream_options"] == {"include_usage": True}
+
+
+def test_an_endpoint_without_schemas_is_told_in_words_and_remembered(
+    opened: Opener, server: LLMServer
+) -> None:
+    model = opened()
+    server.then(Reply(fault="no-schema"), 'Here:\n```json\n{"n": 3}\n```', '{"n": 4}')
+    assert model.complete(ask(answer_schema=SCHEMA)).parsed == {"n": 3}
+    assert model.complete(ask(answer_schema=SCHEMA)).parsed == {"n": 4}
+    assert len(server.seen) == 3
+    assert "JSON schema" in server.seen[1].prompt
+    assert "JSON schema" in server.seen[2].prompt
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "says"),
+    [
+        ("401", UsageError, "API_KEY"),
+        ("403", UsageError, "API_KEY"),
+        ("404", UsageError, "--llm"),
+        ("400", UsageError, "refuses the request"),
+        ("408", CallFailed, "too busy"),
+        ("429", CallFailed, "too many calls"),
+        ("500", CallFailed, "injected 500"),
+        ("529", CallFailed, "busy"),
+        ("reset", CallFailed, "broke the connection off"),
+        ("cut", CallFailed, "middle of the answer"),
+        ("garbage", CallFailed, "no answer"),
+        ("error-event", CallFailed, "Overloaded"),
+    ],
+)
+def test_failures_are_one_sentence(
+    opened: Opener, server: LLMServer, fault: str, error: type[Exception], says: str
+) -> None:
+    server.then(Reply("a long enough answer " * 20, fault=fault))
+    with pytest.raises(error, match=says) as caught:
+        opened().complete(ask())
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("fault", ["408", "429", "500", "529", "reset"])
+def test_the_sdk_retries_what_can_pass(opened: Opener, server: LLMServer, fault: str) -> None:
+    headers = {"retry-after": "0.05", "retry-after-ms": "50"}
+    server.then(Reply(fault=fault, headers=headers), "fine")
+    assert opened(retries=2).complete(ask()).text == "fine"
+    assert len(server.seen) == 2
+
+
+def test_a_used_up_quota_says_what_to_do(opened: Opener, server: LLMServer, api: str) -> None:
+    message = "Your credit balance is too low" if api == "messages" else "insufficient_quota: exceeded"
+    server.then(Reply(fault="400" if api == "messages" else "429", message=message))
+    with pytest.raises(MachineError, match="quota is used up"):
+        opened().complete(ask())
+
+
+def test_silence_ends(opened: Opener, server: LLMServer) -> None:
+    server.then(Reply("a long enough answer " * 20, fault="stall"))
+    started = time.monotonic()
+    with pytest.raises(CallFailed, match="in time"):
+        opened(timeout_s=0.5).complete(ask())
+    assert time.monotonic() - started < 20
+
+
+def test_a_cut_answer_says_so(opened: Opener, server: LLMServer) -> None:
+    server.then(Reply("half of", stop="length"))
+    response = opened().complete(ask())
+    assert (response.text, response.stop) == ("half of", "length")
+
+
+def test_a_refusal_is_a_failed_call_that_was_paid(opened: Opener, server: LLMServer) -> None:
+    server.then(Reply("", stop="refusal"))
+    with pytest.raises(CallFailed, match="declined") as caught:
+        opened().complete(ask())
+    assert caught.value.tokens.input == server.billed[0][0]
+
+
+def test_an_empty_answer_is_an_answer(opened: Opener, server: LLMServer) -> None:
+    server.then(Reply(""))
+    assert opened().complete(ask()).text == ""
+
+
+def test_bytes_that_are_no_utf8_are_no_crash(opened: Opener, server: LLMServer) -> None:
+    server.then(Reply("before ¿ after, and some more text to stream", fault="bytes"))
+    try:
+        text = opened().complete(ask()).text
+    except CallFailed:
+        return
+    assert text.startswith("before")
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+def test_a_server_that_counts_nothing_is_estimated(opened: Opener, server: LLMServer) -> None:
+    server.then(Reply("words " * 30, usage=False))
+    tokens = opened().complete(ask()).tokens
+    assert not tokens.known
+    assert tokens.input > 0
+    assert tokens.output >= 45
+
+
+def test_no_route_says_to_start_the_server() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    for spec in (f"openai:m@http://127.0.0.1:{port}/v1", f"anthropic:m@http://127.0.0.1:{port}"):
+        with pytest.raises(MachineError, match="no route to http://127"):
+            open_model(spec, LLMSettings(retries=0)).complete(ask())
+
+
+def test_the_key_is_sent_and_never_shown(
+    opened: Opener, server: LLMServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    server.then(Reply(fault="401", message=f"Incorrect API key provided: {KEY}"), "fine")
+    model = opened()
+    with pytest.raises(UsageError) as caught:
+        model.complete(ask())
+    assert KEY not in str(caught.value)
+    model.complete(ask())
+    assert any(KEY in value for value in server.seen[0].headers.values())
+    assert KEY not in caplog.text
+    assert KEY not in json.dumps([ask().model_dump(mode="json"), model.spec, model.endpoint])
+
+
+def at_once(model: LanguageModel, calls: int) -> None:
+    threads = [threading.Thread(target=model.complete, args=(ask(str(i)),)) for i in range(calls)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+@pytest.mark.parametrize("api", ["messages", "chat"])
+def test_calls_at_once_are_limited_and_fewer_after_a_rate_limit(opened: Opener, server: LLMServer) -> None:
+    server.delay_s = 0.1
+    model = opened(concurrency=3, retries=3)
+    server.then(*["ok"] * 6)
+    at_once(model, 6)
+    assert 2 <= server.most_at_once <= 3
+    server.most_at_once = 0
+    server.then(Reply(fault="429", headers={"retry-after-ms": "10", "retry-after": "0.01"}), *["ok"] * 2)
+    model.complete(ask())
+    assert model._gate.limit < 3  # type: ignore[attr-defined]
+    server.then(*["ok"] * 8)
+    at_once(model, 8)
+    assert model._gate.limit == 3  # type: ignore[attr-defined]
