@@ -14,6 +14,21 @@ import torch
 from .unit import Unit
 
 
+def _deepcopy(self: Any, memo: dict[int, Any]) -> Any:
+    """A copy that is stitched too."""
+    original = type(self)._agentforge_original
+    twin: Any = original.__new__(original)
+    twin.__class__ = type(self)
+    memo[id(self)] = twin
+    vars(twin).update(copy.deepcopy(vars(self), memo))
+    return twin
+
+
+def _reduce(self: Any, protocol: Any) -> Any:
+    """A pickled model is the original one: it loads where this artifact is not."""
+    return copyreg._reconstructor, (type(self)._agentforge_original, object, None), dict(vars(self))  # type: ignore[attr-defined]
+
+
 def stitched_class(original: type, unit: Unit, classes: tuple[type, ...], mode: str) -> type:
     """Subclass of `original` whose forward dispatches between the stitched code and the original."""
     ordinary: Callable[..., Any] = original.forward  # type: ignore[attr-defined]
@@ -46,17 +61,6 @@ def stitched_class(original: type, unit: Unit, classes: tuple[type, ...], mode: 
         run = unit.compiled or unit.eager
         return unit.finish(run(*tensors, *unit.constants, *inputs))
 
-    def deepcopy(self: Any, memo: dict[int, Any]) -> Any:
-        twin: Any = original.__new__(original)  # type: ignore[call-overload]
-        twin.__class__ = type(self)
-        memo[id(self)] = twin
-        vars(twin).update(copy.deepcopy(vars(self), memo))
-        return twin
-
-    def reduce(self: Any, protocol: Any) -> Any:
-        # A pickled model is the original one: it loads where this artifact is not.
-        return copyreg._reconstructor, (original, object, None), dict(vars(self))  # type: ignore[attr-defined]
-
     namespace: dict[str, Any] = {
         "forward": forward,
         "__module__": original.__module__,
@@ -64,8 +68,8 @@ def stitched_class(original: type, unit: Unit, classes: tuple[type, ...], mode: 
         "__qualname__": original.__qualname__,
         "_agentforge_original": original,
         "_agentforge_unit": unit,
-        "__reduce_ex__": reduce,
+        "__reduce_ex__": _reduce,
     }
     if "__deepcopy__" not in dir(original):
-        namespace["__deepcopy__"] = deepcopy
+        namespace["__deepcopy__"] = _deepcopy
     return type(original.__name__, (original,), namespace)
