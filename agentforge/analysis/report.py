@@ -77,7 +77,7 @@ class Report(FrozenModel):
         if self.end_to_end is None or self.end_to_end.performance is None:
             return self.summary or "Not finished: nothing was proven end to end yet."
         eager = self.end_to_end.performance.speedup.get("eager")
-        if not self.proven or eager is None:
+        if not (self.proven and self.end_to_end.verified) or eager is None:
             reasons = "; ".join(self.end_to_end.reasons) or self.end_to_end.status.value
             return f"The optimized model is not verified: {reasons}."
         speedups = self.end_to_end.performance.speedup.items()

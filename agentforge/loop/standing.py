@@ -19,6 +19,11 @@ FIRST_COST_S = 15.0
 """Expected seconds of an attempt before any was made in the run."""
 
 
+COLD = 2.0
+"""An attempt at another bottleneck than the last one costs about this much more: the referee starts that
+definition's baselines first, and torch.compile compiles."""
+
+
 def gain_over_eager(evaluation: Evaluation | None) -> float | None:
     """Speedup over eager, the baseline that the profile's times are in; None unless it was measured."""
     if evaluation is None or evaluation.performance is None:
@@ -116,7 +121,9 @@ class Standing:
             return f"{made} attempts in a row brought no gain"
         return ""
 
-    def tree(self, settings: SearchSettings, *, prior: float, cost_s: float, planless: bool) -> Tree:
+    def tree(
+        self, settings: SearchSettings, *, prior: float, cost_s: float, planless: bool, warm: bool = True
+    ) -> Tree:
         """What the search policy sees.
 
         Args:
@@ -124,6 +131,7 @@ class Standing:
             prior: the knowledge base's probability that an attempt gains here.
             cost_s: expected seconds of an attempt, used until this bottleneck has its own.
             planless: the planner has nothing left to propose here.
+            warm: the referee's baselines for it run already.
         """
         made = [a for a in self.attempts if a.status in FINISHED]
         costs = [a.usage.seconds for a in made if a.usage.seconds > 0]
@@ -132,7 +140,7 @@ class Standing:
             time_s=self.time_s,
             reachable_s=self.reachable_s,
             success=(PRIOR_WEIGHT * prior + len(self.promotions)) / (PRIOR_WEIGHT + len(made)),
-            cost_s=max(0.1, sum(costs) / len(costs) if costs else cost_s),
+            cost_s=max(0.1, sum(costs) / len(costs) if costs else cost_s) * (1.0 if warm else COLD),
             nodes=tuple(self._nodes(settings.abandon_ratio)),
             exhausted=planless or bool(self.closed(settings)),
         )

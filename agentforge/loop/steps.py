@@ -247,11 +247,17 @@ class Steps:
 
     def trees(self, planless: Sequence[str]) -> list[Tree]:
         """What the search policy sees of all bottlenecks."""
-        costs = [a.usage.seconds for a in self.journal.attempts() if a.usage.seconds > 0]
+        attempts = self.journal.attempts()
+        costs = [a.usage.seconds for a in attempts if a.usage.seconds > 0]
         cost_s = sum(costs) / len(costs) if costs else FIRST_COST_S
+        last = attempts[-1].bottleneck if attempts else None
         return [
             self.standing(name).tree(
-                self.settings, prior=problem.prior, cost_s=cost_s, planless=name in planless
+                self.settings,
+                prior=problem.prior,
+                cost_s=cost_s,
+                planless=name in planless,
+                warm=name == last,
             )
             for name, problem in self.problems.items()
         ]

@@ -143,6 +143,13 @@ def test_a_planless_tree_is_exhausted() -> None:
     assert not standing().tree(SETTINGS, prior=0.5, cost_s=1.0, planless=False).exhausted
 
 
+def test_another_bottleneck_costs_more_than_the_warm_one() -> None:
+    warm, cold = (
+        standing().tree(SETTINGS, prior=0.5, cost_s=7.0, planless=False, warm=w) for w in (True, False)
+    )
+    assert cold.cost_s > warm.cost_s == 7.0
+
+
 def test_reachable_is_never_below_the_speed_of_light() -> None:
     tree = standing(gain_s=5.0).tree(SETTINGS, prior=0.5, cost_s=1.0, planless=False)
     assert tree.reachable_s == pytest.approx(0.1)

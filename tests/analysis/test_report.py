@@ -1,0 +1,98 @@
+"""The report says what the store says, and claims nothing that is not proven."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agentforge.analysis import build_report
+from agentforge.schema import Evaluation, Evidence, Profile
+from agentforge.store import Store
+from tests.loop.conftest import Bench, make_run
+from tests.loop.scripted import bottleneck, profile
+from tests.loop.test_standing import measured
+
+PROFILE = profile(
+    bottleneck("won"),
+    bottleneck("tried"),
+    bottleneck("vendor", optimizable=False),
+    bottleneck("left", share=0),
+)
+SCRIPT = {"won": [{"speed": 2.0}, {"speed": 1.0, "cannot": "no"}], "tried": [{"speed": 0.5}]}
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    with Store(f"sqlite:///{tmp_path / 'agentforge.db'}") as store:
+        store.create_run(make_run())
+        store.save_profile("run", PROFILE)
+        bench = Bench(store, tmp_path)
+        bench.search(PROFILE, SCRIPT)
+        yield bench
+
+
+def stitched(store: Store, evaluation: Evaluation | None, **changes: object) -> None:
+    identifier = store.save_evaluation(evaluation, "run") if evaluation else None
+    data = {
+        "evaluation": identifier,
+        "proven": True,
+        "mode": "kernels",
+        "summary": "1 kernel won",
+        "calls": {},
+    }
+    store.append_event("run", "stitch.done", {**data, **changes})
+
+
+def test_before_the_end_nothing_is_claimed(bench: Bench) -> None:
+    report = build_report(bench.store, "run")
+    assert report.headline == "Not finished: nothing was proven end to end yet."
+    assert report.end_to_end is None
+    assert report.stopped == "nothing left is worth another attempt"
+    won = report.regions[0]
+    assert (won.attempts, won.failed, won.strategy) == (2, 1, "strategy-0")
+    assert won.speedup["eager"].point == 2.0
+    assert won.outcome == "verified alone; not put in yet"
+
+
+def test_what_became_of_each_region(bench: Bench) -> None:
+    won = PROFILE.bottlenecks[0].definition.hash
+    stitched(bench.store, measured(1.4), calls={won: 3})
+    report = build_report(bench.store, "run")
+    assert [(r.outcome, r.calls) for r in report.regions] == [
+        ("put in", 3),
+        ("kept: nothing was verified faster than eager", None),
+        ("kept: the vendor's library", None),
+        ("kept: not tried", None),
+    ]
+    assert report.headline == "Verified: 1.40x [1.39, 1.41] over eager, 1.40x [1.39, 1.41] over compile."
+
+
+def test_a_win_that_slows_the_whole_is_said_to_be_left_out(bench: Bench) -> None:
+    stitched(bench.store, None, mode="eager", summary="nothing was faster; eager is kept")
+    report = build_report(bench.store, "run")
+    assert report.regions[0].outcome == "verified alone; left out, the whole is faster without"
+    assert report.headline == "nothing was faster; eager is kept"
+
+
+@pytest.mark.parametrize(("evidence", "proven"), [(Evidence.UNVERIFIED, True), (Evidence.VERIFIED, False)])
+def test_only_what_is_proven_makes_a_headline(bench: Bench, evidence: Evidence, proven: bool) -> None:
+    evaluation = measured(9.0).model_copy(update={"evidence": evidence, "reasons": ("it was too good",)})
+    stitched(bench.store, evaluation, proven=proven)
+    headline = build_report(bench.store, "run").headline
+    assert headline == "The optimized model is not verified: it was too good."
+    assert "9.0" not in headline
+
+
+def test_a_run_without_a_profile(tmp_path: Path) -> None:
+    with Store(f"sqlite:///{tmp_path / 'agentforge.db'}") as store:
+        store.create_run(make_run())
+        report = build_report(store, "run")
+    assert (report.profile, report.regions, report.attempts) == (None, (), 0)
+
+
+def test_it_survives_json(bench: Bench) -> None:
+    report = build_report(bench.store, "run")
+    assert type(report).model_validate_json(report.model_dump_json()) == report
+    assert isinstance(report.profile, Profile)

@@ -1,0 +1,97 @@
+"""`agentforge verify`: exit codes and the JSON answer; the referee itself is real in the slow tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentforge.cli.verify import exit_code, summary
+from agentforge.schema import Evaluation, EvaluationStatus, Evidence, Level
+from tests.loop.test_standing import measured
+
+from .conftest import Run
+
+REFERENCE = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.sigmoid(x) * x
+
+def get_inputs():
+    return [torch.randn(64, 64)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def verdict(**changes: Any) -> Evaluation:
+    return Evaluation.model_validate({**dict(measured(2.0)), **changes})
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "code"),
+    [
+        (verdict(), 0),
+        (verdict(evidence=Evidence.UNVERIFIED), 1),
+        (verdict(evidence=Evidence.SUSPICIOUS), 1),
+        (verdict(evidence=Evidence.UNVERIFIED, level=Level.QUICK), 0),
+        (verdict(evidence=Evidence.SUSPICIOUS, level=Level.QUICK), 1),
+        *[
+            (verdict(status=status, evidence=Evidence.UNVERIFIED, performance=None), 3 if harness else 1)
+            for status in EvaluationStatus
+            if status is not EvaluationStatus.PASSED
+            for harness in [status is EvaluationStatus.HARNESS_ERROR]
+        ],
+    ],
+)
+def test_exit_codes(evaluation: Evaluation, code: int) -> None:
+    assert exit_code(evaluation) == code
+
+
+def test_the_json_answer_begins_with_what_a_program_reads() -> None:
+    body = summary(verdict())
+    assert list(body)[:6] == ["status", "evidence", "reasons", "stages", "speedup", "environment"]
+    assert set(body["speedup"]["eager"]) == {"point", "low", "high"}
+    assert summary(verdict(status="CRASHED", evidence="unverified", performance=None))["speedup"] == {}
+
+
+@pytest.fixture
+def reference(home: Path) -> str:
+    path = home.parent / "reference.py"
+    path.write_text(REFERENCE)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("nope.py",), "does not exist"),
+        (("reference.py", "--level", "sloppy"), "--level takes quick or full"),
+        (("reference.py", "--device", "abacus"), "abacus"),
+        (("empty.py",), "empty.py"),
+        (("binary.py",), "binary.py"),
+    ],
+)
+def test_bad_usage(run: Run, reference: str, arguments: tuple[str, ...], said: str) -> None:
+    Path("empty.py").write_text("")
+    Path("binary.py").write_bytes(bytes(range(256)))
+    answer = run("verify", reference, *arguments, "--json")
+    assert answer.code == 2
+    assert said in answer.json["error"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("factor", "status", "code"), [("", "PASSED", 0), (" * 2", "INCORRECT_NUMERICAL", 1)]
+)
+def test_a_verdict(run: Run, reference: str, factor: str, status: str, code: int) -> None:
+    candidate = REFERENCE.replace("Model", "ModelNew").replace("* x", f"* x{factor}")
+    Path("candidate.py").write_text(candidate)
+    quick = ("--level", "quick", "-c", "referee.compile_baseline=false", "-c", "referee.quick_seconds=0.3")
+    answer = run("verify", reference, "candidate.py", "--json", "--device", "cpu", *quick)
+    assert (answer.json["status"], answer.code) == (status, code)
+    assert answer.json["evidence"] == "unverified"
