@@ -50,17 +50,28 @@ def _first_rows(rows: int, of: int) -> Change:
     return change
 
 
+def _first_columns(columns: int, of: int) -> Change:
+    def change(tensor: torch.Tensor) -> torch.Tensor | None:
+        if tensor.dim() == 0 or tensor.shape[-1] != of:
+            return None
+        return tensor[..., :columns].contiguous()
+
+    return change
+
+
 def changes(tensors: Sequence[torch.Tensor]) -> dict[str, Change]:
     """Variants that fit these inputs, by name."""
     found: dict[str, Change] = {"padded rows": _padded, "transposed memory": _transposed}
-    sizes = {t.shape[0] for t in tensors if t.dim() > 1}
-    inner = {size for t in tensors for size in t.shape[1:]}
-    if len(sizes) != 1 or sizes & inner:
-        return found  # which dimension of which input is the rows cannot be told
-    leading = sizes.pop()
-    for rows in (leading - 1, 7, 1):
-        if 0 < rows < leading:
-            found[f"{rows} rows"] = _first_rows(rows, leading)
+    shaped = [t for t in tensors if t.dim()]
+    rows, columns = {t.shape[0] for t in tensors if t.dim() > 1}, {t.shape[-1] for t in shaped}
+    inner, outer = {n for t in shaped for n in t.shape[1:]}, {n for t in shaped for n in t.shape[:-1]}
+    # With several inputs a size must name one dimension: cutting another one would mean something else.
+    if len(rows) == 1 and (len(shaped) == 1 or not rows & inner):
+        size = rows.pop()
+        found |= {f"{n} rows": _first_rows(n, size) for n in (size - 1, 7, 1) if 0 < n < size}
+    if len(columns) == 1 and (len(shaped) == 1 or not columns & outer):
+        size = columns.pop()
+        found |= {f"{n} columns": _first_columns(n, size) for n in (size - 3,) if 0 < n < size}
     return found
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Annotated, Any
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
@@ -20,6 +22,15 @@ class FrozenModel(BaseModel):
         use_attribute_docstrings=True,
         ser_json_inf_nan="strings",
     )
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy, with cached properties (hashes) computed anew: they would be those of the original."""
+        copy = super().model_copy(update=update, deep=deep)
+        for kind in type(self).__mro__:
+            for name, value in vars(kind).items():
+                if isinstance(value, cached_property):
+                    copy.__dict__.pop(name, None)
+        return copy
 
 
 def content_hash(value: Any, *, length: int = 16) -> str:

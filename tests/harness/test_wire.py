@@ -5,6 +5,7 @@ import os
 import socket
 import struct
 import threading
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -21,7 +22,8 @@ from agentforge.harness.wire import (
 )
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda x: st.lists(x) | st.dictionaries(st.text(), x),
 )
 
 
@@ -38,7 +40,9 @@ def test_what_is_sent_arrives(body):
 def test_a_message_in_pieces_is_put_together():
     ours, theirs = pair()
     data = encode({"x": "y" * 100_000})
-    writer = threading.Thread(target=lambda: [theirs.sendall(data[i : i + 7919]) for i in range(0, len(data), 7919)])
+    writer = threading.Thread(
+        target=lambda: [theirs.sendall(data[i : i + 7919]) for i in range(0, len(data), 7919)]
+    )
     writer.start()
     assert ours.receive(5.0).body == {"x": "y" * 100_000}
     writer.join()
@@ -100,7 +104,7 @@ def test_descriptors_travel_to_who_takes_them():
 def test_descriptors_of_a_hostile_peer_are_dropped():
     ours, theirs = pair(credentials=True)
     other = Channel(theirs)
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
     read, write = os.pipe()
     for _ in range(20):
         other.send({"op": "x"}, [read, write])
@@ -110,7 +114,7 @@ def test_descriptors_of_a_hostile_peer_are_dropped():
         message = ours.receive(1.0)
         assert message.fds == ()
         assert message.pid == os.getpid()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
     ours.close()
     other.close()
 

@@ -15,7 +15,7 @@ from ..tolerance import measure
 from ._base import Context
 
 _BOTH = (Level.QUICK, Level.FULL)
-_SETTLE_S, _WINDOW_S, _BUSY = 0.03, 0.04, 0.5
+_SETTLE_S, _WINDOW_S, _BUSY = 0.03, 0.04, 0.1
 
 
 class Determinism:

@@ -1,0 +1,174 @@
+"""What every sandbox must do: inherit `SandboxContract` in a test class.
+
+The class gives a `sandbox` fixture of class scope.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from agentforge.harness._base import Box, Limits, Sandbox
+from agentforge.harness.process import Forkserver, worker_environment
+from agentforge.languages import CommandResult
+
+_LIMITS = Limits(memory_bytes=1 << 30, file_bytes=1 << 20, cpu_seconds=20, processes=64)
+
+
+@dataclass
+class Cell:
+    """A forkserver inside a sandbox, and a folder to work in."""
+
+    server: Forkserver
+    folder: Path
+    identity: int = 240_000
+
+    def python(self, code: str, *, timeout_s: float = 20.0, limits: Limits = _LIMITS) -> CommandResult:
+        """Run Python source inside; the scratch folder is the working directory."""
+        self.identity += 1
+        scratch = self.folder / f"scratch-{self.identity}"
+        scratch.mkdir()
+        if os.geteuid() == 0:
+            os.chown(scratch, self.identity, self.identity)
+        box = Box(scratch, identity=self.identity)
+        return self.server.execute(
+            [sys.executable, "-c", textwrap.dedent(code)],
+            cwd=scratch,
+            scratch=scratch,
+            limits=limits,
+            box=box,
+            timeout_s=timeout_s,
+        )
+
+
+class SandboxContract:
+    """Tests for one sandbox. `isolates` says whether network, files and processes are its own."""
+
+    isolates = True
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def sandbox(cls) -> Sandbox:
+        """The sandbox under test."""
+        raise NotImplementedError
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def cell(cls, sandbox: Sandbox) -> Iterator[Cell]:
+        """A running forkserver in the sandbox; skipped where it does not work on this machine."""
+        available = sandbox.available()
+        if not available.ok:
+            pytest.skip(available.detail)
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            folder.chmod(0o711)
+            server = Forkserver("candidate", sandbox, folder, worker_environment(1, folder, {}))
+            yield Cell(server, folder)
+            server.close()
+
+    def test_says_whether_it_works(self, sandbox: Sandbox) -> None:
+        """`available` gives a reason either way, and the same one twice."""
+        assert sandbox.available() == sandbox.available()
+        assert sandbox.available().detail
+
+    def test_runs_a_program_and_gives_its_exit_code(self, cell: Cell) -> None:
+        """Exit codes and output come back."""
+        done = cell.python("import sys; print('out'); sys.exit(7)")
+        assert done.returncode == 7
+        assert "out" in done.stderr
+
+    def test_a_signal_is_seen(self, cell: Cell) -> None:
+        """A crash comes back as 128 + signal."""
+        assert cell.python("import os; os.kill(os.getpid(), 11)").returncode == 139
+
+    def test_scratch_is_writable(self, cell: Cell) -> None:
+        """The working folder can be written to."""
+        assert cell.python("open('file', 'w').write('x')").returncode == 0
+
+    def test_large_files_are_refused(self, cell: Cell) -> None:
+        """Files end at the limit."""
+        assert (
+            cell.python("f = open('file', 'wb')\nfor _ in range(64): f.write(bytes(1 << 20))").returncode != 0
+        )
+
+    def test_memory_is_limited(self, cell: Cell) -> None:
+        """Allocating beyond the limit fails."""
+        assert cell.python("bytearray(8 << 30)").returncode != 0
+
+    def test_no_secret_of_the_environment_is_seen(self, cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The environment is not the caller's."""
+        monkeypatch.setenv("SECRET_KEY_OF_THE_TEST", "x")
+        assert "SECRET_KEY" not in cell.python("import os; print(dict(os.environ))").stderr
+
+    def test_no_descriptor_is_inherited(self, cell: Cell) -> None:
+        """Only 0 to 2 are open (and the one that lists them)."""
+        done = cell.python(
+            """
+            import os
+            def is_open(fd):
+                try:
+                    os.fstat(fd)
+                except OSError:
+                    return False
+                return True
+            print('open', [fd for fd in range(3, 200) if is_open(fd)])
+            """
+        )
+        assert "open []" in done.stderr
+
+    def test_an_endless_loop_is_killed(self, cell: Cell) -> None:
+        """The time-out holds for a process that ignores signals and has children of its own."""
+        done = cell.python(
+            """
+            import os, signal
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, signal.SIG_IGN)
+            if os.fork() == 0: os.setsid()
+            while True: pass
+            """,
+            timeout_s=1.0,
+        )
+        assert done.timed_out
+        assert done.seconds < 8
+
+    def test_ptrace_is_refused(self, cell: Cell) -> None:
+        """No process can look into another."""
+        done = cell.python(
+            "import ctypes; l = ctypes.CDLL(None, use_errno=True); print('ptrace', l.ptrace(16, 1, 0, 0))"
+        )
+        assert "ptrace -1" in done.stderr
+
+    def test_nothing_outside_can_be_written(self, cell: Cell, tmp_path: Path) -> None:
+        """Files of the caller stay as they are."""
+        if not self.isolates:
+            pytest.skip("this sandbox does not isolate files of the same user")
+        target = tmp_path / "target"
+        target.write_text("before")
+        assert cell.python(f"open({str(target)!r}, 'w').write('after')").returncode != 0
+        assert target.read_text() == "before"
+
+    def test_there_is_no_network(self, cell: Cell) -> None:
+        """Not even the loopback of the caller."""
+        if not self.isolates:
+            pytest.skip("this sandbox does not isolate the network")
+        import socket
+
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            listener.listen()
+            port = listener.getsockname()[1]
+            done = cell.python(f"import socket; socket.create_connection(('127.0.0.1', {port}), 2)")
+        assert done.returncode != 0
+
+    def test_other_processes_cannot_be_seen(self, cell: Cell) -> None:
+        """The caller's pid means nothing inside."""
+        if not self.isolates:
+            pytest.skip("this sandbox does not isolate processes")
+        assert cell.python(f"import os; os.kill({os.getpid()}, 0)").returncode != 0

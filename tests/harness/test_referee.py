@@ -1,0 +1,275 @@
+"""The referee on real candidates: statuses, tricks, and that the next evaluation is right."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agentforge.config import RefereeSettings
+from agentforge.devices import DeviceSpec
+from agentforge.harness import Referee, exit_code
+from agentforge.schema import (
+    BuildSpec,
+    Definition,
+    Evaluation,
+    EvaluationStatus,
+    Evidence,
+    Level,
+    Solution,
+    SourceFile,
+    TargetError,
+    UsageError,
+    Workload,
+)
+
+REFERENCE = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(n)
+
+    def forward(self, x):
+        return torch.relu(self.norm(x))
+
+def get_inputs():
+    return [torch.randn(48, 96)]
+
+def get_init_inputs():
+    return [96]
+"""
+RIGHT = REFERENCE.replace("class Model(", "class ModelNew(")
+DEFINITION = Definition(name="norm_relu", op_type="norm", reference=REFERENCE)
+WORKLOAD = Workload(name="48x96", source="reference")
+DEVICE = DeviceSpec(kind="cpu", name="test", architecture="test")
+
+
+def model(forward: str, before: str = "", init: str = "pass") -> str:
+    body = "\n".join("        " + line for line in forward.strip().splitlines())
+    return f"""
+import os, sys, time, threading, torch
+{before}
+class ModelNew(torch.nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(n)
+        {init}
+
+    def right(self, x):
+        return torch.relu(self.norm(x))
+
+    def forward(self, x):
+{body}
+"""
+
+
+def solution(source: str, definition: Definition = DEFINITION) -> Solution:
+    return Solution(
+        name="test",
+        definition=definition.hash,
+        author="person",
+        spec=BuildSpec(language="python"),
+        sources=(SourceFile(path="model_new.py", content=source),),
+    )
+
+
+@pytest.fixture(scope="module")
+def referee(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Referee]:
+    settings = RefereeSettings(
+        threads=1,
+        compile_baseline=False,
+        quick_blocks=4,
+        quick_seconds=0.2,
+        call_timeout_s=3,
+        build_timeout_s=3,
+    )
+    with Referee(settings, device=DEVICE, cache=tmp_path_factory.mktemp("cache")) as it:
+        yield it
+
+
+def judge(referee: Referee, source: str, level: Level = Level.QUICK) -> Evaluation:
+    return referee.evaluate(DEFINITION, [WORKLOAD], solution(source), level=level)
+
+
+def test_a_right_answer_passes_and_is_measured(referee):
+    seen: list[str] = []
+    evaluation = referee.evaluate(DEFINITION, [WORKLOAD], solution(RIGHT), progress=seen.append)
+    assert evaluation.status is EvaluationStatus.PASSED, evaluation.reasons
+    assert evaluation.evidence is Evidence.UNVERIFIED
+    assert exit_code(evaluation) == 1
+    assert evaluation.performance is not None
+    assert evaluation.performance.blocks == 4
+    assert set(evaluation.performance.speedup) == {"eager"}
+    assert evaluation.correctness is not None
+    assert evaluation.correctness.checked_calls > 20
+    assert {u.name for u in evaluation.kernels} >= {"aten.relu.default"}
+    assert "timing" in seen
+    assert [s.name for s in evaluation.stages][:2] == ["static", "build"]
+
+
+WRONG = {
+    "zeros": ("return torch.zeros_like(x)", EvaluationStatus.INCORRECT_NUMERICAL),
+    "half": ("return self.right(x).half().float()", EvaluationStatus.INCORRECT_NUMERICAL),
+    "shape": ("return self.right(x)[:1]", EvaluationStatus.INCORRECT_SHAPE),
+    "broadcast": ("return self.right(x)[None]", EvaluationStatus.INCORRECT_SHAPE),
+    "dtype": ("return self.right(x).double()", EvaluationStatus.INCORRECT_DTYPE),
+    "tuple": ("return (self.right(x),)", EvaluationStatus.INCORRECT_SHAPE),
+    "nothing": ("return None", EvaluationStatus.INCORRECT_SHAPE),
+    "object": ("return object()", EvaluationStatus.INCORRECT_SHAPE),
+    "raises": ("raise ValueError('no')", EvaluationStatus.RUNTIME_ERROR),
+    "exits": ("os._exit(0)", EvaluationStatus.CRASHED),
+    "segfault": ("import ctypes; ctypes.string_at(0)", EvaluationStatus.CRASHED),
+    "abort": ("os.abort()", EvaluationStatus.CRASHED),
+    "memory": ("return torch.empty(1 << 45)", EvaluationStatus.OUT_OF_MEMORY),
+    "ignores weights": ("return torch.relu(torch.nn.functional.layer_norm(x, (96,)))",
+                        EvaluationStatus.INCORRECT_NUMERICAL),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_has_its_status(referee, name):
+    forward, status = WRONG[name]
+    evaluation = judge(referee, model(forward))
+    assert evaluation.status is status, (evaluation.status, evaluation.reasons)
+    assert evaluation.reasons
+    assert evaluation.performance is None
+
+
+TRICKS = {
+    "memo by address": model(
+        "k = x.data_ptr()\nif k not in seen: seen[k] = self.right(x)\nreturn seen[k].clone()", "seen = {}"
+    ),
+    "static buffer": model("out.copy_(self.right(x)); return out", "out = torch.empty(48, 96)"),
+    "call counter": model(
+        "count.append(1)\nreturn self.right(x) if len(count) < 9 else torch.zeros_like(x)", "count = []"
+    ),
+    "writes to inputs": model("y = self.right(x); x.zero_(); return y"),
+    "lazy subclass": model("return self.right(x).as_subclass(Lazy)", "class Lazy(torch.Tensor): pass"),
+    "goes on working": model(
+        "if not t: t.append(threading.Thread(target=burn, daemon=True)); t[0].start()\nreturn self.right(x)",
+        "t = []\ndef burn():\n    while True: torch.randn(256, 256) @ torch.randn(256, 256)",
+    ),
+    "late thread": model(
+        "y = torch.empty_like(x)\nthreading.Thread(target=late, args=(self, x, y)).start()\nreturn y",
+        "def late(self, x, y):\n    time.sleep(0.05); y.copy_(self.right(x))",
+    ),
+    "patched comparators and clocks": model(
+        "return torch.zeros_like(x)",
+        "torch.allclose = torch.equal = lambda *a, **k: True\n"
+        "time.perf_counter = time.perf_counter_ns = lambda: 0",
+    ),
+    "returns its input": model("return x"),
+    "forged answers": model(
+        "return self.right(x)",
+        "import struct, json\nfor fd in range(3, 64):\n"
+        "    try:\n        m = json.dumps({'id': 'x', 'ns': 1}).encode()\n"
+        "        os.write(fd, struct.pack('!I', len(m)) + m)\n"
+        "    except OSError: pass",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TRICKS)
+def test_tricks_do_not_pass_clean(referee, name):
+    evaluation = judge(referee, TRICKS[name])
+    assert not evaluation.passed or evaluation.evidence is Evidence.SUSPICIOUS, evaluation.reasons
+
+
+REFUSED = {
+    "empty": ("", EvaluationStatus.RUNTIME_ERROR),
+    "not python": ("def (", EvaluationStatus.COMPILE_ERROR),
+    "binary": ("\0\1\2", EvaluationStatus.COMPILE_ERROR),
+    "no ModelNew": ("x = 1", EvaluationStatus.RUNTIME_ERROR),
+    "other arguments": (
+        RIGHT.replace("__init__(self, n)", "__init__(self, n, m)"),
+        EvaluationStatus.RUNTIME_ERROR,
+    ),
+    "not a class": ("ModelNew = 3", EvaluationStatus.RUNTIME_ERROR),
+    "huge": ("#" * (17 << 20), EvaluationStatus.COMPILE_ERROR),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_bad_solutions_get_a_status(referee, name):
+    source, status = REFUSED[name]
+    evaluation = judge(referee, source)
+    assert evaluation.status is status, evaluation.reasons
+    assert evaluation.reasons[0]
+
+
+def test_a_hang_that_ignores_signals_is_killed_and_the_next_one_is_right(referee):
+    hang = model(
+        "import signal\nfor n in range(1, 32):\n"
+        "    try: signal.signal(n, signal.SIG_IGN)\n    except OSError: pass\n"
+        "if os.fork() == 0: os.setsid()\nwhile True: pass"
+    )
+    evaluation = judge(referee, hang)
+    assert evaluation.status is EvaluationStatus.TIMEOUT
+    stops = judge(referee, model("os.kill(os.getpid(), 19); return self.right(x)"))
+    assert stops.status in (EvaluationStatus.TIMEOUT, EvaluationStatus.PASSED)
+    assert judge(referee, RIGHT).passed
+
+
+def test_nothing_leaks(referee):
+    judge(referee, RIGHT)
+
+    def state() -> tuple[int, int, int]:
+        children = [p for p in Path("/proc").iterdir() if p.name.isdigit()]
+        own = [p for p in children if _environment_of(p) == str(referee._folder)]
+        return len(list(Path("/proc/self/fd").iterdir())), len(own), len(list(referee._folder.iterdir()))
+
+    before = state()
+    for source in (RIGHT, model("os._exit(1)"), model("raise ValueError"), "def (", model("return x")):
+        judge(referee, source)
+    assert state() == before
+
+
+def _environment_of(process: Path) -> str:
+    try:
+        return os.fsdecode((process / "cwd").readlink())
+    except OSError:
+        return ""
+
+
+def test_bad_references_are_clear_errors(referee):
+    broken = DEFINITION.model_copy(update={"reference": REFERENCE.replace("torch.relu", "torch.rellu")})
+    with pytest.raises(TargetError, match="does not run"):
+        referee.evaluate(broken, [WORKLOAD], solution(RIGHT, broken))
+    random = DEFINITION.model_copy(update={"reference": REFERENCE.replace("torch.relu(", "torch.rand_like(")})
+    with pytest.raises(TargetError, match="random"):
+        referee.evaluate(random, [WORKLOAD], solution(RIGHT, random))
+    with pytest.raises(UsageError, match="another definition"):
+        referee.evaluate(broken, [WORKLOAD], solution(RIGHT))
+    with pytest.raises(UsageError, match="workload"):
+        referee.evaluate(DEFINITION, [], solution(RIGHT))
+    assert judge(referee, RIGHT).passed
+
+
+def test_a_weak_task_verifies_nothing(referee):
+    weak = DEFINITION.model_copy(update={"reference": REFERENCE.replace("torch.relu(", "torch.zeros_like(")})
+    source = RIGHT.replace("torch.relu(", "torch.zeros_like(")
+    evaluation = referee.evaluate(weak, [WORKLOAD], solution(source, weak))
+    assert evaluation.evidence is Evidence.SUSPICIOUS
+    assert "cannot tell zeros" in evaluation.reasons[0]
+
+
+def test_impossible_times_are_no_speedup(referee):
+    evaluation = referee.evaluate(
+        DEFINITION, [WORKLOAD], solution(model("time.sleep(0.002); return self.right(x)")), sol_s=1e-3
+    )
+    assert evaluation.evidence is Evidence.SUSPICIOUS
+
+
+@pytest.mark.slow
+def test_full_level_can_verify(tmp_path):
+    settings = RefereeSettings(threads=1, compile_baseline=False, full_blocks=6, full_seconds=1.0)
+    with Referee(settings, device=DEVICE, cache=tmp_path) as referee:
+        evaluation = judge(referee, RIGHT, Level.FULL)
+    assert evaluation.passed, evaluation.reasons
+    assert evaluation.evidence is not Evidence.SUSPICIOUS
+    assert evaluation.performance is not None
+    assert evaluation.performance.processes == 3
