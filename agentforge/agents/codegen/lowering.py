@@ -13,9 +13,10 @@ from agentforge.agents._base import CannotCode
 from .composites import POOLS
 from .expr import Expr, Ref
 from .lazy import Buffer, Lazy, Pool, dense_strides, kind_of
-from .nest import Nest, build_nest, strided_view, unplaced_reductions
+from .nest import Nest, build_nest
 from .norms import Norms
 from .options import Options
+from .placement import strided_view, unplaced_reductions
 from .pointwise import build_pointwise, is_pointwise, operand_kind
 from .reductions import REDUCTIONS
 from .trace import Traced, fake_of

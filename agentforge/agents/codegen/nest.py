@@ -7,7 +7,7 @@ rows, one for all columns) and are split only where an address would otherwise n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import prod
@@ -15,11 +15,11 @@ from math import prod
 from agentforge.agents._base import CannotCode
 
 from .expr import Access, Expr, Ref, indices, walk
-from .index import ZERO, Index, Var, ravel, split_factor, unravel, walk_atoms
-from .lazy import Lazy, Pool, Position, dense_strides
+from .index import ZERO, Index, Var, ravel, split_factor, unravel
+from .lazy import Lazy, Pool, Position
 from .options import Options
+from .placement import MAX_SPLITS, Frame, few_rows, place, position_in, ref_variables, refs_in
 
-_MAX_SPLITS = 24
 _MAX_SEGMENTS = 6
 
 
@@ -86,125 +86,12 @@ class Nest:
 
 
 @dataclass
-class _Frame:
-    """Loop extents of a nest that is being built."""
-
-    dims: list[list[int]]
-    """Factors of each dimension of the outputs' shape."""
-    row_dims: set[tuple[int, int]] = field(default_factory=set)
-    """Which factors (dimension, position) are rows."""
-
-    def flat(self) -> list[tuple[tuple[int, int], int]]:
-        return [((d, i), f) for d, factors in enumerate(self.dims) for i, f in enumerate(factors)]
-
-
-def _refs(roots: Iterable[Expr]) -> list[Ref]:
-    return [e.attr for e in walk(list(roots)) if e.op == "reduced"]
-
-
-def _dim_vars(frame: _Frame) -> dict[tuple[int, int], Var]:
-    return {key: Var(f"d{key[0]}_{key[1]}", extent) for key, extent in frame.flat()}
-
-
-def _position(frame: _Frame, values: dict[tuple[int, int], Index]) -> Position:
-    return tuple(
-        ravel([values[(d, i)] for i in range(len(factors))], factors) for d, factors in enumerate(frame.dims)
-    )
-
-
-def _place(pool: Pool, lazies: Sequence[Lazy]) -> tuple[_Frame, list[Ref]]:
-    """Split the output's dimensions until every reduction is read at plain variables."""
-    frame = _Frame([[size] for size in lazies[0].shape])
-    for _ in range(_MAX_SPLITS):
-        variables = _dim_vars(frame)
-        position = _position(frame, {k: Index.of(v) for k, v in variables.items()})
-        refs = _refs(lazy.load(position, None) for lazy in lazies)
-        found = next((s for r in refs for i in r.index if (s := split_factor(i))), None)
-        if found is None:
-            return frame, refs
-        d, i = next(k for k, v in variables.items() if v == found[0])
-        extent = frame.dims[d][i]
-        frame.dims[d][i : i + 1] = [extent // found[1], found[1]]
-    return frame, refs
-
-
-def _plain(ref: Ref) -> bool:
-    return all(isinstance(a, Var) for i in ref.index for a in walk_atoms(i))
-
-
-def _ref_variables(ref: Ref) -> frozenset[Var]:
-    return frozenset(v for i in ref.index for v in i.variables)
-
-
-def unplaced_reductions(
-    pool: Pool, lazies: Sequence[Lazy], options: Options, own: int | None = None
-) -> list[tuple[int, bool]]:
-    """What must be stored before one nest can compute `lazies`; nothing when all fits.
-
-    Returns reductions by number, each with True where not its result but its body must be stored first:
-    what it reduces reads another reduction at the reduced positions (the mean of a log-softmax).
-
-    Args:
-        own: the reduction that `lazies` is, which cannot be stored before itself.
-    """
-    _, refs = _place(pool, lazies)
-    if not refs:
-        return []
-    rows = max((_ref_variables(r) for r in refs), key=lambda vs: prod(v.extent for v in vs))
-    by_number: dict[int, set[Ref]] = {}
-    for ref in refs:
-        by_number.setdefault(ref.reduction, set()).add(ref)
-    bad: list[tuple[int, bool]] = []
-    for number, places in by_number.items():
-        reduction = pool.reductions[number]
-        fits = len(places) == 1 and all(_plain(r) and _ref_variables(r) == rows for r in places)
-        fits = fits and prod(reduction.kept) == prod(v.extent for v in rows)
-        alone = len(lazies) == 1 and prod(lazies[0].shape) == prod(reduction.kept) and own == number
-        if not fits or (not alone and few_rows(prod(reduction.kept), reduction.count, options)):
-            bad.append((number, False))
-            continue
-        bad += [n for n in _nested(pool, number, options, own) if n not in bad]
-    return [n for n in bad if n != (own, False)]
-
-
-def few_rows(rows: int, count: int, options: Options) -> bool:
-    """Whether a reduction has too few rows to keep the threads busy, and enough work to matter."""
-    if options.split == "off" or count < 2:
-        return False
-    if options.split == "on":
-        return rows < 64 * options.threads and count >= 4096
-    return rows < options.threads and rows * count > 2 * options.grain
-
-
-def _nested(pool: Pool, number: int, options: Options, own: int | None) -> list[tuple[int, bool]]:
-    """Reductions inside a reduction's body that cannot be computed in the same row."""
-    reduction = pool.reductions[number]
-    kept = [Var(f"k{i}", n) for i, n in enumerate(reduction.kept)]
-    over = [Var(f"o{i}", n) for i, n in enumerate(reduction.reduced)]
-    at = tuple(Index.of(v) for v in kept)
-    refs = _refs([reduction.body(at, tuple(Index.of(v) for v in over), None)])
-    rows = frozenset(v for v in kept if v.extent > 1)
-    splits = own == number and few_rows(prod(reduction.kept), reduction.count, options)
-    bad: list[tuple[int, bool]] = []
-    for ref in refs:
-        inner = _ref_variables(ref)
-        covers = prod(pool.reductions[ref.reduction].kept) == prod(reduction.kept)
-        if inner & set(over):
-            return [(number, True)]
-        if splits or not covers or not _plain(ref) or inner != rows:
-            bad.append((ref.reduction, False))
-        else:
-            bad += _nested(pool, ref.reduction, options, own)
-    return bad
-
-
-@dataclass
 class _Builder:
     """Places outputs and reductions on loop variables, splitting until no division is left."""
 
     pool: Pool
     lazies: Sequence[Lazy]
-    frame: _Frame
+    frame: Frame
     rows: list[int]
     spaces: dict[int, list[int]] = field(default_factory=dict)
 
@@ -235,7 +122,7 @@ class _Builder:
         extents = dict(flat)
         values = dict(zip(row_keys, unravel(row, [extents[k] for k in row_keys]), strict=True))
         values |= dict(zip(col_keys, unravel(columns, [extents[k] for k in col_keys]), strict=True))
-        return _position(self.frame, values)
+        return position_in(self.frame, values)
 
     def outputs(self, window: tuple[int, int] | None = None) -> tuple[list[Var], list[Store]]:
         space = self.output_space
@@ -262,13 +149,13 @@ class _Builder:
     def all_refs(self) -> dict[int, Ref]:
         """Every reduction that is needed, inner ones too, with where it is read."""
         found: dict[int, Ref] = {}
-        queue = _refs(s.value for s in self.outputs()[1])
+        queue = refs_in(s.value for s in self.outputs()[1])
         while queue:
             ref = queue.pop()
             if ref.reduction in found:
                 continue
             found[ref.reduction] = ref
-            queue += _refs([self.body(ref)[1]])
+            queue += refs_in([self.body(ref)[1]])
         return found
 
     def split_once(self) -> bool:
@@ -300,7 +187,7 @@ class _Builder:
 
         def of(number: int) -> int:
             if number not in depth:
-                inner = _refs([self.body(refs[number])[1]])
+                inner = refs_in([self.body(refs[number])[1]])
                 depth[number] = 1 + max((of(r.reduction) for r in inner), default=-1)
             return depth[number]
 
@@ -333,15 +220,15 @@ def build_nest(pool: Pool, lazies: Sequence[Lazy], options: Options) -> Nest:
     """The nest that computes tensors of one shape together; `unplaced_reductions` must be empty."""
     if any(lazy.shape != lazies[0].shape for lazy in lazies):
         raise CannotCode("outputs of one kernel differ in shape")
-    frame, refs = _place(pool, lazies)
+    frame, refs = place(pool, lazies)
     names = {f"d{d}_{i}": (d, i) for (d, i), _ in frame.flat()}
     for ref in refs:
-        frame.row_dims |= {names[v.name] for v in _ref_variables(ref)}
+        frame.row_dims |= {names[v.name] for v in ref_variables(ref)}
     if refs and not any(frame.row_dims) and prod(pool.reductions[refs[0].reduction].kept) > 1:
         raise CannotCode("a reduction is read at a position that is no loop variable")
     rows = prod(f for k, f in frame.flat() if k in frame.row_dims)
     builder = _Builder(pool, lazies, frame, [rows])
-    for _ in range(_MAX_SPLITS):
+    for _ in range(MAX_SPLITS):
         if not builder.split_once():
             break
     return _finish(builder, options)
@@ -409,19 +296,3 @@ def _lane(builder: _Builder, rows: tuple[Var, ...], passes: tuple[tuple[Pass, ..
     if longest <= 32 and row.extent >= 16:
         return row if along_row >= along_column or longest <= 9 else None
     return row if along_row > along_column and row.extent >= 8 else None
-
-
-def strided_view(pool: Pool, lazy: Lazy) -> tuple[str, tuple[int, ...], int] | None:
-    """Buffer, strides and offset where a tensor is nothing but a strided window of a buffer."""
-    variables = [Var(f"d{i}", size) for i, size in enumerate(lazy.shape)]
-    value = lazy.load(tuple(Index.of(v) for v in variables), None)
-    if value.op != "load" or not isinstance(value.attr, Access) or value.args:
-        return None
-    index = value.attr.index
-    if any(not isinstance(atom, Var) for atom, _ in index.terms):
-        return None
-    dense = dense_strides(lazy.shape)
-    strides = tuple(
-        index.coefficient(v) if v.extent > 1 else stride for v, stride in zip(variables, dense, strict=True)
-    )
-    return value.attr.buffer, strides, index.const

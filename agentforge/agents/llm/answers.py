@@ -1,0 +1,82 @@
+"""What the roles answer, as the schemas that the models are given."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+ErrorClass = Literal[
+    "compile", "crash", "shape", "dtype", "numerical", "nondeterministic", "timeout", "out_of_memory", "slower"
+]
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class Cited(_Answer):
+    """A measured value."""
+
+    metric: str
+    """Name, exactly as it stands in the list of measured values."""
+    value: float
+    """The value, as it stands there."""
+
+
+class Chosen(_Answer):
+    """A parameter of the strategy."""
+
+    name: str
+    value: int | float | bool | str
+
+
+class PlanAnswer(_Answer):
+    """The planner's answer."""
+
+    bottleneck: Literal["memory", "compute", "overhead", "latency"]
+    """What limits the region now."""
+    diagnosis: str = Field(min_length=1)
+    """Why it is slow, in one or two sentences."""
+    evidence: list[Cited] = Field(min_length=1)
+    """The measured values that the diagnosis rests on."""
+    strategy: str = Field(min_length=1, max_length=80)
+    """Identifier of one strategy from the list, or a new lower-case-slug for a technique of your own."""
+    steps: list[str] = Field(min_length=1)
+    """What to do, in order, concretely enough for a programmer who knows the region."""
+    parameters: list[Chosen] = []
+    """Values for the strategy's parameters, where it has some."""
+    expected_speedup: float = Field(gt=0, le=1e4)
+    """Over the best baseline; it is compared with what will be measured."""
+    risks: list[str] = []
+    """What may go wrong."""
+
+
+class RepairAnswer(_Answer):
+    """The judge's answer after a failure."""
+
+    error_class: ErrorClass
+    cause: str = Field(min_length=1)
+    """What in the code causes it, with the place."""
+    fix: str = Field(min_length=1)
+    """The smallest change that mends it."""
+    hopeless: bool = False
+    """True only where the approach itself cannot work here."""
+    evidence: list[Cited] = []
+    """Measured values that the cause rests on, where there are any."""
+
+
+class OptimizeAnswer(_Answer):
+    """The judge's answer after a success."""
+
+    verdict: Literal["optimize", "accept", "abandon"]
+    """`optimize`: one change is likely to gain. `accept`: nothing is left to gain. `abandon`: this line
+    is far behind and leads nowhere."""
+    bottleneck: str = Field(min_length=1)
+    """The one thing that limits it now."""
+    evidence: list[Cited] = Field(min_length=1)
+    """The measured values that say so."""
+    change: str = Field(min_length=1)
+    """The one change to make next."""
+    expected_gain: float = Field(ge=-1, le=1e4)
+    """Relative: 0.2 for 20% faster."""

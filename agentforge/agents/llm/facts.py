@@ -1,0 +1,92 @@
+"""Measured values by name: what a prompt shows, and what a citation is checked against."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from agentforge.agents._base import Task
+from agentforge.agents.playbook.facts import measured
+from agentforge.schema import Citation, Evaluation
+
+from .answers import Cited
+from .history import number_of
+
+TOLERANCE = 0.01
+"""Relative: prompts show four digits, and a model may round to three."""
+
+Facts = Mapping[str, float]
+
+
+def of_task(task: Task) -> dict[str, float]:
+    """What profiling measured of the bottleneck and of the machine."""
+    b = task.bottleneck
+    values = {cited.metric: cited.value for cited in measured(task)}
+    values["speedup_limit"] = b.speedup_limit
+    values["gain_s"] = b.gain_s
+    values["bytes"] = sum(site.bytes for site in b.call_sites)
+    values["flops"] = sum(site.flops for site in b.call_sites)
+    values["peak_flops"] = task.hardware.peak_flops
+    values["threads"] = float(task.hardware.threads)
+    for past in task.past:
+        if past.evaluation is not None and past.evaluation.performance is not None:
+            values |= {f"{number_of(past)}.{k}": v for k, v in _performance(past.evaluation).items()}
+    return values
+
+
+def of_evaluation(evaluation: Evaluation) -> dict[str, float]:
+    """What the referee measured of one solution."""
+    values = _performance(evaluation)
+    found = evaluation.correctness
+    if found is not None:
+        values |= {
+            "max_absolute_error": found.max_absolute_error,
+            "max_relative_error": found.max_relative_error,
+            "tolerance": found.tolerance,
+            "reference_error": found.reference_error,
+        }
+    if evaluation.own_share is not None:
+        values["own_share"] = evaluation.own_share
+    values |= {metric.name: metric.value for metric in evaluation.metrics}
+    return values
+
+
+def shown(facts: Facts) -> list[str]:
+    """Lines for a prompt."""
+    return [f"{name} = {value:.4g}" for name, value in facts.items()]
+
+
+def invented(cited: Iterable[Cited], facts: Facts) -> list[str]:
+    """What is wrong with each citation that is not of a measured value."""
+    problems = []
+    for citation in cited:
+        value = facts.get(citation.metric.strip())
+        if value is None:
+            problems.append(f"no value named {citation.metric!r} was measured")
+        elif not _near(citation.value, value):
+            problems.append(f"{citation.metric} was measured as {value:.4g}, not {citation.value:.4g}")
+    return problems
+
+
+def true_ones(cited: Iterable[Cited], facts: Facts) -> tuple[Citation, ...]:
+    """The citations that hold, with the values as measured."""
+    return tuple(
+        Citation(metric=c.metric.strip(), value=facts[c.metric.strip()]) for c in cited if not invented([c], facts)
+    )
+
+
+def _near(said: float, measured_value: float) -> bool:
+    return abs(said - measured_value) <= TOLERANCE * abs(measured_value) + 1e-15
+
+
+def _performance(evaluation: Evaluation) -> dict[str, float]:
+    performance = evaluation.performance
+    if performance is None:
+        return {}
+    values = {"latency_s": performance.latency_s}
+    values |= {f"baseline_s.{name}": value for name, value in performance.baseline_s.items()}
+    values |= {f"speedup.{name}": interval.point for name, interval in performance.speedup.items()}
+    if performance.sol_s is not None:
+        values["sol_s"] = performance.sol_s
+        if performance.latency_s > 0:
+            values["sol_fraction"] = performance.sol_s / performance.latency_s
+    return values
