@@ -179,7 +179,8 @@ ENDS = [
 ]
 
 
-@settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@pytest.mark.slow
+@settings(max_examples=3, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_random_graphs(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Several random chains over one random shape share a build."""

@@ -23,7 +23,7 @@ EXTENTS = st.lists(st.integers(1, 6), min_size=1, max_size=3)
 
 
 def evaluate(index: Index, values: dict[str, int]) -> int:
-    text = render_index(index, str).replace("/", "//")
+    text = render_index(index, str).replace("::", ".").replace("/", "//")
     scope = {"af": type("af", (), {"floor_div": lambda a, b: a // b, "floor_mod": lambda a, b: a % b})}
     return int(eval(text, scope, dict(values)))
 

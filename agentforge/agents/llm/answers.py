@@ -7,7 +7,15 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 ErrorClass = Literal[
-    "compile", "crash", "shape", "dtype", "numerical", "nondeterministic", "timeout", "out_of_memory", "slower"
+    "compile",
+    "crash",
+    "shape",
+    "dtype",
+    "numerical",
+    "nondeterministic",
+    "timeout",
+    "out_of_memory",
+    "slower",
 ]
 
 

@@ -1,11 +1,11 @@
 """Code in answers: whole files, or edits of a parent's files that must apply exactly.
 
-    FILE: kernel.cpp                    EDIT: kernel.cpp
-    ```cpp                              <<<<<<< SEARCH
-    ...                                 lines as they are
-    ```                                 =======
-                                        lines as they shall be
-                                        >>>>>>> REPLACE
+FILE: kernel.cpp                    EDIT: kernel.cpp
+```cpp                              <<<<<<< SEARCH
+...                                 lines as they are
+```                                 =======
+                                    lines as they shall be
+                                    >>>>>>> REPLACE
 """
 
 from __future__ import annotations
@@ -22,9 +22,16 @@ MOST_CHARACTERS = 400_000
 """Of one answer's code."""
 
 _HEAD = r"^[ \t]*(?:[#*>`-]+[ \t]*)*\**"
-_FILE = re.compile(_HEAD + r"FILE:?\**:?[ \t]*[`*]*(?P<path>[\w./+-]+)[`*:]*[ \t]*$", re.MULTILINE | re.IGNORECASE)
-_EDIT = re.compile(_HEAD + r"EDIT:?\**:?[ \t]*[`*]*(?P<path>[\w./+-]+)[`*:]*[ \t]*$", re.MULTILINE | re.IGNORECASE)
-_FENCE = re.compile(r"^[ \t]*(?P<ticks>`{3,}|~{3,})[ \t]*(?P<info>[^\n`]*)\n(?P<body>.*?)^[ \t]*(?P=ticks)[ \t]*$", re.M | re.S)
+_FILE = re.compile(
+    _HEAD + r"FILE:?\**:?[ \t]*[`*]*(?P<path>[\w./+-]+)[`*:]*[ \t]*$", re.MULTILINE | re.IGNORECASE
+)
+_EDIT = re.compile(
+    _HEAD + r"EDIT:?\**:?[ \t]*[`*]*(?P<path>[\w./+-]+)[`*:]*[ \t]*$", re.MULTILINE | re.IGNORECASE
+)
+_FENCE = re.compile(
+    r"^[ \t]*(?P<ticks>`{3,}|~{3,})[ \t]*(?P<info>[^\n`]*)\n(?P<body>.*?)^[ \t]*(?P=ticks)[ \t]*$",
+    re.M | re.S,
+)
 _CHANGE = re.compile(
     r"^<{5,}[ \t]*SEARCH[ \t]*\n(?P<old>.*?)^={5,}[ \t]*\n(?P<new>.*?)^>{5,}[ \t]*REPLACE[ \t]*$", re.M | re.S
 )
@@ -129,5 +136,7 @@ def _applied(edit: _Edit, files: Mapping[str, str]) -> str:
     if places != 1:
         how = "not in the file as written" if places == 0 else f"in the file {places} times"
         first = edit.old.strip().splitlines()[0][:120]
-        raise Unreadable(f"the SEARCH block that begins {first!r} is {how} ({edit.path}): it must fit exactly once")
+        raise Unreadable(
+            f"the SEARCH block that begins {first!r} is {how} ({edit.path}): it must fit exactly once"
+        )
     return content.replace(edit.old, edit.new)

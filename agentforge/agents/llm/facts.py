@@ -70,7 +70,9 @@ def invented(cited: Iterable[Cited], facts: Facts) -> list[str]:
 def true_ones(cited: Iterable[Cited], facts: Facts) -> tuple[Citation, ...]:
     """The citations that hold, with the values as measured."""
     return tuple(
-        Citation(metric=c.metric.strip(), value=facts[c.metric.strip()]) for c in cited if not invented([c], facts)
+        Citation(metric=c.metric.strip(), value=facts[c.metric.strip()])
+        for c in cited
+        if not invented([c], facts)
     )
 
 

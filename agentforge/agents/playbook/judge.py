@@ -106,15 +106,15 @@ def _next_change(task: Task, plan: Plan, solution: Solution) -> tuple[str, int |
 def _escalate(
     steps: _Steps, error_class: str, cause: str, solution: Solution, evidence: tuple[Citation, ...] = ()
 ) -> Critique:
-    """A repair by the first step that would change something; abandon where none is left."""
-    for parameters, change in steps:
-        if solution.author == "playbook" and any(
-            solution.parameters.get(k) != v for k, v in parameters.items()
-        ):
-            return Critique(
-                kind="repair", error_class=error_class, cause=cause, change=change, parameters=parameters,
-                evidence=evidence,
-            )  # fmt: skip
+    """A repair by the step after those that were taken; abandon where none is left."""
+    own = solution.author == "playbook"
+    done = [all(solution.parameters.get(k) == v for k, v in parameters.items()) for parameters, _ in steps]
+    start = max((i + 1 for i, applied in enumerate(done) if applied), default=0)
+    for parameters, change in steps[start:] if own else ():
+        return Critique(
+            kind="repair", error_class=error_class, cause=cause, change=change, parameters=parameters,
+            evidence=evidence,
+        )  # fmt: skip
     return Critique(kind="abandon", error_class=error_class, cause=cause, evidence=evidence)
 
 
