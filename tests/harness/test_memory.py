@@ -30,7 +30,10 @@ def test_a_tensor_put_in_a_block_comes_back(shape, dtype):
         source = torch.randint(0, 2, shape).to(tensor.dtype)
         tensor.copy_(source)
         again = block.tensor(layout)
-        assert torch.equal(again.view(torch.uint8) if again.dim() else again, source.view(torch.uint8) if again.dim() else source)
+        assert torch.equal(
+            again.view(torch.uint8) if again.dim() else again,
+            source.view(torch.uint8) if again.dim() else source,
+        )
     block.close()
 
 

@@ -26,7 +26,13 @@ def passes(got, reference, bound):
 
 @pytest.mark.parametrize(
     "function",
-    [lambda x: torch.softmax(x, 1), lambda x: x.norm(), lambda x: x.sum(0), torch.tanh, lambda x: (x @ x.t()) * 1e-12],
+    [
+        lambda x: torch.softmax(x, 1),
+        lambda x: x.norm(),
+        lambda x: x.sum(0),
+        torch.tanh,
+        lambda x: (x @ x.t()) * 1e-12,
+    ],
     ids=["softmax", "norm", "sum", "tanh", "tiny matmul"],
 )
 def test_zeros_noise_and_half_precision_never_pass(function):
