@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from .memory import DTYPES, MAX_DIMENSIONS, Block, Layout, aligned
 from .wire import ProtocolViolation
 
 MAX_LEAVES = 4096
+_MAX_ELEMENTS = 1 << 40
 _PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
 
 
@@ -97,8 +99,10 @@ def _parse_leaf(item: Any, offset: int) -> LeafSpec:
             raise ProtocolViolation("a scalar output that is none")
         return LeafSpec(path, None, item[1].get("value"))
     shape, dtype = item[1], item[2]
-    sizes_fit = isinstance(shape, list) and len(shape) <= MAX_DIMENSIONS
-    if not sizes_fit or not all(type(n) is int and 0 <= n < 1 << 48 for n in shape) or dtype not in DTYPES:
+    known = isinstance(shape, list) and len(shape) <= MAX_DIMENSIONS and isinstance(dtype, str)
+    sizes = shape if known and all(type(n) is int and n >= 0 for n in shape) else None
+    # Sizes beside a zero count too: torch multiplies them.
+    if sizes is None or math.prod(max(n, 1) for n in sizes) > _MAX_ELEMENTS or dtype not in DTYPES:
         raise ProtocolViolation("an output of impossible shape or type")
     return LeafSpec(path, Layout.dense(shape, dtype, offset))
 

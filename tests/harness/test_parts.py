@@ -1,0 +1,116 @@
+"""Small parts of the referee: output descriptions, variants, taken-out kernels, the filter, turn shapes."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+
+import pytest
+import torch
+
+from agentforge.harness import seccomp
+from agentforge.harness.leaves import Leaf, UnusableOutput, describe, flatten, parse_leaves
+from agentforge.harness.neuter import neuter
+from agentforge.harness.stages import StaticNotes
+from agentforge.harness.taskcheck import weaknesses
+from agentforge.harness.timing import turn_shape
+from agentforge.harness.tolerance import Bound
+from agentforge.harness.variants import changes
+from agentforge.harness.wire import ProtocolViolation
+from agentforge.schema import BuildSpec, Solution, SourceFile
+
+
+def test_outputs_are_taken_apart_and_described():
+    leaves = flatten({"a": (torch.ones(2, 3), 1.5), "b": [None]})
+    assert [x.path for x in leaves] == ["out['a'][0]", "out['a'][1]", "out['b'][0]"]
+    specs = parse_leaves({"leaves": describe(leaves)}, 1 << 12)
+    assert specs[0].layout is not None
+    assert specs[0].layout.shape == (2, 3)
+    assert specs[1].value == 1.5
+    with pytest.raises(UnusableOutput):
+        flatten({1, 2})
+
+
+@pytest.mark.parametrize(
+    "leaves",
+    [
+        None,
+        [["out"]],
+        [["out", [-1], "float32"]],
+        [["out", [2.0], "float32"]],
+        [["out", [1], "object"]],
+        [["out", [1 << 40], "float32"]],
+        [["out", [1] * 64, "float32"]],
+        [["out", {"value": []}]],
+        [[3, [1], "float32"]],
+        [["out", [True], "float32"]],
+        [["out", [0, 1 << 62, 1 << 62], "float32"]],
+        [["out", [1], ["float32"]]],
+        [["out", [256], "float32"]] * 5,
+    ],
+)
+def test_false_descriptions_are_violations(leaves):
+    with pytest.raises(ProtocolViolation):
+        parse_leaves({"leaves": leaves}, 4096)
+
+
+def test_which_variants_fit():
+    assert {"1023 rows", "1 rows", "1021 columns", "padded rows"} <= changes([torch.ones(1024, 1024)]).keys()
+    square = changes([torch.ones(64, 64), torch.ones(64)])
+    assert not any("rows" in name and name[0].isdigit() for name in square)
+    assert "15 rows" in changes([torch.ones(16, 64), torch.ones(64)])
+    assert changes([torch.ones(5)]).keys() == {"padded rows", "transposed memory", "2 columns"}
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+def test_taken_out_kernels_do_nothing(tmp_path):
+    source, target = tmp_path / "k.cpp", tmp_path / "k.so"
+    source.write_text('extern "C" void put(int* x) { *x = 7; }\n')
+    subprocess.run(["g++", "-shared", "-fPIC", "-O2", str(source), "-o", str(target)], check=True)
+    copy = tmp_path / "copy.so"
+    shutil.copy(target, copy)
+    assert neuter(copy) == ["put"]
+    for path, expected in ((target, 7), (copy, 0)):
+        value = ctypes.c_int(0)
+        ctypes.CDLL(str(path)).put(ctypes.byref(value))
+        assert value.value == expected
+    rubbish = tmp_path / "rubbish.so"
+    rubbish.write_bytes(b"\x7fELF\x02\x01" + b"\xff" * 100)
+    assert neuter(rubbish) == []
+
+
+def test_the_filter_is_well_formed():
+    for machine in ("x86_64", "aarch64"):
+        code = seccomp.program(machine)
+        assert len(code) % 8 == 0
+        assert code[-8:-4] == b"\x06\x00\x00\x00"
+    with pytest.raises(KeyError):
+        seccomp.program("pdp11")
+
+
+def test_short_calls_have_more_company():
+    assert turn_shape(1e-4).calls > turn_shape(1e-2).calls > turn_shape(1.0).timed
+
+
+def test_weak_tasks_are_told():
+    bound = [Bound(1e-6, 1e-6, 0.0, 0.0)]
+    x, y = torch.randn(8, 8), torch.randn(8, 8)
+    assert weaknesses([Leaf("out", x)], [Leaf("out", y)], [torch.randn(8, 8)], bound) == []
+    copied = weaknesses([Leaf("out", x)], [Leaf("out", y)], [x.clone()], bound)
+    assert len(copied) == 1
+    assert "a copy of input 0" in copied[0]
+    zeros = torch.zeros(8, 8)
+    assert len(weaknesses([Leaf("out", zeros)], [Leaf("out", zeros)], [x], bound)) == 3
+
+
+@pytest.mark.parametrize("text", ["import os\nos._exit(0)", "def (", "(" * 5000, "x = 1\0"])
+def test_static_notes_never_raise(text):
+    solution = Solution(
+        name="s",
+        definition="d",
+        author="a",
+        spec=BuildSpec(language="python"),
+        sources=(SourceFile(path="model_new.py", content=text),),
+    )
+    assert StaticNotes().notes(solution)
