@@ -13,6 +13,7 @@ from ._base import (
     judges,
     planners,
 )
+from ._create import create_coder, create_judge, create_planner
 
 __all__ = [
     "CannotCode",
@@ -24,6 +25,9 @@ __all__ = [
     "Planner",
     "Task",
     "coders",
+    "create_coder",
+    "create_judge",
+    "create_planner",
     "judges",
     "planners",
 ]

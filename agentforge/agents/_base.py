@@ -50,7 +50,9 @@ class Task:
     """Applicable strategies with their records in this context, best expected first."""
     languages: tuple[str, ...] = ("cpp",)
     past: tuple[Past, ...] = field(default=())
-    """Attempts so far, oldest first."""
+    """Attempts so far, oldest first; the one that is being made is among them once it is planned."""
+    attempt: str = ""
+    """Identifier of the attempt that is being made."""
 
 
 @dataclass(frozen=True)

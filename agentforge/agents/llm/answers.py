@@ -6,18 +6,6 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-ErrorClass = Literal[
-    "compile",
-    "crash",
-    "shape",
-    "dtype",
-    "numerical",
-    "nondeterministic",
-    "timeout",
-    "out_of_memory",
-    "slower",
-]
-
 
 class _Answer(BaseModel):
     model_config = ConfigDict(use_attribute_docstrings=True)
@@ -61,9 +49,8 @@ class PlanAnswer(_Answer):
 
 
 class RepairAnswer(_Answer):
-    """The judge's answer after a failure."""
+    """The judge's answer after a failure, whose class the referee's status tells."""
 
-    error_class: ErrorClass
     cause: str = Field(min_length=1)
     """What in the code causes it, with the place."""
     fix: str = Field(min_length=1)

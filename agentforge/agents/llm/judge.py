@@ -1,0 +1,212 @@
+"""The judge: a repair critique after a failure, an optimization critique after a success."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agentforge.agents._base import Past, Task
+from agentforge.agents.playbook.facts import speedup
+from agentforge.llm import CallFailed, CannotAfford, Response, read, strict_schema
+from agentforge.schema import Citation, Critique, Evaluation, EvaluationStatus, Plan, Solution
+
+from . import facts
+from .answers import OptimizeAnswer, RepairAnswer
+from .asking import Objection, Role
+from .history import fingerprint
+from .prompts import problem, render
+
+ENOUGH_OF_SOL = 0.95
+"""Fraction of the speed of light at which nothing is left to gain."""
+
+_REPAIR, _OPTIMIZE = strict_schema(RepairAnswer), strict_schema(OptimizeAnswer)
+_MOST_LOG = 1500
+
+_CLASSES = {
+    EvaluationStatus.COMPILE_ERROR: "compile",
+    EvaluationStatus.RUNTIME_ERROR: "crash",
+    EvaluationStatus.CRASHED: "crash",
+    EvaluationStatus.INCORRECT_SHAPE: "shape",
+    EvaluationStatus.INCORRECT_DTYPE: "dtype",
+    EvaluationStatus.INCORRECT_NUMERICAL: "numerical",
+    EvaluationStatus.NONDETERMINISTIC: "nondeterministic",
+    EvaluationStatus.TIMEOUT: "timeout",
+    EvaluationStatus.OUT_OF_MEMORY: "out_of_memory",
+}
+
+
+class LLMJudge:
+    """Asks a model what to do next. What rules can tell is not asked."""
+
+    def __init__(self, role: Role) -> None:
+        self.name = role.model.spec
+        self._role = role
+
+    def judge(self, task: Task, plan: Plan, solution: Solution, evaluation: Evaluation) -> Critique:
+        """See `Judge.judge`.
+
+        Where no usable answer comes or the budget allows no call, the critique says what the referee
+        said: a measured attempt is never lost.
+        """
+        settled = _settled(task, evaluation)
+        if settled is not None:
+            return settled
+        try:
+            if evaluation.passed:
+                return self._optimize(task, plan, solution, evaluation)
+            return self._repair(task, plan, solution, evaluation)
+        except (CallFailed, CannotAfford) as error:
+            return _by_rule(task, evaluation, str(error))
+
+    def _repair(self, task: Task, plan: Plan, solution: Solution, evaluation: Evaluation) -> Critique:
+        values = facts.of_evaluation(evaluation)
+        prompt = render(
+            "judge/repair.md.j2",
+            plan=plan,
+            solution=solution,
+            evaluation=evaluation,
+            error_class=_CLASSES[evaluation.status],
+            errors=[d for d in evaluation.diagnostics if d.severity == "error"][:8],
+            facts=facts.shown(values),
+            log=evaluation.log[-_MOST_LOG:],
+        )
+
+        def take(response: Response, last: bool) -> RepairAnswer:
+            answer = read(RepairAnswer, response.parsed)
+            if isinstance(answer, str):
+                raise Objection(answer)
+            _check_citations(facts.invented(answer.evidence, values), last)
+            return answer
+
+        system = (render("judge/system.md.j2"), problem(task))
+        answer, usage = self._role.ask(system, prompt, take, attempt=task.attempt, schema=_REPAIR)
+        return Critique(
+            kind="abandon" if answer.hopeless else "repair",
+            error_class=_CLASSES[evaluation.status],
+            cause=answer.cause,
+            change=answer.fix,
+            evidence=facts.true_ones(answer.evidence, values),
+            author=self.name,
+            usage=usage,
+        )
+
+    def _optimize(self, task: Task, plan: Plan, solution: Solution, evaluation: Evaluation) -> Critique:
+        values = {**facts.of_task(task), **facts.of_evaluation(evaluation)}
+        before = _parent_speedup(task)
+        prompt = render(
+            "judge/optimize.md.j2",
+            plan=plan,
+            solution=solution,
+            evaluation=evaluation,
+            facts=facts.shown(values),
+            before=before,
+            speedup=speedup(evaluation),
+        )
+
+        def take(response: Response, last: bool) -> OptimizeAnswer:
+            answer = read(OptimizeAnswer, response.parsed)
+            if isinstance(answer, str):
+                raise Objection(answer)
+            _check_citations(facts.invented(answer.evidence, values), last)
+            return answer
+
+        system = (render("judge/system.md.j2"), problem(task))
+        answer, usage = self._role.ask(system, prompt, take, attempt=task.attempt, schema=_OPTIMIZE)
+        return Critique(
+            kind=answer.verdict,
+            error_class=_slower(task, evaluation),
+            cause=answer.bottleneck,
+            change=answer.change,
+            evidence=facts.true_ones(answer.evidence, values),
+            expected_gain=answer.expected_gain,
+            author=self.name,
+            usage=usage,
+        )
+
+
+def _check_citations(problems: list[str], last: bool) -> None:
+    """Send an invented value back; the last time it is left out instead."""
+    if problems and not last:
+        raise Objection("; ".join(problems) + ": cite measured values exactly as they are listed")
+
+
+def _settled(task: Task, evaluation: Evaluation) -> Critique | None:
+    """What needs no model: cheating, a failure that repeats itself, the speed of light."""
+    if evaluation.status is EvaluationStatus.CHEATING:
+        cause = _reason(evaluation, "the referee rejected it as cheating")
+        return Critique(kind="abandon", error_class="cheating", cause=cause, author="supervisor")
+    if evaluation.passed:
+        performance = evaluation.performance
+        if performance is None:
+            return Critique(kind="accept", cause="it is right, and was not timed", author="supervisor")
+        if performance.sol_s is not None and performance.sol_s >= ENOUGH_OF_SOL * performance.latency_s:
+            return Critique(
+                kind="accept",
+                cause="the speed of light is reached",
+                evidence=_cited(evaluation, "latency_s", "sol_s"),
+                author="supervisor",
+            )
+        return None
+    mark = _own_mark(task, evaluation)
+    if any(fingerprint(past) == mark for past in _ancestors(task)):
+        cause = f"the same failure as before its repair: {_reason(evaluation, evaluation.status.value)}"
+        return Critique(
+            kind="abandon", error_class=_CLASSES.get(evaluation.status, ""), cause=cause, author="supervisor"
+        )
+    if evaluation.status not in _CLASSES:
+        return Critique(
+            kind="abandon", cause=_reason(evaluation, evaluation.status.value), author="supervisor"
+        )
+    return None
+
+
+def _by_rule(task: Task, evaluation: Evaluation, why: str) -> Critique:
+    """A critique without a model: the referee's own words."""
+    if evaluation.passed:
+        return Critique(
+            kind="optimize",
+            error_class=_slower(task, evaluation),
+            cause=f"{task.bottleneck.bound}-bound (no judge was heard: {why})",
+            evidence=_cited(evaluation, "latency_s", "sol_s"),
+            author="supervisor",
+        )
+    errors = [d for d in evaluation.diagnostics if d.severity == "error"]
+    said = f"{errors[0].file}:{errors[0].line}: {errors[0].message}" if errors else _reason(evaluation, "")
+    return Critique(
+        kind="repair",
+        error_class=_CLASSES[evaluation.status],
+        cause=said or evaluation.status.value,
+        change="mend what the referee reports",
+        author="supervisor",
+    )
+
+
+def _own_mark(task: Task, evaluation: Evaluation) -> str:
+    return fingerprint(Past(task.attempt, None, None, None, evaluation, None))
+
+
+def _ancestors(task: Task) -> Iterator[Past]:
+    by_id = {past.id: past for past in task.past}
+    past = by_id.get(task.attempt)
+    for _ in range(len(by_id)):
+        past = by_id.get(past.parent or "") if past is not None else None
+        if past is None:
+            return
+        yield past
+
+
+def _parent_speedup(task: Task) -> float | None:
+    return next((speedup(past.evaluation) for past in _ancestors(task)), None)
+
+
+def _slower(task: Task, evaluation: Evaluation) -> str:
+    before, now = _parent_speedup(task), speedup(evaluation)
+    return "slower" if before is not None and now is not None and now < before else ""
+
+
+def _cited(evaluation: Evaluation, *names: str) -> tuple[Citation, ...]:
+    values = facts.of_evaluation(evaluation)
+    return tuple(Citation(metric=name, value=values[name]) for name in names if name in values)
+
+
+def _reason(evaluation: Evaluation, default: str) -> str:
+    return evaluation.reasons[0] if evaluation.reasons else default
