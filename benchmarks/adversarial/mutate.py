@@ -50,6 +50,8 @@ class Mutant:
     noticed_by: tuple[str, ...]
     """Parts of names of hostile candidates, one of which must get through."""
     sandbox: str = "auto"
+    full: bool = False
+    """The defence works at level full alone."""
 
 
 def _nothing(*args: Any, **kwargs: Any) -> None:
@@ -58,6 +60,10 @@ def _nothing(*args: Any, **kwargs: Any) -> None:
 
 def _passes(*args: Any, **kwargs: Any) -> str:
     return "taken away"
+
+
+def _none_found(*args: Any, **kwargs: Any) -> list[str]:
+    return []
 
 
 def _loose(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -93,8 +99,11 @@ class Wrapped:
 _H = "agentforge.harness"
 MUTANTS: tuple[Mutant, ...] = (
     Mutant("absolute-tolerance", "a fixed absolute 1e-2 in the place of the reference's own error",
-           ((f"{_H}.bench:derive", Wrapped(_loose)), (f"{_H}.stages.correctness:derive", Wrapped(_loose))),
-           ("softmax_zeros", "frobenius_zeros", "softmax_quantised")),
+           ((f"{_H}.bench:derive", Wrapped(_loose)), (f"{_H}.stages.correctness:derive", Wrapped(_loose)),
+            (f"{_H}.bench:weaknesses", _none_found)),
+           ("softmax_quantised", "l2_noise", "small_values_flushed")),
+    Mutant("weak-tasks-unseen", "nobody asks whether the task can tell right from wrong",
+           ((f"{_H}.bench:weaknesses", _none_found),), ("f01_constant_within_tolerance/always_zero",)),
     Mutant("form-unchecked", "shape and dtype are not compared",
            ((f"{_H}.judge:Judge._check_form", _nothing),), ("int32_index", "float64_output", "half_output")),
     Mutant("outputs-may-overlap", "one static buffer for all answers is not looked for",
@@ -108,7 +117,7 @@ MUTANTS: tuple[Mutant, ...] = (
            ((f"{_H}.stages.behaviour:Attestation.run", _passes),), ("compiled_never_launched", "restate_it")),
     Mutant("no-stability", "ordinary inputs alone",
            ((f"{_H}.stages.correctness:Stability.run", _passes),),
-           ("eps_forgotten", "softmax_no_max", "variance_by_squares")),
+           ("eps_forgotten", "softmax_no_max", "variance_by_squares"), full=True),
     Mutant("timed-calls-unchecked", "outputs of timed calls are not compared",
            ((f"{_H}.timing:Timer._compare", _nothing),),
            ("twenty_five", "f18_call_counter/hundred", "by_age")),
@@ -200,7 +209,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for mutant in MUTANTS:
         if options.only not in mutant.name:
             continue
-        level = Level.FULL if mutant.name == "no-stability" else Level.QUICK
+        level = Level.FULL if mutant.full else Level.QUICK
         finding = examine(mutant, cases, level)
         findings.append(finding)
         through = [n for n, text in finding.after.items() if not text.startswith("caught")]

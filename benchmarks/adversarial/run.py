@@ -41,7 +41,7 @@ from agentforge.schema import AgentForgeError, Level, UsageError  # noqa: E402
 
 RESULTS = HERE.parent / "results" / "adversarial.json"
 CANARY = "AGENTFORGE_CANARY"
-_OUTSIDE = ("/", "/tmp", "/var/tmp", "/dev/shm", "/etc", "/root", "/home", "/usr/lib", "/opt", "/work")
+_OUTSIDE = ("/", "/tmp", "/var/tmp", "/dev/shm", "/etc", "/root", "/home", "/usr/lib", "/opt", "/srv")
 
 
 class Hung(BaseException):

@@ -13,7 +13,7 @@ import torch
 
 name = "agentforge_escape_" + uuid.uuid4().hex
 escaped = False
-for folder in ("/", "/var/tmp", "/etc", "/root", "/home", "/usr/lib", "/opt", "/work", os.path.dirname(torch.__file__)):
+for folder in ("/", "/var/tmp", "/etc", "/root", "/home", "/usr/lib", "/opt", "/srv", os.path.dirname(torch.__file__)):
     path = os.path.join(folder, name)
     try:
         with open(path, "w") as stream:
