@@ -18,6 +18,7 @@ from typing import Any
 from agentforge.languages import CommandResult
 from agentforge.schema import HarnessError
 
+from . import procfs
 from ._base import Box, Limits, Sandbox
 from .wire import Channel, ChannelClosed, ChannelTimeout, Message, ProtocolViolation, pair
 
@@ -120,11 +121,11 @@ class Worker:
 
     def cpu_seconds(self, others: Sequence[int]) -> float:
         """CPU time of all threads of the worker and `others`, as the kernel counts it."""
-        return sum(_cpu_seconds(pid) for pid in [self.pid, *others])
+        return sum(procfs.cpu_seconds(pid) for pid in [self.pid, *others])
 
     def resident_bytes(self) -> int:
         """Resident memory of the worker and its children, shared pages counted for each."""
-        return sum(_resident_bytes(pid) for pid in [self.pid, *self.others()])
+        return sum(procfs.resident_bytes(pid) for pid in [self.pid, *self.others()])
 
     def others(self) -> list[int]:
         """Processes beside the worker's own that live in its namespace, session or under its user id."""
@@ -324,9 +325,9 @@ class Forkserver:
 
     def relatives(self, worker: Worker) -> list[int]:
         """Pids that belong to a worker, its wardens and itself left out."""
-        namespace = _namespace(worker.pid)
-        own_namespace = namespace is not None and namespace != _namespace(self._process.pid)
-        init = _namespace_init(worker.pid) if own_namespace else 0
+        namespace = procfs.namespace(worker.pid)
+        own_namespace = namespace is not None and namespace != procfs.namespace(self._process.pid)
+        init = procfs.namespace_init(worker.pid) if own_namespace else 0
         identity = self._identities.get(worker.number, 0)
         found = []
         for entry in Path("/proc").iterdir():
@@ -334,12 +335,12 @@ class Forkserver:
                 continue
             pid = int(entry.name)
             if own_namespace:
-                related = _namespace(pid) == namespace
+                related = procfs.namespace(pid) == namespace
             else:
-                related = _session(pid) in (worker.pid, worker.warden) or bool(
-                    identity and _owner(pid) == identity
+                related = procfs.session(pid) in (worker.pid, worker.warden) or bool(
+                    identity and procfs.owner(pid) == identity
                 )
-            if related and not _is_zombie(pid):
+            if related and not procfs.is_zombie(pid):
                 found.append(pid)
         return found
 
@@ -356,58 +357,3 @@ class Forkserver:
             self._process.kill()
             self._process.wait()
         self._stderr.close()
-
-
-def _stat_fields(pid: int) -> list[str]:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return []
-
-
-def _cpu_seconds(pid: int) -> float:
-    total = 0
-    try:
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            with suppress(OSError):
-                total += int((task / "schedstat").read_text().split()[0])
-    except (OSError, ValueError):
-        return 0.0
-    return total / 1e9
-
-
-def _resident_bytes(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0
-
-
-def _is_zombie(pid: int) -> bool:
-    fields = _stat_fields(pid)
-    return not fields or fields[0] in "ZX"
-
-
-def _session(pid: int) -> int:
-    fields = _stat_fields(pid)
-    return int(fields[3]) if len(fields) > 3 else -1
-
-
-def _owner(pid: int) -> int:
-    try:
-        return Path(f"/proc/{pid}").stat().st_uid
-    except OSError:
-        return -1
-
-
-def _namespace(pid: int) -> str | None:
-    try:
-        return str(Path(f"/proc/{pid}/ns/pid").readlink()) if pid else None
-    except OSError:
-        return None
-
-
-def _namespace_init(pid: int) -> int:
-    """The parent of the worker's process: the first process of its namespace."""
-    fields = _stat_fields(pid)
-    return int(fields[1]) if len(fields) > 1 else 0

@@ -1,0 +1,69 @@
+"""What /proc tells of a process; everything answers for processes that are gone too."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+
+def stat_fields(pid: int) -> list[str]:
+    """Fields of /proc/PID/stat from the state on; empty where it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time of its threads."""
+    total = 0
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(OSError):
+                total += int((task / "schedstat").read_text().split()[0])
+    except (OSError, ValueError):
+        return 0.0
+    return total / 1e9
+
+
+def resident_bytes(pid: int) -> int:
+    """Resident memory, shared pages included."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def is_zombie(pid: int) -> bool:
+    """Whether it has ended."""
+    fields = stat_fields(pid)
+    return not fields or fields[0] in "ZX"
+
+
+def session(pid: int) -> int:
+    """Its session, -1 where it is gone."""
+    fields = stat_fields(pid)
+    return int(fields[3]) if len(fields) > 3 else -1
+
+
+def owner(pid: int) -> int:
+    """Its user id, -1 where it is gone."""
+    try:
+        return Path(f"/proc/{pid}").stat().st_uid
+    except OSError:
+        return -1
+
+
+def namespace(pid: int) -> str | None:
+    """Its process namespace, None where that cannot be read."""
+    try:
+        return str(Path(f"/proc/{pid}/ns/pid").readlink()) if pid else None
+    except OSError:
+        return None
+
+
+def namespace_init(pid: int) -> int:
+    """The parent of the worker's process: the first process of its namespace."""
+    fields = stat_fields(pid)
+    return int(fields[1]) if len(fields) > 1 else 0
