@@ -13,7 +13,7 @@ from ._base import (
     judges,
     planners,
 )
-from ._create import create_coder, create_judge, create_planner
+from ._create import check_agents, create_coder, create_judge, create_planner
 
 __all__ = [
     "CannotCode",
@@ -24,6 +24,7 @@ __all__ = [
     "Past",
     "Planner",
     "Task",
+    "check_agents",
     "coders",
     "create_coder",
     "create_judge",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentforge.config import LLMSettings
+from agentforge.config import LLMSettings, SearchSettings
 from agentforge.schema import UsageError
 
 from ._base import Coder, Judge, Planner, coders, judges, planners
@@ -13,6 +13,23 @@ if TYPE_CHECKING:
     from agentforge.llm import Ledger
 
     from .llm.asking import Role
+
+
+def check_agents(search: SearchSettings, settings: LLMSettings) -> None:
+    """Say at once, and not after a profile, that an agent cannot be had.
+
+    Raises:
+        UsageError: no such name or provider, no key.
+        MachineError: the provider's package is missing.
+    """
+    named = ((planners, search.planner), (coders, search.coder), (judges, search.judge))
+    for registry, spec in named:
+        if ":" not in spec:
+            registry.get(spec)
+    for spec in dict.fromkeys(spec for _, spec in named if ":" in spec):
+        from agentforge.llm import open_model
+
+        open_model(spec, settings)
 
 
 def create_planner(spec: str, ledger: Ledger | None = None, settings: LLMSettings | None = None) -> Planner:

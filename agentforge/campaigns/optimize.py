@@ -12,14 +12,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from agentforge.agents import coders, judges, planners
+from agentforge.agents import check_agents, create_coder, create_judge, create_planner
 from agentforge.analysis import Report, build_report
 from agentforge.config import RefereeSettings, SearchSettings, Settings
 from agentforge.devices import DeviceSpec, detect
 from agentforge.frontends import FrontendOptions, load_target
 from agentforge.languages import languages
+from agentforge.llm import Ledger, Prices
 from agentforge.loop import Agents, Journal, Meter, OnEvent
-from agentforge.schema import Budget, MachineError, Run, RunStatus, StoreError, Target, UsageError
+from agentforge.schema import Budget, LLMCall, MachineError, Run, RunStatus, StoreError, Target, UsageError
 from agentforge.search import policies
 from agentforge.store import Store
 
@@ -50,13 +51,13 @@ def optimize(
         KeyboardInterrupt: the run was interrupted and can be resumed.
     """
     where = detect(device)
-    agents = _agents(settings.search)
+    check_agents(settings.search, settings.llm)
     _check_out(out)
     _check_language(settings.search.language)
     with Store(settings.url) as store:
         target = load_target(spec, options)
         run = _create(store, target, settings, where)
-        return _go_on(store, run, target, settings, where, agents, out, on_event)
+        return _go_on(store, run, target, settings, where, out, on_event)
 
 
 def resume(
@@ -95,7 +96,7 @@ def resume(
                 f"run {run.id} was begun on {run.device}, and this is {where.name}: "
                 "resume it there, or start a new one here"
             )
-        return _go_on(store, run, target, settings, where, _agents(settings.search), out, on_event)
+        return _go_on(store, run, target, settings, where, out, on_event)
 
 
 def _go_on(
@@ -104,7 +105,6 @@ def _go_on(
     target: Target,
     settings: Settings,
     where: DeviceSpec,
-    agents: Agents,
     out: Path | None,
     on_event: OnEvent | None,
 ) -> Report:
@@ -127,7 +127,7 @@ def _go_on(
             meter=Meter(run.budget, seconds_used=run.seconds_used),
             settings=settings,
             device=where,
-            agents=agents,
+            agents=_agents(settings, journal),
             policy=policies.create(settings.search.policy),
             out=out,
         )
@@ -171,11 +171,29 @@ def _create(store: Store, target: Target, settings: Settings, where: DeviceSpec)
     return run
 
 
-def _agents(settings: SearchSettings) -> Agents:
+def _agents(settings: Settings, journal: Journal) -> Agents:
+    """The run's proposers; what they ask of language models goes through one ledger."""
+    search, llm, run = settings.search, settings.llm, journal.run
+
+    def told(call: LLMCall) -> None:
+        journal.event(
+            f"llm.{call.status}",
+            role=call.role,
+            model=call.model,
+            attempt=call.attempt,
+            tokens_in=call.tokens_in,
+            tokens_out=call.tokens_out,
+            tokens_cached=call.tokens_cached,
+            dollars=call.dollars,
+            seconds=round(call.seconds, 3),
+            error=call.error,
+        )
+
+    ledger = Ledger(journal.store, run.id, run.budget, Prices(llm.prices), told)
     return Agents(
-        planner=planners.create(settings.planner),
-        coder=coders.create(settings.coder),
-        judge=judges.create(settings.judge),
+        planner=create_planner(search.planner, ledger, llm),
+        coder=create_coder(search.coder, ledger, llm),
+        judge=create_judge(search.judge, ledger, llm),
     )
 
 

@@ -49,7 +49,22 @@ Out = Annotated[
     Path | None,
     typer.Option("--out", metavar="DIR", help="Where the artifact goes; else below the run."),
 ]
-Agent = Annotated[str | None, typer.Option(help="Who does it, e.g. playbook.")]
+Tokens = Annotated[int | None, typer.Option("--tokens", help="Tokens of LLM calls, in and out.")]
+LLM = Annotated[
+    str | None,
+    typer.Option(
+        "--llm",
+        metavar="SPEC",
+        help="Who plans, codes and judges: anthropic:MODEL, openai:MODEL, openai:MODEL@URL for a server "
+        "of your own, replay:FILE, or playbook (no LLM).",
+    ),
+]
+Record = Annotated[
+    Path | None, typer.Option("--record", metavar="FILE", help="Write all LLM exchanges to this cassette.")
+]
+Agent = Annotated[
+    str | None, typer.Option(metavar="SPEC", help="Who does it, where not --llm: as there, or playbook.")
+]
 
 
 def frontend_options(

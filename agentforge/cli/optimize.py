@@ -24,9 +24,12 @@ def register(app: typer.Typer) -> None:
         input_dtype: _options.InputDType = None,
         dtype: _options.DType = "float32",
         init_args: _options.InitArgs = "",
+        tokens: _options.Tokens = None,
+        llm: _options.LLM = None,
         planner: _options.Agent = None,
         coder: _options.Agent = None,
         judge: _options.Agent = None,
+        record: _options.Record = None,
         config: _options.Config = None,
         json: _options.Json = False,
     ) -> None:
@@ -39,9 +42,11 @@ def register(app: typer.Typer) -> None:
             budget__minutes=minutes,
             budget__attempts=attempts,
             budget__dollars=dollars,
-            search__planner=planner,
-            search__coder=coder,
-            search__judge=judge,
+            budget__tokens=tokens,
+            search__planner=planner or llm,
+            search__coder=coder or llm,
+            search__judge=judge or llm,
+            llm__record=record,
         )
         from agentforge.campaigns import optimize as run
         from agentforge.devices import detect

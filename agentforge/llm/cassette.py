@@ -23,8 +23,8 @@ from agentforge.schema import FrozenModel, UsageError, content_hash
 from ._base import CallFailed, LanguageModel, OnText, Request, Response
 
 _DIFFERENCE_LINES = 12
-_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
-_MEASURED = re.compile(r"\d*\.\d{2,}(?:[eE][+-]?\d+)?|\d+(?:\.\d+)?[eE][+-]?\d+")
+_NUMBER = re.compile(r"-?(?:\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\binf\b|\bnan\b)")
+_MEASURED = re.compile(r"-?(?:\d*\.\d{2,}(?:[eE][+-]?\d+)?|\d+(?:\.\d+)?[eE][+-]?\d+)")
 """Numbers that an answer may quote from a prompt: not those that stand in code for themselves."""
 
 

@@ -24,6 +24,11 @@ class Meter:
         self._before = seconds_used
         self._clock = clock
         self._start = clock()
+        self._stopped = ""
+
+    def stop(self, reason: str) -> None:
+        """Take no further step in this session: a proposer could pass the budget with its next call."""
+        self._stopped = reason
 
     @property
     def seconds(self) -> float:
@@ -38,6 +43,8 @@ class Meter:
             attempts: made so far; None where the next step belongs to an attempt that counts already.
         """
         limits = self.budget
+        if self._stopped:
+            return self._stopped
         if limits.minutes is not None and self.seconds >= limits.minutes * 60:
             return f"the budget of {limits.minutes:g} minutes is used up"
         if limits.dollars is not None and dollars > limits.dollars:

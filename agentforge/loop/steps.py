@@ -9,6 +9,7 @@ from typing import TypedDict
 
 from agentforge.agents import CannotCode, Hardware, Past, Task
 from agentforge.config import SearchSettings
+from agentforge.llm import CannotAfford
 from agentforge.schema import (
     AgentForgeError,
     Attempt,
@@ -97,7 +98,7 @@ class Steps:
         if self.journal.attempt(state["attempt"]) is not None:
             return {}
         name, started = state["bottleneck"], time.monotonic()
-        task = self._task(name)
+        task = self._task(name, state["attempt"])
         new = Attempt(
             id=state["attempt"],
             run=self.journal.run.id,
@@ -109,6 +110,9 @@ class Steps:
             plan, parent = self._first_plan(task, state["parent"])
         except AgentForgeError:
             raise
+        except CannotAfford as error:
+            self.meter.stop(str(error))
+            return {"attempt": ""}
         except Exception as error:
             self._fail(new, f"the planner failed: {sentence(error)}", started)
             return {}
@@ -133,11 +137,14 @@ class Steps:
         attempt, plan = self._current(state)
         if attempt.status is not AttemptStatus.PLANNED:
             return {}
-        started, task = time.monotonic(), self._task(attempt.bottleneck)
+        started, task = time.monotonic(), self._task(attempt.bottleneck, attempt.id)
         try:
             draft = self.agents.coder.code(task, plan, _find(task.past, attempt.parent))
         except CannotCode as error:
             self._fail(attempt, sentence(error), started)
+            return {}
+        except CannotAfford as error:  # the attempt stays as it is, for a resume under a larger budget
+            self.meter.stop(str(error))
             return {}
         except AgentForgeError:
             raise
@@ -281,7 +288,7 @@ class Steps:
     def _who(self, attempt: Attempt) -> dict[str, object]:
         return {"attempt": attempt.id, "number": attempt.number, "bottleneck": attempt.bottleneck}
 
-    def _task(self, bottleneck: str) -> Task:
+    def _task(self, bottleneck: str, attempt: str) -> Task:
         problem, language = self.problems[bottleneck], self.settings.language
         strategies = self.knowledge.retrieve(problem.context, (language,), self.device)
         return Task(
@@ -291,6 +298,7 @@ class Steps:
             strategies=strategies,
             languages=(language,),
             past=self.journal.past(bottleneck),
+            attempt=attempt,
         )
 
     def _first_plan(self, task: Task, parent: str | None) -> tuple[Plan | None, str | None]:
@@ -337,7 +345,9 @@ class Steps:
 
     def _critique(self, attempt: Attempt, plan: Plan, solution: Solution, evaluation: Evaluation) -> Critique:
         if evaluation.status is not EvaluationStatus.HARNESS_ERROR:
-            return self.agents.judge.judge(self._task(attempt.bottleneck), plan, solution, evaluation)
+            return self.agents.judge.judge(
+                self._task(attempt.bottleneck, attempt.id), plan, solution, evaluation
+            )
         judged = [e for e in map(self.journal.evaluation, self.journal.attempts()) if e is not None]
         last = judged[-HARNESS_FAILURES:]
         if len(last) == HARNESS_FAILURES and all(e.status is EvaluationStatus.HARNESS_ERROR for e in last):

@@ -14,6 +14,9 @@ from .history import number_of
 TOLERANCE = 0.01
 """Relative: prompts show four digits, and a model may round to three."""
 
+MOST_ATTEMPTS = 6
+"""Newest attempts whose measurements are listed: prompts must not grow with the run."""
+
 Facts = Mapping[str, float]
 
 
@@ -27,7 +30,7 @@ def of_task(task: Task) -> dict[str, float]:
     values["flops"] = sum(site.flops for site in b.call_sites)
     values["peak_flops"] = task.hardware.peak_flops
     values["threads"] = float(task.hardware.threads)
-    for past in task.past:
+    for past in task.past[-MOST_ATTEMPTS:]:
         if past.evaluation is not None and past.evaluation.performance is not None:
             values |= {f"{number_of(past)}.{k}": v for k, v in _performance(past.evaluation).items()}
     return values

@@ -1,0 +1,157 @@
+"""Model agents through the real loop, store, referee and SDKs, against a scripted endpoint."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agentforge.agents import create_coder, create_judge, create_planner
+from agentforge.config import LLMSettings, RefereeSettings, SearchSettings
+from agentforge.devices import DeviceSpec, detect
+from agentforge.harness import Referee
+from agentforge.llm import Ledger
+from agentforge.loop import Agents, Journal, Meter, SearchResult, Session, run_search
+from agentforge.schema import AttemptStatus, Budget, EvaluationStatus
+from agentforge.search import BestFirst
+from agentforge.store import Store
+from tests.llm.server import LLMServer
+from tests.loop.conftest import make_run
+from tests.loop.scripted import NullKnowledge
+
+from . import kernels
+from .scene import CONTEXT, HARDWARE, Script, profile
+
+KEY = "sk-secret-of-the-loop-test"
+
+
+@pytest.fixture
+def server() -> Iterator[LLMServer]:
+    with LLMServer() as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "AGENTFORGE_LLM_API_KEY"):
+        monkeypatch.setenv(name, KEY)
+
+
+def search(
+    store: Store, folder: Path, spec: str, device: DeviceSpec, budget: Budget, **llm: object
+) -> SearchResult:
+    run = store.get_run("run")
+    settings = LLMSettings.model_validate({"retries": 0, **llm})
+    ledger = Ledger(store, run.id, budget)
+    journal = Journal(store, run)
+    referee = RefereeSettings(
+        quick_seconds=0.4,
+        full_seconds=1.0,
+        random_seeds=1,
+        compile_baseline=False,
+        quick_blocks=4,
+        full_blocks=6,
+    )
+    with Referee(referee, device=device, cache=folder / "cache") as evaluator:
+        session = Session(
+            agents=Agents(
+                create_planner(spec, ledger, settings),
+                create_coder(spec, ledger, settings),
+                create_judge(spec, ledger, settings),
+            ),
+            evaluator=evaluator,
+            knowledge=NullKnowledge(),
+            context_for=lambda _: CONTEXT,
+            policy=BestFirst(repairs=3, starts=1),
+            settings=SearchSettings(patience=6),
+            device=device,
+            hardware=HARDWARE,
+        )
+        checkpoint = folder / "checkpoint.db"
+        return run_search(profile(), journal, Meter(budget), session, checkpoint=checkpoint)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wire", ["anthropic", "openai"])
+def test_from_a_compile_error_to_a_fast_kernel(server: LLMServer, tmp_path: Path, wire: str) -> None:
+    script = Script(
+        deque(
+            [
+                kernels.DOES_NOT_COMPILE,
+                kernels.WRONG_LAST_COLUMNS,
+                kernels.RIGHT_AND_SLOW,
+                kernels.RIGHT_AND_FAST,
+            ]
+        )
+    )
+    server.script = script
+    spec = f"anthropic:m@{server.root}" if wire == "anthropic" else f"openai:m@{server.url}"
+    cassette = tmp_path / "run.jsonl"
+    device = detect("cpu")
+    budget = Budget(attempts=4)
+    with Store(f"sqlite:///{tmp_path / 'a.db'}") as store:
+        store.create_run(make_run(budget=budget).model_copy(update={"device": device.name}))
+        result = search(store, tmp_path, spec, device, budget, record=cassette)
+        attempts = store.attempts("run")
+        statuses = [store.get_evaluation(a.evaluation).status.value for a in attempts if a.evaluation]
+        assert statuses == ["COMPILE_ERROR", "INCORRECT_NUMERICAL", "PASSED", "PASSED"]
+        assert all(a.status is AttemptStatus.DONE for a in attempts)
+        assert [a.critique.error_class for a in attempts if a.critique][:2] == ["compile", "numerical"]
+        assert len(result.wins) == 1
+        assert result.wins[0].attempt == attempts[3].id
+        assert result.wins[0].evaluation.verified
+        calls = store.calls("run")
+        assert sum(c.tokens_in for c in calls) == sum(i for i, _ in server.billed)
+        assert sum(c.tokens_out for c in calls) == sum(o for _, o in server.billed)
+        assert not any(KEY in c.model_dump_json() for c in calls)
+    coder = script.of("coder")
+    assert "does not compile" in coder[1]
+    assert "expected" in coder[1]  # g++'s own words
+    assert "worst place" in coder[2]
+    assert KEY not in cassette.read_text()
+    assert KEY not in (tmp_path / "a.db").read_bytes().decode("latin-1")
+    replayed(tmp_path, cassette, device, server)
+
+
+def replayed(folder: Path, cassette: Path, device: DeviceSpec, server: LLMServer) -> None:
+    """The same run without a network: measured times differ, what is proposed does not."""
+    asked = len(server.seen)
+    other = folder / "again"
+    other.mkdir()
+    budget = Budget(attempts=3)
+    with Store(f"sqlite:///{other / 'a.db'}") as store:
+        store.create_run(make_run(budget=budget).model_copy(update={"device": device.name}))
+        search(store, other, f"replay:{cassette}", device, budget)
+        statuses = [store.get_evaluation(a.evaluation).status for a in store.attempts("run") if a.evaluation]
+    assert statuses == [
+        EvaluationStatus.COMPILE_ERROR,
+        EvaluationStatus.INCORRECT_NUMERICAL,
+        EvaluationStatus.PASSED,
+    ]
+    assert len(server.seen) == asked
+
+
+@pytest.mark.slow
+def test_a_cheat_ends_rejected_and_is_not_shown_again(server: LLMServer, tmp_path: Path) -> None:
+    """The cheat also looks for keys in its environment, and would fail otherwise if there were one."""
+    script = Script(
+        deque([kernels.CHEAT, kernels.RIGHT_AND_FAST + kernels.MODEL]), deque(["in-place", "in-place", "rows"])
+    )
+    server.script = script
+    device, budget = detect("cpu"), Budget(attempts=2)
+    with Store(f"sqlite:///{tmp_path / 'a.db'}") as store:
+        store.create_run(make_run(budget=budget).model_copy(update={"device": device.name}))
+        result = search(store, tmp_path, f"openai:m@{server.url}", device, budget)
+        first, second = store.attempts("run")
+        assert first.evaluation is not None
+        evaluation = store.get_evaluation(first.evaluation)
+        assert evaluation.status is EvaluationStatus.CHEATING, evaluation.reasons
+        assert first.critique is not None
+        assert first.critique.kind == "abandon"
+        assert second.plan is not None
+        assert second.plan.strategy == "rows"
+        assert [w.attempt for w in result.wins] == [second.id]
+    assert not any("mul_(" in prompt for _, prompt in script.prompts)
+    assert any("`in-place`: the referee rejected" in prompt for prompt in script.of("planner"))
