@@ -119,7 +119,7 @@ def _edits(text: str) -> list[_Edit]:
 
 def _bare(text: str) -> dict[str, str]:
     """A Python file that stands in no fence."""
-    start = re.search(r"^(?:import|from|\"\"\")\b?", text, re.MULTILINE)
+    start = re.search(r'^(?:import |from |""")', text, re.MULTILINE)
     if "class ModelNew" in text and start is not None and "```" not in text:
         return {"model_new.py": text[start.start() :]}
     raise Unreadable("the answer holds no file: write `FILE: name` and then the code in a fence")

@@ -1,0 +1,410 @@
+"""Planner, coder and judge over a model whose answers a test writes."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentforge.agents import Past, Task
+from agentforge.agents.llm import LLMCoder, LLMJudge, LLMPlanner
+from agentforge.agents.llm.asking import Role
+from agentforge.agents.llm.history import fingerprint
+from agentforge.config import LLMSettings
+from agentforge.llm import CallFailed, Ledger, Request, Response
+from agentforge.schema import (
+    Budget,
+    Citation,
+    Correctness,
+    Critique,
+    Diagnostic,
+    Environment,
+    Evaluation,
+    EvaluationStatus,
+    Evidence,
+    Interval,
+    Level,
+    Performance,
+    Plan,
+    Strategy,
+)
+from agentforge.store import Store
+from tests.loop.conftest import make_run
+
+from .kernels import MODEL, RIGHT_AND_FAST
+from .scene import CONTEXT, HARDWARE, bottleneck
+
+
+class Scripted:
+    """Says what it is given, and keeps what it was asked."""
+
+    spec, model, endpoint = "anthropic:claude-haiku-4-5", "scripted", "nowhere"
+
+    def __init__(self) -> None:
+        self.answers: deque[str | Response | Exception] = deque()
+        self.asked: list[Request] = []
+
+    def complete(self, request: Request, on_text: object = None) -> Response:
+        self.asked.append(request)
+        answer = self.answers.popleft()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer if isinstance(answer, Response) else Response(text=answer, model="scripted-1")
+
+    @property
+    def prompt(self) -> str:
+        return self.asked[-1].messages[-1].text
+
+
+@pytest.fixture
+def model() -> Scripted:
+    return Scripted()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(f"sqlite:///{tmp_path / 'a.db'}") as opened:
+        opened.create_run(make_run())
+        yield opened
+
+
+@pytest.fixture
+def planner(model: Scripted, store: Store) -> LLMPlanner:
+    return LLMPlanner(Role("planner", model, Ledger(store, "run"), LLMSettings()))
+
+
+@pytest.fixture
+def coder(model: Scripted, store: Store) -> LLMCoder:
+    return LLMCoder(Role("coder", model, Ledger(store, "run"), LLMSettings()))
+
+
+@pytest.fixture
+def judge(model: Scripted, store: Store) -> LLMJudge:
+    return LLMJudge(Role("judge", model, Ledger(store, "run"), LLMSettings()))
+
+
+def evaluation(status: str = "PASSED", speed: float = 2.0, **changes: Any) -> Evaluation:
+    passed = status == "PASSED"
+    interval = Interval(point=speed, low=speed * 0.99, high=speed * 1.01)
+    performance = Performance(
+        latency_s=2e-3 / speed, baseline_s={"eager": 2e-3}, speedup={"eager": interval}, control=interval,
+        blocks=8, processes=3, sol_s=1e-4,
+    )  # fmt: skip
+    fields = {
+        "definition": "d",
+        "solution": "s",
+        "workloads": (),
+        "level": Level.QUICK,
+        "status": EvaluationStatus(status),
+        "evidence": Evidence.UNVERIFIED,
+        "performance": performance if passed else None,
+        "environment": Environment(device="d", architecture="a", toolchain={}),
+        "timestamp": datetime.now(UTC),
+    }
+    return Evaluation.model_validate({**fields, **changes})
+
+
+PLAN = Plan(strategy="rows", diagnosis="slow", steps=("go",), expected_speedup=3.0)
+
+
+def solution(coder: LLMCoder, model: Scripted, text: str = RIGHT_AND_FAST + MODEL) -> Any:
+    model.answers.append(text)
+    return coder.code(task(), PLAN, None).solution
+
+
+def task(*past: Past, attempt: str = "run/0009", strategies: tuple[Strategy, ...] = ()) -> Task:
+    return Task(bottleneck(), HARDWARE, CONTEXT, strategies, ("cpp",), past, attempt)
+
+
+def failed(number: int, status: str = "COMPILE_ERROR", said: str = "boom", **changes: Any) -> Past:
+    result = evaluation(status, diagnostics=(Diagnostic(message=said, file="kernel.cpp", line=number),))
+    fields = {"parent": None, "plan": PLAN, "solution": None, "evaluation": result, "critique": None}
+    return Past(id=f"run/{number:04d}", **{**fields, **changes})
+
+
+def plan_answer(**changes: Any) -> str:
+    answer = {
+        "bottleneck": "memory",
+        "diagnosis": "moves too much",
+        "evidence": [{"metric": "share", "value": 0.8}],
+        "strategy": "Fuse Rows!",
+        "steps": ["fuse"],
+        "parameters": [],
+        "expected_speedup": 2.5,
+        "risks": [],
+    }
+    return json.dumps({**answer, **changes})
+
+
+# ------------------------------------------------------------------ planner
+
+
+def test_a_plan_with_cited_values(planner: LLMPlanner, model: Scripted) -> None:
+    model.answers.append(plan_answer())
+    plan = planner.plan(task(), None)
+    assert plan is not None
+    assert plan.strategy == "fuse-rows"
+    assert plan.evidence == (Citation(metric="share", value=0.8),)
+    assert plan.expected_speedup == 2.5
+    assert plan.author == "anthropic:claude-haiku-4-5"
+    assert "share = 0.8" in model.prompt
+    assert "torch.rsqrt" in model.asked[0].system[1]
+
+
+def test_the_strategies_parameters_are_those_of_its_card(planner: LLMPlanner, model: Scripted) -> None:
+    card = Strategy(
+        id="tile",
+        title="Tile",
+        summary="s",
+        template="t.j2",
+        parameters={"size": (64, 128), "on": (False, True)},
+    )
+    chosen = [{"name": "size", "value": "128"}, {"name": "on", "value": "maybe"}, {"name": "x", "value": 1}]
+    model.answers.append(plan_answer(strategy="tile", parameters=chosen))
+    plan = planner.plan(task(strategies=(card,)), None)
+    assert plan is not None
+    assert plan.parameters == {"size": 128, "on": False}
+    assert plan.template == "t.j2"
+    assert "`tile`: Tile" in model.prompt
+
+
+@pytest.mark.parametrize(
+    ("first", "says"),
+    [
+        ("no json", "no JSON object"),
+        ("", "empty"),
+        (Response(text="{", model="m", stop="length"), "cut off"),
+        (plan_answer(expected_speedup=-1), "expected_speedup"),
+        (plan_answer(evidence=[{"metric": "l2_hit_rate", "value": 0.5}]), "l2_hit_rate"),
+        (plan_answer(evidence=[{"metric": "share", "value": 0.5}]), "measured as 0.8"),
+    ],
+)
+def test_a_bad_plan_is_sent_back(
+    planner: LLMPlanner, model: Scripted, first: str | Response, says: str
+) -> None:
+    model.answers.extend([first, plan_answer()])
+    assert planner.plan(task(), None) is not None
+    assert len(model.asked) == 2
+    assert says in model.prompt
+
+
+def test_an_invented_value_that_stays_is_left_out(planner: LLMPlanner, model: Scripted) -> None:
+    model.answers.extend([plan_answer(evidence=[{"metric": "share", "value": 0.1}])] * 3)
+    plan = planner.plan(task(), None)
+    assert plan is not None
+    assert plan.evidence == ()
+
+
+def test_answers_that_never_do_are_a_failed_call(planner: LLMPlanner, model: Scripted) -> None:
+    model.answers.extend(["no"] * 9)
+    with pytest.raises(CallFailed, match="3 answers"):
+        planner.plan(task(), None)
+
+
+def test_after_two_equal_failures_another_strategy_must_come(planner: LLMPlanner, model: Scripted) -> None:
+    model.answers.extend([plan_answer(strategy="rows"), plan_answer(strategy="other")])
+    plan = planner.plan(task(failed(1), failed(2)), None)
+    assert plan is not None
+    assert plan.strategy == "other"
+    assert "`rows`: it failed 2 times in the same way" in model.asked[0].messages[0].text
+    assert "strategy 'rows' is closed" in model.prompt
+
+
+def test_a_repair_needs_no_call(planner: LLMPlanner, model: Scripted) -> None:
+    critique = Critique(kind="repair", error_class="compile", cause="no semicolon", change="add it")
+    plan = planner.plan(task(failed(1)), failed(1, critique=critique))
+    assert plan is not None
+    assert (plan.strategy, plan.steps, plan.usage.tokens_in) == ("rows", ("add it",), 0)
+    assert model.asked == []
+
+
+def test_expected_and_measured_are_shown(planner: LLMPlanner, model: Scripted) -> None:
+    model.answers.append(plan_answer())
+    planner.plan(task(failed(1, evaluation=evaluation(speed=1.7)), failed(2)), None)
+    assert "#1 `rows`: 3x expected, 1.7x measured" in model.prompt
+    assert "COMPILE_ERROR boom" in model.prompt
+    assert "#1.latency_s = " in model.prompt
+
+
+# -------------------------------------------------------------------- coder
+
+
+def test_a_solution_is_written(coder: LLMCoder, model: Scripted) -> None:
+    draft = solution(coder, model)
+    assert {s.path for s in draft.sources} == {"kernel.cpp", "model_new.py"}
+    assert draft.author == "scripted-1"
+    assert "worked example" in model.asked[0].system[1]
+    assert "LayerNorm" in model.asked[0].system[1]
+
+
+def test_code_that_cannot_be_used_is_sent_back(coder: LLMCoder, model: Scripted) -> None:
+    model.answers.extend(["I would rather not.", "```cpp\nint x;\n```", RIGHT_AND_FAST + MODEL])
+    coder.code(task(), PLAN, None)
+    assert [len(r.messages) for r in model.asked] == [1, 3, 5]
+    assert "model_new.py with `class ModelNew` is missing" in model.prompt
+
+
+def test_the_same_code_again_is_sent_back(coder: LLMCoder, model: Scripted) -> None:
+    first = solution(coder, model)
+    model.answers.extend([RIGHT_AND_FAST + MODEL, RIGHT_AND_FAST.replace("float sum", "double sum") + MODEL])
+    again = coder.code(task(failed(1, solution=first)), PLAN, None).solution
+    assert again.hash != first.hash
+
+
+CLASSES = {
+    "compile": "does not compile",
+    "crash": "crashed or raised",
+    "shape": "another shape",
+    "dtype": "another dtype",
+    "numerical": "It is wrong",
+    "nondeterministic": "different outputs",
+    "timeout": "did not come back",
+    "out_of_memory": "out of memory",
+    "slower": "slower than the attempt",
+}
+
+
+@pytest.mark.parametrize("error_class", list(CLASSES))
+def test_repairs_differ_by_error_class(coder: LLMCoder, model: Scripted, error_class: str) -> None:
+    first = solution(coder, model)
+    kind = "optimize" if error_class == "slower" else "repair"
+    critique = Critique(kind=kind, error_class=error_class, cause="the cause", change="the change")
+    result = evaluation() if error_class == "slower" else evaluation("RUNTIME_ERROR", reasons=("the reason",))
+    parent = failed(1, solution=first, evaluation=result, critique=critique)
+    model.answers.append(RIGHT_AND_FAST.replace("float sum", "double sum"))
+    draft = coder.code(task(parent), PLAN, parent)
+    assert CLASSES[error_class] in model.prompt
+    assert "the cause" in model.prompt
+    assert "rms_norm(const float" in model.prompt
+    assert "double sum" in draft.solution.source("kernel.cpp")
+
+
+def test_slower_and_faster_attempts_stand_side_by_side(coder: LLMCoder, model: Scripted) -> None:
+    first = solution(coder, model)
+    second = solution(coder, model, RIGHT_AND_FAST.replace("float sum", "double sum") + MODEL)
+    past = (
+        failed(1, solution=second, evaluation=evaluation(speed=3.0)),
+        failed(2, solution=first, evaluation=evaluation(speed=1.1)),
+    )
+    model.answers.append(RIGHT_AND_FAST.replace("static", "dynamic") + MODEL)
+    coder.code(task(*past), PLAN, None)
+    assert model.prompt.index("1.1x") < model.prompt.index("3x")
+
+
+def test_a_cheat_is_never_shown(coder: LLMCoder, model: Scripted) -> None:
+    cheat = failed(
+        1, "CHEATING", solution=solution(coder, model, RIGHT_AND_FAST.replace("sum", "cheat") + MODEL)
+    )
+    model.answers.append(RIGHT_AND_FAST + MODEL)
+    coder.code(task(cheat), PLAN, cheat)
+    assert "cheat" not in model.prompt
+
+
+# -------------------------------------------------------------------- judge
+
+
+def repair(**changes: Any) -> str:
+    return json.dumps({"cause": "a", "fix": "b", "hopeless": False, "evidence": [], **changes})
+
+
+def optimize(*cited: tuple[str, float]) -> str:
+    evidence = [{"metric": m, "value": v} for m, v in cited]
+    return json.dumps(
+        {"verdict": "optimize", "bottleneck": "x", "evidence": evidence, "change": "y", "expected_gain": 0.2}
+    )
+
+
+def test_a_repair_critique(judge: LLMJudge, coder: LLMCoder, model: Scripted) -> None:
+    found = Correctness(
+        max_absolute_error=1.0, max_relative_error=0.5, tolerance=1e-6, reference_error=1e-7, checked_calls=1,
+        worst="out[0, 2048]: got 0, expected 1",
+    )  # fmt: skip
+    result = evaluation("INCORRECT_NUMERICAL", correctness=found)
+    wrote = solution(coder, model)
+    model.answers.append(repair(evidence=[{"metric": "max_relative_error", "value": 0.5}]))
+    critique = judge.judge(task(), PLAN, wrote, result)
+    assert (critique.kind, critique.error_class, critique.change) == ("repair", "numerical", "b")
+    assert critique.evidence == (Citation(metric="max_relative_error", value=0.5),)
+    assert "out[0, 2048]" in model.prompt
+
+
+def test_an_invented_value_sends_the_critique_back(judge: LLMJudge, coder: LLMCoder, model: Scripted) -> None:
+    wrote = solution(coder, model)
+    model.answers.extend([optimize(("occupancy", 0.3)), optimize(("latency_s", 1e-3))])
+    critique = judge.judge(task(), PLAN, wrote, evaluation())
+    assert critique.evidence == (Citation(metric="latency_s", value=1e-3),)
+    assert "no value named 'occupancy' was measured" in model.prompt
+
+
+def test_cheating_closes_the_attempt_without_a_call(
+    judge: LLMJudge, coder: LLMCoder, model: Scripted
+) -> None:
+    wrote = solution(coder, model)
+    asked = len(model.asked)
+    critique = judge.judge(task(), PLAN, wrote, evaluation("CHEATING", reasons=("forged",)))
+    assert (critique.kind, critique.error_class) == ("abandon", "cheating")
+    assert len(model.asked) == asked
+
+
+def test_the_same_failure_after_its_repair_is_abandoned(
+    judge: LLMJudge, coder: LLMCoder, model: Scripted
+) -> None:
+    wrote = solution(coder, model)
+    asked = len(model.asked)
+    now = failed(2, parent="run/0001")
+    assert now.evaluation is not None
+    critique = judge.judge(task(failed(1), now, attempt="run/0002"), PLAN, wrote, now.evaluation)
+    assert critique.kind == "abandon"
+    assert "same failure" in critique.cause
+    assert len(model.asked) == asked
+
+
+def test_slower_than_its_parent_is_said(judge: LLMJudge, coder: LLMCoder, model: Scripted) -> None:
+    wrote = solution(coder, model)
+    parent = failed(1, evaluation=evaluation(speed=3.0))
+    now = failed(2, parent="run/0001", evaluation=evaluation(speed=2.0))
+    model.answers.append(optimize(("speedup.eager", 2.0)))
+    critique = judge.judge(task(parent, now, attempt="run/0002"), PLAN, wrote, evaluation(speed=2.0))
+    assert (critique.kind, critique.error_class) == ("optimize", "slower")
+    assert "reached 3x" in model.prompt
+
+
+@pytest.mark.parametrize("status", ["PASSED", "COMPILE_ERROR"])
+def test_no_judge_loses_no_attempt(judge: LLMJudge, coder: LLMCoder, model: Scripted, status: str) -> None:
+    wrote = solution(coder, model)
+    model.answers.append(CallFailed("busy"))
+    critique = judge.judge(task(), PLAN, wrote, evaluation(status, reasons=("why",)))
+    assert critique.kind == ("optimize" if status == "PASSED" else "repair")
+    assert critique.author == "supervisor"
+
+
+def test_no_money_for_the_judge_loses_no_attempt(coder: LLMCoder, model: Scripted, store: Store) -> None:
+    wrote = solution(coder, model)
+    poor = Ledger(store, "run", Budget(tokens=10))
+    judge = LLMJudge(Role("judge", model, poor, LLMSettings()))
+    assert judge.judge(task(), PLAN, wrote, evaluation()).author == "supervisor"
+
+
+def test_the_speed_of_light_needs_no_judge(judge: LLMJudge, coder: LLMCoder, model: Scripted) -> None:
+    critique = judge.judge(task(), PLAN, solution(coder, model), evaluation(speed=19.9))
+    assert critique.kind == "accept"
+
+
+# ------------------------------------------------------------- fingerprints
+
+
+def test_fingerprints_see_through_paths_addresses_hashes_and_numbers() -> None:
+    said = "/tmp/ab/{h}/kernel.cpp:{n}: crash at {a} in {h}"
+    marks = {
+        fingerprint(failed(i, "CRASHED", said.format(h=h, n=i, a=a)))
+        for i, (h, a) in enumerate([("deadbeef01", "0x7fff12"), ("0123abcdef", "0x1"), ("99ffaa0011", "0xA")])
+    }
+    assert len(marks) == 1
+    assert fingerprint(failed(1, "CRASHED", "other")) not in marks
+    assert fingerprint(failed(1, evaluation=evaluation())) == ""
+    assert fingerprint(Past("x", None, PLAN, None, None, None, error="no code")) == "NO_SOLUTION no code"
