@@ -52,10 +52,22 @@ class EndpointModel:
 
     def _ask(self, request: Request, on_text: OnText | None) -> Response:
         """Ask once; schema errors come as `SchemaRefused`."""
-        with self._at.translated():
-            return self._stream(request, on_text)
+        heard = Heard(time.monotonic() + self._settings.deadline_s, on_text)
+        try:
+            with self._at.translated():
+                return self._stream(request, heard)
+        except CallFailed as failure:
+            if heard.began and failure.tokens == Tokens():  # what was said is billed, and no account came
+                failure.tokens = estimated(request, heard.text)
+            raise
+        except TimeoutError as error:
+            raise CallFailed(
+                f"{self.endpoint} was still answering after {self._settings.deadline_s:g} s: "
+                "raise llm.deadline_s if it is slow",
+                estimated(request, heard.text),
+            ) from error
 
-    def _stream(self, request: Request, on_text: OnText | None) -> Response:
+    def _stream(self, request: Request, heard: Heard) -> Response:
         raise NotImplementedError
 
     def _client_options(self) -> dict[str, Any]:
@@ -73,20 +85,42 @@ class EndpointModel:
         if response.status_code in RATE_LIMITED:
             self._gate.rate_limited()
 
-    def _until_deadline(self, events: Iterable[T]) -> Iterator[T]:
-        """The SDK's time-out is for each read; this one is for all of a stream."""
-        deadline = time.monotonic() + self._settings.deadline_s
-        for event in events:
-            if time.monotonic() > deadline:
-                raise CallFailed(
-                    f"{self.endpoint} was still answering after {self._settings.deadline_s:g} s: "
-                    "raise llm.deadline_s if it is slow"
-                )
-            yield event
+    def _cut(self) -> CallFailed:
+        return CallFailed(f"{self.endpoint} ended the stream in the middle of the answer")
 
-    def _cut(self, request: Request, text: str) -> CallFailed:
-        what = f"{self.endpoint} ended the stream in the middle of the answer"
-        return CallFailed(what, estimated(request, text))
+
+class Heard:
+    """What came of one answer so far.
+
+    Args:
+        deadline: monotonic seconds at which the stream is given up; the SDK's time-out is for each read.
+        on_text: told of each piece.
+    """
+
+    def __init__(self, deadline: float, on_text: OnText | None) -> None:
+        self.began = False
+        self._deadline = deadline
+        self._on_text = on_text
+        self._pieces: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """The answer so far."""
+        return "".join(self._pieces)
+
+    def add(self, piece: str) -> None:
+        """A piece of the answer arrived."""
+        self._pieces.append(piece)
+        if self._on_text is not None:
+            self._on_text(piece)
+
+    def events(self, stream: Iterable[T]) -> Iterator[T]:
+        """The stream's events; `TimeoutError` past the deadline."""
+        self.began = True  # the endpoint took the request, whatever comes of it
+        for event in stream:
+            if time.monotonic() > self._deadline:
+                raise TimeoutError
+            yield event
 
 
 def told(request: Request) -> Request:

@@ -6,8 +6,8 @@ from typing import Any
 
 from agentforge.config import LLMSettings
 
-from ._base import OnText, Request, Response, StopReason, Tokens
-from ._endpoint import EndpointModel
+from ._base import Request, Response, StopReason, Tokens
+from ._endpoint import EndpointModel, Heard
 from ._failures import Endpoint
 from ._keys import ENDPOINT_KEY, find_key, require_key
 from ._packages import require
@@ -44,17 +44,15 @@ class AnthropicMessages(EndpointModel):
         super().__init__(f"anthropic:{target}", endpoint, settings)
         self._client = sdk.Anthropic(base_url=where.url, **self._client_options())
 
-    def _stream(self, request: Request, on_text: OnText | None) -> Response:
-        finished, said_so_far = False, ""
+    def _stream(self, request: Request, heard: Heard) -> Response:
+        finished = False
         with self._client.messages.stream(**self._arguments(request)) as stream:
-            for event in self._until_deadline(stream):
+            for event in heard.events(stream):
                 if event.type == "text":
-                    said_so_far += event.text
-                    if on_text is not None:
-                        on_text(event.text)
+                    heard.add(event.text)
                 finished = finished or event.type == "message_stop"
             if not finished:
-                raise self._cut(request, said_so_far)
+                raise self._cut()
             message = stream.get_final_message()
         return Response(
             text="".join(block.text for block in message.content if block.type == "text"),

@@ -6,8 +6,8 @@ from typing import Any
 
 from agentforge.config import LLMSettings
 
-from ._base import OnText, Request, Response, StopReason, Tokens
-from ._endpoint import EndpointModel, estimated
+from ._base import Request, Response, StopReason, Tokens
+from ._endpoint import EndpointModel, Heard, estimated
 from ._failures import Endpoint
 from ._keys import ENDPOINT_KEY, find_key
 from ._packages import require
@@ -27,27 +27,23 @@ class OpenAIChat(EndpointModel):
         super().__init__(f"openai:{where.model}@{where.url}", endpoint, settings)
         self._client = sdk.OpenAI(base_url=where.url, **self._client_options())
 
-    def _stream(self, request: Request, on_text: OnText | None) -> Response:
-        pieces: list[str] = []
+    def _stream(self, request: Request, heard: Heard) -> Response:
         model, reason, usage, refused = self.model, None, None, False
         with self._client.chat.completions.create(stream=True, **self._arguments(request)) as stream:
-            for chunk in self._until_deadline(stream):
+            for chunk in heard.events(stream):
                 model, usage = chunk.model or model, chunk.usage or usage
                 for choice in chunk.choices or ():
                     reason = choice.finish_reason or reason
                     refused = refused or bool(choice.delta.refusal)
                     if choice.delta.content:
-                        pieces.append(choice.delta.content)
-                        if on_text is not None:
-                            on_text(choice.delta.content)
+                        heard.add(choice.delta.content)
         if reason is None:
-            raise self._cut(request, "".join(pieces))
-        text = "".join(pieces)
+            raise self._cut()
         return Response(
-            text=text,
+            text=heard.text,
             model=model,
             stop="refusal" if refused else _STOPS.get(reason, "other"),
-            tokens=_tokens(usage) if usage else estimated(request, text),
+            tokens=_tokens(usage) if usage else estimated(request, heard.text),
         )
 
     def _arguments(self, request: Request) -> dict[str, Any]:

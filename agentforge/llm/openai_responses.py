@@ -7,8 +7,8 @@ from typing import Any
 from agentforge.config import LLMSettings
 from agentforge.schema import content_hash
 
-from ._base import CallFailed, LanguageModel, OnText, Request, Response, StopReason, Tokens
-from ._endpoint import EndpointModel, estimated
+from ._base import CallFailed, LanguageModel, Request, Response, StopReason, Tokens
+from ._endpoint import EndpointModel, Heard, estimated
 from ._failures import Endpoint
 from ._keys import require_key
 from ._packages import require
@@ -40,16 +40,14 @@ class OpenAIResponses(EndpointModel):
         super().__init__(f"openai:{where.model}", endpoint, settings)
         self._client = sdk.OpenAI(**self._client_options())
 
-    def _stream(self, request: Request, on_text: OnText | None) -> Response:
+    def _stream(self, request: Request, heard: Heard) -> Response:
         final: Any = None
-        refused, said_so_far = False, ""
+        refused = False
         with self._client.responses.create(stream=True, **self._arguments(request)) as stream:
-            for event in self._until_deadline(stream):
+            for event in heard.events(stream):
                 match event.type:
                     case "response.output_text.delta":
-                        said_so_far += event.delta
-                        if on_text is not None:
-                            on_text(event.delta)
+                        heard.add(event.delta)
                     case "response.refusal.done":
                         refused = True
                     case "response.completed" | "response.incomplete":
@@ -62,7 +60,7 @@ class OpenAIResponses(EndpointModel):
                     case "error":
                         raise CallFailed(f"{self.endpoint}: {event.message}")
         if final is None:
-            raise self._cut(request, said_so_far)
+            raise self._cut()
         text = final.output_text
         return Response(
             text=text,

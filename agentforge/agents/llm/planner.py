@@ -18,6 +18,7 @@ from .prompts import problem, render
 _SCHEMA = strict_schema(PlanAnswer)
 _MOST_STRATEGIES = 8
 _MOST_REFLECTIONS = 12
+_MOST_CLOSED = 12
 
 
 class LLMPlanner:
@@ -45,7 +46,7 @@ class LLMPlanner:
                 :_MOST_STRATEGIES
             ],
             reflections=reflections(task)[-_MOST_REFLECTIONS:],
-            closed=closed,
+            closed=dict(list(closed.items())[-_MOST_CLOSED:]),
             parent=parent,
             languages=task.languages,
         )
