@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from agentforge.agents import check_agents, create_coder, create_judge, create_planner
 from agentforge.analysis import Report, build_report
-from agentforge.config import RefereeSettings, SearchSettings, Settings
+from agentforge.config import LLMSettings, RefereeSettings, SearchSettings, Settings
 from agentforge.devices import DeviceSpec, detect
 from agentforge.frontends import FrontendOptions, load_target
 from agentforge.languages import languages
@@ -74,7 +74,7 @@ def resume(
         identifier: the run, or the beginning of its identifier.
         settings: as for `optimize`; search and referee settings that are not set there explicitly are
             those that the run began with.
-        limits: `minutes`, `attempts`, `dollars` that take the place of the run's own.
+        limits: `minutes`, `attempts`, `dollars`, `tokens` that take the place of the run's own.
         out: as for `optimize`; None is what the run began with.
         on_event: as for `optimize`.
 
@@ -222,6 +222,7 @@ def _begun(settings: Settings) -> dict[str, Any]:
     return {
         "search": settings.search.model_dump(mode="json"),
         "referee": settings.referee.model_dump(mode="json"),
+        "llm": settings.llm.model_dump(mode="json"),
     }
 
 
@@ -233,10 +234,12 @@ def _as_begun(journal: Journal, settings: Settings) -> Settings:
         return settings
     search = {**begun["search"], **settings.search.model_dump(exclude_unset=True)}
     referee = {**begun["referee"], **settings.referee.model_dump(exclude_unset=True)}
+    llm = {**begun.get("llm", {}), **settings.llm.model_dump(exclude_unset=True)}
     return settings.model_copy(
         update={
             "search": SearchSettings.model_validate(search),
             "referee": RefereeSettings.model_validate(referee),
+            "llm": LLMSettings.model_validate(llm),
         }
     )
 

@@ -76,6 +76,7 @@ def resume_run(
     minutes: _options.Minutes = None,
     attempts: _options.Attempts = None,
     dollars: _options.Dollars = None,
+    tokens: _options.Tokens = None,
     out: _options.Out = None,
     config: _options.Config = None,
     json: _options.Json = False,
@@ -86,7 +87,7 @@ def resume_run(
     from ._report import campaign
 
     settings = _options.settings(config)
-    limits = {"minutes": minutes, "attempts": attempts, "dollars": dollars}
+    limits = {"minutes": minutes, "attempts": attempts, "dollars": dollars, "tokens": tokens}
     changes = {key: value for key, value in limits.items() if value is not None}
     campaign(lambda on_event: resume(run, settings, limits=changes, out=out, on_event=on_event), as_json=json)
 
