@@ -8,6 +8,7 @@ from agentforge.config import LLMSettings, SearchSettings
 from agentforge.schema import UsageError
 
 from ._base import Coder, Judge, Planner, coders, judges, planners
+from .chain import ChainCoder, ChainJudge, ChainPlanner
 
 if TYPE_CHECKING:
     from agentforge.llm import Ledger
@@ -22,11 +23,12 @@ def check_agents(search: SearchSettings, settings: LLMSettings) -> None:
         UsageError: no such name or provider, no key.
         MachineError: the provider's package is missing.
     """
-    named = ((planners, search.planner), (coders, search.coder), (judges, search.judge))
-    for registry, spec in named:
-        if ":" not in spec:
-            registry.get(spec)
-    for spec in dict.fromkeys(spec for _, spec in named if ":" in spec):
+    planned, coded, judged = (_parts(spec) for spec in (search.planner, search.coder, search.judge))
+    for registry, specs in ((planners, planned), (coders, coded), (judges, judged)):
+        for spec in specs:
+            if ":" not in spec:
+                registry.get(spec)
+    for spec in dict.fromkeys(s for s in (*planned, *coded, *judged) if ":" in s):
         from agentforge.llm import open_model
 
         open_model(spec, settings)
@@ -37,7 +39,7 @@ def create_planner(spec: str, ledger: Ledger | None = None, settings: LLMSetting
 
     Args:
         spec: a registered name (`playbook`), or a model: `anthropic:MODEL`, `openai:MODEL`,
-            `openai:MODEL@URL`, `replay:FILE`.
+            `openai:MODEL@URL`, `replay:FILE`; or several of them with commas, the cheapest first.
         ledger: journal and budget of the run's model calls; needed for a model.
         settings: how models are asked.
 
@@ -45,9 +47,12 @@ def create_planner(spec: str, ledger: Ledger | None = None, settings: LLMSetting
         UsageError: no such name or provider, no key.
         MachineError: the provider's package is missing.
     """
-    role = _role("planner", spec, ledger, settings)
+    parts = _parts(spec)
+    if len(parts) > 1:
+        return ChainPlanner([create_planner(part, ledger, settings) for part in parts])
+    role = _role("planner", parts[0], ledger, settings)
     if role is None:
-        return planners.create(spec)
+        return planners.create(parts[0])
     from .llm import LLMPlanner
 
     return LLMPlanner(role)
@@ -55,9 +60,12 @@ def create_planner(spec: str, ledger: Ledger | None = None, settings: LLMSetting
 
 def create_coder(spec: str, ledger: Ledger | None = None, settings: LLMSettings | None = None) -> Coder:
     """A coder; see `create_planner`."""
-    role = _role("coder", spec, ledger, settings)
+    parts = _parts(spec)
+    if len(parts) > 1:
+        return ChainCoder([create_coder(part, ledger, settings) for part in parts])
+    role = _role("coder", parts[0], ledger, settings)
     if role is None:
-        return coders.create(spec)
+        return coders.create(parts[0])
     from .llm import LLMCoder
 
     return LLMCoder(role)
@@ -65,12 +73,23 @@ def create_coder(spec: str, ledger: Ledger | None = None, settings: LLMSettings 
 
 def create_judge(spec: str, ledger: Ledger | None = None, settings: LLMSettings | None = None) -> Judge:
     """A judge; see `create_planner`."""
-    role = _role("judge", spec, ledger, settings)
+    parts = _parts(spec)
+    if len(parts) > 1:
+        return ChainJudge([create_judge(part, ledger, settings) for part in parts])
+    role = _role("judge", parts[0], ledger, settings)
     if role is None:
-        return judges.create(spec)
+        return judges.create(parts[0])
     from .llm import LLMJudge
 
     return LLMJudge(role)
+
+
+def _parts(spec: str) -> tuple[str, ...]:
+    """`playbook,openai:MODEL` to its parts."""
+    parts = tuple(part.strip() for part in spec.split(","))
+    if not all(parts):
+        raise UsageError(f"{spec!r} names an agent that is empty: write for example playbook,openai:MODEL")
+    return parts
 
 
 def _role(name: str, spec: str, ledger: Ledger | None, settings: LLMSettings | None) -> Role | None:

@@ -48,6 +48,10 @@ class Board:
     total_s: float = 0.0
     doing: str = ""
     """What goes on within a phase."""
+    tokens: int = 0
+    """Of language models, in and out."""
+    spent: float | None = 0.0
+    """Dollars for them; None where a price is unknown."""
 
     def apply(self, event: Event) -> None:
         """Take one event in; kinds that no view shows are passed over."""
@@ -90,6 +94,18 @@ class Board:
     def _attempt_failed(self, data: dict[str, Any]) -> None:
         line = self._line(data)
         line.state, line.note = "no solution", data["error"]
+
+    def _llm_begun(self, data: dict[str, Any]) -> None:
+        self.doing = f"{data['role']} asks {data['model']}"
+
+    def _llm_answered(self, data: dict[str, Any]) -> None:
+        self.tokens += data["tokens_in"] + data["tokens_out"]
+        unknown = self.spent is None or data["dollars"] is None
+        self.spent = None if unknown else (self.spent or 0.0) + data["dollars"]
+
+    def _llm_failed(self, data: dict[str, Any]) -> None:
+        self._llm_answered(data)
+        self.doing = f"{data['role']}: {data['error']}"
 
     def _promotion(self, data: dict[str, Any]) -> None:
         row = self.rows.get(data["bottleneck"])

@@ -116,8 +116,14 @@ class Live(Silent):
         from rich.text import Text
 
         head = f"run {self.board.run}: {self.board.phase}" if self.board.run else "starting"
-        parts = [head, _text.budget(self.board.budget), self.board.doing]
+        parts = [head, _text.budget(self.board.budget), self._models(), self.board.doing]
         return Group(Text("; ".join(part for part in parts if part)), *self._tables())
+
+    def _models(self) -> str:
+        if not self.board.tokens:
+            return ""
+        price = "price unknown" if self.board.spent is None else f"${self.board.spent:.4f}"
+        return f"{self.board.tokens} tokens, {price}"
 
     def _tables(self) -> list[Table]:
         rows, newest = self.board.rows, list(self.board.lines.values())[-SHOWN:]

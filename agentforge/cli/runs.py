@@ -9,6 +9,7 @@ import typer
 from . import _options, _print, _text
 
 if TYPE_CHECKING:
+    from agentforge.llm import CallTotal
     from agentforge.schema import Attempt, Evaluation
     from agentforge.store import Store
 
@@ -43,14 +44,18 @@ def list_runs(config: _options.Config = None, json: _options.Json = False) -> No
 def show_run(run: Identifier, config: _options.Config = None, json: _options.Json = False) -> None:
     """One run: its report so far, and every attempt."""
     from agentforge.analysis import build_report
+    from agentforge.llm import totals
 
     with _store(config) as store:
         found = store.get_run(run)
         report = build_report(store, found.id)
         attempts = [(a, _evaluation(store, a)) for a in store.attempts(found.id)]
+        calls = totals(store.calls(found.id))
     if json:
         tried = [{**a.model_dump(mode="json"), "result": _result(e)} for a, e in attempts]
-        _print.as_json({**report.model_dump(mode="json"), "headline": report.headline, "tried": tried})
+        asked = [total.model_dump(mode="json") for total in calls]
+        whole = {**report.model_dump(mode="json"), "headline": report.headline, "tried": tried, "llm": asked}
+        _print.as_json(whole)
         return
     from ._report import show
 
@@ -67,6 +72,28 @@ def show_run(run: Identifier, config: _options.Config = None, json: _options.Jso
                 a.error or (a.critique.cause if a.critique else ""),
             )
             for a, e in attempts
+        ),
+    )
+    if calls:
+        _show_calls(calls)
+
+
+def _show_calls(calls: list[CallTotal]) -> None:
+    _print.table(
+        ["role", "model", "calls", "failed", "tokens in", "cached", "out", "dollars", "seconds"],
+        (
+            (
+                c.role,
+                c.model,
+                c.calls,
+                c.failed,
+                c.tokens_in,
+                c.tokens_cached,
+                c.tokens_out,
+                "unknown" if c.dollars is None else f"{c.dollars:.4f}",
+                f"{c.seconds:.1f}",
+            )
+            for c in calls
         ),
     )
 

@@ -18,10 +18,12 @@ from .cassette import Recorder, Replay
 from .ledger import Answer, Ledger
 from .prices import Price, Prices
 from .structured import read, strict_schema
+from .summary import CallTotal, totals
 
 __all__ = [
     "Answer",
     "CallFailed",
+    "CallTotal",
     "CannotAfford",
     "LanguageModel",
     "Ledger",
@@ -38,4 +40,5 @@ __all__ = [
     "providers",
     "read",
     "strict_schema",
+    "totals",
 ]

@@ -1,0 +1,43 @@
+"""What a run's calls come to, by role and model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from agentforge.schema import FrozenModel, LLMCall
+
+
+class CallTotal(FrozenModel):
+    """Calls of one role to one model."""
+
+    role: str
+    model: str
+    calls: int = 0
+    failed: int = 0
+    """Of `calls`; those that a kill cut off are among them."""
+    tokens_in: int = 0
+    tokens_cached: int = 0
+    tokens_out: int = 0
+    dollars: float | None = 0.0
+    """None where a price is unknown."""
+    seconds: float = 0.0
+
+
+def totals(calls: Iterable[LLMCall]) -> list[CallTotal]:
+    """Sums by role and model, in the order of the first call."""
+    found: dict[tuple[str, str], CallTotal] = {}
+    for call in calls:
+        before = found.get((call.role, call.model)) or CallTotal(role=call.role, model=call.model)
+        unknown = before.dollars is None or call.dollars is None
+        found[call.role, call.model] = CallTotal(
+            role=call.role,
+            model=call.model,
+            calls=before.calls + 1,
+            failed=before.failed + (call.status != "answered"),
+            tokens_in=before.tokens_in + call.tokens_in,
+            tokens_cached=before.tokens_cached + call.tokens_cached,
+            tokens_out=before.tokens_out + call.tokens_out,
+            dollars=None if unknown else (before.dollars or 0.0) + (call.dollars or 0.0),
+            seconds=before.seconds + call.seconds,
+        )
+    return list(found.values())
