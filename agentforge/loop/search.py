@@ -19,6 +19,11 @@ from .meter import Meter
 from .steps import Problem, Steps
 
 
+LEAST_PRIOR = 0.05
+"""Probability of a gain where the knowledge base has no strategy: a planner may have one of its own, and
+one that has none closes the bottleneck when it is asked."""
+
+
 @dataclass(frozen=True)
 class Session:
     """What a search runs with."""
@@ -105,10 +110,11 @@ def _start(profile: Profile, journal: Journal, session: Session) -> Event:
     for bottleneck in profile.bottlenecks:
         journal.store.save_definition(bottleneck.definition)
     languages = (session.settings.language,)
-    priors = {
+    known = {
         b.definition.hash: session.knowledge.success_probability(
             session.context_for(b), languages, session.device.kind
         )
         for b in profile.bottlenecks
     }
+    priors = {name: max(probability, LEAST_PRIOR) for name, probability in known.items()}
     return journal.event("search.started", priors=priors, budget=journal.run.budget.model_dump())
