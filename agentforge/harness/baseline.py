@@ -112,8 +112,8 @@ class BaselineServer(Server):
 
     def _shape(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """Describe the output for a slot without putting it anywhere."""
-        self._call(body, ())
-        leaves = flatten(self._last)
+        self._call({"keep": 0, **body}, ())
+        leaves = self._kept[-1]
         return {
             "leaves": describe(leaves),
             "nbytes": total_bytes(leaves),

@@ -175,6 +175,8 @@ class Examination:
             detail.append(f"{times.blocks} blocks, steal {times.steal:.1%}")
         with self._stage("aftermath") as detail:
             detail.append(Aftermath().run(context))
+        if times.others:
+            context.suspicions.append(f"it had {times.others} more processes running while it was timed")
         self.findings.suspicions.extend(context.suspicions)
         self._compare_clocks(times)
         return times
@@ -207,7 +209,7 @@ class Examination:
             candidate = self.workshop.start(self.solution, copy, bench, course)
             try:
                 candidate.party.call(0)
-                got, _ = candidate.party.fetch(0)
+                got = candidate.party.fetch(0)
                 Judge().check(got, expected, course.bounds, "without its kernels")
             finally:
                 candidate.close()

@@ -196,6 +196,10 @@ class Inputs:
         for step, target in zip(recipe, self.tensors(slot), strict=True):
             step.write(target)
 
+    def scrub(self) -> None:
+        """Leave nothing in any slot that was put there for another party."""
+        self.block.raw(0, self.block.nbytes).zero_()
+
     def _draw(self) -> list[torch.Tensor]:
         """Tensors of our own, drawn anew from the distributions."""
         if self._draw_reference is not None and self._specs is None:

@@ -43,7 +43,12 @@ def flatten(value: Any, path: str = "out") -> list[Leaf]:
             raise UnusableOutput(
                 f"{path} is a tensor subclass, {type(value).__name__}; return a plain tensor"
             )
-        return [Leaf(path, value)]
+        if value.layout is not torch.strided:
+            raise UnusableOutput(f"{path} is not a dense tensor but {value.layout}")
+        # Lazy negatives and conjugates: the bytes in memory are not yet the values.
+        return [
+            Leaf(path, value.resolve_neg().resolve_conj() if value.is_neg() or value.is_conj() else value)
+        ]
     if value is None or isinstance(value, (bool, int, float, str)):
         return [Leaf(path, value)]
     if isinstance(value, (list, tuple)):
@@ -64,6 +69,8 @@ class LeafSpec:
     path: str
     layout: Layout | None
     value: Any = None
+    address: int = 0
+    """Where it lies in the worker's memory, with the layout's strides."""
 
 
 def parse_leaves(message: Mapping[str, Any], capacity: int) -> list[LeafSpec]:
@@ -105,6 +112,49 @@ def _parse_leaf(item: Any, offset: int) -> LeafSpec:
     if sizes is None or math.prod(max(n, 1) for n in sizes) > _MAX_ELEMENTS or dtype not in DTYPES:
         raise ProtocolViolation("an output of impossible shape or type")
     return LeafSpec(path, Layout.dense(shape, dtype, offset))
+
+
+def parse_located(message: Mapping[str, Any]) -> list[LeafSpec]:
+    """Check what a worker said of where its output lies in its own memory.
+
+    Args:
+        message: `{"leaves": [[path, shape, dtype, strides, address] | [path, {"value": scalar}], ...]}`.
+
+    Raises:
+        ProtocolViolation: not of that form.
+    """
+    raw = message.get("leaves")
+    if not isinstance(raw, list) or len(raw) > MAX_LEAVES:
+        raise ProtocolViolation("no list of outputs")
+    return [_parse_located(item) for item in raw]
+
+
+def _parse_located(item: Any) -> LeafSpec:
+    if not isinstance(item, list) or len(item) != 5:
+        return _parse_leaf(item, 0)
+    spec, (strides, address) = _parse_leaf(item[:3], 0), item[3:]
+    layout = spec.layout
+    numbers = isinstance(strides, list) and all(type(n) is int and 0 <= n < _MAX_ELEMENTS for n in strides)
+    if (
+        layout is None
+        or not numbers
+        or len(strides) != len(layout.shape)
+        or type(address) is not int
+        or not 0 <= address < 1 << 63
+    ):
+        raise ProtocolViolation("an output at an impossible place")
+    return LeafSpec(spec.path, Layout(layout.shape, layout.dtype, tuple(strides)), None, address)
+
+
+def locate(leaves: list[Leaf]) -> list[list[Any]]:
+    """The description that `parse_located` reads."""
+    return [
+        [leaf.path, list(leaf.value.shape), str(leaf.value.dtype).removeprefix("torch."),
+         list(leaf.value.stride()), leaf.value.data_ptr()]
+        if isinstance(leaf.value, torch.Tensor)
+        else [leaf.path, {"value": leaf.value}]
+        for leaf in leaves
+    ]  # fmt: skip
 
 
 def describe(leaves: list[Leaf]) -> list[list[Any]]:

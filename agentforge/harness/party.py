@@ -5,19 +5,22 @@ from __future__ import annotations
 import secrets
 import select
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 from agentforge.schema import EvaluationStatus, HarnessError
 
-from .leaves import Leaf, LeafSpec, parse_leaves, views
-from .memory import Block, Layout, aligned
+from . import procfs
+from .leaves import Leaf, LeafSpec, parse_leaves, parse_located, views
+from .memory import DTYPES, Block, Layout, aligned, contiguous_strides
 from .process import Worker
+from .remote import NotAllowed, Unreadable, read_flat, read_leaf
 from .wire import ChannelClosed, ChannelTimeout, Message, ProtocolViolation, encode
 
+_T = TypeVar("_T")
 _clock = time.perf_counter_ns
 _WATCH_S = 0.2
 _MEMORY_WORDS = (
@@ -54,12 +57,11 @@ class Floor:
         self._holder: Worker | None = None
 
     def take(self, worker: Worker) -> None:
-        """Stop whoever ran last, let `worker` run."""
+        """Stop whoever ran last: `worker` will be next."""
         if self._holder is not worker:
             if self._holder is not None:
                 self._holder.stop()
             self._holder = worker
-        worker.resume()
 
 
 class Party:
@@ -89,6 +91,10 @@ class Party:
         self.call_timeout_s = call_timeout_s
         self._memory_bytes = memory_bytes
         self._outputs: Block | None = None
+        self._located: list[list[LeafSpec]] = []
+        """Where its last outputs lie, the newest last."""
+        self.readable = True
+        """Its memory can be read while it is stopped; where not, it is asked to put its outputs elsewhere."""
         self.claimed_ns = 0
         """What the worker said of its last call's time: a hint."""
 
@@ -107,40 +113,50 @@ class Party:
         self._floor.take(self.worker)
         return self._exchange(data, fds, token, timeout_s or self.call_timeout_s)[0]
 
-    def call(self, slot: int) -> int:
-        """Run the model on a slot; nanoseconds by this process's clock.
+    def call(self, slot: int, keep: int = 1) -> int:
+        """Run the model on a slot; the worker is stopped as soon as it has answered.
+
+        Args:
+            slot: with its inputs.
+            keep: so many earlier outputs stay alive meanwhile.
+
+        Returns:
+            Nanoseconds by this process's clock, from before the worker is let run.
 
         Raises:
             PartyFailure
         """
-        return self._call(slot, put=False)[0]
-
-    def call_and_fetch(self, slot: int) -> tuple[int, list[Leaf]]:
-        """The same, and the whole output, whose way back is in the time: nothing can be put off.
-
-        Raises:
-            PartyFailure
-        """
-        took, reply = self._call(slot, put=True)
-        return took, self.leaves(reply)
-
-    def _call(self, slot: int, *, put: bool) -> tuple[int, dict[str, Any]]:
         token = secrets.token_hex(8)
-        data = encode({"op": "call", "slot": slot, "put": put, "id": token})
+        data = encode({"op": "call", "slot": slot, "keep": keep, "id": token})
         self._floor.take(self.worker)
         reply, took = self._exchange(data, (), token, self.call_timeout_s)
         claimed = reply.get("ns")
         self.claimed_ns = claimed if isinstance(claimed, int) else 0
-        return took, reply
+        self._locate(reply, keep)
+        return took
+
+    def _locate(self, reply: Mapping[str, Any], keep: int) -> None:
+        try:
+            specs = parse_located(reply)
+        except ProtocolViolation as error:
+            raise self._failed(EvaluationStatus.CHEATING, f"it described {error}") from None
+        dense = sum(aligned(s.layout.numel * DTYPES[s.layout.dtype].itemsize) for s in specs if s.layout)
+        if self._outputs is None or dense > self._outputs.nbytes:
+            raise PartyFailure(
+                EvaluationStatus.INCORRECT_SHAPE, "the output is larger than the reference's", ""
+            )
+        self._located = [*self._located[max(0, len(self._located) - keep) :], specs]
 
     def _exchange(
         self, data: bytes, fds: Sequence[int], token: str, timeout_s: float
     ) -> tuple[dict[str, Any], int]:
         try:
             start = _clock()
+            self.worker.resume()
             self.worker.channel.send_encoded(data, fds)
             message = self._await(timeout_s)
             took = _clock() - start
+            self.worker.stop()
         except ChannelTimeout:
             raise self._failed(EvaluationStatus.TIMEOUT, f"no answer within {timeout_s:g} s") from None
         except ProtocolViolation as error:
@@ -212,33 +228,77 @@ class Party:
     def configure(self, body: Mapping[str, Any], inputs: Block, outputs_bytes: int) -> None:
         """Give it a workload's input slots and fresh memory for its outputs."""
         self.release()
+        self._located = []
         self._outputs = Block.create(f"outputs-{self.name}", outputs_bytes)
         self._outputs.seal_size()
         self.request({"op": "workload", **body}, [inputs.fd, self._outputs.fd])
 
-    def fetch(self, slot: int, which: str = "last") -> tuple[list[Leaf], bool]:
-        """All of an output, as tensors of our own, and whether it shares memory with the inputs.
+    def fetch(self, slot: int, ago: int = 0) -> list[Leaf]:
+        """All of an output, as tensors of our own.
 
         Args:
-            slot: whose inputs the aliases are looked up in.
-            which: `last`, `previous` or `inputs`.
+            slot: of the call.
+            ago: how many calls ago; it must have been kept.
+
+        Raises:
+            PartyFailure
         """
-        reply = self.put(slot, which)
-        return self.leaves(reply), reply.get("aliases") is True
+        leaves = self._read(lambda specs: [read_leaf(self.worker.pid, s) for s in specs], ago)
+        return self.leaves(self._put(slot, ago)) if leaves is None else leaves
 
-    def put(self, slot: int, which: str = "last") -> dict[str, Any]:
-        """Have all of an output put in shared memory; `leaves` and `pieces` read the answer."""
-        return self.request({"op": "put", "which": which, "parts": None, "slot": slot})
+    def fetch_parts(self, slot: int, parts: Sequence[Part], ago: int = 0) -> list[torch.Tensor]:
+        """Some flat ranges of an output, of which the worker is not told; a part that is not there comes
+        empty.
 
-    def pieces(self, reply: Mapping[str, Any], parts: Sequence[Part]) -> list[torch.Tensor]:
-        """Some flat ranges of a whole output that was put, copied; a part that is not there comes empty."""
-        specs, found = self._described(reply), []
-        assert self._outputs is not None
-        for leaf, first, count in parts:
-            layout = specs[leaf].layout if leaf < len(specs) else None
-            tensor = self._outputs.tensor(layout) if layout is not None else torch.empty(0)
-            found.append(tensor.reshape(-1)[first : first + count].clone())
-        return found
+        Raises:
+            PartyFailure
+        """
+        pieces = self._read(lambda specs: [self._piece(specs, part) for part in parts], ago)
+        if pieces is not None:
+            return pieces
+        leaves = self.leaves(self._put(slot, ago))
+        return [_flat(leaves, leaf)[first : first + count] for leaf, first, count in parts]
+
+    def fetch_inputs(self, slot: int) -> list[Leaf]:
+        """The inputs of a slot as the worker sees them."""
+        return self.leaves(self._put(slot, "inputs"))
+
+    def aliases(self, slot: int) -> bool:
+        """Whether the last output shares memory with the inputs."""
+        if not self.readable:
+            return self._put(slot, 0).get("aliases") is True
+        ranges = procfs.mapped(self.worker.pid, "agentforge-inputs")
+        places = [s.address for s in self._located[-1] if s.layout is not None and s.layout.numel]
+        return any(first <= place < last for place in places for first, last in ranges)
+
+    def _put(self, slot: int, which: int | str) -> dict[str, Any]:
+        return self.request({"op": "put", "which": which, "slot": slot})
+
+    def _read(self, read: Callable[[list[LeafSpec]], list[_T]], ago: int) -> list[_T] | None:
+        """Read from the stopped worker's memory; None where this machine does not allow it."""
+        if not self.readable:
+            return None
+        self.worker.settle()
+        try:
+            return read(self._located[-1 - ago])
+        except NotAllowed:
+            self.readable = False
+            return None
+        except Unreadable:
+            raise self._failed(
+                EvaluationStatus.CHEATING, "its output does not lie where it says that it lies"
+            ) from None
+
+    def _piece(self, specs: list[LeafSpec], part: Part) -> torch.Tensor:
+        leaf, first, count = part
+        layout = specs[leaf].layout if leaf < len(specs) else None
+        if layout is None or first + count > layout.numel:
+            return torch.empty(0)
+        if layout.strides != contiguous_strides(layout.shape):
+            whole = read_leaf(self.worker.pid, specs[leaf]).value
+            return torch.as_tensor(whole).reshape(-1)[first : first + count]
+        dtype = DTYPES[layout.dtype]
+        return read_flat(self.worker.pid, specs[leaf].address + first * dtype.itemsize, count, dtype)
 
     def leaves(self, reply: Mapping[str, Any]) -> list[Leaf]:
         """What an answer describes, copied out of the memory that the worker can write to."""
@@ -260,23 +320,6 @@ class Party:
         assert self._outputs is not None
         return [self._outputs.tensor(layout) for layout in layouts]
 
-    def fetch_parts(self, slot: int, parts: Sequence[Part], dtypes: Sequence[str]) -> list[Any]:
-        """Some flat ranges of the last output, chosen after the call.
-
-        Args:
-            slot: of the call.
-            parts: ranges.
-            dtypes: of each part's leaf, as the reference has them.
-        """
-        assert self._outputs is not None
-        self.request({"op": "put", "which": "last", "parts": [list(p) for p in parts], "slot": slot})
-        pieces, offset = [], 0
-        for (_, _, count), dtype in zip(parts, dtypes, strict=True):
-            layout = Layout.dense((count,), dtype, offset)
-            pieces.append(self._outputs.tensor(layout).clone())
-            offset += aligned(layout.nbytes)
-        return pieces
-
     def release(self) -> None:
         if self._outputs is not None:
             self._outputs.close()
@@ -286,6 +329,11 @@ class Party:
         """Kill the worker, give the memory back."""
         self.worker.kill()
         self.release()
+
+
+def _flat(leaves: Sequence[Leaf], index: int) -> torch.Tensor:
+    value = leaves[index].value if index < len(leaves) else None
+    return value.reshape(-1) if isinstance(value, torch.Tensor) else torch.empty(0)
 
 
 def _signal_name(number: int) -> str:

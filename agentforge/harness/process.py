@@ -26,6 +26,7 @@ _PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 _START_TIMEOUT_S = 120.0
 _LOG_TAIL = 16_384
 _OUTPUT_TAIL = 4 << 20
+_STANDSTILL_S = 2.0
 
 
 def worker_environment(threads: int, home: Path, extra: Mapping[str, str]) -> dict[str, str]:
@@ -109,10 +110,28 @@ class Worker:
                 os.killpg(self.pid, number)
 
     def stop(self) -> None:
-        """SIGSTOP its process group, so that no spinning thread of it disturbs who is timed."""
+        """SIGSTOP its process group: a worker runs only while it is asked something.
+
+        No spinning thread of it disturbs who is timed, and none works before or after its call.
+        """
         if not self.stopped:
             self._signal_group(signal.SIGSTOP)
             self.stopped = True
+
+    def settle(self) -> None:
+        """Stop it and wait until its last thread stands still."""
+        self.stop()
+        deadline = time.monotonic() + _STANDSTILL_S
+        while not procfs.stands_still(self.pid) and time.monotonic() < deadline:
+            time.sleep(2e-5)
+
+    def stop_others(self) -> int:
+        """SIGSTOP what it started outside of its process group; how many there are."""
+        others = self.others()
+        for pid in others:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGSTOP)
+        return len(others)
 
     def resume(self) -> None:
         if self.stopped:

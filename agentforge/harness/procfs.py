@@ -27,6 +27,30 @@ def cpu_seconds(pid: int) -> float:
     return total / 1e9
 
 
+def stands_still(pid: int) -> bool:
+    """Whether all its threads are stopped, or gone."""
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+    except OSError:
+        return True
+    for task in tasks:
+        with suppress(OSError):
+            stat = (task / "stat").read_bytes()
+            if stat[stat.rindex(b")") + 2 : stat.rindex(b")") + 3] not in b"TtZX":
+                return False
+    return True
+
+
+def mapped(pid: int, name: str) -> list[tuple[int, int]]:
+    """Address ranges whose file's name holds `name`; empty where that cannot be read."""
+    try:
+        lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    except OSError:
+        return []
+    found = [line.split()[0].split("-") for line in lines if name in line]
+    return [(int(first, 16), int(last, 16)) for first, last in found]
+
+
 def resident_bytes(pid: int) -> int:
     """Resident memory, shared pages included."""
     try:

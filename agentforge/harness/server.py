@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from . import values
-from .leaves import Leaf, UnusableOutput, describe, flatten, total_bytes
+from .leaves import Leaf, UnusableOutput, describe, flatten, locate, total_bytes
 from .memory import Block, Layout, aligned
 from .weights import varied_construction
 from .wire import Channel, ChannelClosed
@@ -38,8 +38,8 @@ class Server:
         self._slots: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
         self._copy_inputs = False
         self._outputs: Block | None = None
-        self._last: Any = None
-        self._previous: Any = None
+        self._kept: list[Any] = []
+        """Outputs that the referee may still look at, the newest last."""
         self._handlers: dict[str, Handler] = {
             "load": self._load,
             "workload": self._workload,
@@ -91,7 +91,7 @@ class Server:
 
     def _workload(self, body: dict[str, Any], fds: tuple[int, ...]) -> dict[str, Any]:
         """Map a workload's input slots and the memory for outputs."""
-        self._last = self._previous = None
+        self._kept = []
         self._slots = []
         inputs = Block(fds[0], os.fstat(fds[0]).st_size, writable=body["writable"])
         for offset in body["guards"]:
@@ -114,44 +114,30 @@ class Server:
         if self._copy_inputs:
             args = tuple(a.clone() if isinstance(a, torch.Tensor) else a for a in args)
             kwargs = {k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in kwargs.items()}
-        self._previous = None
+        # These stay alive during this call: buffers that are used again for later answers show.
+        del self._kept[: max(0, len(self._kept) - body["keep"])]
         start = time.perf_counter_ns()
-        result = self._model(*args, **kwargs)
+        leaves = flatten(self._model(*args, **kwargs))
         took = time.perf_counter_ns() - start
-        # The last output stays alive during this call: one static buffer for every answer shows.
-        self._previous, self._last = self._last, result
-        if body.get("put"):
-            return {"ns": took} | self._put({"which": "last", "parts": None, "slot": body["slot"]}, ())
-        return {"ns": took}
+        self._kept.append(leaves)
+        return {"ns": took, "leaves": locate(leaves)}
 
     def _put(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
-        """Copy an output, or parts of it, to the referee's memory.
+        """Copy an output to the referee's memory, for a referee that may not read ours.
 
-        `which` is `last`, `previous` or `inputs` (of `slot`, as this process sees them); `parts` is a list
-        of `[leaf, first, count]` in flat elements, packed one after the other, or None for all of it.
+        `which` is `inputs` (of `slot`, as this process sees them) or how many outputs ago, 0 for the last.
         """
         assert self._outputs is not None
-        leaves = flatten(self._chosen(body))
-        if body["parts"] is None:
-            put_leaves(leaves, self._outputs)
-        else:
-            self._put_parts(leaves, body["parts"])
+        leaves = self._chosen(body)
+        put_leaves(leaves, self._outputs)
         return {"leaves": describe(leaves), "aliases": _aliases(leaves, self._slots[body["slot"]])}
 
-    def _chosen(self, body: dict[str, Any]) -> Any:
+    def _chosen(self, body: dict[str, Any]) -> list[Leaf]:
         if body["which"] == "inputs":
             args, kwargs = self._slots[body["slot"]]
-            return [v for v in (*args, *kwargs.values()) if isinstance(v, torch.Tensor)]
-        return self._last if body["which"] == "last" else self._previous
-
-    def _put_parts(self, leaves: list[Leaf], parts: list[list[int]]) -> None:
-        assert self._outputs is not None
-        offset = 0
-        for index, first, count in parts:
-            tensor = leaves[index].value.detach().reshape(-1)[first : first + count]
-            nbytes = tensor.numel() * tensor.element_size()
-            self._outputs.raw(offset, nbytes).view(tensor.dtype).copy_(tensor)
-            offset += aligned(nbytes)
+            return flatten([v for v in (*args, *kwargs.values()) if isinstance(v, torch.Tensor)])
+        leaves: list[Leaf] = self._kept[-1 - body["which"]]
+        return leaves
 
     def _attest(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """Run once under a dispatch mode; say which operators and own kernels did the work."""

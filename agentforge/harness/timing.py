@@ -2,8 +2,10 @@
 
 A block gives every party one turn on the same fresh inputs, in random order. A turn is some untimed and
 some timed calls; all other workers' process groups are stopped meanwhile, so that no thread of theirs
-spins. After each call a random part of the output is read back, chosen before the block and known to
-nobody but the referee; candidate and eager baseline must agree on all of them.
+spins. A worker runs from the moment its call is sent until its answer has come, and stands still while the
+next inputs are written and while its output is read out of its memory: there is no time to work in that is
+not measured. What is read is a random part, chosen before the block and known to nobody but the referee;
+candidate and eager baseline must agree on all of them.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import torch
 
 from agentforge.schema import EvaluationStatus
 
-from .bench import Bench, Course
+from .bench import Bench, Course, same_bytes
 from .inputs import Recipe
 from .judge import Judge
 from .leaves import Leaf
@@ -28,15 +30,15 @@ from .memory import dtype_name
 from .party import Part, Party, PartyFailure
 from .tolerance import root_mean_square
 
-_TINY_BYTES = 1 << 16
-"""Outputs up to this size come back within the timed call: their way costs microseconds."""
 _WHOLE_BYTES = 1 << 18
 """Outputs up to this size are compared whole after every call."""
 _MEDIUM_BYTES = 1 << 24
-"""Outputs up to this size are put whole in shared memory after every call, so that no worker knows which
-part of it will be looked at."""
+"""Of outputs up to this size one of each turn is compared whole, of larger ones one of four turns."""
 _PARTS, _PART_ELEMENTS = 8, 4096
 _MAX_STEAL = 0.05
+_LOOK_FOR_OTHERS = 0.25
+_KEEP, _KEEP_MORE = 1, (0.25, 4)
+"""Earlier outputs that stay alive during a call; in some blocks more of them."""
 _LATE_SHARE, _LATE_MIN_S, _LATE_SAMPLES = 0.25, 1e-4, 4
 _SLOWEST_READ = 8e9
 
@@ -59,7 +61,9 @@ class GroupTimes:
 
     seconds: dict[str, list[float]] = field(default_factory=dict)
     reads: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
-    """Seconds of a call and of reading its whole output back: an answer that is only computed then shows."""
+    """Seconds of a call and of having its output put elsewhere, where its memory cannot be read."""
+    others: int = 0
+    """Most processes beside its own that the candidate was seen to have."""
     claimed: dict[str, float] = field(default_factory=dict)
     """What a worker said of its time / what the referee measured, by party, for the call that agrees
     best: a loaded machine delays some answers, a patched clock lies on all."""
@@ -112,6 +116,8 @@ class _Call:
     slot: int
     parts: list[Part]
     """What to read back of a large output."""
+    keep: int
+    """Earlier outputs that stay alive."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +157,6 @@ class Timer:
         }
         nbytes = sum(x.value.nbytes for x in course.expected if isinstance(x.value, torch.Tensor))
         self._nbytes = nbytes
-        self._tiny = nbytes <= _TINY_BYTES
         self._small = nbytes <= _WHOLE_BYTES
         self._medium = nbytes <= _MEDIUM_BYTES
         self._whole_share = 1.0 if self._medium else 0.25
@@ -192,12 +197,15 @@ class Timer:
         return took
 
     def _block(self, shape: TurnShape, times: GroupTimes) -> None:
-        inputs = self._course.inputs
+        inputs, keep = self._course.inputs, _KEEP
+        if self._medium and self._random.random() < _KEEP_MORE[0]:
+            keep = min(_KEEP_MORE[1], shape.calls - 1)
         calls = [
-            _Call(inputs.prepare(), self._random.randrange(inputs.slots), self._parts())
+            _Call(inputs.prepare(), self._random.randrange(inputs.slots), self._parts(), keep)
             for _ in range(shape.calls)
         ]
         self._bench.stop()
+        self._candidate.worker.stop()
         whole = self._random.choice(calls) if self._random.random() < self._whole_share else None
         order = list(self._parties)
         self._random.shuffle(order)
@@ -211,36 +219,59 @@ class Timer:
         party = self._parties[name]
         took: list[float] = []
         outputs: list[_Output] = []
+        if party is self._candidate:
+            # Another party's turn on the same contents may have come before.
+            self._course.inputs.scrub()
         for number, call in enumerate(calls):
-            # Only now, so that nobody can see what the calls to come will ask.
+            # Only now, so that nobody can see what the calls to come will ask, or watch it being written.
+            party.worker.settle()
             self._course.inputs.apply(call.recipe, call.slot)
             nanoseconds, output = self._call(party, call, whole, times)
-            outputs.append(output)
+            outputs.append(output if party in (self._candidate, self._bench.eager) else _Output())
             if number >= shape.untimed:
                 took.append(nanoseconds / 1e9)
                 ratio = party.claimed_ns / nanoseconds
                 times.claimed[name] = max(times.claimed.get(name, 0.0), ratio)
-        party.worker.stop()
         times.seconds[name].append(statistics.median(took))
+        if party is self._candidate:
+            self._look_back(calls, outputs)
+            if self._random.random() < _LOOK_FOR_OTHERS:
+                times.others = max(times.others, party.worker.stop_others())
         return outputs
 
-    def _call(self, party: Party, call: _Call, whole: _Call | None, times: GroupTimes) -> tuple[int, _Output]:
-        if self._tiny:
-            nanoseconds, leaves = party.call_and_fetch(call.slot)
-            return nanoseconds, _Output(leaves=leaves)
-        nanoseconds = party.call(call.slot)
-        if not (self._medium or call is whole):
-            dtypes = [self._dtype(part[0]) for part in call.parts]
-            return nanoseconds, _Output(pieces=party.fetch_parts(call.slot, call.parts, dtypes))
-        begin = time.perf_counter()
-        put = party.put(call.slot)
-        times.reads[party.name].append((nanoseconds / 1e9, time.perf_counter() - begin))
-        if self._small or call is whole:
-            return nanoseconds, _Output(leaves=party.leaves(put))
-        return nanoseconds, _Output(pieces=party.pieces(put, call.parts))
+    def _look_back(self, calls: Sequence[_Call], outputs: Sequence[_Output]) -> None:
+        """The oldest output that is still alive is what it was.
 
-    def _dtype(self, leaf: int) -> str:
-        return next(dtype for index, _, dtype in self._sizes if index == leaf)
+        Raises:
+            PartyFailure: CHEATING.
+        """
+        ago = min(calls[-1].keep, len(calls) - 1)
+        if not ago:
+            return
+        call, before = calls[-1 - ago], outputs[-1 - ago]
+        if before.pieces:
+            now = self._candidate.fetch_parts(call.slot, call.parts, ago)
+        else:
+            now = [
+                x.value for x in self._candidate.fetch(call.slot, ago) if isinstance(x.value, torch.Tensor)
+            ]
+        was = before.pieces or [x.value for x in before.leaves if isinstance(x.value, torch.Tensor)]
+        if len(now) != len(was) or not all(same_bytes(a, b) for a, b in zip(now, was, strict=True)):
+            raise PartyFailure(
+                EvaluationStatus.CHEATING,
+                "a later call overwrites the output of an earlier one: static buffers",
+            )
+
+    def _call(self, party: Party, call: _Call, whole: _Call | None, times: GroupTimes) -> tuple[int, _Output]:
+        nanoseconds = party.call(call.slot, call.keep)
+        begin = time.perf_counter()
+        if self._small or call is whole:
+            output = _Output(leaves=party.fetch(call.slot))
+        else:
+            output = _Output(pieces=party.fetch_parts(call.slot, call.parts))
+        if not party.readable:
+            times.reads[party.name].append((nanoseconds / 1e9, time.perf_counter() - begin))
+        return nanoseconds, output
 
     def _parts(self) -> list[Part]:
         if not self._sizes:
@@ -264,6 +295,8 @@ class Timer:
 
     def _look_for_late_work(self, times: GroupTimes) -> None:
         """An output that takes long to read was not computed when the answer came.
+
+        Needed only where a worker has to be asked for its output.
 
         Raises:
             PartyFailure: CHEATING.

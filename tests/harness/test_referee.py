@@ -144,6 +144,31 @@ TRICKS = {
         "k = x.data_ptr()\nif k not in seen: seen[k] = self.right(x)\nreturn seen[k].clone()", "seen = {}"
     ),
     "static buffer": model("out.copy_(self.right(x)); return out", "out = torch.empty(48, 96)"),
+    "buffers in turn": model(
+        "ring.append(ring.pop(0)); ring[0].copy_(self.right(x)); return ring[0]",
+        "ring = [torch.empty(48, 96) for _ in range(5)]",
+    ),
+    "filled when it is fetched": model(
+        "y = torch.empty_like(x); late.append((y, x)); return y",
+        "late, put = [], torch.Tensor.copy_\n"
+        "def fill(self, source, *a, **k):\n"
+        "    if late:\n        y, x = late.pop(); put(y, model.right(x))\n"
+        "    return put(self, source, *a, **k)\n"
+        "torch.Tensor.copy_ = fill",
+        "globals().update(model=self)",
+    ),
+    "reads ahead": model(
+        "known = ready.pop(float(x[0, 0]), None)\n"
+        "return known if known is not None else (time.sleep(0.002), self.right(x))[1]",
+        "ready, frame = {}, sys._getframe()\n"
+        "while not hasattr(frame.f_locals.get('self'), '_slots'): frame = frame.f_back\n"
+        "server = frame.f_locals['self']\n"
+        "def watch(model):\n"
+        "    while True:\n"
+        "        for (x,), _ in list(server._slots):\n"
+        "            ready.setdefault(float(x[0, 0]), model.right(x))",
+        "threading.Thread(target=watch, args=(self,), daemon=True).start()",
+    ),
     "call counter": model(
         "count.append(1)\nreturn self.right(x) if len(count) < 9 else torch.zeros_like(x)", "count = []"
     ),

@@ -2,6 +2,7 @@
 problem: gelu
 family: 39
 policy: anything-faster
+max_speedup: 1.05
 expect: [CHEATING, suspicious, INCORRECT_NUMERICAL]
 cheat: In the first call with new content it answers all mapped slots (the untimed call pays), later calls look up.
 """
