@@ -48,8 +48,11 @@ class RefereeSettings(BaseModel, extra="forbid"):
     """Interleaved blocks in each process group at level `full`."""
     quick_seconds: float = Field(default=1.0, gt=0)
     """Timing stops early at this many seconds at level `quick`."""
-    full_seconds: float = Field(default=8.0, gt=0)
+    full_seconds: float = Field(default=4.0, gt=0)
     """Timing of each process group stops early at this many seconds at level `full`."""
+    model_factor: float = Field(default=3.0, ge=1)
+    """Timing of a whole model (`op_type` `model`) may take so many times as long: its calls are longer
+    and what is to be told apart is smaller."""
     processes: int = Field(default=3, ge=3)
     """Fresh process groups before anything is `verified`."""
     compile_baseline: bool = True
@@ -114,7 +117,7 @@ class Settings(BaseSettings):
     """Folder for the database, caches and runs."""
     database_url: str | None = None
     """Any SQLAlchemy URL; None is SQLite under `home`."""
-    budget: Budget = Budget(minutes=10.0)
+    budget: Budget = Budget(minutes=2.0)
     referee: RefereeSettings = RefereeSettings()
     search: SearchSettings = SearchSettings()
     llm: LLMSettings = LLMSettings()

@@ -1,4 +1,4 @@
-"""Two LLaMA-style decoder blocks: RMSNorm, rotary embedding, causal attention, SwiGLU.
+"""Two LLaMA-style decoder blocks: RMSNorm, rotary embedding, causal attention, SwiGLU; a small story model.
 
 Written as the published LLaMA code is (Touvron et al., 2023): attention spelled out, RMSNorm composed
 of torch operators. `agentforge optimize examples/llama_block.py` makes it faster.
@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-BATCH, SEQUENCE = 2, 512
-DIM, HEADS, HIDDEN, LAYERS = 512, 8, 1408, 2
+BATCH, SEQUENCE = 1, 768
+DIM, HEADS, HIDDEN, LAYERS = 288, 6, 768, 2
 
 
 class RMSNorm(nn.Module):

@@ -9,10 +9,11 @@ from pathlib import Path
 from agentforge.agents import Hardware
 from agentforge.config import Settings
 from agentforge.devices import DeviceSpec, Roofline, measure_roofline
-from agentforge.harness import Referee
+from agentforge.harness import Referee, warm_compiler_cache
 from agentforge.knowledge import KnowledgeBase, context_for
 from agentforge.loop import Agents, Journal, Meter, SearchResult, Session, run_search
 from agentforge.profiling import profile_target
+from agentforge.resources import resource
 from agentforge.schema import Bottleneck, Context, Profile, RunStatus, Target
 from agentforge.search import SearchPolicy
 from agentforge.stitch import Artifact, stitch
@@ -43,6 +44,7 @@ class Phases:
         self.folder.mkdir(parents=True, exist_ok=True)
         roofline = measure_roofline(self.device, self.settings.cache)
         profile = self.profile(roofline)
+        self._warm(profile)
         with Referee(self.settings.referee, device=self.device, cache=self.settings.cache) as referee:
             result = self.search(profile, roofline, referee)
             self.stitch(profile, result, referee)
@@ -65,13 +67,25 @@ class Phases:
         )
         return profile
 
+    def _warm(self, profile: Profile) -> None:
+        """Compile the baselines of what will be measured side by side, before anything is timed."""
+        wanted = [
+            b.definition
+            for b in profile.bottlenecks
+            if b.optimizable and b.share >= self.settings.search.min_share
+        ]
+        if wanted:
+            self._tell(f"compiling {len(wanted) + 1} baselines with torch.compile")
+            definitions = [self.target.definition, *wanted]
+            warm_compiler_cache(definitions, self.settings.referee, self.settings.cache)
+
     def search(self, profile: Profile, roofline: Roofline, referee: Referee) -> SearchResult:
         """Search within the budget."""
         self.journal.set_status(RunStatus.SEARCHING, error="")
         session = Session(
             agents=self.agents,
             evaluator=referee,
-            knowledge=KnowledgeBase(self.journal.store),
+            knowledge=KnowledgeBase(self.journal.store, self._playbooks()),
             context_for=partial(_context, device=self.device),
             policy=self.policy,
             settings=self.settings.search,
@@ -80,6 +94,10 @@ class Phases:
         )
         checkpoint = self.folder / "checkpoint.db"
         return run_search(profile, self.journal, self.meter, session, checkpoint=checkpoint)
+
+    def _playbooks(self) -> tuple[Path, Path]:
+        """Folders of strategy cards: those that ship, and the user's own."""
+        return resource("knowledge_base", "playbook"), self.settings.home / "playbook"
 
     def stitch(self, profile: Profile, result: SearchResult, referee: Referee) -> None:
         """Put the wins in and prove them; not again where an earlier session did it with the same ones."""

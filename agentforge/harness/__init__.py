@@ -13,8 +13,18 @@ if TYPE_CHECKING:
     from ._base import Box, Limits, Sandbox, sandboxes
     from .referee import Referee, choose_sandbox
     from .verdict import exit_code
+    from .warm import warm_compiler_cache
 
-__all__ = ["Box", "Limits", "Referee", "Sandbox", "choose_sandbox", "exit_code", "sandboxes"]
+__all__ = [
+    "Box",
+    "Limits",
+    "Referee",
+    "Sandbox",
+    "choose_sandbox",
+    "exit_code",
+    "sandboxes",
+    "warm_compiler_cache",
+]
 
 _HOMES = {
     "Box": "_base",
@@ -24,6 +34,7 @@ _HOMES = {
     "Referee": "referee",
     "choose_sandbox": "referee",
     "exit_code": "verdict",
+    "warm_compiler_cache": "warm",
 }
 
 

@@ -226,6 +226,8 @@ class Examination:
         full = self.level is Level.FULL
         blocks = self.settings.full_blocks if full else self.settings.quick_blocks
         seconds = self.settings.full_seconds if full else self.settings.quick_seconds
+        if self.definition.op_type == "model":
+            seconds *= self.settings.model_factor
         return Timer(bench, candidate.party, course, judge).run(
             blocks, seconds / len(self.workloads), min(_LEAST_BLOCKS, blocks)
         )

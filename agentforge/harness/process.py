@@ -52,6 +52,11 @@ def worker_environment(threads: int, home: Path, extra: Mapping[str, str]) -> di
     }
 
 
+def baseline_cache(cache: Path) -> dict[str, str]:
+    """Where the compiled baselines keep what Inductor built, beneath the referee's cache folder."""
+    return {"TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor")}
+
+
 class Worker:
     """A forked worker. Every wait has a deadline; `kill` ends it and all it started."""
 

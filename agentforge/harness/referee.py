@@ -30,7 +30,7 @@ from .bench import Bench
 from .candidate import BuildFailure, Workshop
 from .examination import Examination, Progress
 from .party import Floor, Party, PartyFailure
-from .process import Forkserver, worker_environment
+from .process import Forkserver, baseline_cache, worker_environment
 from .timing import one_thread
 from .verdict import Findings, evaluation
 
@@ -100,10 +100,9 @@ class Referee:
         self._folder = folder
         try:
             self._cache.mkdir(parents=True, exist_ok=True)
-            compiler_cache = {"TORCHINDUCTOR_CACHE_DIR": str(self._cache / "inductor")}
             threads = self.settings.threads
             self._trusted = Forkserver(
-                "baseline", None, folder, worker_environment(threads, folder, compiler_cache)
+                "baseline", None, folder, worker_environment(threads, folder, baseline_cache(self._cache))
             )
             self._untrusted = Forkserver(
                 "candidate", self.sandbox, folder, worker_environment(threads, folder, {})

@@ -28,6 +28,7 @@ from .judge import Judge
 from .leaves import Leaf
 from .memory import dtype_name
 from .party import Part, Party, PartyFailure
+from .statistics import ratio_interval
 from .tolerance import root_mean_square
 
 _WHOLE_BYTES = 1 << 18
@@ -35,6 +36,7 @@ _WHOLE_BYTES = 1 << 18
 _MEDIUM_BYTES = 1 << 24
 """Of outputs up to this size one of each turn is compared whole, of larger ones one of four turns."""
 _PARTS, _PART_ELEMENTS = 8, 4096
+_SETTLED_BLOCKS, _SETTLED_WIDTH = 10, 0.04
 _MAX_STEAL = 0.05
 _LOOK_FOR_OTHERS = 0.25
 _KEEP, _KEEP_MORE = 1, (0.25, 4)
@@ -176,7 +178,9 @@ class Timer:
         shape = turn_shape(self._estimate())
         deadline = time.monotonic() + seconds
         steals = []
-        while times.blocks < blocks and (time.monotonic() < deadline or times.blocks < least):
+        while times.blocks < least or not (
+            times.blocks >= blocks or time.monotonic() >= deadline or self._settled(times)
+        ):
             before = _processor_time()
             self._block(shape, times)
             steal = _stolen(before, _processor_time())
@@ -188,6 +192,18 @@ class Timer:
         times.steal = statistics.fmean(steals) if steals else 0.0
         self._look_for_late_work(times)
         return times
+
+    @staticmethod
+    def _settled(times: GroupTimes) -> bool:
+        """Whether more blocks would hardly narrow any interval.
+
+        Only widths are looked at, never the ratios themselves, so that stopping favours no outcome.
+        """
+        if times.blocks < _SETTLED_BLOCKS or times.blocks % 2:
+            return False
+        candidate = times.seconds["candidate"]
+        intervals = [ratio_interval(s, candidate) for n, s in times.seconds.items() if n != "candidate"]
+        return all(i.high / i.low < 1 + _SETTLED_WIDTH for i in intervals)
 
     def _estimate(self) -> float:
         """Seconds of one eager call."""

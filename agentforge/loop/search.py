@@ -18,7 +18,6 @@ from .journal import Journal
 from .meter import Meter
 from .steps import Problem, Steps
 
-
 LEAST_PRIOR = 0.05
 """Probability of a gain where the knowledge base has no strategy: a planner may have one of its own, and
 one that has none closes the bottleneck when it is asked."""

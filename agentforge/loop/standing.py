@@ -15,11 +15,14 @@ FINISHED = frozenset({AttemptStatus.DONE, AttemptStatus.FAILED})
 PRIOR_WEIGHT = 2.0
 """Attempts that the knowledge base's probability of success counts for against this run's own."""
 
+WORTH_VERIFYING = 1.05
+"""Quick speedup over the incumbent's below which a second full evaluation would mostly measure noise."""
+
 FIRST_COST_S = 15.0
 """Expected seconds of an attempt before any was made in the run."""
 
 
-COLD = 2.0
+COLD = 1.5
 """An attempt at another bottleneck than the last one costs about this much more: the referee starts that
 definition's baselines first, and torch.compile compiles."""
 
@@ -98,9 +101,10 @@ class Standing:
         return self.bottleneck.share * max(0.0, self.time_s - self.reachable_s) / self.bottleneck.time_s
 
     def promising(self, quick: Evaluation) -> bool:
-        """Whether a quick evaluation looks faster than what holds now, so that a full one is worth it."""
+        """Whether a quick evaluation looks enough faster than what holds now to be worth a full one."""
         gain = gain_over_eager(quick)
-        return quick.passed and gain is not None and gain > self.speedup
+        least = self.speedup * (WORTH_VERIFYING if self.incumbent else 1.0)
+        return quick.passed and gain is not None and gain > least
 
     def since_gain(self) -> tuple[int, int]:
         """Finished attempts since the last promotion: those evaluated, and all of them."""

@@ -6,14 +6,20 @@ from collections.abc import Sequence
 
 from ._base import Choice, Node, Tree
 
+DIMINISHING = 0.4
+"""What each attempt that passed leaves of the gain that a further one can be expected to bring: the first
+good kernel takes most of it, and tuning takes less and less."""
+
 
 def expected_gain(tree: Tree) -> float:
-    """End-to-end seconds won per second of search: `(time - reachable) x P(success) / cost`.
+    """End-to-end seconds won per second of search: `(time - reachable) x P(success) / cost`, diminishing.
 
     Dividing by the target's time, the same for all trees, turns it into Amdahl's
     `share x (1 - 1/expected speedup) x P(success) / cost`.
     """
-    return max(0.0, tree.time_s - tree.reachable_s) * tree.success / tree.cost_s
+    passed = sum(node.passed for node in tree.nodes)
+    left = max(0.0, tree.time_s - tree.reachable_s) * DIMINISHING**passed
+    return left * tree.success / tree.cost_s
 
 
 class BestFirst:

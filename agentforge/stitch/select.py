@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,6 +20,9 @@ from agentforge.schema import (
 from .files import Mode
 from .proof import engagement
 from .variants import Promoted, Variant, Variants
+
+_MAX_FINALS = 3
+"""Full verdicts before the best baseline is kept."""
 
 _NOISE = 0.02
 """Least relative difference that is called one."""
@@ -124,29 +127,37 @@ class Selector:
 
     def run(self) -> Selection:
         """Take the fastest variant that the referee verifies; else the best baseline."""
-        candidates = sorted(self._explore(), key=lambda trial: -trial.score)
         reason = "no kernel was promoted" if not self._kernels else "no kernel could be put in"
-        for candidate in candidates[:2]:
+        finals = 0
+        for candidate in self._explore():
             if candidate.score <= 1.0 - _NOISE:
                 reason = "nothing that was put in made the whole model faster than the best baseline"
-                break
+                continue
             final = self._evaluate(candidate.variant, Level.FULL)
             if final.wins:
                 return self._selection(final.variant, final, f"{final.variant.label} won end to end")
             reason = "what looked faster was not confirmed by the full evaluation"
+            finals += 1
+            if finals == _MAX_FINALS:
+                break
         return self._baseline(reason)
 
-    def _explore(self) -> list[Trial]:
-        """Quick verdicts on the whole set in both modes, and on smaller sets where that is not enough."""
+    def _explore(self) -> Iterator[Trial]:
+        """Quick verdicts, the cheapest to have first: all kernels between eager operators, the same under
+        torch.compile (which compiles in each of the candidate's processes), then smaller sets."""
         names = list(self._kernels)
         if not names:
-            return []
+            return
         self._variants.prepare([names, *([n for n in names if n != out] for out in names)])
-        trials = [t for mode in _MODES if (t := self._try(names, mode)) is not None]
+        trials = []
+        for mode in _MODES:
+            trial = self._try(names, mode)
+            if trial is not None:
+                trials.append(trial)
+                yield trial
         best = max(trials, key=lambda t: t.score, default=None)
-        if best is not None and best.score <= 1.0 + _NOISE and len(names) > 1:
-            trials += self._drop_one(best, names)
-        return trials
+        if best is not None and len(names) > 1:
+            yield from sorted(self._drop_one(best, names), key=lambda trial: -trial.score)
 
     def _drop_one(self, best: Trial, names: Sequence[str]) -> list[Trial]:
         """Leave kernels out one at a time, the least promising first, while the rest gets faster by it."""
