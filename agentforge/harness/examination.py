@@ -25,6 +25,7 @@ from agentforge.schema import (
 from . import physics
 from .bench import Bench, Course
 from .candidate import BuildFailure, Candidate, Workshop
+from .endurance import endure
 from .judge import Judge
 from .neuter import neuter
 from .party import PartyFailure
@@ -170,9 +171,11 @@ class Examination:
                 self.findings.own_share = context.own_share
         if whole:
             self._beyond_the_workload(folder, candidate, bench, course, judge)
+        self._endurance(candidate, bench, course, judge)
         with self._stage("timing") as detail, device_lock(self.cache):
             times = self._time(bench, candidate, course, judge)
             detail.append(f"{times.blocks} blocks, steal {times.steal:.1%}")
+        self._endurance(candidate, bench, course, judge)
         with self._stage("aftermath") as detail:
             detail.append(Aftermath().run(context))
         if times.others:
@@ -180,6 +183,12 @@ class Examination:
         self.findings.suspicions.extend(context.suspicions)
         self._compare_clocks(times)
         return times
+
+    def _endurance(self, candidate: Candidate, bench: Bench, course: Course, judge: Judge) -> None:
+        """Before and after timing, so that nobody can count up to the calls that matter."""
+        if self.level is Level.FULL:
+            with self._stage("endurance") as detail:
+                detail.append(endure(bench, candidate.party, course, judge))
 
     def _beyond_the_workload(
         self, folder: Path, candidate: Candidate, bench: Bench, course: Course, judge: Judge

@@ -289,6 +289,15 @@ def test_impossible_times_are_no_speedup(referee):
     assert evaluation.evidence is Evidence.SUSPICIOUS
 
 
+def test_an_answer_that_depends_on_the_number_of_calls_is_found(referee):
+    counted = model(
+        "count.append(1)\nreturn self.right(x) if len(count) < 140 else torch.zeros_like(x)", "count = []"
+    )
+    evaluation = judge(referee, counted, Level.FULL)
+    assert evaluation.status is EvaluationStatus.INCORRECT_NUMERICAL, evaluation.reasons
+    assert "many calls" in evaluation.reasons[0]
+
+
 @pytest.mark.slow
 def test_full_level_can_verify(tmp_path):
     settings = RefereeSettings(threads=1, compile_baseline=False, full_blocks=6, full_seconds=1.0)
