@@ -14,7 +14,7 @@ from agentforge.schema import TensorInput
 
 from .operators import VENDOR, Kind, argument, kind_of, numel_of, op_name, run_fake, value_of
 from .record import Seen
-from .regions import Region
+from .region import Region
 
 _GATHERS = {"embedding", "embedding_bag", "_embedding_bag", "index", "index_select", "gather"}
 _ROW_PASSES = {"layer_norm": 8, "group_norm": 8, "rms_norm": 5, "softmax": 5, "log_softmax": 5, "var": 4}

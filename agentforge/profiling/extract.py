@@ -17,7 +17,7 @@ from agentforge.schema import Definition, Distribution, DType, TensorInput, Work
 
 from .operators import Kind, kind_of, op_name, value_of
 from .record import Seen
-from .regions import Region
+from .region import Region
 
 
 @dataclass(frozen=True)

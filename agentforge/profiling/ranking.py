@@ -13,7 +13,7 @@ from .cost import Cost
 from .extract import CannotExtract, extract, structure_key
 from .operators import Kind, kind_of
 from .record import Seen
-from .regions import Region
+from .region import Region
 
 REACHABLE = 0.8
 """Share of the measured roofline that a good kernel reaches on real shapes: the streaming kernels of our own

@@ -4,7 +4,8 @@ Greedy producer-consumer merging in topological order, as compilers fuse (Induct
 model), but with at most one row structure a region: the same rows for all of its reductions, so that one
 row program (a loop over rows, with passes over each row) can run it. A region never holds a vendor call
 together with anything else: the epilogue of a GEMM (bias, activation, residual) is a region of its own
-that reads the GEMM's output, where its gain can be told from the GEMM's noise.
+that reads the GEMM's output, where its gain can be told from the GEMM's noise. The exception is attention
+that is spelled out, which `join_attention` puts together.
 """
 
 from __future__ import annotations
@@ -15,12 +16,11 @@ from dataclasses import dataclass, field
 
 from torch.fx import Graph, Node
 
-from .labels import op_type_of
+from .attention import join_attention
 from .normalise import is_functional
 from .operators import (
     CONCATENATIONS,
     LOSSES,
-    VENDOR,
     Kind,
     Rows,
     is_in_place,
@@ -30,26 +30,11 @@ from .operators import (
     op_name,
     rows_of,
 )
+from .region import Region, region_of
 
 _MAX_OPERATORS = 40
 """More than any region that we have seen a kernel for; a bound on what one kernel has to hold."""
 _FUSIBLE = frozenset({Kind.POINTWISE, Kind.REDUCTION, Kind.FACTORY})
-
-
-@dataclass(frozen=True)
-class Region:
-    """Nodes of one graph that run as one."""
-
-    op_type: str
-    """Operator class, as in `Definition.op_type`."""
-    nodes: tuple[Node, ...]
-    """In topological order, views included."""
-    inputs: tuple[Node, ...]
-    """Values that enter, in order of first use."""
-    outputs: tuple[Node, ...]
-    """Nodes whose values leave."""
-    vendor: bool
-    """True for a bare call of a vendor library: GEMM, convolution, attention, embedding."""
 
 
 @dataclass(eq=False)
@@ -94,9 +79,9 @@ def partition(graph: Graph) -> tuple[Region, ...]:
         if kind_of(node) in _FUSIBLE and node not in state.fixed:
             _place(node, state)
     _absorb_views(graph, state)
-    regions = [_region(group.nodes, state.order) for group in _groups(state)]
-    regions += [_region({n, *_items(n)}, state.order) for n in graph.nodes if _stands_alone(n, state)]
-    return tuple(sorted(regions, key=lambda r: state.order[r.nodes[-1]]))
+    regions = [region_of(group.nodes, state.order) for group in _groups(state)]
+    regions += [region_of({n, *_items(n)}, state.order) for n in graph.nodes if _stands_alone(n, state)]
+    return join_attention(regions, state.order)
 
 
 def _items(node: Node) -> list[Node]:
@@ -289,16 +274,3 @@ def _leads_to(view: Node, node: Node) -> bool:
             return True
         view = view.all_input_nodes[0]
     return False
-
-
-def _region(nodes: set[Node], order: dict[Node, int]) -> Region:
-    ordered = tuple(sorted(nodes, key=order.__getitem__))
-    inputs = dict.fromkeys(s for n in ordered for s in n.all_input_nodes if s not in nodes)
-    outputs = tuple(n for n in ordered if any(u not in nodes for u in n.users))
-    return Region(
-        op_type_of(ordered),
-        ordered,
-        tuple(inputs),
-        outputs,
-        vendor=kind_of(ordered[0]) in VENDOR,
-    )

@@ -18,7 +18,8 @@ from .cost import cost_of
 from .operators import Kind, kind_of
 from .ranking import Site, rank
 from .record import Seen, record
-from .regions import Region, partition
+from .region import Region
+from .regions import partition
 from .timing import Traces, ablate, measure
 from .unexported import self_times
 

@@ -13,7 +13,8 @@ from agentforge.harness.convention import load_problem
 from agentforge.profiling.capture import Unit, capture_units
 from agentforge.profiling.extract import extract, structure_key, write_problem
 from agentforge.profiling.record import flat_arguments, record
-from agentforge.profiling.regions import Region, partition
+from agentforge.profiling.region import Region
+from agentforge.profiling.regions import partition
 from agentforge.schema import Definition
 
 from .models import MODELS, make

@@ -9,7 +9,8 @@ from torch import nn
 
 from agentforge.profiling.capture import capture_units
 from agentforge.profiling.operators import Kind, kind_of
-from agentforge.profiling.regions import Region, partition
+from agentforge.profiling.region import Region
+from agentforge.profiling.regions import partition
 
 from .models import MODELS, LlamaBlock, make
 

@@ -9,6 +9,7 @@ from agentforge.agents._base import CannotCode, Draft, Past, Task
 from agentforge.agents.codegen import Options, flags_of, generate
 from agentforge.schema import BuildSpec, Plan, Solution, SourceFile, Usage
 
+from .attention import ATTENTION, attention_source
 from .facts import SAME_CODE, SEED, describe
 
 PROGRAM = "cpp/program.cpp.j2"
@@ -28,6 +29,7 @@ class PlaybookCoder:
         writers: dict[str, Callable[[Task, Plan, Past | None], Solution]] = {
             PROGRAM: self._program,
             SEED: self._seed,
+            ATTENTION: self._attention,
         }
         writer = writers.get(plan.template)
         if writer is None:
@@ -54,6 +56,17 @@ class PlaybookCoder:
             sources=files,
             description=description,
             parameters=parameters,
+        )
+
+    def _attention(self, task: Task, plan: Plan, parent: Past | None) -> Solution:
+        definition = task.bottleneck.definition
+        return Solution(
+            name=f"{plan.strategy}-{definition.op_type}",
+            definition=definition.hash,
+            author="playbook",
+            spec=BuildSpec(language="python"),
+            sources=(SourceFile(path="model_new.py", content=attention_source(definition)),),
+            description=describe(plan),
         )
 
     def _seed(self, task: Task, plan: Plan, parent: Past | None) -> Solution:
