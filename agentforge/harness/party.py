@@ -95,6 +95,8 @@ class Party:
         """Where its last outputs lie, the newest last."""
         self.readable = True
         """Its memory can be read while it is stopped; where not, it is asked to put its outputs elsewhere."""
+        self.pauses = True
+        """Stop the worker as soon as it has answered."""
         self.claimed_ns = 0
         """What the worker said of its last call's time: a hint."""
 
@@ -156,7 +158,8 @@ class Party:
             self.worker.channel.send_encoded(data, fds)
             message = self._await(timeout_s)
             took = _clock() - start
-            self.worker.stop()
+            if self.pauses:
+                self.worker.stop()
         except ChannelTimeout:
             raise self._failed(EvaluationStatus.TIMEOUT, f"no answer within {timeout_s:g} s") from None
         except ProtocolViolation as error:
@@ -278,7 +281,8 @@ class Party:
         """Read from the stopped worker's memory; None where this machine does not allow it."""
         if not self.readable:
             return None
-        self.worker.settle()
+        if self.pauses:
+            self.worker.settle()
         try:
             return read(self._located[-1 - ago])
         except NotAllowed:

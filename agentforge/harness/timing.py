@@ -51,6 +51,10 @@ class TurnShape:
 
     untimed: int
     timed: int
+    runs_on: bool = True
+    """The worker keeps running between the calls of its turn. Waking the threads of a stopped process takes
+    longer than a short call does; a long one starts from a standstill, so that nobody can watch its content
+    being written or work on after the answer."""
 
     @property
     def calls(self) -> int:
@@ -85,7 +89,7 @@ def turn_shape(call_s: float) -> TurnShape:
         return TurnShape(2, 5)
     if call_s < 2e-2:
         return TurnShape(1, 3)
-    return TurnShape(1, 1)
+    return TurnShape(1, 1, runs_on=False)
 
 
 @contextmanager
@@ -238,9 +242,12 @@ class Timer:
         if party is self._candidate:
             # Another party's turn on the same contents may have come before.
             self._course.inputs.scrub()
+        party.worker.settle()
+        party.pauses = not shape.runs_on
         for number, call in enumerate(calls):
-            # Only now, so that nobody can see what the calls to come will ask, or watch it being written.
-            party.worker.settle()
+            # Only now, so that nobody can see what the calls to come will ask.
+            if not shape.runs_on:
+                party.worker.settle()
             self._course.inputs.apply(call.recipe, call.slot)
             nanoseconds, output = self._call(party, call, whole, times)
             outputs.append(output if party in (self._candidate, self._bench.eager) else _Output())
@@ -248,6 +255,8 @@ class Timer:
                 took.append(nanoseconds / 1e9)
                 ratio = party.claimed_ns / nanoseconds
                 times.claimed[name] = max(times.claimed.get(name, 0.0), ratio)
+        party.pauses = True
+        party.worker.stop()
         times.seconds[name].append(statistics.median(took))
         if party is self._candidate:
             self._look_back(calls, outputs)
