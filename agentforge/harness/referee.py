@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -34,6 +36,8 @@ from .process import Forkserver, baseline_cache, worker_environment
 from .timing import one_thread
 from .verdict import Findings, evaluation
 
+_FOLDER, _LEFTOVER_S = "agentforge-referee-", 3600
+
 
 def choose_sandbox(name: str) -> Sandbox:
     """The sandbox of that name, or for `auto` the strongest that works here.
@@ -52,6 +56,17 @@ def choose_sandbox(name: str) -> Sandbox:
         if sandbox.available().ok:
             return sandbox
     raise MachineError("no sandbox works on this machine")
+
+
+def remove_leftovers() -> None:
+    """Remove the temporary folders of referees whose process was killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*-*"):
+        owner = folder.name.removeprefix(_FOLDER).split("-")[0]
+        with suppress(OSError):
+            # An old one: in another container with the same /tmp its owner may live unseen by us.
+            old = time.time() - folder.stat().st_mtime > _LEFTOVER_S
+            if old and owner.isdigit() and not Path(f"/proc/{owner}").exists():
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 class Referee:
@@ -95,7 +110,8 @@ class Referee:
     def _open(self) -> None:
         if self._folder is not None:
             return
-        folder = Path(tempfile.mkdtemp(prefix="agentforge-referee-"))
+        remove_leftovers()
+        folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-"))
         folder.chmod(0o711)
         self._folder = folder
         try:

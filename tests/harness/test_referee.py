@@ -11,6 +11,7 @@ import pytest
 from agentforge.config import RefereeSettings
 from agentforge.devices import DeviceSpec
 from agentforge.harness import Referee, exit_code
+from agentforge.harness.referee import remove_leftovers
 from agentforge.schema import (
     BuildSpec,
     Definition,
@@ -296,6 +297,18 @@ def test_an_answer_that_depends_on_the_number_of_calls_is_found(referee):
     evaluation = judge(referee, counted, Level.FULL)
     assert evaluation.status is EvaluationStatus.INCORRECT_NUMERICAL, evaluation.reasons
     assert "many calls" in evaluation.reasons[0]
+
+
+def test_folders_of_killed_referees_are_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    stale = tmp_path / "agentforge-referee-999999999-x"
+    living = tmp_path / f"agentforge-referee-{os.getpid()}-y"
+    for folder in (stale, living):
+        folder.mkdir()
+        os.utime(folder, (0, 0))
+    remove_leftovers()
+    assert living.exists()
+    assert not stale.exists()
 
 
 @pytest.mark.slow
