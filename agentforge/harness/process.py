@@ -40,9 +40,6 @@ def worker_environment(threads: int, home: Path, extra: Mapping[str, str]) -> di
         "OMP_NUM_THREADS": str(threads),
         "MKL_NUM_THREADS": str(threads),
         "THP_MEM_ALLOC_ENABLE": "1",
-        # Idle OpenMP threads spin long enough (some 0.1 ms) to be there for the next operator, and not so
-        # long that they are stopped while they spin: such calls took ten times as long when they went on.
-        "GOMP_SPINCOUNT": "2000",
         # Where glibc's moving thresholds end up in a process that lives long: a fresh worker would map
         # and fault its outputs anew on each call, and be several times slower than one that has not.
         "MALLOC_MMAP_THRESHOLD_": str(32 << 20),

@@ -62,8 +62,12 @@ def minimum_effect(control: Interval) -> float:
 
 
 def holds_one(control: Interval, slack: float) -> bool:
-    """Whether an A/A' control is 1 inside the noise: its interval widened by `slack` contains 1."""
-    return control.low / (1 + slack) <= 1 <= control.high * (1 + slack)
+    """Whether an A/A' control is 1 inside the noise: its interval widened by `slack` contains 1.
+
+    An interval so wide that it would contain anything says nothing and does not hold.
+    """
+    wide = control.high > control.low * (1 + slack) ** 5
+    return not wide and control.low / (1 + slack) <= 1 <= control.high * (1 + slack)
 
 
 def geometric_mean(values: Sequence[float]) -> float:

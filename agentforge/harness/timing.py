@@ -2,9 +2,9 @@
 
 A block gives every party one turn on the same fresh inputs, in random order. A turn is some untimed and
 some timed calls; all other workers' process groups are stopped meanwhile, so that no thread of theirs
-spins. A worker runs from the moment its call is sent until its answer has come, and stands still while the
-next inputs are written and while its output is read out of its memory: there is no time to work in that is
-not measured. What is read is a random part, chosen before the block and known to nobody but the referee;
+spins. A worker whose calls are long runs from the moment its call is sent until its answer has come, and
+stands still while the next inputs are written and while its output is read out of its memory: there is no
+time to work in that is not measured. Short calls run on within their turn (see `TurnShape`). What is read is a random part, chosen before the block and known to nobody but the referee;
 candidate and eager baseline must agree on all of them.
 """
 
@@ -36,6 +36,8 @@ _WHOLE_BYTES = 1 << 18
 _MEDIUM_BYTES = 1 << 24
 """Of outputs up to this size one of each turn is compared whole, of larger ones one of four turns."""
 _PARTS, _PART_ELEMENTS = 8, 4096
+_LONG_S = 0.1
+"""From here on a worker is stopped between the calls of its turn."""
 _SETTLED_BLOCKS, _SETTLED_WIDTH = 10, 0.04
 _MAX_STEAL = 0.05
 _LOOK_FOR_OTHERS = 0.25
@@ -87,7 +89,7 @@ def turn_shape(call_s: float) -> TurnShape:
     """How many calls a turn has: short calls need company to warm up threads that were stopped."""
     if call_s < 2e-3:
         return TurnShape(2, 5)
-    if call_s < 2e-2:
+    if call_s < _LONG_S:
         return TurnShape(1, 3)
     return TurnShape(1, 1, runs_on=False)
 
