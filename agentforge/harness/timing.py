@@ -4,8 +4,9 @@ A block gives every party one turn on the same fresh inputs, in random order. A 
 some timed calls; all other workers' process groups are stopped meanwhile, so that no thread of theirs
 spins. A worker whose calls are long runs from the moment its call is sent until its answer has come, and
 stands still while the next inputs are written and while its output is read out of its memory: there is no
-time to work in that is not measured. Short calls run on within their turn (see `TurnShape`). What is read is a random part, chosen before the block and known to nobody but the referee;
-candidate and eager baseline must agree on all of them.
+time to work in that is not measured. Short calls run on within their turn (see `TurnShape`). What is read is
+a random part, chosen before the block and known to nobody but the referee; candidate and eager baseline must
+agree on all of them.
 """
 
 from __future__ import annotations
