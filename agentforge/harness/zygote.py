@@ -95,7 +95,6 @@ class Zygote:
         channel.send({"hello": "warden"})
         for key, value in body["env"].items():
             os.environ[key] = value
-        tempfile.tempdir = None  # what torch's import made it look up was the forkserver's
         tempfile.tempdir = None  # cached before the fork, as is the place of compiled code
         if self._kind == "candidate":
             os.environ.pop("TORCHINDUCTOR_CACHE_DIR", None)
