@@ -192,7 +192,8 @@ def test_random_graphs(data: st.DataObject, tmp_path_factory: pytest.TempPathFac
         lines += [f"v{chain} = {step.replace('{}', f'v{chain}')}" for step in steps]
         ends.append(data.draw(st.sampled_from(ENDS)).replace("{}", f"v{chain}"))
     body = "\n".join([*lines, f"return {', '.join(ends)}"])
-    check(body, [randn(rows, columns), randn(1, columns), randn(rows, 1)], tmp_path_factory.mktemp("graph"))
+    inputs = [randn(rows, columns), randn(1, columns), randn(rows, 1)]
+    check(body, inputs, tmp_path_factory.mktemp("graph"), magnitude=max(rows, columns))
 
 
 def test_large_tensors_take_parallel_forms(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def parse_diagnostics(text: str) -> tuple[Diagnostic, ...]:
                 records = json.loads(line)
                 found += [d for record in records for d in _from_json(record)]
                 continue
-            except (ValueError, TypeError, AttributeError, RecursionError):
+            except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
                 pass
         diagnostic = _from_text(line)
         if diagnostic is not None:
