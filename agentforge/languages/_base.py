@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from agentforge.registry import Registry
-from agentforge.schema import Diagnostic, Metric, Solution
+from agentforge.schema import Diagnostic, Metric, ResourceUsage, Solution
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,13 @@ class BuildResult:
     diagnostics: tuple[Diagnostic, ...] = ()
     metrics: tuple[Metric, ...] = ()
     """Resource usage as far as the compiler tells: vectorised loops, registers, spills."""
+    resources: tuple[ResourceUsage, ...] = ()
+    """Of GPU kernels that could be compiled ahead of time, by kernel and target."""
+    prelude: str = ""
+    """Module of ours that a process must import before it imports the entry file; empty for none."""
+    untimed: str = ""
+    """Why nothing can be said of the speed of what was built, in one sentence (it is simulated, as there is
+    no GPU here); empty where it runs as it would in earnest."""
     log: str = ""
     files: tuple[Path, ...] = field(default=())
     """Built objects, inside the folder."""

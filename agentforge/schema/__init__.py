@@ -28,6 +28,7 @@ from .evaluation import (
     Performance,
     StageResult,
 )
+from .resources import ResourceUsage
 from .search import (
     Attempt,
     AttemptStatus,
@@ -80,6 +81,7 @@ __all__ = [
     "Performance",
     "Plan",
     "Profile",
+    "ResourceUsage",
     "Run",
     "RunStatus",
     "ScalarInput",

@@ -9,6 +9,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from ._base import FrozenModel
+from .resources import ResourceUsage
 
 
 class EvaluationStatus(StrEnum):
@@ -188,6 +189,8 @@ class Evaluation(FrozenModel):
     own_share: float | None = None
     """Share of the time spent in the candidate's own kernels, where measured."""
     metrics: tuple[Metric, ...] = ()
+    resources: tuple[ResourceUsage, ...] = ()
+    """Of its GPU kernels, by kernel and target, where they were compiled ahead of time."""
     environment: Environment
     log: str = ""
     """Tail of what the candidate printed."""
