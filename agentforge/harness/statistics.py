@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from agentforge.schema import Interval
 
+from .scores import geometric_mean
+
 _RESAMPLES = 2000
 _BOOTSTRAP_SEED = 20_260_101
 """Fixed: the interval of given numbers is a function of the numbers."""
@@ -52,7 +54,7 @@ def envelope(groups: Sequence[Interval]) -> Interval:
     """
     if not groups:
         raise ValueError("no groups")
-    point = float(np.exp(np.mean([np.log(g.point) for g in groups])))
+    point = geometric_mean([g.point for g in groups])
     return Interval(point=point, low=min(g.low for g in groups), high=max(g.high for g in groups))
 
 
@@ -68,15 +70,3 @@ def holds_one(control: Interval, slack: float) -> bool:
     """
     wide = control.high > control.low * (1 + slack) ** 5
     return not wide and control.low / (1 + slack) <= 1 <= control.high * (1 + slack)
-
-
-def geometric_mean(values: Sequence[float]) -> float:
-    """Geometric mean of positive numbers.
-
-    Raises:
-        ValueError: none, or one that is not positive.
-    """
-    array = np.asarray(values, dtype=float)
-    if array.size == 0 or np.any(array <= 0):
-        raise ValueError("the geometric mean needs positive numbers")
-    return float(np.exp(np.mean(np.log(array))))

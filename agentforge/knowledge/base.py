@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 
 from agentforge.config import default_home
+from agentforge.harness.scores import geometric_mean
 from agentforge.resources import resource
 from agentforge.schema import (
     Context,
@@ -196,7 +197,7 @@ class KnowledgeBase:
         records = [r for found in self._store.strategy_records().values() for r in found]
         totals = self._store.outcome_totals()
         verified = sum(r.n for r in records)
-        logs = sum(r.n * r.mean_log_speedup for r in records)
+        means = [math.exp(r.mean_log_speedup) for r in records]
         return KnowledgeStats(
             strategies=len(self._known()),
             contexts=len(records),
@@ -206,7 +207,7 @@ class KnowledgeBase:
             failures=sum(r.failures for r in records),
             cheating=totals.cheating,
             unproven=sum(r.unproven for r in records),
-            geometric_mean_speedup=math.exp(logs / verified) if verified else None,
+            geometric_mean_speedup=geometric_mean(means, [r.n for r in records]) if verified else None,
         )
 
 

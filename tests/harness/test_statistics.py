@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from agentforge.harness.statistics import (
     envelope,
-    geometric_mean,
     holds_one,
     minimum_effect,
     ratio_interval,
@@ -62,10 +61,3 @@ def test_what_a_control_says():
     assert not holds_one(Interval(point=1.5, low=1.3, high=1.7), 0.1)
     assert not holds_one(Interval(point=0.5, low=0.4, high=0.6), 0.1)
     assert minimum_effect(Interval(point=1.0, low=0.8, high=1.1)) == pytest.approx(0.25)
-
-
-def test_geometric_mean():
-    assert geometric_mean([1, 4]) == pytest.approx(2.0)
-    for bad in ([], [1.0, 0.0]):
-        with pytest.raises(ValueError):
-            geometric_mean(bad)
