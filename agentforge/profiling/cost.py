@@ -10,7 +10,7 @@ from torch.fx import Node
 from torch.utils.flop_counter import FlopCounterMode
 
 from agentforge.devices import DeviceSpec, Roofline
-from agentforge.schema import TensorInput
+from agentforge.schema import Bound, TensorInput
 
 from .operators import VENDOR, Kind, argument, kind_of, numel_of, op_name, run_fake, value_of
 from .record import Seen
@@ -31,7 +31,7 @@ class Cost:
     bytes: float
     sol_s: float
     """Speed-of-light seconds."""
-    bound: str
+    bound: Bound
     """`memory`, `compute` or `overhead`."""
     floor_s: float
     """The speed of light, or where longer the seconds of one empty operator call."""
@@ -46,9 +46,9 @@ def cost_of(region: Region, seen: Mapping[Node, Seen], device: DeviceSpec, roofl
     compute = flops / peak if peak else 0.0
     memory = moved / _bandwidth(moved, device, roofline)
     sol = max(compute, memory)
-    bound = "compute" if compute > memory else "memory"
+    bound = Bound.COMPUTE if compute > memory else Bound.MEMORY
     if sol < roofline.call_overhead_s:
-        bound = "overhead"
+        bound = Bound.OVERHEAD
     return Cost(flops, moved, sol, bound, max(sol, roofline.call_overhead_s))
 
 

@@ -28,6 +28,7 @@ from .evaluation import (
     Performance,
     StageResult,
 )
+from .feedback import Bound, Classification, Finding, Reason
 from .resources import ResourceUsage
 from .search import (
     Attempt,
@@ -51,10 +52,12 @@ __all__ = [
     "Attempt",
     "AttemptStatus",
     "Bottleneck",
+    "Bound",
     "Budget",
     "BuildSpec",
     "CallSite",
     "Citation",
+    "Classification",
     "Context",
     "Correctness",
     "Critique",
@@ -67,6 +70,7 @@ __all__ = [
     "EvaluationStatus",
     "Event",
     "Evidence",
+    "Finding",
     "FrozenModel",
     "HarnessError",
     "InputSpec",
@@ -81,6 +85,7 @@ __all__ = [
     "Performance",
     "Plan",
     "Profile",
+    "Reason",
     "ResourceUsage",
     "Run",
     "RunStatus",

@@ -148,6 +148,8 @@ class Metric(FrozenModel):
     unit: str = ""
     source: str = ""
     """`ncu`, `profiler`, `roofline`, `compiler`, `referee`."""
+    kernel: str = ""
+    """The kernel that it is of; empty for the whole solution."""
 
 
 class Environment(FrozenModel):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 from functools import cached_property
+from typing import Literal
 
 from pydantic import Field
 
 from ._base import FrozenModel, NonEmptyString, content_hash
 from .evaluation import EvaluationStatus, Evidence
+from .feedback import Bound
 
 
 class Context(FrozenModel):
@@ -21,8 +23,8 @@ class Context(FrozenModel):
     architecture: str = ""
     toolchain: str = ""
     """Compiler and its major version: `g++-12`, `triton-3`, `nvrtc-13`."""
-    bound: str = ""
-    """Bottleneck class."""
+    bound: Bound | Literal[""] = ""
+    """Bottleneck class; empty where it is not known."""
 
     @cached_property
     def hash(self) -> str:
@@ -84,7 +86,7 @@ class Strategy(FrozenModel):
     """Operator classes it applies to; empty for all."""
     languages: tuple[str, ...] = ("cpp",)
     devices: tuple[str, ...] = ("cpu",)
-    bounds: tuple[str, ...] = ()
+    bounds: tuple[Bound, ...] = ()
     """Bottleneck classes it addresses; empty for all."""
     template: str = ""
     """Template under knowledge_base/templates, where the playbook can instantiate it."""

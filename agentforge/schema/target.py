@@ -6,6 +6,7 @@ from pydantic import Field
 
 from ._base import FrozenModel, NonEmptyString
 from .definition import Definition
+from .feedback import Bound
 from .workload import TensorInput, Workload
 
 
@@ -66,8 +67,8 @@ class Bottleneck(FrozenModel):
     """The share again, as the time saved when the region's outputs are given: a check."""
     sol_s: float
     """Speed-of-light seconds of all call sites."""
-    bound: str
-    """`memory`, `compute`, `overhead`: what limits it at its speed of light or below it."""
+    bound: Bound
+    """What limits it at its speed of light or below it."""
     gain_s: float
     """End-to-end seconds still to be had: time_s - time at the reachable headroom."""
     speedup_limit: float
