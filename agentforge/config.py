@@ -42,6 +42,8 @@ class RefereeSettings(BaseModel, extra="forbid"):
     from the workload and the machine."""
     random_seeds: int = Field(default=3, ge=1)
     """Fresh-input correctness calls before anything is timed."""
+    task_seconds: float = Field(default=2.0, ge=0)
+    """For trying mutants of a reference (an ignored weight, half precision) when a definition is new."""
     quick_blocks: int = Field(default=8, ge=2)
     """Interleaved A/B/A' blocks at level `quick`."""
     full_blocks: int = Field(default=24, ge=4)
@@ -77,6 +79,14 @@ class SearchSettings(BaseModel, extra="forbid"):
     """An attempt slower than this times its parent's speed is not built upon."""
     sol_fraction: float = Field(default=0.95, gt=0, le=1)
     """Stop on a bottleneck that reached this fraction of the speed of light."""
+    children: int = Field(default=0, ge=0, le=64)
+    """Attempts made at a time, written and compiled side by side and timed one after the other; 0 is three
+    where a language model writes them, else one."""
+
+    @property
+    def width(self) -> int:
+        """Attempts made at a time."""
+        return self.children or (3 if ":" in self.coder else 1)
 
 
 class LLMSettings(BaseModel, extra="forbid"):

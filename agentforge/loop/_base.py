@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from agentforge.agents import Coder, Judge, Planner
 from agentforge.schema import (
@@ -40,6 +40,15 @@ class Evaluator(Protocol):
         Raises:
             HarnessError: the referee itself failed.
         """
+        ...
+
+
+@runtime_checkable
+class Builder(Protocol):
+    """An evaluator that can compile ahead of time."""
+
+    def build(self, solution: Solution) -> None:
+        """Compile a solution into the cache. Thread-safe; what fails is said by its evaluation."""
         ...
 
 

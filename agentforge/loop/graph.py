@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,45 +14,47 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Overwrite, Send
 
-from agentforge.schema import AttemptStatus, StoreError
+from agentforge.schema import StoreError
 
 from .steps import State, Steps
+from .supervisor import Child
 
 UNBOUNDED = 1_000_000
 """Steps of the graph; the budget is what ends a search."""
 
 
 def build_graph(steps: Steps, saver: BaseCheckpointSaver[Any]) -> CompiledStateGraph[Any, Any, Any, Any]:
-    """The loop over `steps`, with a checkpoint after each."""
+    """The loop over `steps`, with a checkpoint after each. What is sent runs side by side."""
 
-    def unless(stopped: Callable[[State], str], onward: str) -> Callable[[State], str]:
-        """Go back to `select` where the step gave up, end where the budget did, else go `onward`."""
+    def to_plan(state: State) -> list[Send] | str:
+        """Attempts of different bottlenecks side by side, those of one in turn."""
+        if not state["round"] or steps.out_of_budget():
+            return END
+        groups = groupby(sorted(state["round"], key=_bottleneck), key=_bottleneck)
+        return [Send("plan", {"round": list(children)}) for _, children in groups]
 
-        def route(state: State) -> str:
-            return stopped(state) or (END if steps.out_of_budget(new_attempt=False) else onward)
-
-        return route
-
-    def over(state: State) -> str:
-        return "" if state["attempt"] else END
-
-    def failed(state: State) -> str:
-        attempt = steps.journal.attempt(state["attempt"]) if state["attempt"] else None
-        return "select" if attempt is None or attempt.status is AttemptStatus.FAILED else ""
+    def each(station: str) -> Callable[[State], list[Send]]:
+        return lambda state: [Send(station, {"round": [child]}) for child in state["round"]]
 
     graph = StateGraph(State)
     for step in (steps.select, steps.plan, steps.code, steps.evaluate, steps.judge, steps.record):
         graph.add_node(step.__name__, step)
+    graph.add_node("planned", lambda state: {})  # all are planned before any is written
     graph.add_edge(START, "select")
-    graph.add_conditional_edges("select", unless(over, "plan"), ["plan", END])
-    graph.add_conditional_edges("plan", unless(failed, "code"), ["code", "select", END])
-    graph.add_conditional_edges("code", unless(failed, "evaluate"), ["evaluate", "select", END])
-    # once measured, an attempt is judged and recorded, budget or not
-    graph.add_conditional_edges("evaluate", lambda state: failed(state) or "judge", ["judge", "select"])
+    graph.add_conditional_edges("select", to_plan, ["plan", END])
+    graph.add_edge("plan", "planned")
+    graph.add_conditional_edges("planned", each("code"), ["code"])
+    graph.add_edge("code", "evaluate")
+    graph.add_conditional_edges("evaluate", each("judge"), ["judge"])
     graph.add_edge("judge", "record")
     graph.add_edge("record", "select")
     return graph.compile(checkpointer=saver)
+
+
+def _bottleneck(child: Child) -> str:
+    return child["bottleneck"]
 
 
 @contextmanager
@@ -95,11 +98,12 @@ def _open(path: Path) -> sqlite3.Connection:
 def run_graph(steps: Steps, path: Path) -> State:
     """Run to the end, from the last checkpoint where there is one; returns the last state."""
     config: RunnableConfig = {
-        "configurable": {"thread_id": steps.journal.run.id},
+        "configurable": {"thread_id": steps.supervisor.journal.run.id},
+        "max_concurrency": steps.width,
         "recursion_limit": UNBOUNDED,
     }
     with checkpoints(path) as saver:
         graph = build_graph(steps, saver)
         interrupted = bool(graph.get_state(config).next)
-        start: State = {"planless": [], "attempt": "", "reason": ""}
+        start = {"round": [], "planless": Overwrite([]), "reason": ""}
         return cast(State, graph.invoke(None if interrupted else start, config, durability="sync"))

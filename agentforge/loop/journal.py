@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,6 +26,8 @@ from ._base import OnEvent
 class Journal:
     """One run in the store. The process that holds the run's lock is its only writer, so reads are cached.
 
+    Thread-safe as long as each attempt is written by one thread at a time.
+
     Args:
         store: where everything lies.
         run: the run.
@@ -35,6 +38,7 @@ class Journal:
         self.store = store
         self.run = run
         self._on_event = on_event
+        self._telling = threading.RLock()
         self._attempts = {attempt.id: attempt for attempt in store.attempts(run.id)}
         self._evaluations: dict[str, Evaluation] = {}
         self._solutions: dict[str, Solution] = {}
@@ -45,9 +49,14 @@ class Journal:
         """Identifier of the run's attempt `number`: the same after a resume."""
         return f"{self.run.id}/{number:04d}"
 
+    @staticmethod
+    def number(attempt: str) -> int:
+        """Number of an attempt, by its identifier."""
+        return int(attempt.rpartition("/")[2])
+
     def attempts(self, bottleneck: str | None = None) -> tuple[Attempt, ...]:
         """Attempts in the order of their numbers, of all bottlenecks or of one."""
-        found = (a for a in self._attempts.values() if bottleneck in (None, a.bottleneck))
+        found = (a for a in list(self._attempts.values()) if bottleneck in (None, a.bottleneck))
         return tuple(sorted(found, key=lambda a: a.number))
 
     def attempt(self, identifier: str) -> Attempt | None:
@@ -77,7 +86,7 @@ class Journal:
 
     def dollars(self) -> float:
         """Spent by the proposers so far; calls of unknown price count nothing."""
-        return sum(a.usage.dollars or 0.0 for a in self._attempts.values())
+        return sum(a.usage.dollars or 0.0 for a in list(self._attempts.values()))
 
     # ------------------------------------------- solutions and evaluations
 
@@ -133,9 +142,10 @@ class Journal:
 
     def event(self, kind: str, **data: object) -> Event:
         """Append to the run's stream and tell the views."""
-        event = self.store.append_event(self.run.id, kind, data)
-        if self._on_event is not None:
-            self._on_event(event)
+        with self._telling:  # attempts are made side by side, and a view sees one stream
+            event = self.store.append_event(self.run.id, kind, data)
+            if self._on_event is not None:
+                self._on_event(event)
         return event
 
     def first(self, kind: str) -> Event | None:

@@ -16,7 +16,8 @@ from ._base import Agents, Evaluator, Knowledge, SearchResult, Win
 from .graph import run_graph
 from .journal import Journal
 from .meter import Meter
-from .steps import Problem, Steps
+from .steps import Steps
+from .supervisor import Problem, Supervisor
 
 LEAST_PRIOR = 0.05
 """Probability of a gain where the knowledge base has no strategy: a planner may have one of its own, and
@@ -57,39 +58,43 @@ def run_search(
         HarnessError: the referee keeps failing.
         AgentForgeError: something of the infrastructure is missing; what was done is kept.
     """
-    problems = _problems(profile, journal, session)
-    steps = Steps(
-        problems=problems,
+    supervisor = make_supervisor(profile, journal, meter, session)
+    steps = Steps(supervisor, session.policy, session.settings.width)
+    try:
+        final = run_graph(steps, checkpoint)
+    finally:
+        journal.spend(meter.seconds)
+    out_of_budget = supervisor.out_of_budget(new_attempts=0)
+    reason = out_of_budget or final.get("reason", "")
+    result = SearchResult(collect(profile, supervisor), len(journal.attempts()), reason, bool(out_of_budget))
+    journal.event("search.done", reason=reason, attempts=result.attempts, wins=len(result.wins))
+    return result
+
+
+def make_supervisor(profile: Profile, journal: Journal, meter: Meter, session: Session) -> Supervisor:
+    """What works on the attempts of a run."""
+    return Supervisor(
+        problems=_problems(profile, journal, session),
         journal=journal,
         meter=meter,
         agents=session.agents,
         evaluator=session.evaluator,
         knowledge=session.knowledge,
-        policy=session.policy,
         settings=session.settings,
         hardware=session.hardware,
         device=session.device.kind,
     )
-    try:
-        final = run_graph(steps, checkpoint)
-    finally:
-        journal.spend(meter.seconds)
-    out_of_budget = steps.out_of_budget(new_attempt=True)
-    reason = out_of_budget or final.get("reason", "")
-    result = SearchResult(collect(profile, steps), len(journal.attempts()), reason, bool(out_of_budget))
-    journal.event("search.done", reason=reason, attempts=result.attempts, wins=len(result.wins))
-    return result
 
 
-def collect(profile: Profile, steps: Steps) -> tuple[Win, ...]:
+def collect(profile: Profile, supervisor: Supervisor) -> tuple[Win, ...]:
     """The incumbents of all bottlenecks, in the profile's order."""
     wins = []
     for bottleneck in profile.bottlenecks:
-        incumbent = steps.standing(bottleneck.definition.hash).incumbent
+        incumbent = supervisor.standing(bottleneck.definition.hash).incumbent
         if incumbent is not None and incumbent[0].solution is not None:
             attempt, evaluation = incumbent
             wins.append(
-                Win(bottleneck, attempt.id, steps.journal.solution(incumbent[0].solution), evaluation)
+                Win(bottleneck, attempt.id, supervisor.journal.solution(incumbent[0].solution), evaluation)
             )
     return tuple(wins)
 

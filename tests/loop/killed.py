@@ -1,4 +1,4 @@
-"""A search in its own process, for tests that kill it: `python killed.py FOLDER`.
+"""A search in its own process, for tests that kill it: `python killed.py FOLDER CHILDREN`.
 
 Each step of the simulated referee writes a line to `evaluations.txt` when it has finished, so that the
 test sees from outside what was measured and how often.
@@ -36,14 +36,16 @@ class SlowReferee(SimulatedReferee):
         time.sleep(0.02)
 
 
-def main(folder: Path) -> int:
+def main(folder: Path, children: int) -> int:
     """Search to the end, or until killed."""
     with Store(f"sqlite:///{folder / 'agentforge.db'}") as store, store.lock_run("run"):
         bench = Bench(store, folder, referee=SlowReferee(folder / "evaluations.txt"))
-        result = bench.search(profile(bottleneck("a"), bottleneck("b", time_s=0.8)), SCRIPT)
+        result = bench.search(
+            profile(bottleneck("a"), bottleneck("b", time_s=0.8)), SCRIPT, children=children
+        )
     print(len(result.wins), result.attempts)
     return 0
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(Path(sys.argv[1])))
+    raise SystemExit(main(Path(sys.argv[1]), int(sys.argv[2])))

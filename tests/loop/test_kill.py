@@ -20,8 +20,8 @@ from .conftest import make_run
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def start(folder: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.loop.killed", str(folder)]
+def start(folder: Path, children: int = 1) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tests.loop.killed", str(folder), str(children)]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -46,17 +46,17 @@ def outcome(folder: Path) -> list[tuple[str | None, str | None, AttemptStatus, s
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_killed_again_and_again(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize(("seed", "children"), [(1, 1), (2, 1), (3, 3), (4, 3)])
+def test_killed_again_and_again(tmp_path: Path, seed: int, children: int) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     for folder in (whole, killed):
         folder.mkdir()
         prepare(folder)
-    assert start(whole).communicate(timeout=120)[0].split() == ["2", "8"]
+    assert start(whole, children).communicate(timeout=120)[0].split() == ["2", "8"]
 
     generator, kills = random.Random(seed), 0
     for begun in range(1, 30):
-        process = start(killed)
+        process = start(killed, children)
         if wait_for_a_start(killed, process, begun):
             time.sleep(generator.uniform(0.0, 0.12))
             process.send_signal(signal.SIGKILL)
