@@ -6,7 +6,7 @@ An introduction to the bootstrap, 1993 (percentile interval).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,27 @@ def ratio_interval(baseline_s: Sequence[float], solution_s: Sequence[float]) -> 
     return Interval(
         point=float(np.exp(point)), low=float(np.exp(min(low, point))), high=float(np.exp(max(high, point)))
     )
+
+
+def undisturbed(seconds: Mapping[str, Sequence[float]], factor: float) -> list[int]:
+    """Blocks in which nobody was slower than `factor` times its own median.
+
+    Something else that takes a processor for a while makes a threaded call many times slower, and one such
+    block among six moves a bootstrap interval's end by a factor. Every party is held to the same rule, and a
+    median over all blocks is hardly moved by leaving out fewer than half of them.
+
+    Args:
+        seconds: by party, one entry a block.
+        factor: above 1.
+
+    Returns:
+        Numbers of those blocks; all where more than half were disturbed: then that is how this machine, or
+        this candidate, is.
+    """
+    rows = np.array([list(series) for series in seconds.values()], dtype=float)
+    usual = np.median(rows, axis=1, keepdims=True)
+    calm = np.flatnonzero(np.all(rows <= factor * usual, axis=0))
+    return [int(i) for i in calm] if 2 * calm.size >= rows.shape[1] else list(range(rows.shape[1]))
 
 
 def envelope(groups: Sequence[Interval]) -> Interval:

@@ -29,7 +29,7 @@ from .judge import Judge
 from .leaves import Leaf
 from .memory import dtype_name
 from .party import Part, Party, PartyFailure
-from .statistics import ratio_interval
+from .statistics import ratio_interval, undisturbed
 from .tolerance import root_mean_square
 
 _WHOLE_BYTES = 1 << 18
@@ -41,6 +41,8 @@ _LONG_S = 0.1
 """From here on a worker is stopped between the calls of its turn."""
 _SETTLED_BLOCKS, _SETTLED_WIDTH = 10, 0.04
 _MAX_STEAL = 0.05
+_DISTURBED, _PATIENCE = 1.5, 2
+"""A turn so many times slower than usual spoils its block; how often such blocks are made up for."""
 _LOOK_FOR_OTHERS = 0.25
 _KEEP, _KEEP_MORE = 1, (0.25, 4)
 """Earlier outputs that stay alive during a call; in some blocks more of them."""
@@ -77,7 +79,7 @@ class GroupTimes:
     """What a worker said of its time / what the referee measured, by party, for the call that agrees
     best: a loaded machine delays some answers, a patched clock lies on all."""
     redone: int = 0
-    """Blocks thrown away because other machines stole the processor."""
+    """Blocks thrown away because something else had the processor."""
     steal: float = 0.0
     """Share of processor time that was stolen, over all blocks."""
 
@@ -183,11 +185,9 @@ class Timer:
         """
         times = GroupTimes({n: [] for n in self._parties}, {n: [] for n in self._parties})
         shape = turn_shape(self._estimate())
-        deadline = time.monotonic() + seconds
+        begin = time.monotonic()
         steals = []
-        while times.blocks < least or not (
-            times.blocks >= blocks or time.monotonic() >= deadline or self._settled(times)
-        ):
+        while self._wanted(times, blocks, least, (time.monotonic() - begin) / seconds):
             before = _processor_time()
             self._block(shape, times)
             steal = _stolen(before, _processor_time())
@@ -197,15 +197,36 @@ class Timer:
                 for series in times.seconds.values():
                     series.pop()
         times.steal = statistics.fmean(steals) if steals else 0.0
+        calm = undisturbed(times.seconds, _DISTURBED)
+        times.redone += times.blocks - len(calm)
+        times.seconds = {name: [series[i] for i in calm] for name, series in times.seconds.items()}
         self._look_for_late_work(times)
         return times
 
+    def _wanted(self, times: GroupTimes, blocks: int, least: int, used: float) -> bool:
+        """Whether another block is needed.
+
+        Only widths and a party's deviations from its own median are looked at, never the ratios themselves,
+        so that stopping favours no outcome.
+
+        Args:
+            times: so far.
+            blocks: wanted.
+            least: before time counts.
+            used: time / time allowed.
+        """
+        done = times.blocks
+        if done < least:
+            return True
+        calm = len(undisturbed(times.seconds, _DISTURBED))
+        if calm < least and done < _PATIENCE * least and used < _PATIENCE:
+            return True
+        enough = calm >= blocks or done >= _PATIENCE * blocks
+        return not (enough or used >= 1 or self._settled(times))
+
     @staticmethod
     def _settled(times: GroupTimes) -> bool:
-        """Whether more blocks would hardly narrow any interval.
-
-        Only widths are looked at, never the ratios themselves, so that stopping favours no outcome.
-        """
+        """Whether more blocks would hardly narrow any interval."""
         if times.blocks < _SETTLED_BLOCKS or times.blocks % 2:
             return False
         candidate = times.seconds["candidate"]

@@ -10,6 +10,7 @@ from agentforge.harness.statistics import (
     holds_one,
     minimum_effect,
     ratio_interval,
+    undisturbed,
 )
 from agentforge.schema import Interval
 
@@ -45,6 +46,17 @@ def test_the_interval_covers_the_truth_of_noisy_pairs():
 def test_impossible_times_are_refused(pair):
     with pytest.raises(ValueError):
         ratio_interval(*pair)
+
+
+def test_disturbed_blocks_are_left_out_unless_they_are_the_rule():
+    calm = {"eager": [1.0, 1.1, 0.9, 26.0, 1.0, 1.0], "candidate": [0.5, 0.5, 4.0, 0.5, 0.6, 0.5]}
+    assert undisturbed(calm, 1.5) == [0, 1, 4, 5]
+    kept = [[series[i] for i in undisturbed(calm, 1.5)] for series in calm.values()]
+    narrow, wide = ratio_interval(*kept), ratio_interval(*calm.values())
+    assert narrow.high / narrow.low < 1.5 < wide.high / wide.low
+    busy = {"eager": [1.0, 9.0, 1.0, 1.0, 9.0], "candidate": [2.0, 1.0, 8.0, 9.0, 1.0]}
+    assert undisturbed(busy, 1.5) == [0, 1, 2, 3, 4]
+    assert undisturbed({"eager": [1.0]}, 1.5) == [0]
 
 
 def test_the_envelope_covers_all_groups():
