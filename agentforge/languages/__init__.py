@@ -1,6 +1,15 @@
 """Languages: from a `Solution` to something a worker can import."""
 
-from ._base import Availability, BuildResult, CommandResult, CommandRunner, Language, languages
+from ._base import (
+    PRELUDE,
+    AheadOfTimeLanguage,
+    Availability,
+    BuildResult,
+    CommandResult,
+    CommandRunner,
+    Language,
+    languages,
+)
 from .command import run_command
 from .folder import CPP_RUNTIME, MANIFEST, runtime_files, write_solution
 from .inductor import inductor_solution
@@ -10,6 +19,8 @@ from .solution_io import read_solution
 __all__ = [
     "CPP_RUNTIME",
     "MANIFEST",
+    "PRELUDE",
+    "AheadOfTimeLanguage",
     "Availability",
     "BuildResult",
     "CommandResult",

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from agentforge.registry import Registry
 from agentforge.schema import Diagnostic, Metric, ResourceUsage, Solution
+
+PRELUDE = "agentforge_prelude.py"
+"""A file that a language may write beside the entry file; whoever runs the solution imports it first.
+
+It may define `calls() -> dict[str, int]`, launches of each own kernel so far, and `launches() -> list[dict]`,
+how they were launched, for `AheadOfTimeLanguage.compile_launched`."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +57,6 @@ class BuildResult:
     """Resource usage as far as the compiler tells: vectorised loops, registers, spills."""
     resources: tuple[ResourceUsage, ...] = ()
     """Of GPU kernels that could be compiled ahead of time, by kernel and target."""
-    prelude: str = ""
-    """Module of ours that a process must import before it imports the entry file; empty for none."""
     untimed: str = ""
     """Why nothing can be said of the speed of what was built, in one sentence (it is simulated, as there is
     no GPU here); empty where it runs as it would in earnest."""
@@ -102,11 +106,42 @@ class Language(Protocol):
         ...
 
 
+@runtime_checkable
+class AheadOfTimeLanguage(Protocol):
+    """A language that can compile for devices that are not there, once kernels were seen to be launched."""
+
+    def compile_launched(
+        self,
+        solution: Solution,
+        folder: Path,
+        launches: Sequence[Mapping[str, Any]],
+        *,
+        cache: Path,
+        run: CommandRunner,
+        timeout_s: float,
+    ) -> BuildResult:
+        """Compile what was launched, as it was launched.
+
+        Args:
+            solution: what was built.
+            folder: where it was built.
+            launches: as the prelude's `launches()` says; from an untrusted process.
+            cache: as for `build`.
+            run: as for `build`.
+            timeout_s: for all of it.
+
+        Returns:
+            Diagnostics and `resources`; not `ok` where a launch compiles for none of the targets.
+        """
+        ...
+
+
 languages: Registry[Language] = Registry(
     "languages",
     {
         "cpp": "agentforge.languages.cpp:Cpp",
         "python": "agentforge.languages.python:Python",
+        "triton": "agentforge.languages.triton:Triton",
     },
 )
 """All languages, by name."""

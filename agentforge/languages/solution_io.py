@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from agentforge.schema import BuildSpec, Solution, SourceFile, UsageError
 
+from ._base import PRELUDE
 from .folder import MANIFEST, runtime_files
 from .single_file import embedded_files, export_single_file, parse_manifest, same_program
 
@@ -101,9 +102,13 @@ def _bound(body: list[ast.stmt]) -> set[str]:
 
 
 def _imports_runtime(tree: ast.Module) -> bool:
+    return "agentforge_cpp" in _imported(tree)
+
+
+def _imported(tree: ast.Module) -> set[str]:
+    """Modules that are imported anywhere, by their full names."""
     modules = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
-    modules |= {n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
-    return "agentforge_cpp" in modules
+    return modules | {n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
 
 
 def _exported(path: Path, definition: str, author: str) -> Solution | None:
@@ -174,7 +179,10 @@ def _folder(path: Path) -> tuple[dict[str, str], str]:
 def _language(files: dict[str, str], entry: str) -> str:
     if any(name.endswith((".cpp", ".cc", ".cxx")) for name in files):
         return "cpp"
-    return "cpp" if entry in files and _imports_runtime(ast.parse(files[entry])) else "python"
+    imported = _imported(ast.parse(files[entry])) if entry in files else set()
+    if "agentforge_cpp" in imported:
+        return "cpp"
+    return "triton" if any(name.split(".")[0] == "triton" for name in imported) else "python"
 
 
 def _solution(path: Path, files: dict[str, str], entry: str, definition: str, author: str) -> Solution:
@@ -187,6 +195,7 @@ def _solution(path: Path, files: dict[str, str], entry: str, definition: str, au
     spec.setdefault("language", _language(files, entry))
     for name in runtime_files(str(spec["language"])):
         files.pop(name, None)
+    files.pop(PRELUDE, None)
     try:
         solution = Solution(
             name=str(record.get("name") or path.stem),

@@ -1,0 +1,210 @@
+"""Ahead-of-time compilation of recorded launches: the child is started, its answer is judged."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agentforge.languages._base import CommandRunner
+from agentforge.languages.occupancy import occupancy, target_limits
+from agentforge.schema import Diagnostic, FrozenModel, ResourceUsage, Solution, content_hash
+
+from .launches import Launch
+
+_CHILD = Path(__file__).with_name("compile_child.py")
+_WARP = 32
+_LARGEST_ANSWER = 8 << 20
+
+
+class Compiled(FrozenModel):
+    """What the compiler said of all launches."""
+
+    ok: bool
+    """False where a launch does not compile for any of the targets."""
+    timed_out: bool = False
+    diagnostics: tuple[Diagnostic, ...] = ()
+    resources: tuple[ResourceUsage, ...] = ()
+
+
+@dataclass(frozen=True)
+class AheadOfTime:
+    """Compiles launches of one solution.
+
+    Args:
+        solution: what is compiled.
+        folder: where it is written; imported in the child.
+        targets: `sm_80`, `sm_90`, ...
+        cache: folder for what was compiled before.
+        run: starts the child, which runs untrusted code.
+        version: Triton's.
+    """
+
+    solution: Solution
+    folder: Path
+    targets: Sequence[str]
+    cache: Path
+    run: CommandRunner
+    version: str
+
+    def compile(self, launches: Sequence[Launch], timeout_s: float) -> tuple[Compiled, bool]:
+        """Compile every launch for every target.
+
+        Returns:
+            The outcome, and whether it comes from the cache (failures are not kept).
+        """
+        if not launches:
+            return Compiled(ok=True), True
+        found = [launch.model_dump(mode="json") for launch in launches]
+        key = content_hash([self.solution.hash, found, list(self.targets), self.version], length=40)
+        kept = self.cache / "triton" / f"{key}.json"
+        try:
+            return Compiled.model_validate_json(kept.read_bytes()), True
+        except (OSError, ValueError):
+            pass
+        outcome = self._start(found, launches, timeout_s)
+        if outcome.ok and outcome.resources:
+            _keep(kept, outcome.model_dump_json())
+        return outcome, False
+
+    def _start(self, found: list[dict[str, Any]], launches: Sequence[Launch], timeout_s: float) -> Compiled:
+        request = {
+            "folder": str(self.folder.resolve()),
+            "entry": self.solution.entry_file,
+            "launches": found,
+            "targets": list(self.targets),
+        }
+        with tempfile.TemporaryDirectory(prefix=".ahead-", dir=self.folder) as scratch:
+            question, answer = Path(scratch) / "request.json", Path(scratch) / "answer.json"
+            question.write_text(json.dumps(request))
+            Path(scratch).chmod(0o755)
+            argv = [sys.executable, "-I", str(_CHILD), str(question.resolve()), str(answer.resolve())]
+            done = self.run(argv, cwd=self.folder, timeout_s=timeout_s)
+            if done.timed_out:
+                message = f"compiling its kernels took longer than {timeout_s:g} s"
+                return Compiled(ok=False, timed_out=True, diagnostics=(Diagnostic(message=message),))
+            said = _read(answer)
+        if said is None:
+            tail = (done.stderr + done.stdout).strip().splitlines()[-1:] or ["it said nothing"]
+            message = f"the compiler ended with {done.returncode}: {tail[0][:500]}"
+            return Compiled(ok=False, diagnostics=(Diagnostic(message=message),))
+        return judge(said, launches, self.targets)
+
+
+def judge(said: Mapping[str, Any], launches: Sequence[Launch], targets: Sequence[str]) -> Compiled:
+    """What the child's answer means. It comes from a process that ran untrusted code.
+
+    A launch that compiles for some targets but not for all is usable: what the others say is a warning. One
+    that compiles for none is an error.
+    """
+    if "failed" in said:
+        return Compiled(ok=False, diagnostics=(_diagnostic(said["failed"], "it cannot be imported: "),))
+    diagnostics: list[Diagnostic] = []
+    resources: list[ResourceUsage] = []
+    bad: dict[int, list[tuple[str, Diagnostic]]] = {}
+    for entry in _entries(said, "errors"):
+        problem = _diagnostic(entry, "")
+        bad.setdefault(_index(entry, launches), []).append((str(entry.get("target"))[:20], problem))
+    for entry in _entries(said, "compiled"):
+        index = _index(entry, launches)
+        try:
+            usage = _usage(entry, launches[index])
+        except (KeyError, TypeError, ValueError):
+            continue
+        limits = target_limits(usage.target)
+        if usage.shared_bytes > limits.shared_bytes_block:
+            message = (
+                f"kernel {usage.kernel} needs {usage.shared_bytes} bytes of shared memory a block and there "
+                f"are {limits.shared_bytes_block}: take smaller blocks or fewer num_stages"
+            )
+            bad.setdefault(index, []).append((usage.target, Diagnostic(message=message)))
+        else:
+            resources.append(usage)
+    ok = True
+    for problems in bad.values():
+        fatal = len(problems) >= len(targets)
+        ok = ok and not fatal
+        diagnostics += _merged(problems, "error" if fatal else "warning")
+    for name in dict.fromkeys(str(n)[:120] for n in said.get("absent", ())):
+        message = f"kernel {name} cannot be compiled ahead of time: it is no function of a module"
+        diagnostics.append(Diagnostic(severity="note", message=message))
+    unique = tuple(dict.fromkeys(diagnostics))
+    return Compiled(ok=ok, diagnostics=tuple(sorted(unique, key=_rank))[:50], resources=tuple(resources))
+
+
+def _merged(problems: Sequence[tuple[str, Diagnostic]], severity: str) -> list[Diagnostic]:
+    """One diagnostic for what several targets say alike."""
+    targets: dict[Diagnostic, list[str]] = {}
+    for target, problem in problems:
+        targets.setdefault(problem, []).append(target)
+    return [
+        p.model_copy(update={"severity": severity, "message": f"{', '.join(names)}: {p.message}"})
+        for p, names in targets.items()
+    ]
+
+
+def _rank(diagnostic: Diagnostic) -> int:
+    return {"error": 0, "warning": 1, "note": 2}[diagnostic.severity]
+
+
+def _entries(said: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
+    found = said.get(name)
+    yield from (e for e in found if isinstance(e, dict)) if isinstance(found, list) else ()
+
+
+def _index(entry: Mapping[str, Any], launches: Sequence[Launch]) -> int:
+    index = entry.get("launch")
+    return index if isinstance(index, int) and 0 <= index < len(launches) else 0
+
+
+def _diagnostic(entry: Any, prefix: str) -> Diagnostic:
+    entry = entry if isinstance(entry, dict) else {}
+    line, column = entry.get("line"), entry.get("column")
+    return Diagnostic(
+        message=f"{prefix}{str(entry.get('message'))[:1000]}",
+        file=str(entry.get("file", ""))[:255],
+        line=line if isinstance(line, int) and line > 0 else 0,
+        column=column if isinstance(column, int) and column > 0 else 0,
+    )
+
+
+def _usage(entry: Mapping[str, Any], launch: Launch) -> ResourceUsage:
+    target, threads = str(entry["target"]), int(entry["warps"]) * _WARP
+    registers, shared = int(entry["registers"]), int(entry["shared"])
+    return ResourceUsage(
+        kernel=launch.title,
+        target=target,
+        registers=registers,
+        shared_bytes=shared,
+        spill_store_bytes=int(entry["spill_stores"]),
+        spill_load_bytes=int(entry["spill_loads"]),
+        threads=threads,
+        occupancy=occupancy(target, threads=threads, registers=registers, shared_bytes=shared),
+    )
+
+
+def _read(answer: Path) -> dict[str, Any] | None:
+    try:
+        if answer.is_symlink() or answer.stat().st_size > _LARGEST_ANSWER:
+            return None
+        said = json.loads(answer.read_text())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return said if isinstance(said, dict) else None
+
+
+def _keep(path: Path, text: str) -> None:
+    """Write aside and rename; a full disk only costs time."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+        Path(name).replace(path)
+    except OSError:
+        return

@@ -1,0 +1,120 @@
+"""Triton without a GPU: kernels run on CPU tensors in Triton's interpreter. Imported in the worker, first.
+
+Nothing here makes a kernel faster or tells how fast it would be. What it adds to the interpreter: right
+bfloat16, bounds checks, the common libdevice functions, an answer for code that asks after the GPU, launch
+limits as the hardware has them, errors that name the kernel's line, and a record of what was launched how.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from .recorder import Recorder
+
+_GRID = (2**31 - 1, 65535, 65535)
+_WARPS = (1, 2, 4, 8, 16, 32)
+
+recorder = Recorder()
+
+
+class KernelError(Exception):
+    """A kernel failed in the interpreter; the message has file, line and cause."""
+
+
+def install() -> None:
+    """Switch Triton to its interpreter in this process and patch it; call before anything uses Triton.
+
+    Raises:
+        ImportError: Triton is not installed.
+    """
+    os.environ["TRITON_INTERPRET"] = "1"
+    # torch may have imported Triton already, with its library functions as they are for a GPU.
+    for name in [n for n in sys.modules if n == "triton" or n.startswith("triton.")]:
+        if not name.startswith("triton._C"):
+            del sys.modules[name]
+    import triton.language as tl
+    from triton.language.extra import libdevice as module
+    from triton.runtime import interpreter
+
+    from . import bfloat16, bounds, libdevice, pretended
+
+    bfloat16.install(interpreter, tl)
+    bounds.install(interpreter)
+    libdevice.install(interpreter, tl, module)
+    _install_launches(interpreter)
+    pretended.install()
+
+
+def _install_launches(interpreter: Any) -> None:
+    from .bounds import ranges_of
+
+    builder, plain_run = interpreter.interpreter_builder, interpreter.InterpretedFunction.run
+    plain_grid = interpreter.InterpreterBuilder.set_grid_dim
+
+    def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        if warmup:
+            return None
+        check_options(kwargs)
+        recorder.record(self.fn, self.arg_names, args, kwargs)
+        builder.ranges = ranges_of((*args, *kwargs.values()))
+        try:
+            return plain_run(self, *args, grid=grid, warmup=warmup, **kwargs)
+        except interpreter.InterpreterError as error:
+            raise KernelError(explain(error, self.fn)) from error
+        finally:
+            builder.ranges = None
+
+    def set_grid(self: Any, *sizes: Any) -> None:
+        check_grid(sizes)
+        plain_grid(self, *sizes)
+
+    interpreter.InterpretedFunction.run = run
+    interpreter.InterpreterBuilder.set_grid_dim = set_grid
+
+
+def explain(error: BaseException, fn: Any) -> str:
+    """File, line and cause of a failure inside of a kernel.
+
+    Args:
+        error: what the interpreter raised.
+        fn: the kernel's plain function.
+    """
+    file = fn.__code__.co_filename
+    line, cause = 0, error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    current: BaseException | None = error
+    while current is not None:
+        frames = traceback.extract_tb(current.__traceback__)
+        lines = [f.lineno for f in frames if f.filename == file and f.lineno]
+        line = lines[-1] if lines else line
+        current = current.__cause__
+    return f"{Path(file).name}:{line}: in kernel {fn.__name__}: {type(cause).__name__}: {cause}"
+
+
+def check_grid(sizes: tuple[Any, ...]) -> None:
+    """See that a grid could be launched.
+
+    Raises:
+        ValueError: a size is negative or beyond the hardware's limit.
+    """
+    for axis, size, limit in zip("xyz", sizes, _GRID, strict=False):
+        if not 0 <= int(size) <= limit:
+            raise ValueError(f"the grid's {axis} is {int(size)}; a GPU launches 0 to {limit}")
+
+
+def check_options(options: dict[str, Any]) -> None:
+    """See that a launch's options are possible.
+
+    Raises:
+        ValueError: `num_warps` is no power of two up to 32, or `num_stages` is negative.
+    """
+    warps, stages = options.get("num_warps", 4), options.get("num_stages", 3)
+    if warps not in _WARPS:
+        raise ValueError(f"num_warps is {warps}; it must be a power of two from 1 to 32")
+    if not isinstance(stages, int) or stages < 0:
+        raise ValueError(f"num_stages is {stages}; it must not be negative")
