@@ -53,6 +53,8 @@ class Task:
     """Attempts so far, oldest first; the one that is being made is among them once it is planned."""
     attempt: str = ""
     """Identifier of the attempt that is being made."""
+    lessons: tuple[str, ...] = ()
+    """What attempts that passed taught in this run, at all bottlenecks, oldest first."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from agentforge.schema import (
     Evaluation,
     EvaluationStatus,
     FrozenModel,
+    Lesson,
     Outcome,
     Solution,
     Strategy,
@@ -81,10 +82,13 @@ class KnowledgeBase:
         Raises:
             UsageError: a card is wrong; the message names file and field.
         """
-        records = self._store.strategy_records()
+        records, lessons = self._store.strategy_records(), self._store.lessons()
         known = self._known()
         return tuple(
-            known[name].model_copy(update={"records": records.get(name, ())}) for name in sorted(known)
+            known[name].model_copy(
+                update={"records": records.get(name, ()), "lessons": lessons.get(name, ())}
+            )
+            for name in sorted(known)
         )
 
     def get(self, strategy_id: str) -> Strategy:
@@ -129,6 +133,7 @@ class KnowledgeBase:
     ) -> tuple[tuple[Strategy, Posterior], ...]:
         """As `retrieve`, with what is expected of each."""
         records = self._store.strategy_records(op_type=context.op_type)
+        lessons = self._store.lessons(op_type=context.op_type)
         random = None if seed is None else Random(seed)
         scored: list[tuple[float, Strategy, Posterior]] = []
         for name, strategy in sorted(self._known().items()):
@@ -138,7 +143,8 @@ class KnowledgeBase:
             belief = posterior(strategy, own, context)
             near = tuple(sorted(own, key=lambda r: _nearness(r, context)))
             score = belief.value if random is None else belief.sample(random)
-            scored.append((score, strategy.model_copy(update={"records": near}), belief))
+            told = {"records": near, "lessons": lessons.get(name, ())}
+            scored.append((score, strategy.model_copy(update=told), belief))
         scored.sort(key=lambda entry: -entry[0])  # stable: equal ones stay in the order of their names
         return tuple((strategy, belief) for _, strategy, belief in scored)
 
@@ -191,6 +197,56 @@ class KnowledgeBase:
             time=evaluation.timestamp,
         )
         self._store.record_outcomes([outcome])
+
+    def learn(
+        self,
+        strategy_id: str,
+        context: Context,
+        evaluation: Evaluation,
+        text: str,
+        *,
+        author: str,
+        expected_speedup: float | None = None,
+        run: str | None = None,
+    ) -> Lesson:
+        """Keep a lesson in words with its strategy. Idempotent.
+
+        Args:
+            strategy_id: of a strategy that is known: a card, or one with an outcome.
+            context: where it was learned.
+            evaluation: the verified evaluation that it rests on; it must be in the store.
+            text: one lesson, at most 600 characters.
+            author: who says so.
+            expected_speedup: of the plan.
+            run: identifier.
+
+        Raises:
+            UsageError: the evaluation is not verified or not stored, or there is no such strategy.
+        """
+        identifier = evaluation_id(evaluation)
+        if self._store.get_evaluation(identifier).verified is False or evaluation.performance is None:
+            raise UsageError(
+                "a lesson needs a verified evaluation: evaluate the solution at level full first"
+            )
+        if strategy_id not in self._known():
+            raise UsageError(f"there is no strategy {strategy_id!r}: `agentforge kb list` shows them all")
+        words = " ".join(text.split())[:600]
+        if not words:
+            raise UsageError("the lesson is empty: say what holds beyond this attempt")
+        lesson = Lesson(
+            id=content_hash([strategy_id, identifier, words], length=24),
+            strategy=strategy_id,
+            context=context,
+            evaluation=identifier,
+            text=words,
+            expected_speedup=expected_speedup,
+            speedup=evaluation.performance.speedup_over_best.point,
+            author=author,
+            run=run,
+            time=evaluation.timestamp,
+        )
+        self._store.save_lesson(lesson)
+        return lesson
 
     def stats(self) -> KnowledgeStats:
         """The knowledge base in numbers."""

@@ -1,7 +1,8 @@
 """Knowledge as JSON lines, to carry it to another database.
 
-The first line says what the file is; then one line a strategy (`{"strategy": {...}}`, without records) and
-one an outcome (`{"outcome": {...}}`). Importing merges: an outcome that is there already is left alone.
+The first line says what the file is; then one line a strategy (`{"strategy": {...}}`, without records),
+one a lesson (`{"lesson": {...}}`) and one an outcome (`{"outcome": {...}}`). Importing merges: what is there
+already is left alone.
 """
 
 from __future__ import annotations
@@ -14,13 +15,18 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from agentforge.schema import Outcome, Strategy, UsageError
+from agentforge.schema import Lesson, Outcome, Strategy, UsageError
 from agentforge.store import Store
 
 from .base import KnowledgeBase
 
 FORMAT = "agentforge-knowledge"
 VERSION = 1
+_NOUNS: dict[str, type[Strategy | Outcome | Lesson]] = {
+    "strategy": Strategy,
+    "outcome": Outcome,
+    "lesson": Lesson,
+}
 
 
 @dataclass(frozen=True)
@@ -40,13 +46,16 @@ def export_knowledge(base: KnowledgeBase, store: Store, path: Path) -> Transfer:
         UsageError: the file cannot be written.
     """
     strategies, outcomes = base.strategies(), store.outcomes()
+    lessons = [lesson for found in store.lessons().values() for lesson in found]
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with draft.open("w", encoding="utf-8") as file:
             file.write(json.dumps({"format": FORMAT, "version": VERSION}) + "\n")
             for strategy in strategies:
-                bare = strategy.model_dump_json(exclude={"records"})
+                bare = strategy.model_dump_json(exclude={"records", "lessons"})
                 file.write(f'{{"strategy": {bare}}}\n')
+            for lesson in lessons:
+                file.write(f'{{"lesson": {lesson.model_dump_json()}}}\n')
             for outcome in outcomes:
                 file.write(f'{{"outcome": {outcome.model_dump_json()}}}\n')
         draft.replace(path)
@@ -66,11 +75,14 @@ def import_knowledge(store: Store, path: Path) -> Transfer:
     """
     strategies: list[Strategy] = []
     outcomes: list[Outcome] = []
+    lessons: list[Lesson] = []
     try:
         with path.open(encoding="utf-8") as file:
             for noun in _nouns(file, path):
                 if isinstance(noun, Strategy):
                     strategies.append(noun)
+                elif isinstance(noun, Lesson):
+                    lessons.append(noun)
                 else:
                     outcomes.append(noun)
     except OSError as error:
@@ -79,11 +91,13 @@ def import_knowledge(store: Store, path: Path) -> Transfer:
         raise UsageError(f"{path} is not text: name a file of `agentforge kb export`") from error
     for strategy in strategies:
         store.save_strategy(strategy)
+    for lesson in lessons:
+        store.save_lesson(lesson)
     new = store.record_outcomes(outcomes)
     return Transfer(len(strategies), new, known=len(outcomes) - new)
 
 
-def _nouns(lines: Iterator[str], path: Path) -> Iterator[Strategy | Outcome]:
+def _nouns(lines: Iterator[str], path: Path) -> Iterator[Strategy | Outcome | Lesson]:
     for number, line in enumerate(lines, 1):
         try:
             entry = json.loads(line)
@@ -93,10 +107,13 @@ def _nouns(lines: Iterator[str], path: Path) -> Iterator[Strategy | Outcome]:
             _check_header(entry, path)
             continue
         kind, value = next(iter(entry.items())) if isinstance(entry, dict) and len(entry) == 1 else ("", None)
-        if kind not in ("strategy", "outcome"):
-            raise UsageError(f"{path}, line {number}: neither a strategy nor an outcome; export it again")
+        noun = _NOUNS.get(kind)
+        if noun is None:
+            raise UsageError(
+                f"{path}, line {number}: neither a strategy, an outcome nor a lesson; export it again"
+            )
         try:
-            yield (Strategy if kind == "strategy" else Outcome).model_validate(value)
+            yield noun.model_validate(value)
         except ValidationError as error:
             first = error.errors()[0]
             field = ".".join(str(part) for part in first["loc"])

@@ -71,8 +71,22 @@ class Knowledge(Protocol):
         evaluation: Evaluation,
         parameters: Mapping[str, int | float | str | bool],
         run: str,
-    ) -> str | None:
+    ) -> object:
         """Keep what happened: `verified` as a win or a loss, a failure as a failure. Idempotent."""
+        ...
+
+    def learn(
+        self,
+        strategy_id: str,
+        context: Context,
+        evaluation: Evaluation,
+        text: str,
+        *,
+        author: str,
+        expected_speedup: float | None = None,
+        run: str | None = None,
+    ) -> object:
+        """Keep what a verified evaluation taught, in words. Idempotent."""
         ...
 
 

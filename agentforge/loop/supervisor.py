@@ -236,8 +236,8 @@ class Supervisor:
                 attempt.run,
             )
         self._promote(attempt, evaluation)
+        self._reflect(attempt, plan, evaluation)
         self.journal.put(attempt.model_copy(update={"status": AttemptStatus.DONE}))
-        self._reflect(attempt, evaluation)
         self.journal.spend(self.meter.seconds)
         self.journal.event("budget", left=self.budget_left())
         if reason := self.standing(attempt.bottleneck).closed(self.settings):
@@ -314,6 +314,15 @@ class Supervisor:
             languages=(language,),
             past=past,
             attempt=attempt,
+            lessons=self._lessons(),
+        )
+
+    def _lessons(self) -> tuple[str, ...]:
+        """What finished attempts that passed taught in this run."""
+        return tuple(
+            a.critique.lesson
+            for a in self.journal.attempts()
+            if a.status is AttemptStatus.DONE and a.critique is not None and a.critique.lesson
         )
 
     def _hidden(
@@ -385,17 +394,27 @@ class Supervisor:
             time_before_s=standing.bottleneck.time_s,
         )
 
-    def _reflect(self, attempt: Attempt, evaluation: Evaluation) -> None:
-        """Write down what the plan expected and what came of it."""
-        assert attempt.plan is not None
+    def _reflect(self, attempt: Attempt, plan: Plan, evaluation: Evaluation) -> None:
+        """Write down what was expected and what came of it, and what a verified evaluation taught."""
         self._tell(
             "attempt.reflected",
             attempt,
-            strategy=attempt.plan.strategy,
-            expected_speedup=attempt.plan.expected_speedup,
+            strategy=plan.strategy,
+            expected_speedup=plan.expected_speedup,
             measured_speedup=gain_over_best(evaluation),
             verified=evaluation.verified,
         )
+        critique = attempt.critique
+        if critique is not None and critique.lesson and evaluation.verified:
+            self.knowledge.learn(
+                plan.strategy,
+                self.problems[attempt.bottleneck].context,
+                evaluation,
+                critique.lesson,
+                author=critique.author,
+                expected_speedup=plan.expected_speedup,
+                run=attempt.run,
+            )
 
 
 def find(past: Sequence[Past], identifier: str | None) -> Past | None:

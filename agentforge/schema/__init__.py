@@ -27,6 +27,7 @@ from .evaluation import (
     Metric,
     Performance,
     StageResult,
+    merged_metrics,
 )
 from .feedback import Bound, Classification, Finding, Reason
 from .resources import ResourceUsage
@@ -43,7 +44,7 @@ from .search import (
     Usage,
 )
 from .solution import BuildSpec, Solution, SourceFile
-from .strategy import Context, Outcome, Strategy, StrategyRecord
+from .strategy import Context, Lesson, Outcome, Strategy, StrategyRecord
 from .target import Bottleneck, CallSite, Profile, Target
 from .workload import Distribution, InputSpec, ScalarInput, TensorInput, Workload
 
@@ -77,6 +78,7 @@ __all__ = [
     "Interval",
     "KernelUse",
     "LLMCall",
+    "Lesson",
     "Level",
     "MachineError",
     "Metric",
@@ -105,4 +107,5 @@ __all__ = [
     "WorkPolicy",
     "Workload",
     "content_hash",
+    "merged_metrics",
 ]

@@ -65,6 +65,8 @@ class Critique(FrozenModel):
     """Template parameters to try next, where the change is one of parameters."""
     evidence: tuple[Citation, ...] = ()
     expected_gain: float = 0.0
+    lesson: str = ""
+    """What this attempt teaches beyond itself, in a sentence; kept where the evaluation is verified."""
     author: str = "playbook"
     usage: Usage = Usage()
 

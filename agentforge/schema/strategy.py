@@ -52,6 +52,26 @@ class Outcome(FrozenModel):
     time: datetime
 
 
+class Lesson(FrozenModel):
+    """What was learned from one verified evaluation, in words; never changed once written."""
+
+    id: NonEmptyString
+    """Derived from strategy, evaluation and text, so that recording it again changes nothing."""
+    strategy: NonEmptyString
+    context: Context
+    evaluation: NonEmptyString
+    """Identifier of the verified evaluation that it rests on."""
+    text: str = Field(min_length=1, max_length=600)
+    """One lesson that holds beyond this attempt, for whoever plans next."""
+    expected_speedup: float | None = Field(default=None, gt=0)
+    """Of the plan, over the best baseline; None where nothing was expected."""
+    speedup: float = Field(gt=0)
+    """Measured, over the best baseline."""
+    author: str
+    run: str | None = None
+    time: datetime
+
+
 class StrategyRecord(FrozenModel):
     """What happened in one context: n verified results with mean and variance of log speedup, failures."""
 
@@ -99,3 +119,5 @@ class Strategy(FrozenModel):
     body: str = ""
     """The card's text."""
     records: tuple[StrategyRecord, ...] = ()
+    lessons: tuple[Lesson, ...] = ()
+    """What verified evaluations taught, newest first."""

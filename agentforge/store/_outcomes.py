@@ -143,8 +143,8 @@ class Outcomes:
         return {strategy: tuple(found) for strategy, found in records.items()}
 
     def save_strategy(self, strategy: Strategy) -> None:
-        """Keep a strategy that no card describes, without its records. Idempotent by its identifier."""
-        bare = strategy.model_copy(update={"records": ()})
+        """Keep a strategy that no card describes, bare of records and lessons. Idempotent by its id."""
+        bare = strategy.model_copy(update={"records": (), "lessons": ()})
         with self._db.write() as session:
             add_once(session, StrategyRow(id=bare.id, body=bare.model_dump_json()))
 

@@ -174,3 +174,14 @@ class CallRow(Table):
     status: Mapped[str] = mapped_column(Key)
     time: Mapped[datetime] = mapped_column(Time)
     body: Mapped[str] = mapped_column(Body)
+
+
+class LessonRow(Table):
+    """A `Lesson`; no foreign keys, because it may come from another machine."""
+
+    __tablename__ = "lessons"
+    id: Mapped[str] = mapped_column(Key, primary_key=True)
+    strategy: Mapped[str] = mapped_column(Name, index=True)
+    op_type: Mapped[str] = mapped_column(Name, index=True)
+    time: Mapped[datetime] = mapped_column(Time)
+    body: Mapped[str] = mapped_column(Body)

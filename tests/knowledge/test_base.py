@@ -222,3 +222,28 @@ class TestTransfer:
     def test_a_folder_that_is_not_there(self, base: KnowledgeBase, store: Store, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="cannot be written"):
             export_knowledge(base, store, tmp_path / "nothing" / "k.jsonl")
+
+
+def test_a_lesson_rests_on_a_verified_evaluation(base: KnowledgeBase, store: Store, tmp_path: Path) -> None:
+    [(_, proven)] = _tries(base, "fuse", 1, evidence=Evidence.VERIFIED)
+    [(_, unproven)] = _tries(base, "fuse", 1, evidence=Evidence.UNVERIFIED, speedup=9.0)
+    for evaluation in (proven, unproven):
+        store.save_evaluation(evaluation)
+    first = base.learn("fuse", nouns.context(), proven, "Rows fit in L1:\n keep them there.", author="me")
+    again = base.learn("fuse", nouns.context(), proven, "Rows fit in L1: keep them there.", author="me")
+    assert first == again
+    assert [lesson.text for lesson in base.get("fuse").lessons] == ["Rows fit in L1: keep them there."]
+    assert base.retrieve(nouns.context())[0].lessons == (first,)
+    with pytest.raises(UsageError, match="verified"):
+        base.learn("fuse", nouns.context(), unproven, "Nine times as fast!", author="me")
+    forged = unproven.model_copy(update={"evidence": Evidence.VERIFIED})
+    with pytest.raises(UsageError):
+        base.learn("fuse", nouns.context(), forged, "Nine times as fast!", author="me")
+    with pytest.raises(UsageError, match="no strategy"):
+        base.learn("magic", nouns.context(), proven, "It works.", author="me")
+    with pytest.raises(UsageError, match="empty"):
+        base.learn("fuse", nouns.context(), proven, "  ", author="me")
+    export_knowledge(base, store, tmp_path / "knowledge.jsonl")
+    with Store(f"sqlite:///{tmp_path}/other.db") as other:
+        import_knowledge(other, tmp_path / "knowledge.jsonl")
+        assert other.lessons() == {"fuse": (first,)}

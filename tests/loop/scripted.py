@@ -126,10 +126,15 @@ class ScriptedJudge:
 
     name = "scripted"
 
+    def __init__(self) -> None:
+        self.told: list[tuple[str, ...]] = []
+
     def judge(self, task: Task, plan: Plan, solution: Solution, evaluation: Evaluation) -> Critique:
         if "judge" in plan.parameters:
             raise ValueError(str(plan.parameters["judge"]))
-        return Critique(kind="optimize" if evaluation.passed else "repair")
+        self.told.append(task.lessons)
+        lesson = str(plan.parameters.get("lesson", ""))
+        return Critique(kind="optimize" if evaluation.passed else "repair", lesson=lesson)
 
 
 @dataclass
@@ -187,6 +192,7 @@ class NullKnowledge:
 
     recorded: list[tuple[str, bool, bool]] = field(default_factory=list)
     success: Mapping[str, float] = field(default_factory=dict)
+    lessons: list[tuple[str, str]] = field(default_factory=list)
 
     def retrieve(self, context: Context, languages: Sequence[str], device: str) -> tuple[Strategy, ...]:
         return ()
@@ -205,6 +211,10 @@ class NullKnowledge:
     ) -> str | None:
         self.recorded.append((strategy_id, evaluation.passed, evaluation.verified))
         return None
+
+    def learn(self, strategy_id: str, context: Context, evaluation: Evaluation, text: str, **_: Any) -> None:
+        assert evaluation.verified
+        self.lessons.append((strategy_id, text))
 
 
 def context_for(bottleneck: Bottleneck) -> Context:

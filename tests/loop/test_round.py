@@ -39,6 +39,7 @@ class MeetingCoder(ScriptedCoder):
 
 class MeetingJudge(ScriptedJudge):
     def __init__(self, together: int) -> None:
+        super().__init__()
         self.met = threading.Barrier(together, timeout=ALONE_S)
 
     def judge(self, task: Task, plan: Plan, solution: Solution, evaluation: Evaluation) -> Critique:

@@ -8,8 +8,9 @@ import pytest
 
 from agentforge.schema import AttemptStatus, Budget, HarnessError, Level, MachineError, Solution, TargetError
 
+from . import conftest
 from .conftest import Bench
-from .scripted import bottleneck, profile
+from .scripted import ScriptedJudge, bottleneck, profile
 
 
 def test_a_verified_gain_is_promoted_and_recorded(bench: Bench) -> None:
@@ -204,3 +205,17 @@ def test_events_count_without_a_gap_and_are_all_in_the_store(bench: Bench) -> No
     assert tuple(bench.events) == bench.store.events("run")
     assert bench.kinds()[0] == "search.started"
     assert bench.kinds()[-1] == "search.done"
+
+
+def test_what_was_expected_and_learned_is_written_down(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = ScriptedJudge()
+    monkeypatch.setattr(conftest, "ScriptedJudge", lambda: judge)
+    script = {"a": [{"speed": 2.0, "lesson": "rows fit in L1"}, {"speed": 1.1, "lesson": "not so"}]}
+    bench.search(profile(bottleneck("a")), script)
+    assert bench.knowledge.lessons == [("strategy-0", "rows fit in L1")]  # the other one is not verified
+    assert judge.told == [(), ("rows fit in L1",)]
+    reflected = bench.of("attempt.reflected")
+    assert [(r["expected_speedup"], r["measured_speedup"], r["verified"]) for r in reflected] == [
+        (1.0, 2.0, True),
+        (1.0, 1.1, False),
+    ]

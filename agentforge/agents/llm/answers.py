@@ -75,3 +75,6 @@ class OptimizeAnswer(_Answer):
     """The one change to make next."""
     expected_gain: float = Field(ge=-1, le=1e4)
     """Relative: 0.2 for 20% faster."""
+    lesson: str = Field(default="", max_length=600)
+    """One sentence that whoever plans next on such regions and machines should know, resting on what was
+    measured here (what was expected and did not come is one); empty where nothing new was learned."""

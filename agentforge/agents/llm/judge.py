@@ -118,6 +118,7 @@ class LLMJudge:
             change=answer.change,
             evidence=facts.true_ones(answer.evidence, values),
             expected_gain=answer.expected_gain,
+            lesson=" ".join(answer.lesson.split()),
             author=self.name,
             usage=usage,
         )

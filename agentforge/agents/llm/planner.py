@@ -19,6 +19,9 @@ _SCHEMA = strict_schema(PlanAnswer)
 _MOST_STRATEGIES = 8
 _MOST_REFLECTIONS = 12
 _MOST_CLOSED = 12
+_MOST_LESSONS = 6
+_MOST_TOLD = 2
+"""Lessons of one strategy."""
 
 
 class LLMPlanner:
@@ -47,6 +50,7 @@ class LLMPlanner:
             ],
             reflections=reflections(task)[-_MOST_REFLECTIONS:],
             closed=dict(list(closed.items())[-_MOST_CLOSED:]),
+            lessons=tuple(dict.fromkeys(task.lessons))[-_MOST_LESSONS:],
             parent=parent,
             languages=task.languages,
         )
@@ -138,5 +142,6 @@ def _described(strategy: Strategy, task: Task) -> dict[str, Any]:
         "wins": sum(r.n for r in here),
         "failures": sum(r.failures for r in here),
         "speedup": here[0].mean_log_speedup if here and here[0].n else None,
+        "lessons": strategy.lessons[:_MOST_TOLD],
         "elsewhere": sum(r.n for r in strategy.records if r.context != task.context),
     }
