@@ -20,6 +20,7 @@ from agentforge.schema import (
     Solution,
     StageResult,
     Workload,
+    merged_metrics,
 )
 
 from . import physics
@@ -40,6 +41,7 @@ from .stages import (
     Stability,
     Stage,
     StaticNotes,
+    Threads,
 )
 from .statistics import holds_one
 from .timing import GroupTimes, Timer, device_lock
@@ -50,7 +52,7 @@ Progress = Callable[[str], None]
 """Told the name of each stage as it begins."""
 
 STAGES: tuple[Stage, ...] = (
-    Smoke(), RandomInputs(), Determinism(), Mutation(), Attestation(), Aftermath(), Stability(),
+    Smoke(), RandomInputs(), Determinism(), Mutation(), Attestation(), Threads(), Aftermath(), Stability(),
 )  # fmt: skip
 """Those that need a running candidate, in the order of their cost."""
 
@@ -104,6 +106,7 @@ class Examination:
             detail.append("from the cache" if result.cached else f"{result.seconds:.2f} s")
         self.findings.diagnostics = result.diagnostics
         self.findings.metrics = result.metrics
+        self.findings.remarks = result.findings
         return folder
 
     def _judge_built(self, folder: Path) -> None:
@@ -166,6 +169,7 @@ class Examination:
             self.findings.suspicions.extend(context.suspicions)
             if context.notes:
                 self.findings.notes["output"] = "; ".join(context.notes)
+            self.findings.metrics = merged_metrics(self.findings.metrics, context.metrics)
             if context.kernels:
                 self.findings.kernels = tuple(context.kernels)
                 self.findings.own_share = context.own_share

@@ -20,6 +20,7 @@ from agentforge.schema import (
     Evaluation,
     EvaluationStatus,
     Evidence,
+    Finding,
     Interval,
     KernelUse,
     Level,
@@ -50,6 +51,8 @@ class Findings:
     stages: list[StageResult] = field(default_factory=list)
     diagnostics: tuple[Diagnostic, ...] = ()
     metrics: tuple[Metric, ...] = ()
+    remarks: tuple[Finding, ...] = ()
+    """What the compiler says about lines."""
     correctness: Correctness | None = None
     performance: Performance | None = None
     kernels: tuple[KernelUse, ...] = ()
@@ -139,6 +142,7 @@ def evaluation(
         kernels=findings.kernels,
         own_share=findings.own_share,
         metrics=findings.metrics,
+        findings=findings.remarks,
         environment=Environment(
             device=device.name,
             architecture=device.architecture,

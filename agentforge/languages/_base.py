@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from agentforge.registry import Registry
-from agentforge.schema import Diagnostic, Metric, ResourceUsage, Solution
+from agentforge.schema import Diagnostic, Finding, Metric, ResourceUsage, Solution
 
 PRELUDE = "agentforge_prelude.py"
 """A file that a language may write beside the entry file; whoever runs the solution imports it first.
@@ -55,6 +55,8 @@ class BuildResult:
     diagnostics: tuple[Diagnostic, ...] = ()
     metrics: tuple[Metric, ...] = ()
     """Resource usage as far as the compiler tells: vectorised loops, registers, spills."""
+    findings: tuple[Finding, ...] = ()
+    """What the compiler says about lines: loops that it vectorised, or why it did not."""
     resources: tuple[ResourceUsage, ...] = ()
     """Of GPU kernels that could be compiled ahead of time, by kernel and target."""
     untimed: str = ""

@@ -44,7 +44,7 @@ def cost_of(region: Region, seen: Mapping[Node, Seen], device: DeviceSpec, roofl
     dtype = next((seen[o].tensor.dtype.value for o in region.outputs if o in seen), "float32")
     peak = roofline.peak_flops.get(dtype) or max(roofline.peak_flops.values(), default=0.0)
     compute = flops / peak if peak else 0.0
-    memory = moved / _bandwidth(moved, device, roofline)
+    memory = moved / bandwidth_for(moved, device, roofline)
     sol = max(compute, memory)
     bound = Bound.COMPUTE if compute > memory else Bound.MEMORY
     if sol < roofline.call_overhead_s:
@@ -52,7 +52,8 @@ def cost_of(region: Region, seen: Mapping[Node, Seen], device: DeviceSpec, roofl
     return Cost(flops, moved, sol, bound, max(sol, roofline.call_overhead_s))
 
 
-def _bandwidth(moved: float, device: DeviceSpec, roofline: Roofline) -> float:
+def bandwidth_for(moved: float, device: DeviceSpec, roofline: Roofline) -> float:
+    """Bytes/s that so many bytes can reach: a working set that stays in the last cache has that one's."""
     cache = device.cache_bytes[-1] if device.cache_bytes else 0
     if roofline.cache_bandwidth and moved <= _CACHE_SHARE * cache:
         return max(roofline.cache_bandwidth, roofline.bandwidth)

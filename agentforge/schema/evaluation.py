@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from typing import Literal, Self
@@ -9,6 +10,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from ._base import FrozenModel
+from .feedback import Classification, Finding
 from .resources import ResourceUsage
 
 
@@ -152,6 +154,13 @@ class Metric(FrozenModel):
     """The kernel that it is of; empty for the whole solution."""
 
 
+def merged_metrics(before: Iterable[Metric], new: Iterable[Metric]) -> tuple[Metric, ...]:
+    """Both, a new one in the place of an older one of the same name and kernel."""
+    kept = {(m.name, m.kernel): m for m in before}
+    kept.update({(m.name, m.kernel): m for m in new})
+    return tuple(kept.values())
+
+
 class Environment(FrozenModel):
     """What it was measured on."""
 
@@ -191,6 +200,11 @@ class Evaluation(FrozenModel):
     own_share: float | None = None
     """Share of the time spent in the candidate's own kernels, where measured."""
     metrics: tuple[Metric, ...] = ()
+    """What was measured of this very solution; one that was not collected is not there."""
+    classification: Classification | None = None
+    """What limits the solution, where enough was measured to say so."""
+    findings: tuple[Finding, ...] = ()
+    """What the compiler and the profiler say about its kernels and lines."""
     resources: tuple[ResourceUsage, ...] = ()
     """Of its GPU kernels, by kernel and target, where they were compiled ahead of time."""
     environment: Environment

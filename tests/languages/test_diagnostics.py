@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentforge.languages.cpp import parse_diagnostics
-from agentforge.languages.cpp.diagnostics import vectorisation
 
 
 def test_gcc_json_with_children() -> None:
@@ -84,15 +83,3 @@ def test_never_raises_on_json(value: object) -> None:
 def test_never_raises_on_text(text: str) -> None:
     parse_diagnostics(text)
     parse_diagnostics("[" + text)
-    vectorisation(text)
-
-
-def test_vectorisation_counts_each_loop_once() -> None:
-    report = """\
-k.cpp:5:9: optimized: loop vectorized using 32 byte vectors
-k.cpp:5:9: optimized: loop vectorized using 16 byte vectors
-k.cpp:7:3: optimized: basic block part vectorized using 32 byte vectors
-k.cpp:9:9: optimized: loop vectorized using 16 byte vectors
-"""
-    metrics = {m.name: m.value for m in vectorisation(report)}
-    assert metrics == {"vectorised_loops": 2, "vector_bytes": 32}

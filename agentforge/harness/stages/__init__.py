@@ -4,6 +4,7 @@ from ._base import Context, Stage
 from .behaviour import Aftermath, Attestation, Determinism, Mutation
 from .correctness import RandomInputs, Smoke, Stability
 from .static import StaticNotes
+from .threads import Threads
 
 __all__ = [
     "Aftermath",
@@ -16,4 +17,5 @@ __all__ = [
     "Stability",
     "Stage",
     "StaticNotes",
+    "Threads",
 ]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from agentforge.config import RefereeSettings
-from agentforge.schema import Definition, KernelUse, Level, Solution
+from agentforge.schema import Definition, KernelUse, Level, Metric, Solution
 
 from ..bench import Bench, Course
 from ..judge import Judge
@@ -32,6 +32,7 @@ class Context:
     """What a reader must know, and no more than that."""
     kernels: list[KernelUse] = field(default_factory=list)
     own_share: float | None = None
+    metrics: list[Metric] = field(default_factory=list)
 
 
 class Stage(Protocol):

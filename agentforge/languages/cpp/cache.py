@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from agentforge.schema import Diagnostic, FrozenModel, Metric
+from agentforge.schema import Diagnostic, Finding, FrozenModel, Metric
 
 
 class BuildRecord(FrozenModel):
@@ -19,6 +19,7 @@ class BuildRecord(FrozenModel):
 
     diagnostics: tuple[Diagnostic, ...] = ()
     metrics: tuple[Metric, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a C++ compiler and linker print, as `Diagnostic`s and `Metric`s."""
+"""What a C++ compiler and linker print, as `Diagnostic`s."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from agentforge.schema import Diagnostic, Metric
+from agentforge.schema import Diagnostic
 
 _LIMIT = 50
 _TEXT = re.compile(
@@ -81,14 +81,4 @@ def render(diagnostics: tuple[Diagnostic, ...]) -> str:
     return "\n".join(
         f"{d.file}:{d.line}:{d.column}: {d.severity}: {d.message}" if d.file else f"{d.severity}: {d.message}"
         for d in diagnostics
-    )
-
-
-def vectorisation(report: str) -> tuple[Metric, ...]:
-    """Loops that g++ vectorised, and the widest vectors it used, from a `-fopt-info-vec` report."""
-    loops = re.findall(r"^(\S+:\d+:\d+): optimized: loop vectorized using (\d+) byte", report, re.MULTILINE)
-    widest = max((int(width) for _, width in loops), default=0)
-    return (
-        Metric(name="vectorised_loops", value=len({where for where, _ in loops}), source="compiler"),
-        Metric(name="vector_bytes", value=widest, unit="B", source="compiler"),
     )

@@ -17,9 +17,12 @@ from agentforge.languages.folder import write_or_explain
 from agentforge.schema import Diagnostic, MachineError, Metric, Solution, content_hash
 
 from .cache import BuildRecord, ObjectCache
-from .diagnostics import parse_diagnostics, render, vectorisation
+from .diagnostics import parse_diagnostics, render
+from .vectorised import read_report, vectorisation
 
 _SUFFIXES = (".cpp", ".cc", ".cxx")
+_RECORDS = 2
+"""Raised when more is kept beside an object, so that older ones are built again."""
 _INSTALL = "install g++ (apt-get install g++), or set CXX to a C++20 compiler"
 
 
@@ -63,7 +66,7 @@ class _Job:
             return self._failed(f"error: {error}", 0.0, False)
         name = runtime.object_name(self.source, self.flags, self.dependencies)
         target = self.source.parent / name
-        key = content_hash([name, self.shared], length=40)
+        key = content_hash([_RECORDS, name, self.shared], length=40)
         record = cache.fetch(key, target)
         if record is not None:
             return _built(record, target, 0.0, cached=True)
@@ -83,7 +86,10 @@ class _Job:
         )
         if "clang" not in compiler_version():
             commands[0].extend(
-                ["-fdiagnostics-format=json", f"-fopt-info-vec={report.relative_to(self.folder)}"]
+                [
+                    "-fdiagnostics-format=json",
+                    f"-fopt-info-vec-optimized-missed={report.relative_to(self.folder)}",
+                ]
             )
         said = ""
         for command in commands:
@@ -92,8 +98,8 @@ class _Job:
             said += done.stderr + done.stdout
             if done.returncode != 0 or done.timed_out or left <= 0:
                 return self._failed(said, time.monotonic() - start, done.timed_out or left <= 0)
-        metrics = vectorisation(report.read_text(errors="replace")) if report.is_file() else ()
-        record = BuildRecord(diagnostics=parse_diagnostics(said), metrics=metrics)
+        metrics, findings = vectorisation(read_report(report)) if report.is_file() else ((), ())
+        record = BuildRecord(diagnostics=parse_diagnostics(said), metrics=metrics, findings=findings)
         try:
             cache.store(key, built, record)
         except (OSError, ValueError) as error:
@@ -122,6 +128,7 @@ def _built(record: BuildRecord, target: Path, seconds: float, *, cached: bool) -
         cached=cached,
         diagnostics=record.diagnostics,
         metrics=record.metrics,
+        findings=record.findings,
         log=render(record.diagnostics),
         files=(target,),
     )
@@ -185,6 +192,7 @@ def _merge(results: list[BuildResult], seconds: float) -> BuildResult:
         timed_out=any(r.timed_out for r in results),
         diagnostics=tuple(d for r in results for d in r.diagnostics),
         metrics=tuple(totals.values()),
+        findings=tuple(f for r in results for f in r.findings),
         log="\n".join(r.log for r in results if r.log),
         files=tuple(f for r in results for f in r.files),
     )
