@@ -56,7 +56,7 @@ def optimize(
     _check_language(settings.search.language)
     with Store(settings.url) as store:
         target = load_target(spec, options)
-        run = _create(store, target, settings, where)
+        run = create_run(store, target, settings, where)
         return _go_on(store, run, target, settings, where, out, on_event)
 
 
@@ -153,7 +153,8 @@ def _carry_out(phases: Phases, journal: Journal) -> None:
             journal.event(f"run.{status.value}", run=journal.run.id, error=error)
 
 
-def _create(store: Store, target: Target, settings: Settings, where: DeviceSpec) -> Run:
+def create_run(store: Store, target: Target, settings: Settings, where: DeviceSpec) -> Run:
+    """A new run of a target, in the store."""
     now = datetime.now(UTC)
     slug = re.sub(r"[^a-z0-9]+", "-", target.name.lower()).strip("-")[:24] or "target"
     run = Run(

@@ -82,7 +82,13 @@ class Phases:
     def search(self, profile: Profile, roofline: Roofline, referee: Referee) -> SearchResult:
         """Search within the budget."""
         self.journal.set_status(RunStatus.SEARCHING, error="")
-        session = Session(
+        session = self.session(roofline, referee)
+        checkpoint = self.folder / "checkpoint.db"
+        return run_search(profile, self.journal, self.meter, session, checkpoint=checkpoint)
+
+    def session(self, roofline: Roofline, referee: Referee) -> Session:
+        """What the search runs with."""
+        return Session(
             agents=self.agents,
             evaluator=referee,
             knowledge=KnowledgeBase(self.journal.store, self._playbooks()),
@@ -92,8 +98,6 @@ class Phases:
             device=self.device,
             hardware=hardware(self.device, roofline),
         )
-        checkpoint = self.folder / "checkpoint.db"
-        return run_search(profile, self.journal, self.meter, session, checkpoint=checkpoint)
 
     def _playbooks(self) -> tuple[Path, Path]:
         """Folders of strategy cards: those that ship, and the user's own."""
