@@ -8,8 +8,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 _FREE = {"view", "reshape", "t", "transpose", "permute", "expand", "detach", "alias", "unsqueeze", "squeeze",
@@ -39,6 +41,17 @@ def own_calls() -> dict[str, int]:
     return dict(calls()) if callable(calls) else {}
 
 
+def _interpreted() -> AbstractContextManager[Any]:
+    """Compiled code runs as it was written.
+
+    torch.compile gives a frame up for good that it meets under a dispatch mode: whatever it had compiled
+    would run in eager mode from then on.
+    """
+    if "torch._dynamo" not in sys.modules:
+        return nullcontext()
+    return torch.compiler.set_stance("force_eager")
+
+
 def observe(model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """Run the model once and list what ran.
 
@@ -47,7 +60,7 @@ def observe(model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         to calls; `ns`: the whole call.
     """
     before = own_calls()
-    with _Recorder() as recorder:
+    with _interpreted(), _Recorder() as recorder:
         start = time.perf_counter_ns()
         model(*args, **kwargs)
         total = time.perf_counter_ns() - start
