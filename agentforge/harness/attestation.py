@@ -14,9 +14,11 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from agentforge.languages import CPP_RUNTIME, PRELUDE
+
 _FREE = {"view", "reshape", "t", "transpose", "permute", "expand", "detach", "alias", "unsqueeze", "squeeze",
          "slice", "select", "_unsafe_view", "as_strided", "empty", "empty_like", "empty_strided", "new_empty",
-         "split", "unbind", "lift_fresh"}  # fmt: skip
+         "split", "unbind", "lift_fresh", "set_"}  # fmt: skip
 
 
 class _Recorder(TorchDispatchMode):
@@ -36,9 +38,11 @@ class _Recorder(TorchDispatchMode):
 
 def own_calls() -> dict[str, int]:
     """Counters of the compiled-kernel runtimes that the candidate loaded."""
-    runtime = sys.modules.get("agentforge_cpp")
-    calls = getattr(runtime, "calls", None)
-    return dict(calls()) if callable(calls) else {}
+    found: dict[str, int] = {}
+    for runtime in (CPP_RUNTIME, PRELUDE):
+        calls = getattr(sys.modules.get(runtime.removesuffix(".py")), "calls", None)
+        found |= calls() if callable(calls) else {}
+    return found
 
 
 def _interpreted() -> AbstractContextManager[Any]:

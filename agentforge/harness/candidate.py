@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import psutil
 
+import agentforge.languages
 from agentforge.config import RefereeSettings
-from agentforge.languages import BuildResult, CommandResult, languages
+from agentforge.languages import AheadOfTimeLanguage, BuildResult, CommandResult, languages
 from agentforge.schema import Diagnostic, EvaluationStatus, MachineError, Solution
 
 from ._base import Box, Limits
@@ -26,6 +28,8 @@ _FIRST_IDENTITY = 200_000
 _MAX_SOURCE_BYTES = 16 << 20
 _SLACK = 2 << 30
 """Address space for thread stacks, allocator arenas and libraries loaded later."""
+_PRELUDES = Path(agentforge.languages.__file__).parent
+"""What a solution's process may have to import of ours before it imports the solution."""
 _BUILDING = threading.Lock()
 """Held while a compiler runs: a language may build several sources at once, each under its own identity."""
 _identities = count(_FIRST_IDENTITY + os.getpid() % 50_000)
@@ -95,6 +99,33 @@ class Workshop:
             raise BuildFailure(status, _first_error(result), result)
         return folder, result
 
+    def compile_launched(self, solution: Solution, folder: Path, launches: Any) -> BuildResult | None:
+        """Compile a built solution's kernels for devices that are not there; None where its language cannot.
+
+        Args:
+            solution: that was built.
+            folder: where; a copy is compiled, as the compiler may run what it compiles.
+            launches: what its process says of how they were launched.
+
+        Raises:
+            BuildFailure: one compiles for none of the targets.
+        """
+        language = languages.create(solution.spec.language)
+        if not isinstance(language, AheadOfTimeLanguage):
+            return None
+        with tempfile.TemporaryDirectory(prefix="ahead-", dir=self.folder) as scratch:
+            copy = Path(scratch) / "solution"
+            shutil.copytree(folder, copy, symlinks=True)
+            Path(scratch).chmod(0o755)
+            timeout = self.settings.build_timeout_s
+            result = language.compile_launched(
+                solution, copy, launches, cache=self.cache, run=self._run, timeout_s=timeout
+            )
+        if not result.ok:
+            status = EvaluationStatus.TIMEOUT if result.timed_out else EvaluationStatus.COMPILE_ERROR
+            raise BuildFailure(status, _first_error(result), result)
+        return result
+
     def _run(
         self,
         argv: Sequence[str],
@@ -137,7 +168,7 @@ class Workshop:
         if os.geteuid() == 0:
             os.chown(scratch, identity, identity)
         memory = self.memory_limit(bench)
-        box = Box(scratch, readable=(folder,), identity=identity)
+        box = Box(scratch, readable=(folder, _PRELUDES), identity=identity)
         limits = replace(
             Limits(memory_bytes=memory), cpu_seconds=int(self.settings.evaluation_timeout_s * 64)
         )

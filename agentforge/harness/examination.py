@@ -12,6 +12,7 @@ from statistics import median
 
 from agentforge.config import RefereeSettings
 from agentforge.devices import DeviceSpec
+from agentforge.languages import AheadOfTimeLanguage, languages
 from agentforge.schema import (
     Definition,
     EvaluationStatus,
@@ -28,7 +29,7 @@ from .bench import Bench, Course
 from .candidate import BuildFailure, Candidate, Workshop
 from .endurance import endure
 from .judge import Judge
-from .neuter import neuter
+from .neuter import neuter_folder
 from .party import PartyFailure
 from .stages import (
     Aftermath,
@@ -92,6 +93,7 @@ class Examination:
             TargetError: the reference does not run.
         """
         self._deadline = time.monotonic() + self.settings.evaluation_timeout_s
+        self._untimed = ""
         with self._stage("static") as detail:
             detail.extend(StaticNotes().notes(self.solution))
         folder = self._build()
@@ -106,6 +108,8 @@ class Examination:
             detail.append("from the cache" if result.cached else f"{result.seconds:.2f} s")
         self.findings.diagnostics = result.diagnostics
         self.findings.metrics = result.metrics
+        self.findings.resources = result.resources
+        self._untimed = result.untimed
         self.findings.remarks = result.findings
         return folder
 
@@ -118,7 +122,7 @@ class Examination:
         groups: list[list[GroupTimes]] = []
         try:
             groups.append(self._group(folder, bench, judge, whole=True))
-            if self.level is Level.FULL:
+            if self.level is Level.FULL and not self._untimed:
                 self._more_groups(folder, judge, groups)
         finally:
             self.findings.correctness = judge.correctness()
@@ -142,7 +146,9 @@ class Examination:
         self.findings.notes["weights"] = candidate.weights
         try:
             times = [
-                self._course(folder, candidate, bench, course, judge, whole=whole) for course in bench.courses
+                times
+                for course in bench.courses
+                if (times := self._course(folder, candidate, bench, course, judge, whole=whole)) is not None
             ]
             self.findings.log = candidate.party.worker.log_tail()[-8000:]
         finally:
@@ -151,7 +157,8 @@ class Examination:
 
     def _course(
         self, folder: Path, candidate: Candidate, bench: Bench, course: Course, judge: Judge, *, whole: bool
-    ) -> GroupTimes:
+    ) -> GroupTimes | None:
+        """Examine and time the candidate on one workload; None where its time means nothing."""
         if course is not bench.courses[0]:
             bench.enter(course)
             candidate.party.configure(course.body(), course.inputs.block, course.outputs_bytes)
@@ -165,6 +172,8 @@ class Examination:
                     self._out_of_time()
                     with self._stage(stage.name) as detail:
                         detail.append(stage.run(context))
+                if whole and isinstance(stage, Smoke):
+                    self._compile_launched(folder, candidate)
         finally:
             self.findings.suspicions.extend(context.suspicions)
             if context.notes:
@@ -175,6 +184,9 @@ class Examination:
                 self.findings.own_share = context.own_share
         if whole:
             self._beyond_the_workload(folder, candidate, bench, course, judge)
+        if self._untimed:
+            self.findings.suspicions.extend(context.suspicions)
+            return None
         self._endurance(candidate, bench, course, judge)
         with self._stage("timing") as detail, device_lock(self.cache):
             times = self._time(bench, candidate, course, judge)
@@ -187,6 +199,18 @@ class Examination:
         self.findings.suspicions.extend(context.suspicions)
         self._compare_clocks(times)
         return times
+
+    def _compile_launched(self, folder: Path, candidate: Candidate) -> None:
+        """Compile for devices that are not there what the first call launched."""
+        if not isinstance(languages.create(self.solution.spec.language), AheadOfTimeLanguage):
+            return
+        with self._stage("compile") as detail:
+            launches = candidate.party.request({"op": "launches"}).get("launches")
+            result = self.workshop.compile_launched(self.solution, folder, launches)
+            if result is not None:
+                self.findings.resources = result.resources or self.findings.resources
+                self.findings.diagnostics += result.diagnostics
+                detail += [f"{r.kernel} for {r.target}: {r.registers} registers" for r in result.resources]
 
     def _endurance(self, candidate: Candidate, bench: Bench, course: Course, judge: Judge) -> None:
         """Before and after timing, so that nobody can count up to the calls that matter."""
@@ -206,19 +230,15 @@ class Examination:
                 detail.append(self._engagement(folder, bench, course))
 
     def _engagement(self, folder: Path, bench: Bench, course: Course) -> str:
-        """Whether the answer is still right when the candidate's compiled kernels do nothing."""
-        if not any(folder.rglob("*.so")):
-            if self.definition.policy != "anything-faster":
-                self.findings.suspicions.append("the task asks for own kernels and it has no compiled ones")
-            return "no compiled kernels"
+        """Whether the answer is still right when the candidate's own kernels do nothing."""
         course.inputs.fill(0)
         expected = bench.expect(course, 0)
         copy = folder.with_name(folder.name + "-neutered")
         shutil.copytree(folder, copy, symlinks=True)
         try:
-            names = [name for path in copy.rglob("*.so") for name in neuter(path)]
+            names = neuter_folder(copy)
             if not names:
-                return "its kernels could not be taken out"
+                return self._nothing_to_take_out(folder)
             candidate = self.workshop.start(self.solution, copy, bench, course)
             try:
                 candidate.party.call(0)
@@ -234,6 +254,13 @@ class Examination:
             f"its answer is right though its kernels ({', '.join(names[:4])}) do nothing: others do the work"
         )
         return "its kernels do none of the work"
+
+    def _nothing_to_take_out(self, folder: Path) -> str:
+        if any(folder.rglob("*.so")):
+            return "its kernels could not be taken out"
+        if self.definition.policy != "anything-faster":
+            self.findings.suspicions.append("the task asks for own kernels and it has no compiled ones")
+        return "no compiled kernels"
 
     def _time(self, bench: Bench, candidate: Candidate, course: Course, judge: Judge) -> GroupTimes:
         full = self.level is Level.FULL
@@ -278,6 +305,9 @@ class Examination:
 
     def _conclude(self, groups: list[list[GroupTimes]], bench: Bench) -> None:
         findings = self.findings
+        if self._untimed:
+            findings.unproven.append(self._untimed)
+            return
         weights = [w.weight for w in self.workloads]
         result = performance(groups, weights, self.sol_s)
         findings.notes["steal"] = f"{max(t.steal for g in groups for t in g):.2%}"

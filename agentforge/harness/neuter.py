@@ -1,4 +1,4 @@
-"""Takes the work out of compiled kernels: every exported function of a shared object returns at once.
+"""Takes the work out of own kernels: exported functions of shared objects and jitted ones return at once.
 
 What is still right with such kernels was not computed by them. This asks nothing of the candidate's
 process, so a candidate that tells lies about what it ran cannot deceive it.
@@ -6,6 +6,7 @@ process, so a candidate that tells lies about what it ran cannot deceive it.
 
 from __future__ import annotations
 
+import ast
 import struct
 from pathlib import Path
 
@@ -16,6 +17,42 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SEGMENT = struct.Struct("<IIQQQQQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _SHT_DYNSYM, _PT_LOAD, _STT_FUNC = 11, 1, 2
+
+
+def neuter_folder(folder: Path) -> list[str]:
+    """Take the work out of all kernels of a built solution, in place.
+
+    Returns:
+        Names of the kernels.
+    """
+    names = [name for path in folder.rglob("*.so") for name in neuter(path)]
+    return names + [name for path in folder.rglob("*.py") for name in neuter_jitted(path)]
+
+
+def neuter_jitted(path: Path) -> list[str]:
+    """Let every `@triton.jit` function of a Python file return at once.
+
+    Args:
+        path: changed in place where it has such functions.
+
+    Returns:
+        Names of the functions.
+    """
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    found = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and _is_jitted(n)]
+    for function in found:
+        function.body = [ast.Return()]
+    if found:
+        path.write_text(ast.unparse(ast.fix_missing_locations(tree)), encoding="utf-8")
+    return [function.name for function in found]
+
+
+def _is_jitted(function: ast.FunctionDef) -> bool:
+    names = [ast.unparse(d.func if isinstance(d, ast.Call) else d) for d in function.decorator_list]
+    return any(name.split(".")[-1] == "jit" and not name.startswith("torch.") for name in names)
 
 
 def neuter(path: Path) -> list[str]:

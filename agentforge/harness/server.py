@@ -19,6 +19,8 @@ from typing import Any
 
 import torch
 
+from agentforge.languages import PRELUDE
+
 from . import values
 from .leaves import Leaf, UnusableOutput, describe, flatten, locate, total_bytes
 from .memory import Block, Layout, aligned
@@ -46,6 +48,7 @@ class Server:
             "call": self._call,
             "put": self._put,
             "attest": self._attest,
+            "launches": self._launches,
         }
 
     def run(self) -> None:
@@ -69,6 +72,8 @@ class Server:
         torch.set_num_threads(body["threads"])
         weights = Block(fds[0], os.fstat(fds[0]).st_size, writable=False)
         sys.path.insert(0, body["folder"])
+        if (Path(body["folder"]) / PRELUDE).is_file():
+            importlib.import_module(PRELUDE.removesuffix(".py"))
         module = import_entry(Path(body["folder"]), body["module"])
         model_class = getattr(module, body["class"], None)
         if model_class is None:
@@ -138,6 +143,11 @@ class Server:
             return flatten([v for v in (*args, *kwargs.values()) if isinstance(v, torch.Tensor)])
         leaves: list[Leaf] = self._kept[-1 - body["which"]]
         return leaves
+
+    def _launches(self, _: dict[str, Any], __: tuple[int, ...]) -> dict[str, Any]:
+        """How own kernels were launched so far, where the language's prelude keeps a record."""
+        launches = getattr(sys.modules.get(PRELUDE.removesuffix(".py")), "launches", None)
+        return {"launches": launches() if callable(launches) else []}
 
     def _attest(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """Run once under a dispatch mode; say which operators and own kernels did the work."""

@@ -26,6 +26,7 @@ from agentforge.schema import (
     Level,
     Metric,
     Performance,
+    ResourceUsage,
     Solution,
     StageResult,
     Workload,
@@ -51,6 +52,7 @@ class Findings:
     stages: list[StageResult] = field(default_factory=list)
     diagnostics: tuple[Diagnostic, ...] = ()
     metrics: tuple[Metric, ...] = ()
+    resources: tuple[ResourceUsage, ...] = ()
     remarks: tuple[Finding, ...] = ()
     """What the compiler says about lines."""
     correctness: Correctness | None = None
@@ -142,6 +144,7 @@ def evaluation(
         kernels=findings.kernels,
         own_share=findings.own_share,
         metrics=findings.metrics,
+        resources=findings.resources,
         findings=findings.remarks,
         environment=Environment(
             device=device.name,

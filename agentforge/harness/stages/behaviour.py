@@ -128,7 +128,7 @@ class Attestation:
     def _judge(self, context: Context, uses: list[KernelUse]) -> str:
         own = [u.name for u in uses if u.own]
         compiled = [s for s in context.solution.sources if s.path.endswith((".cpp", ".cu"))]
-        if compiled and not own:
+        if (compiled or context.solution.spec.language == "triton") and not own:
             context.suspicions.append(
                 "its own kernels were built and never ran: torch operators did the work"
             )

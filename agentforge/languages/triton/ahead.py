@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +18,9 @@ from agentforge.schema import Diagnostic, FrozenModel, ResourceUsage, Solution, 
 
 from .launches import Launch
 
-_CHILD = Path(__file__).with_name("compile_child.py")
+_CHILD = "compile_child.py"
+_CHILD_FILES = (_CHILD, "pretended.py")
+"""Copied beside the request: a sandbox shows the child nothing but the solution's folder and the system."""
 _WARP = 32
 _LARGEST_ANSWER = 8 << 20
 
@@ -83,7 +86,10 @@ class AheadOfTime:
             question, answer = Path(scratch) / "request.json", Path(scratch) / "answer.json"
             question.write_text(json.dumps(request))
             Path(scratch).chmod(0o755)
-            argv = [sys.executable, "-I", str(_CHILD), str(question.resolve()), str(answer.resolve())]
+            for name in _CHILD_FILES:
+                shutil.copyfile(Path(__file__).with_name(name), Path(scratch) / name)
+            child = Path(scratch, _CHILD).resolve()
+            argv = [sys.executable, "-I", str(child), str(question.resolve()), str(answer.resolve())]
             done = self.run(argv, cwd=self.folder, timeout_s=timeout_s)
             if done.timed_out:
                 message = f"compiling its kernels took longer than {timeout_s:g} s"
