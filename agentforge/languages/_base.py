@@ -62,6 +62,8 @@ class BuildResult:
     untimed: str = ""
     """Why nothing can be said of the speed of what was built, in one sentence (it is simulated, as there is
     no GPU here); empty where it runs as it would in earnest."""
+    unjudged: str = ""
+    """Why this machine can say neither that what was built is right nor that it is wrong, in one sentence."""
     log: str = ""
     files: tuple[Path, ...] = field(default=())
     """Built objects, inside the folder."""
@@ -142,6 +144,7 @@ languages: Registry[Language] = Registry(
     "languages",
     {
         "cpp": "agentforge.languages.cpp:Cpp",
+        "cuda": "agentforge.languages.cuda:Cuda",
         "python": "agentforge.languages.python:Python",
         "triton": "agentforge.languages.triton:Triton",
     },

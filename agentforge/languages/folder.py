@@ -13,12 +13,25 @@ MANIFEST = "solution.json"
 CPP_RUNTIME = "agentforge_cpp.py"
 """Name under which the run-time module of `cpp` lies beside a solution's sources."""
 
+_RUNTIMES = {
+    "cpp": {CPP_RUNTIME: "cpp/runtime.py"},
+    "cuda": {
+        CPP_RUNTIME: "cpp/runtime.py",
+        "agentforge_cuda.py": "cuda/runtime.py",
+        "agentforge_driver.py": "cuda/driver.py",
+        "agentforge_emulated.py": "cuda/emulated.py",
+        "agentforge_launches.py": "cuda/launches.py",
+        "agentforge_nvrtc.py": "cuda/nvrtc.py",
+    },
+}
+
 
 def runtime_files(language: str) -> dict[str, str]:
     """Files that solutions in `language` import at run time: path in the solution's folder to text."""
-    if language == "cpp":
-        return {CPP_RUNTIME: (Path(__file__).parent / "cpp" / "runtime.py").read_text(encoding="utf-8")}
-    return {}
+    return {
+        name: (Path(__file__).parent / file).read_text(encoding="utf-8")
+        for name, file in _RUNTIMES.get(language, {}).items()
+    }
 
 
 def write_solution(solution: Solution, folder: Path) -> None:

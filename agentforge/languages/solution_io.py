@@ -17,8 +17,8 @@ from .single_file import embedded_files, export_single_file, parse_manifest, sam
 
 _MAX_FILE_BYTES = 8 << 20
 _MAX_FILES = 512
-_CPP_SUFFIXES = (".cpp", ".cc", ".cxx", ".hpp", ".h", ".hh", ".inc")
-_BINARY_SUFFIXES = (".so", ".o", ".pyc", ".a")
+_CPP_SUFFIXES = (".cpp", ".cc", ".cxx", ".cu", ".cuh", ".hpp", ".h", ".hh", ".inc")
+_BINARY_SUFFIXES = (".so", ".o", ".pyc", ".a", ".cubin")
 _ENTRY = "ModelNew"
 
 
@@ -102,7 +102,7 @@ def _bound(body: list[ast.stmt]) -> set[str]:
 
 
 def _imports_runtime(tree: ast.Module) -> bool:
-    return "agentforge_cpp" in _imported(tree)
+    return bool({"agentforge_cpp", "agentforge_cuda"} & _imported(tree))
 
 
 def _imported(tree: ast.Module) -> set[str]:
@@ -151,7 +151,7 @@ def _siblings(path: Path, tree: ast.Module) -> dict[str, str]:
         source = path.parent / name
         if Path(name).is_absolute() or ".." in Path(name).parts or not source.is_file():
             continue
-        headers = [h for h in source.parent.iterdir() if h.suffix in _CPP_SUFFIXES[3:] and h.is_file()]
+        headers = [h for h in source.parent.iterdir() if h.suffix in _CPP_SUFFIXES[4:] and h.is_file()]
         for file in (source, *sorted(headers)):
             found[file.relative_to(path.parent).as_posix()] = _text(file)
     return found
@@ -177,10 +177,11 @@ def _folder(path: Path) -> tuple[dict[str, str], str]:
 
 
 def _language(files: dict[str, str], entry: str) -> str:
-    if any(name.endswith((".cpp", ".cc", ".cxx")) for name in files):
-        return "cpp"
     imported = _imported(ast.parse(files[entry])) if entry in files else set()
-    if "agentforge_cpp" in imported:
+    inline = "torch.utils.cpp_extension" in imported and "__global__" in files.get(entry, "")
+    if inline or "agentforge_cuda" in imported or any(name.endswith(".cu") for name in files):
+        return "cuda"
+    if "agentforge_cpp" in imported or any(name.endswith((".cpp", ".cc", ".cxx")) for name in files):
         return "cpp"
     return "triton" if any(name.split(".")[0] == "triton" for name in imported) else "python"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from agentforge.schema import Diagnostic, Finding, FrozenModel, Metric
+from agentforge.schema import Diagnostic, Finding, FrozenModel, Metric, ResourceUsage
 
 
 class BuildRecord(FrozenModel):
@@ -20,6 +20,7 @@ class BuildRecord(FrozenModel):
     diagnostics: tuple[Diagnostic, ...] = ()
     metrics: tuple[Metric, ...] = ()
     findings: tuple[Finding, ...] = ()
+    resources: tuple[ResourceUsage, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,295 @@
+"""Compile for GPUs ahead of time: NVRTC first, nvcc where NVRTC cannot, and what the code says of itself."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from agentforge.languages._base import CommandRunner
+from agentforge.languages.cpp.cache import BuildRecord, ObjectCache
+from agentforge.languages.occupancy import target_limits
+from agentforge.schema import Diagnostic, Metric, Solution, UsageError, content_hash
+
+from . import nvrtc, runtime, sass
+from . import source as text
+from .diagnostics import parse_diagnostics, parse_resources, too_much_shared
+from .inline import device_code, inline_sources
+from .part import Part, timed_out
+
+DEFAULT_TARGET = "sm_90"
+"""What is compiled for where no GPU is here and the solution names none."""
+_NOT_NVRTC = re.compile(r"cannot open source file|identifier \"(?:std|cuda\w+)\"|<<<")
+
+
+class Job(NamedTuple):
+    """One source for one target."""
+
+    file: str
+    """Path in the solution's folder, or `model_new.py:12` for CUDA inside of Python."""
+    content: str
+    target: str
+    flags: tuple[str, ...]
+    output: str
+    """Path in the folder; empty where the cubin is not kept."""
+
+
+@lru_cache(maxsize=1)
+def compilers() -> Compiler | None:
+    """What compiles for GPUs on this machine; None where nothing does."""
+    toolkit, nvcc = nvrtc.find_toolkit(), shutil.which("nvcc")
+    if toolkit is not None:
+        stamp = Path(toolkit.library).stat()
+        name = Path(toolkit.builtins or toolkit.library).name.split(".so.")[-1]
+        return Compiler(
+            toolkit, nvcc or "", f"NVRTC {name}", f"{toolkit.library}:{stamp.st_mtime_ns}:{stamp.st_size}"
+        )
+    if nvcc is not None:
+        done = subprocess.run([nvcc, "--version"], capture_output=True, text=True, timeout=20, check=False)
+        release = re.search(r"release ([\d.]+)", done.stdout)
+        return Compiler(None, nvcc, f"nvcc {release[1] if release else '?'}", f"{nvcc}:{done.stdout}")
+    return None
+
+
+@lru_cache(maxsize=1)
+def gpu_target() -> str:
+    """`sm_90` of the first GPU here; empty where there is none."""
+    query = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(query, capture_output=True, text=True, timeout=20, check=False)
+    except OSError:
+        return ""
+    match = re.match(r"\s*(\d+)\.(\d)", done.stdout) if done.returncode == 0 else None
+    return f"sm_{match[1]}{match[2]}" if match else ""
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """NVRTC, nvcc or both."""
+
+    toolkit: nvrtc.Toolkit | None
+    nvcc: str
+    version: str
+    identity: str
+    """Changes with the installed files."""
+
+    def compile(
+        self,
+        solution: Solution,
+        folder: Path,
+        *,
+        cache: Path,
+        run: CommandRunner,
+        deadline: float,
+        device: str = "cpu",
+        targets: Sequence[str] = (),
+    ) -> Part:
+        """Compile all kernel sources of a solution that lies in `folder`.
+
+        Args:
+            solution: it.
+            folder: where it was written; cubins are left there, beside the sources.
+            cache: of cubins.
+            run: starts the compilers.
+            deadline: by `time.monotonic`.
+            device: `cuda` compiles for the GPU that is here.
+            targets: instead of those that the solution or the device names.
+        """
+        try:
+            jobs = self._jobs(solution, folder, device, targets)
+        except UsageError as error:
+            return Part(False, (Diagnostic(message=str(error)),))
+        objects = ObjectCache(cache / "cuda")
+        files = {f.path: f.content for f in solution.sources}
+        part, missing = Part(True), []
+        for job in jobs:
+            record = objects.fetch(self._key(job, files), folder / job.output) if job.output else None
+            if record is None:
+                missing.append(job)
+                continue
+            part = part.joined(
+                Part(True, record.diagnostics, record.metrics, record.resources, (folder / job.output,), True)
+            )
+        return part.joined(self._fresh(missing, files, folder, objects, run, deadline)) if missing else part
+
+    def _jobs(self, solution: Solution, folder: Path, device: str, targets: Sequence[str]) -> list[Job]:
+        files = {f.path: f.content for f in solution.sources}
+        flags = tuple(runtime.compiler_flags(solution.spec.flags))
+        for target in targets:
+            target_limits(target)
+        jobs = []
+        for name in sorted(n for n in files if n.endswith(text.SOURCES)):
+            for target in targets or (self._target(solution, files, device),):
+                output = runtime.object_name(folder / name, flags, f"{target}.cubin")
+                jobs.append(Job(name, files[name], target, flags, str(Path(name).parent / output)))
+        for name, content in inline_sources(files).items():
+            target = (*targets, self._target(solution, files, device))[0]
+            jobs.append(Job(name, device_code(content), target, flags, ""))
+        return jobs
+
+    def _target(self, solution: Solution, files: Mapping[str, str], device: str) -> str:
+        here = gpu_target() if device == "cuda" else ""
+        number = int((here or DEFAULT_TARGET).removeprefix("sm_"))
+        specific = text.architecture_specific(files)
+        target = runtime.target_of(solution.spec.flags, (number // 10, number % 10), specific)
+        if target != here:
+            target_limits(target)
+        return target
+
+    def _key(self, job: Job, files: Mapping[str, str]) -> str:
+        headers = {n: c for n, c in files.items() if n.endswith(text.HEADERS)}
+        stated = [self.identity, nvrtc.OPTIONS, nvrtc.HEADERS, sass.disassembler() or ""]
+        return content_hash([job.content, job.target, list(job.flags), headers, stated], length=40)
+
+    # -- compilation
+
+    def _fresh(
+        self,
+        jobs: Sequence[Job],
+        files: Mapping[str, str],
+        folder: Path,
+        objects: ObjectCache,
+        run: CommandRunner,
+        deadline: float,
+    ) -> Part:
+        with tempfile.TemporaryDirectory(prefix=".build-", dir=folder) as scratch:
+            bench = _Bench(self, folder, Path(scratch), run, deadline)
+            outcomes = bench.compile(jobs)
+            if outcomes is None:
+                return timed_out("for the GPU", jobs[0].file)
+            part = Part(True)
+            for job, outcome in zip(jobs, outcomes, strict=True):
+                one = self._judge(job, outcome)
+                if one.ok and outcome.cubin is not None:
+                    one = one.joined(Part(True, metrics=bench.facts(outcome.cubin)))
+                    if job.output:
+                        record = BuildRecord(
+                            diagnostics=one.diagnostics, metrics=one.metrics, resources=one.resources
+                        )
+                        objects.store(self._key(job, files), outcome.cubin, record)
+                        outcome.cubin.replace(folder / job.output)
+                        one = one.joined(Part(True, files=(folder / job.output,)))
+                part = part.joined(one)
+            return part
+
+    def _judge(self, job: Job, outcome: Outcome) -> Part:
+        resources = parse_resources(outcome.log, text.launch_bounds(job.content))
+        found = list(parse_diagnostics(outcome.log))
+        file, _, first = job.file.partition(":")
+        found = [
+            d.model_copy(update={"file": file, "line": d.line + int(first or 1) - 1}) if d.line else d
+            for d in found
+        ]
+        if outcome.cubin is None:
+            large = [too_much_shared(r, job.file, text.kernel_line(job.content, r.kernel)) for r in resources]
+            found = [d for d in large if d is not None] or found
+            if not any(d.severity == "error" for d in found):
+                message = outcome.log.strip()[-2000:] or "the CUDA compiler failed and said nothing"
+                found.insert(0, Diagnostic(message=message, file=file))
+        return Part(outcome.cubin is not None, tuple(found), resources=resources)
+
+
+class Outcome(NamedTuple):
+    """What a compiler left of one job."""
+
+    cubin: Path | None
+    log: str
+
+
+def _is_beyond_nvrtc(job: Job, outcome: Outcome) -> bool:
+    """Whether what NVRTC stumbled over may be nothing to nvcc: headers of the host, host code."""
+    return outcome.cubin is None and bool(_NOT_NVRTC.search(outcome.log + job.content))
+
+
+@dataclass
+class _Bench:
+    """Runs compilers on jobs in a scratch folder inside the solution's."""
+
+    compiler: Compiler
+    folder: Path
+    scratch: Path
+    run: CommandRunner
+    deadline: float
+
+    def compile(self, jobs: Sequence[Job]) -> list[Outcome] | None:
+        """One outcome a job; None where time ran out."""
+        outcomes = self._by_nvrtc(jobs) if self.compiler.toolkit is not None else [None] * len(jobs)
+        if outcomes is None:
+            return None
+        done: list[Outcome] = []
+        for number, (job, first) in enumerate(zip(jobs, outcomes, strict=True)):
+            outcome: Outcome | None = first
+            if self.compiler.nvcc and (first is None or _is_beyond_nvrtc(job, first)):
+                outcome = self._by_nvcc(number, job)
+                if outcome is None:
+                    return None
+            done.append(outcome or Outcome(None, "there is no NVRTC and no nvcc"))
+        return done
+
+    def _by_nvrtc(self, jobs: Sequence[Job]) -> list[Outcome | None] | None:
+        requests = []
+        for number, job in enumerate(jobs):
+            place = self._source(job)
+            include = f"--include-path={(self.folder / job.file).parent}"
+            requests.append(
+                {
+                    "source": place,
+                    "name": job.file,
+                    "output": str(self.scratch / f"{number}.cubin"),
+                    "target": job.target,
+                    "options": [*job.flags, include],
+                }
+            )
+        body = json.dumps({"toolkit": self.compiler.toolkit, "jobs": requests})
+        # Alone, without site-packages: the process starts in 20 ms.
+        command = [sys.executable, "-I", "-S", nvrtc.__file__, body]
+        done = self.run(command, cwd=self.folder, timeout_s=self._left())
+        if done.timed_out:
+            return None
+        return [self._outcome(number, done.stderr + done.stdout) for number in range(len(jobs))]
+
+    def _outcome(self, number: int, said: str) -> Outcome:
+        cubin = self.scratch / f"{number}.cubin"
+        try:
+            log = str(json.loads(Path(f"{cubin}.json").read_text())["log"])
+        except (OSError, ValueError, KeyError):
+            return Outcome(None, f"nvrtc: error: the compiler ended without an answer: {said[-1000:]}")
+        return Outcome(cubin if cubin.is_file() else None, log)
+
+    def _by_nvcc(self, number: int, job: Job) -> Outcome | None:
+        cubin = self.scratch / f"{number}.cubin"
+        include = f"-I{(self.folder / job.file).parent}"
+        command = [self.compiler.nvcc, "-cubin", f"-arch={job.target}", "-std=c++17", "-lineinfo", "-Xptxas",
+                   "-v", *job.flags, include, self._source(job), "-o", str(cubin)]  # fmt: skip
+        done = self.run(command, cwd=self.folder, timeout_s=self._left())
+        if done.timed_out:
+            return None
+        return Outcome(cubin if cubin.is_file() else None, done.stderr + done.stdout)
+
+    def _source(self, job: Job) -> str:
+        if job.output:
+            return job.file
+        place = self.scratch / f"{content_hash(job.content)}.cu"
+        place.write_text(job.content)
+        return str(place)
+
+    def facts(self, cubin: Path) -> tuple[Metric, ...]:
+        """What the machine code says; nothing where there is no disassembler."""
+        tool = sass.disassembler()
+        if tool is None:
+            return ()
+        # stdout and stderr may come back as one.
+        done = self.run([tool, "-c", str(cubin)], cwd=self.folder, timeout_s=self._left())
+        return sass.parse_sass(done.stdout or done.stderr) if done.returncode == 0 else ()
+
+    def _left(self) -> float:
+        return max(0.01, self.deadline - time.monotonic())

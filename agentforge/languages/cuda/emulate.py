@@ -1,0 +1,54 @@
+"""CUDA on the CPU: from a CUDA C++ source to a shared object whose kernels run on fibers."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from pathlib import Path
+
+from agentforge.languages.cpp import runtime as cpp
+
+FOLDER = Path(__file__).parent / "emulator"
+"""Headers and the scheduler."""
+VERSION = "1"
+
+_COMMON = ["-std=c++20", "-O2", "-g1", "-fPIC", "-march=native", "-fopenmp", "-fvisibility=hidden"]
+_CHECKED = [
+    "-fno-strict-aliasing",  # kernels read float as float4
+    "-ffp-contract=fast",  # nvcc fuses multiply and add
+    "-fsanitize=kernel-address",  # a call before each access, answered by scheduler.cpp
+    "--param=asan-instrumentation-with-call-threshold=0",
+    "--param=asan-stack=0",
+    "--param=asan-globals=0",
+    "-fsanitize=bounds,alignment",
+]
+
+
+@lru_cache(maxsize=1)
+def emulator_hash() -> str:
+    """Hash of the emulator's own files and flags."""
+    digest = hashlib.sha256(repr((VERSION, _COMMON, _CHECKED, cpp.machine())).encode())
+    for path in sorted(FOLDER.iterdir()):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def scheduler_command(output: str) -> list[str]:
+    """Compiles the scheduler, which is the same for all kernels."""
+    return [cpp.compiler(), *_COMMON, "-c", str(FOLDER / "scheduler.cpp"), "-o", output]
+
+
+def kernel_command(source: str, scheduler: str, output: str, folder: str, races: bool) -> list[str]:
+    """Compiles a source that `for_cpu` made, and links it with the scheduler.
+
+    Args:
+        source: it.
+        scheduler: the object that `scheduler_command` made.
+        output: shared object; OpenMP is torch's own once torch is loaded.
+        folder: of the source's own headers.
+        races: report accesses to shared memory that no barrier orders.
+    """
+    defines = [f"-DCUDA_ON_CPU_RACES={int(races)}", "-w", "-fdiagnostics-format=json"]
+    includes = [f"-I{FOLDER}", f"-I{folder}", "-include", "prelude.h"]
+    return [cpp.compiler(), *_COMMON, *_CHECKED, *defines, *includes, "-shared", "-x", "c++", source,
+            "-x", "none", scheduler, "-o", output, "-ldl", "-lm"]  # fmt: skip

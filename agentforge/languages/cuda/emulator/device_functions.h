@@ -1,0 +1,2 @@
+// Everything that is emulated is included before the first line of a kernel source.
+#pragma once

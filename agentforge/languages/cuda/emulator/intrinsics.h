@@ -1,0 +1,151 @@
+// Mathematical and bit intrinsics, loads and stores with cache hints.
+#pragma once
+
+#include <cfloat>
+#include <climits>
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include "threads.h"
+
+// ------------------------------------------------------------------------------------------ arithmetic
+
+template <class A, class B>
+    requires(std::is_arithmetic_v<A> && std::is_arithmetic_v<B>)
+constexpr std::common_type_t<A, B> min(A a, B b) {
+    using T = std::common_type_t<A, B>;
+    if constexpr (std::is_floating_point_v<T>) return std::fmin(T(a), T(b));
+    return T(b) < T(a) ? T(b) : T(a);
+}
+template <class A, class B>
+    requires(std::is_arithmetic_v<A> && std::is_arithmetic_v<B>)
+constexpr std::common_type_t<A, B> max(A a, B b) {
+    using T = std::common_type_t<A, B>;
+    if constexpr (std::is_floating_point_v<T>) return std::fmax(T(a), T(b));
+    return T(a) < T(b) ? T(b) : T(a);
+}
+using std::abs;
+using std::isfinite;
+using std::isinf;
+using std::isnan;
+using std::signbit;
+
+inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
+inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
+inline float rsqrt(float x) { return rsqrtf(x); }
+inline float rcbrtf(float x) { return 1.0f / std::cbrt(x); }
+inline float normcdff(float x) { return 0.5f * std::erfc(-x * 0.70710678118654752f); }
+inline double normcdf(double x) { return 0.5 * std::erfc(-x * 0.70710678118654752); }
+inline float sinpif(float x) { return static_cast<float>(std::sin(3.14159265358979323846 * x)); }
+inline float cospif(float x) { return static_cast<float>(std::cos(3.14159265358979323846 * x)); }
+inline float fdividef(float a, float b) { return a / b; }
+inline float __fdividef(float a, float b) { return a / b; }
+inline float __expf(float x) { return std::exp(x); }
+inline float __exp10f(float x) { return std::pow(10.0f, x); }
+inline float __logf(float x) { return std::log(x); }
+inline float __log2f(float x) { return std::log2(x); }
+inline float __log10f(float x) { return std::log10(x); }
+inline float __powf(float x, float y) { return std::pow(x, y); }
+inline float __sinf(float x) { return std::sin(x); }
+inline float __cosf(float x) { return std::cos(x); }
+inline float __tanf(float x) { return std::tan(x); }
+inline float __tanhf(float x) { return std::tanh(x); }
+inline void __sincosf(float x, float* sine, float* cosine) { *sine = std::sin(x), *cosine = std::cos(x); }
+inline float __saturatef(float x) { return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f; }
+
+#define CUDA_ON_CPU_ROUNDED(mode)                                                        \
+    inline float __fadd_##mode(float a, float b) { return a + b; }                       \
+    inline float __fsub_##mode(float a, float b) { return a - b; }                       \
+    inline float __fmul_##mode(float a, float b) { return a * b; }                       \
+    inline float __fdiv_##mode(float a, float b) { return a / b; }                       \
+    inline float __fmaf_##mode(float a, float b, float c) { return std::fma(a, b, c); }  \
+    inline float __frcp_##mode(float x) { return 1.0f / x; }                             \
+    inline float __fsqrt_##mode(float x) { return std::sqrt(x); }                        \
+    inline double __dadd_##mode(double a, double b) { return a + b; }                    \
+    inline double __dmul_##mode(double a, double b) { return a * b; }                    \
+    inline double __ddiv_##mode(double a, double b) { return a / b; }                    \
+    inline double __fma_##mode(double a, double b, double c) { return std::fma(a, b, c); }
+CUDA_ON_CPU_ROUNDED(rn)
+#undef CUDA_ON_CPU_ROUNDED
+inline float __frsqrt_rn(float x) { return rsqrtf(x); }
+
+// ----------------------------------------------------------------------------------------- conversions
+
+#define CUDA_ON_CPU_TO_INTEGER(mode, round)                                                                   \
+    inline int __float2int_##mode(float x) { return static_cast<int>(round(x)); }                             \
+    inline unsigned __float2uint_##mode(float x) { return static_cast<unsigned>(round(x)); }                  \
+    inline long long __float2ll_##mode(float x) { return static_cast<long long>(round(x)); }                  \
+    inline int __double2int_##mode(double x) { return static_cast<int>(round(x)); }
+CUDA_ON_CPU_TO_INTEGER(rn, std::nearbyint)
+CUDA_ON_CPU_TO_INTEGER(rz, std::trunc)
+CUDA_ON_CPU_TO_INTEGER(rd, std::floor)
+CUDA_ON_CPU_TO_INTEGER(ru, std::ceil)
+#undef CUDA_ON_CPU_TO_INTEGER
+inline float __int2float_rn(int x) { return static_cast<float>(x); }
+inline float __uint2float_rn(unsigned x) { return static_cast<float>(x); }
+inline float __ll2float_rn(long long x) { return static_cast<float>(x); }
+inline float __double2float_rn(double x) { return static_cast<float>(x); }
+inline int __float_as_int(float x) { return __builtin_bit_cast(int, x); }
+inline unsigned __float_as_uint(float x) { return __builtin_bit_cast(unsigned, x); }
+inline float __int_as_float(int x) { return __builtin_bit_cast(float, x); }
+inline float __uint_as_float(unsigned x) { return __builtin_bit_cast(float, x); }
+inline long long __double_as_longlong(double x) { return __builtin_bit_cast(long long, x); }
+inline double __longlong_as_double(long long x) { return __builtin_bit_cast(double, x); }
+
+// ------------------------------------------------------------------------------------------------ bits
+
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
+inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
+inline int __clz(int x) { return x ? __builtin_clz(static_cast<unsigned>(x)) : 32; }
+inline int __clzll(long long x) { return x ? __builtin_clzll(static_cast<unsigned long long>(x)) : 64; }
+inline int __ffs(int x) { return __builtin_ffs(x); }
+inline int __ffsll(long long x) { return __builtin_ffsll(x); }
+inline unsigned __brev(unsigned x) {
+    unsigned reversed = 0;
+    for (int i = 0; i < 32; i++) reversed |= (x >> i & 1) << (31 - i);
+    return reversed;
+}
+inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
+    const uint64_t both = static_cast<uint64_t>(b) << 32 | a;
+    unsigned result = 0;
+    for (int i = 0; i < 4; i++)
+        result |= static_cast<unsigned>(both >> 8 * (selector >> 4 * i & 7) & 0xff) << 8 * i;
+    return result;
+}
+inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
+    return static_cast<unsigned>((static_cast<uint64_t>(high) << 32 | low) << (shift & 31) >> 32);
+}
+inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
+    return static_cast<unsigned>((static_cast<uint64_t>(high) << 32 | low) >> (shift & 31));
+}
+inline int __mulhi(int a, int b) { return static_cast<int>(static_cast<int64_t>(a) * b >> 32); }
+inline unsigned __umulhi(unsigned a, unsigned b) {
+    return static_cast<unsigned>(static_cast<uint64_t>(a) * b >> 32);
+}
+inline int __mul24(int a, int b) { return a * b; }
+inline int __dp4a(int a, int b, int c) {
+    for (int i = 0; i < 32; i += 8) c += static_cast<int8_t>(a >> i) * static_cast<int8_t>(b >> i);
+    return c;
+}
+
+// ------------------------------------------------------------------------------------ loads and stores
+
+#define CUDA_ON_CPU_LOAD(name) \
+    template <class T>         \
+    T name(const T* address) { return *address; }
+CUDA_ON_CPU_LOAD(__ldg)
+CUDA_ON_CPU_LOAD(__ldca)
+CUDA_ON_CPU_LOAD(__ldcg)
+CUDA_ON_CPU_LOAD(__ldcs)
+CUDA_ON_CPU_LOAD(__ldcv)
+CUDA_ON_CPU_LOAD(__ldlu)
+#undef CUDA_ON_CPU_LOAD
+#define CUDA_ON_CPU_STORE(name) \
+    template <class T>          \
+    void name(T* address, std::type_identity_t<T> value) { *address = value; }
+CUDA_ON_CPU_STORE(__stcg)
+CUDA_ON_CPU_STORE(__stcs)
+CUDA_ON_CPU_STORE(__stwb)
+CUDA_ON_CPU_STORE(__stwt)
+#undef CUDA_ON_CPU_STORE

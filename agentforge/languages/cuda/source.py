@@ -1,0 +1,186 @@
+"""What a CUDA source says before any compiler has seen it: kernels, shared memory, what has no emulation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from agentforge.languages.cpp import runtime as cpp
+
+SOURCES = (".cu",)
+HEADERS = (".cuh", ".h", ".hpp", ".hh", ".inc")
+
+_UNSUPPORTED: tuple[tuple[str, str], ...] = (
+    (r"\b(?:asm|__asm|__asm__)\b", "inline PTX"),
+    (r"\bwmma\b|\bnvcuda\b|#\s*include\s*<mma\.h>", "tensor cores (wmma)"),
+    (r"#\s*include\s*<cooperative_groups|\bcooperative_groups\b", "cooperative groups"),
+    (r"#\s*include\s*<cuda/|\bcuda\s*::\s*(?:barrier|pipeline|memcpy_async|ptx)", "libcu++"),
+    (r"\b__pipeline_\w+|#\s*include\s*<cuda_pipeline", "asynchronous copies"),
+    (r"\bCUtensorMap\b", "TMA"),
+    (r"#\s*include\s*<(?:cub|thrust|cute|cutlass|cuda/std)/", "CUB, Thrust or CUTLASS"),
+    (r"<<<", "launches in the source (dynamic parallelism or host code)"),
+    (r"\b__cluster_dims__|\bcluster_", "thread block clusters"),
+    (r"\b(?:tex[123]D\w*|surf[123]D\w*|cudaTextureObject_t)\b", "textures"),
+    (r"\b__activemask\b", "__activemask()"),
+    (r"\bcuda(?:Malloc|Free|Memcpy|Launch|Stream|Device|Get)\w*\s*\(", "calls of the CUDA run-time library"),
+    (r"#\s*include\s*<(?:torch|ATen|c10|pybind11)/", "torch's headers"),
+    (r"\b__nv_fp8\w*|#\s*include\s*<cuda_fp8", "8-bit floats"),
+)
+_ORDERED_OTHERWISE = re.compile(r"\bvolatile\b|\b__threadfence|\bnanosleep\b|\batomicCAS\b|\batomicExch\b")
+"""Threads may wait for one another through memory: what looks like a race may be none."""
+_ARCHITECTURE = re.compile(r"\bwgmma\b|\bsetmaxnreg\b|\btcgen05\b|agentforge:\s*arch-specific", re.I)
+
+
+@dataclass(frozen=True)
+class Unsupported:
+    """Something that the CPU cannot run."""
+
+    what: str
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} uses {self.what}, which does not run on a CPU"
+
+
+def without_comments(text: str) -> str:
+    """`text` of the same length and lines, with comments and the inside of strings blanked."""
+
+    def blank(match: re.Match[str]) -> str:
+        found = match.group()
+        if found.startswith("/") or "\n" in found:
+            return re.sub(r"[^\n]", " ", found)
+        return found[0] + " " * (len(found) - 2) + found[-1] if found != '"C"' else found
+
+    return cpp._LEXEMES.sub(blank, text)
+
+
+def unsupported(files: Mapping[str, str]) -> Unsupported | None:
+    """The first thing in kernel sources and their headers that cannot be emulated."""
+    for name, content in sorted(files.items()):
+        if not name.endswith((*SOURCES, *HEADERS)):
+            continue
+        text = without_comments(content)
+        found = [(m.start(), what) for pattern, what in _UNSUPPORTED if (m := re.search(pattern, text))]
+        if found:
+            start, what = min(found)
+            return Unsupported(what, name, text.count("\n", 0, start) + 1)
+    return None
+
+
+def checks_races(files: Mapping[str, str]) -> bool:
+    """Whether barriers are all that orders the threads of a block."""
+    return not any(_ORDERED_OTHERWISE.search(without_comments(text)) for text in files.values())
+
+
+def architecture_specific(files: Mapping[str, str]) -> bool:
+    """Whether a kernel asks for `sm_90a` or its kin, by an instruction or `// agentforge: arch-specific`."""
+    return any(
+        _ARCHITECTURE.search(text) for name, text in files.items() if name.endswith((*SOURCES, *HEADERS))
+    )
+
+
+_KERNEL = re.compile(r"\b__global__\b")
+_BOUNDS = re.compile(r"__launch_bounds__\s*\(\s*(\d+)")
+_NAME = re.compile(r"\b(\w+)\s*\(")
+
+
+def launch_bounds(text: str) -> dict[str, int]:
+    """Threads a block that kernels declare as a literal, by kernel."""
+    plain = without_comments(text)
+    found = {}
+    for kernel in _KERNEL.finditer(plain):
+        head = plain[kernel.end() : plain.find("{", kernel.end())]
+        bounds = _BOUNDS.search(head)
+        names = _NAME.findall(re.sub(r"__\w+__\s*\((?:[^()]|\([^()]*\))*\)", " ", head))
+        if bounds and names:
+            found[names[0]] = int(bounds[1])
+    return found
+
+
+def kernel_line(text: str, name: str) -> int:
+    """Line on which a kernel is named first after `__global__`; 0 where it is not."""
+    plain = without_comments(text)
+    match = re.search(rf"__global__[^;{{]*?\b({re.escape(name)})\s*\(", plain)
+    return plain.count("\n", 0, match.start(1)) + 1 if match else 0
+
+
+# ------------------------------------------------------------------------------------- for the emulator
+
+_EXTERN = re.compile(
+    r"\bextern\s+__shared__\s+(?P<type>[^;\[\]]*?[\s>*])(?P<name>\w+)\s*\[\s*\]\s*;|"
+    r"\b__shared__\s+(?P<body>[^;=]*);"
+)
+_DECLARATOR = re.compile(r"(?P<type>.*?[\s>*&])?\s*(?P<name>\w+)\s*(?P<sizes>(?:\[.*\])*)", re.DOTALL)
+_ALIGNMENT = re.compile(r"__align__\s*\([^()]*\)|\balignas\s*\([^()]*\)")
+
+
+def for_cpu(text: str, name: str, kernels: list[str]) -> str:
+    """The source as g++ takes it, line for line: shared memory by reference, launchers at the end.
+
+    Args:
+        text: CUDA C++.
+        name: of the file, for messages.
+        kernels: to be launched.
+    """
+    plain = without_comments(text)
+    pieces, last = [f'#line 1 "{name}"\n'], 0
+    for match in _EXTERN.finditer(plain):
+        inside = _in_function(plain, match.start())
+        new = _dynamic(match, inside) if match["name"] else (_static(match["body"]) if inside else None)
+        if new is not None:
+            new += "\n" * plain.count("\n", match.start(), match.end())
+            pieces += [text[last : match.start()], new]
+            last = match.end()
+    pieces += [text[last:], "\n"]
+    return "".join(pieces) + "".join(f"CUDA_ON_CPU_KERNEL({kernel})\n" for kernel in kernels)
+
+
+def _dynamic(match: re.Match[str], inside: bool) -> str:
+    kind, name = _ALIGNMENT.sub(" ", match["type"]).strip(), match["name"]
+    if inside:
+        return f"auto& {name} = ::cuda_on_cpu::dynamic<{kind}>();"
+    return f"static ::cuda_on_cpu::DynamicShared<{kind}> {name};"
+
+
+def _static(body: str) -> str | None:
+    """Variables in static shared memory; None where the declaration is of another form."""
+    alignment = " ".join(f"__align__({a[a.index('(') + 1 : -1]})" for a in _ALIGNMENT.findall(body))
+    kind, made = "", []
+    for piece in _split(_ALIGNMENT.sub(" ", body)):
+        match = _DECLARATOR.fullmatch(piece.strip())
+        if match is None or (not kind and not match["type"]):
+            return None
+        kind = kind or " ".join(match["type"].split())
+        name, hidden = match["name"], f"{match['name']}_in_shared_memory"
+        made.append(
+            f"static thread_local {alignment} {kind} {hidden}{' '.join(match['sizes'].split())}; "
+            f"auto& {name} = ::cuda_on_cpu::opaque({hidden});"
+        )
+    return " ".join(made)
+
+
+def _split(text: str) -> Iterator[str]:
+    """At commas outside of brackets."""
+    depth, start = 0, 0
+    for i, character in enumerate(text):
+        depth += (character in "<([") - (character in ">)]")
+        if character == "," and depth == 0:
+            yield text[start:i]
+            start = i + 1
+    yield text[start:]
+
+
+_SCOPE = re.compile(r'(?:\bextern\s*"C"|\bnamespace\b[\w\s:]*)\s*\Z')
+
+
+def _in_function(plain: str, position: int) -> bool:
+    """Whether a position is inside of braces other than those of namespaces and `extern "C"`."""
+    opened: list[bool] = []
+    for brace in re.finditer(r"[{}]", plain[:position]):
+        if brace.group() == "{":
+            opened.append(_SCOPE.search(plain, max(0, brace.start() - 120), brace.start()) is None)
+        elif opened:
+            opened.pop()
+    return any(opened)
