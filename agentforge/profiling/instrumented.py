@@ -1,0 +1,111 @@
+"""The referee with a profiler behind it: an evaluation that passed says what its solution achieved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from agentforge.devices import DeviceSpec, Roofline
+from agentforge.schema import Definition, Evaluation, Level, Solution, Workload, merged_metrics
+
+from .achieved import Work, achieved, with_roofline
+from .classify import by_roofline, values_of
+from .nsight import Observation
+
+
+class Judge(Protocol):
+    """What is used of the referee."""
+
+    def evaluate(
+        self,
+        definition: Definition,
+        workloads: Sequence[Workload],
+        solution: Solution,
+        *,
+        level: Level,
+        sol_s: float | None = None,
+    ) -> Evaluation:
+        """Judge one solution."""
+        ...
+
+    def build(self, solution: Solution) -> None:
+        """Compile a solution into the cache."""
+        ...
+
+
+class Observer(Protocol):
+    """Sees what hardware did while a solution ran."""
+
+    def observe_evaluated(
+        self,
+        definition: Definition,
+        workloads: Sequence[Workload],
+        solution: Solution,
+        evaluation: Evaluation,
+    ) -> Observation:
+        """Profile a solution that passed; never raises for what it or the machine does."""
+        ...
+
+
+@dataclass(frozen=True)
+class Instrumented:
+    """Evaluates as the referee does, and adds metrics, findings and the class of what passed.
+
+    The verdict is the referee's: nothing here changes a status, a reason or a time.
+    """
+
+    referee: Judge
+    device: DeviceSpec
+    roofline: Roofline
+    work: Mapping[str, Work]
+    """Bytes and operations of one call, by hash of the definition."""
+    observer: Observer | None = None
+    """Reads hardware counters, where the device has some."""
+
+    def evaluate(
+        self,
+        definition: Definition,
+        workloads: Sequence[Workload],
+        solution: Solution,
+        *,
+        level: Level,
+        sol_s: float | None = None,
+    ) -> Evaluation:
+        """See the referee's `evaluate`."""
+        evaluation = self.referee.evaluate(definition, workloads, solution, level=level, sol_s=sol_s)
+        work = self.work.get(definition.hash)
+        if self.observer is not None and evaluation.passed:
+            seen = self.observer.observe_evaluated(definition, workloads, solution, evaluation)
+            evaluation = with_observation(evaluation, seen, work, self.device, self.roofline)
+        return with_roofline(evaluation, work, self.device, self.roofline)
+
+    def build(self, solution: Solution) -> None:
+        """Compile a solution into the cache."""
+        self.referee.build(solution)
+
+
+def with_observation(
+    evaluation: Evaluation, seen: Observation, work: Work | None, device: DeviceSpec, roofline: Roofline
+) -> Evaluation:
+    """The evaluation with what a profiler saw of the same solution.
+
+    Where kernels were timed and no counters read, what they achieved is held against the roofline over the
+    kernels' own time: the gaps between them are a metric of their own.
+
+    Raises:
+        ValueError: the profile is of another solution.
+    """
+    if seen.solution != evaluation.solution:
+        raise ValueError(f"the profile of {seen.solution} is not one of {evaluation.solution}")
+    metrics, classification = seen.metrics, seen.classification
+    if seen.kernel_s and work is not None:
+        metrics = (*metrics, *achieved(seen.kernel_s, work, device, roofline, source="profiler"))
+        classification = classification or by_roofline(values_of(metrics), source="profiler")
+    return evaluation.model_copy(
+        update={
+            "metrics": merged_metrics(evaluation.metrics, metrics),
+            "findings": (*evaluation.findings, *seen.findings),
+            "classification": classification or evaluation.classification,
+        }
+    )

@@ -1,0 +1,139 @@
+"""Whether hardware counters can be read here, and why not. Said once, never guessed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable
+from enum import StrEnum
+from functools import lru_cache
+from pathlib import Path
+from threading import Lock
+
+from agentforge.devices import gpu_present, tool_version
+
+_FOLDERS = ("/usr/local/cuda/bin", "/opt/nvidia/nsight-compute")
+_OLDEST = (2022, 1)
+"""The first whose reports carry rule results with estimated speedups."""
+
+
+class Refusal(StrEnum):
+    """Why there are no counters."""
+
+    NO_NCU = "no ncu"
+    NO_GPU = "no GPU"
+    NO_READER = "no reader"
+    PERMISSION = "permission"
+    OTHER_VERSION = "other version"
+    FAILED = "failed"
+
+
+class Refused(Exception):
+    """Counters cannot be read; the message says why and what would help."""
+
+    def __init__(self, kind: Refusal, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+_SAID: tuple[tuple[str, Refusal, str], ...] = (
+    (
+        "ERR_NVGPUCTRPERM",
+        Refusal.PERMISSION,
+        "the driver keeps hardware counters for administrators (ERR_NVGPUCTRPERM): set "
+        "NVreg_RestrictProfilingToAdminUsers=0, or start the container with --cap-add=SYS_ADMIN",
+    ),
+    (
+        "ERR_NVGPUCTRUNAVAIL",
+        Refusal.PERMISSION,
+        "another profiler holds the hardware counters (DCGM: `dcgmi profile --pause`), or this hosted GPU "
+        "has none",
+    ),
+    (
+        "driver resource was unavailable",
+        Refusal.PERMISSION,
+        "another profiler holds the hardware counters: pause DCGM with `dcgmi profile --pause`",
+    ),
+    (
+        "Cuda driver is not compatible",
+        Refusal.OTHER_VERSION,
+        "this Nsight Compute does not fit the driver: install the one of the driver's CUDA version",
+    ),
+    (
+        "Unsupported GPU",
+        Refusal.OTHER_VERSION,
+        "this Nsight Compute does not know the GPU: install a newer one",
+    ),
+)
+"""What ncu prints, and what it means."""
+
+
+def refusal_in(said: str) -> Refused | None:
+    """The reason why ncu collected nothing, from what it printed; None where it names none that we know."""
+    for sign, kind, message in _SAID:
+        if sign.lower() in said.lower():
+            return Refused(kind, message)
+    return None
+
+
+def find_ncu() -> str | None:
+    """Path of `ncu`: on PATH, in $NCU, or where the toolkit puts it; the newest of several."""
+    named = os.environ.get("NCU")
+    if named:
+        return named if os.access(named, os.X_OK) else None
+    if found := shutil.which("ncu"):
+        return found
+    for folder in _FOLDERS:
+        candidates = sorted(Path(folder).glob("ncu")) + sorted(Path(folder).glob("*/ncu"))
+        if candidates:
+            return str(candidates[-1])
+    return None
+
+
+@lru_cache(maxsize=1)
+def availability() -> str:
+    """Path of an `ncu` that may work here.
+
+    Whether the driver lets this user read counters is only known after a try.
+
+    Raises:
+        Refused: it cannot work.
+    """
+    ncu = find_ncu()
+    if not gpu_present():
+        raise Refused(Refusal.NO_GPU, "there is no NVIDIA GPU here whose counters could be read")
+    if ncu is None:
+        raise Refused(
+            Refusal.NO_NCU,
+            "Nsight Compute is not installed: install the package cuda-nsight-compute, or name it in $NCU",
+        )
+    version = version_of(tool_version(ncu) or "")
+    if version is not None and version < _OLDEST:
+        raise Refused(
+            Refusal.OTHER_VERSION,
+            f"Nsight Compute {version[0]}.{version[1]} is too old: install one of {_OLDEST[0]} or later",
+        )
+    return ncu
+
+
+def version_of(text: str) -> tuple[int, int] | None:
+    """Year and number of a version text of ncu (`2025.3.1.0`); None where there is none."""
+    match = re.search(r"\b(20\d\d)\.(\d+)", text)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+class Once:
+    """Passes each kind of refusal on once. Thread-safe."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._lock = Lock()
+        self._said: set[Refusal] = set()
+
+    def __call__(self, refused: Refused) -> None:
+        with self._lock:
+            if refused.kind in self._said:
+                return
+            self._said.add(refused.kind)
+        self._say(f"{refused}; falling back to kernel times and counted bytes and operations")

@@ -1,0 +1,165 @@
+"""Reading a report (`.ncu-rep`) with NVIDIA's `ncu-report` package.
+
+A metric that was not collected is None, never 0. A file that is no report loads without a word and has no
+ranges: that is an error here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from .capability import Refusal, Refused
+from .metrics import WANTED
+from .source import HotLine, hot_lines
+
+_GLOBAL_SPEEDUP = 1
+"""`IFrontend.SpeedupType_GLOBAL`: of the whole kernel, not of the isolated problem."""
+_WARNING = 2
+"""`IFrontend.MsgType_MSG_WARNING` and `..._OPTIMIZATION`: something could be better."""
+
+
+class Action(Protocol):
+    """What is used of `ncu_report.IAction`: one profiled launch."""
+
+    def name(self) -> str:
+        """Function name."""
+        ...
+
+    def metric_by_name(self, metric_name: str) -> Any:
+        """The metric, or None where it was not collected."""
+        ...
+
+    def rule_results_as_dicts(self) -> Sequence[Mapping[str, Any]]:
+        """What the rules of the collected sections found."""
+        ...
+
+    def source_info(self, address: int) -> Any:
+        """File and line of an instruction, or None."""
+        ...
+
+    def sass_by_pc(self, address: int) -> str:
+        """The instruction at an address."""
+        ...
+
+
+@dataclass(frozen=True)
+class RuleResult:
+    """What one of ncu's rules says about a kernel."""
+
+    rule: str
+    """Identifier: `CPIStall`."""
+    title: str
+    message: str
+    warns: bool
+    """It found something to mend, and does not only inform."""
+    saved: float | None = None
+    """Share of the kernel's run time, 0 to 1, that ncu estimates would go away; None where it gives no
+    estimate, or one that is about the isolated problem only."""
+
+    @property
+    def speedup(self) -> float | None:
+        """The estimate as a factor."""
+        return None if self.saved is None else 1 / max(1 - self.saved, 0.01)
+
+
+@dataclass(frozen=True)
+class KernelReport:
+    """One profiled launch."""
+
+    kernel: str
+    """Function name."""
+    values: Mapping[str, float | None]
+    """By name, in the order in which they were asked for; None where not collected."""
+    units: Mapping[str, str] = field(default_factory=dict)
+    rules: tuple[RuleResult, ...] = ()
+    lines: tuple[HotLine, ...] = ()
+    """Where its samples fell, most first."""
+
+    @property
+    def collected(self) -> dict[str, float]:
+        """The values that are there."""
+        return {name: value for name, value in self.values.items() if value is not None}
+
+
+def read_report(path: Path, wanted: Sequence[str] = WANTED) -> tuple[KernelReport, ...]:
+    """All launches of a report, in their order.
+
+    Args:
+        path: of an `.ncu-rep` file.
+        wanted: names of the metrics to read.
+
+    Raises:
+        Refused: the file is missing or no report, holds no launch, or `ncu-report` is not installed.
+    """
+    try:
+        import ncu_report
+    except ImportError as error:
+        raise Refused(
+            Refusal.NO_READER, "reading Nsight reports takes the package ncu-report: pip install ncu-report"
+        ) from error
+    try:
+        context = ncu_report.load_report(str(path))
+        actions = list(_actions(context))
+    except Refused:
+        raise
+    except Exception as error:  # the binding raises what it likes, also of its own types
+        raise Refused(Refusal.FAILED, f"{path.name} cannot be read: {error}") from error
+    if not actions:
+        raise Refused(
+            Refusal.FAILED,
+            f"{path.name} is no Nsight Compute report, or no launch was profiled in it: "
+            "check the kernels' names and what ncu printed",
+        )
+    return tuple(read_action(action, wanted) for action in actions)
+
+
+def read_action(action: Action, wanted: Sequence[str] = WANTED) -> KernelReport:
+    """One launch."""
+    values: dict[str, float | None] = {}
+    units: dict[str, str] = {}
+    for name in wanted:
+        metric = action.metric_by_name(name)
+        values[name] = _number(metric)
+        if metric is not None:
+            units[name] = str(metric.unit() or "")
+    return KernelReport(
+        kernel=action.name(),
+        values=values,
+        units=units,
+        rules=tuple(_rules(action.rule_results_as_dicts())),
+        lines=hot_lines(action),
+    )
+
+
+def _actions(context: Any) -> Iterator[Action]:
+    for index in range(context.num_ranges()):
+        found = context.range_by_idx(index)
+        for number in range(found.num_actions()):
+            yield found.action_by_idx(number)
+
+
+def _number(metric: Any) -> float | None:
+    """A metric's value; None where it was not collected, is text, or is undefined (0/0)."""
+    if metric is None or (hasattr(metric, "has_value") and not metric.has_value()):
+        return None
+    value = metric.as_double()
+    return float(value) if value is not None and math.isfinite(value) else None
+
+
+def _rules(results: Sequence[Mapping[str, Any]]) -> Iterator[RuleResult]:
+    for result in results:
+        message = result.get("rule_message") or {}
+        estimate = result.get("speedup_estimation") or {}
+        percent = estimate.get("speedup")
+        whole = estimate.get("type") == _GLOBAL_SPEEDUP
+        yield RuleResult(
+            rule=str(result.get("rule_identifier", "")),
+            title=str(message.get("title") or result.get("name", "")),
+            message=str(message.get("message", "")),
+            warns=int(message.get("type") or 0) >= _WARNING,
+            saved=min(max(float(percent) / 100, 0.0), 1.0) if whole and percent is not None else None,
+        )

@@ -1,0 +1,95 @@
+"""Hot lines: where a kernel's warp samples fell, by line or, without line information, by instruction."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .report import Action
+
+SAMPLES = "smsp__pcsamp_sample_count"
+_STALL = "smsp__pcsamp_warps_issue_stalled_"
+_REASONS = (
+    "barrier",
+    "branch_resolving",
+    "dispatch_stall",
+    "drain",
+    "imc_miss",
+    "lg_throttle",
+    "long_scoreboard",
+    "math_pipe_throttle",
+    "membar",
+    "mio_throttle",
+    "no_instructions",
+    "short_scoreboard",
+    "sleeping",
+    "tex_throttle",
+    "wait",
+)
+MOST_LINES = 8
+LEAST_SHARE = 0.02
+"""Of the kernel's samples; what has less is not worth a look."""
+
+
+@dataclass(frozen=True)
+class HotLine:
+    """A line, or an instruction where the kernel was compiled without `-lineinfo`."""
+
+    share: float
+    """Of the kernel's samples, 0 to 1."""
+    file: str = ""
+    line: int = 0
+    instruction: str = ""
+    """The SASS instruction with most samples on it."""
+    stall: str = ""
+    """The most frequent reason why warps waited there; empty where that was not collected."""
+
+
+def hot_lines(action: Action, most: int = MOST_LINES) -> tuple[HotLine, ...]:
+    """Lines of a profiled launch, hottest first; empty where samples were not collected."""
+    samples = _by_address(action.metric_by_name(SAMPLES))
+    total = sum(samples.values())
+    if not total:
+        return ()
+    places: dict[tuple[str, int, str], list[int]] = defaultdict(list)
+    for address in samples:
+        places[_place(action, address)].append(address)
+    counts = {place: sum(samples[a] for a in addresses) for place, addresses in places.items()}
+    hottest = sorted(counts, key=lambda place: -counts[place])[:most]
+    stalls = {reason: _by_address(action.metric_by_name(_STALL + reason)) for reason in _REASONS}
+    return tuple(
+        HotLine(
+            share=counts[place] / total,
+            file=place[0],
+            line=place[1],
+            instruction=action.sass_by_pc(max(places[place], key=lambda a: samples[a])).strip(),
+            stall=_worst(stalls, places[place]),
+        )
+        for place in hottest
+        if counts[place] >= LEAST_SHARE * total
+    )
+
+
+def _place(action: Action, address: int) -> tuple[str, int, str]:
+    """Where an instruction belongs: its line, or itself."""
+    info = action.source_info(address)
+    if info is None or not info.line():
+        return "", 0, hex(address)
+    return str(info.file_name()), int(info.line()), ""
+
+
+def _by_address(metric: Any) -> dict[int, int]:
+    """A metric's instances by the address that they belong to."""
+    if metric is None or not metric.has_correlation_ids():
+        return {}
+    addresses = metric.correlation_ids()
+    return {addresses.as_uint64(i): metric.as_uint64(i) for i in range(metric.num_instances())}
+
+
+def _worst(stalls: Mapping[str, Mapping[int, int]], addresses: list[int]) -> str:
+    counts = {reason: sum(found.get(a, 0) for a in addresses) for reason, found in stalls.items()}
+    worst = max(counts, key=lambda reason: counts[reason])
+    return worst if counts[worst] else ""

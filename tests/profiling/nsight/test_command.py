@@ -1,0 +1,122 @@
+"""Command lines, names of metrics, refusals."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentforge.profiling.nsight.capability import (
+    Once,
+    Refusal,
+    Refused,
+    availability,
+    refusal_in,
+    version_of,
+)
+from agentforge.profiling.nsight.command import kernel_filter, profile_command, query_command
+from agentforge.profiling.nsight.metrics import CUDAFORGE, KERNELAGENT, WANTED, existing, parse_query
+
+QUERY = """\
+Device NVIDIA H100 PCIe (GH100)
+------------------------------- --------------- ------------ -------------------------------
+Metric Name                     Metric Type     Metric Unit  Metric Description
+------------------------------- --------------- ------------ -------------------------------
+dram__bytes                     Counter         byte         # of bytes accessed in DRAM
+sm__throughput                  Throughput      %            SM throughput
+lts__t_sector_hit_rate          Ratio                        proportion of L2 sector hits
+"""
+
+
+def test_the_sets_of_published_judges():
+    assert len(CUDAFORGE) == 24
+    assert len(set(KERNELAGENT)) == 29
+    assert set(KERNELAGENT) <= set(WANTED)
+    assert len(WANTED) == len(set(WANTED))
+
+
+def test_metrics_that_a_chip_lacks_are_left_out():
+    known = parse_query(QUERY)
+    assert known == {"dram__bytes", "sm__throughput", "lts__t_sector_hit_rate"}
+    wanted = ("dram__bytes.sum.per_second", "launch__registers_per_thread", "sm__inst_executed.sum")
+    assert existing(wanted, known) == wanted[:2]
+    assert existing(wanted, frozenset()) == wanted  # the query failed: ncu will say
+
+
+@settings(derandomize=True, deadline=None, max_examples=50)
+@given(st.text())
+def test_any_answer_to_a_query_is_survived(text: str):
+    parse_query(text)
+
+
+def test_a_profile_leaves_the_clocks_alone_and_skips_the_warm_up():
+    command = profile_command(
+        "ncu", ["python", "x.py"], Path("r.ncu-rep"), kernels=["softmax", "a.b"], metrics=["m1", "m2"]
+    )
+    text = " ".join(command)
+    assert "--clock-control none" in text
+    assert "--profile-from-start off" in text
+    assert "--metrics m1,m2" in text
+    assert command[-2:] == ["python", "x.py"]
+    assert "--kernel-name" not in profile_command("ncu", ["x"], Path("r.ncu-rep"))
+    assert query_command("ncu", "gh100") == ["ncu", "--query-metrics", "--chips", "gh100"]
+
+
+def test_the_filter_takes_own_kernels_only():
+    kind, _, pattern = kernel_filter(["softmax", "a.b", "softmax"]).partition(":")
+    assert kind == "regex"
+    expression = re.compile(pattern)
+    assert expression.search("softmax")
+    assert expression.search("softmax_0d1d2")
+    assert not expression.search("vectorized_softmax")
+    assert not expression.search("softmax_warp_forward")
+    assert not expression.search("aXb")
+
+
+def test_refusals_are_understood():
+    said = "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Counters"
+    refused = refusal_in(said)
+    assert refused is not None
+    assert refused.kind is Refusal.PERMISSION
+    assert "NVreg_RestrictProfilingToAdminUsers=0" in str(refused)
+    assert refusal_in("==PROF== Disconnected from process 12") is None
+
+
+def test_a_refusal_is_said_once():
+    said: list[str] = []
+    once = Once(said.append)
+    for _ in range(3):
+        once(Refused(Refusal.NO_NCU, "no ncu here"))
+    once(Refused(Refusal.PERMISSION, "not allowed"))
+    assert len(said) == 2
+    assert said[0].startswith("no ncu here; falling back")
+
+
+def test_versions():
+    assert version_of("2025.3.1.0") == (2025, 3)
+    assert version_of("none") is None
+
+
+def test_here_or_not(monkeypatch: pytest.MonkeyPatch):
+    module = "agentforge.profiling.nsight.capability"
+    availability.cache_clear()
+    monkeypatch.setattr(f"{module}.gpu_present", lambda: False)
+    with pytest.raises(Refused) as caught:
+        availability()
+    assert caught.value.kind is Refusal.NO_GPU
+    monkeypatch.setattr(f"{module}.gpu_present", lambda: True)
+    monkeypatch.setattr(f"{module}.find_ncu", lambda: None)
+    with pytest.raises(Refused) as caught:
+        availability()
+    assert caught.value.kind is Refusal.NO_NCU
+    monkeypatch.setattr(f"{module}.find_ncu", lambda: "/x/ncu")
+    monkeypatch.setattr(f"{module}.tool_version", lambda tool: "2019.4.0")
+    with pytest.raises(Refused) as caught:
+        availability()
+    assert caught.value.kind is Refusal.OTHER_VERSION
+    monkeypatch.setattr(f"{module}.tool_version", lambda tool: "2025.3.1")
+    assert availability() == "/x/ncu"
+    availability.cache_clear()

@@ -1,0 +1,133 @@
+"""Reports: rows by hand, files that are none, and one of a real H100 where it lies beside the repository."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+import pytest
+
+from agentforge.profiling.nsight import Refused, read_report
+from agentforge.profiling.nsight.convert import by_kernel, classification_of, findings_of, metrics_of
+from agentforge.profiling.nsight.report import KernelReport, read_action
+from agentforge.profiling.nsight.source import SAMPLES
+from agentforge.schema import Bound
+
+from .fakes import FakeAction, FakeMetric, FakePlace
+
+WANTED = (
+    "gpu__time_duration.sum",
+    "sm__throughput.avg.pct_of_peak_sustained_elapsed",
+    "dram__bytes_read.sum",
+)
+
+RULE = {
+    "rule_identifier": "CPIStall",
+    "name": "Warp Stall",
+    "rule_message": {
+        "title": "Long Scoreboard",
+        "message": "See @section:SourceCounters:Counters@.",
+        "type": 2,
+    },
+    "speedup_estimation": {"type": 1, "speedup": 50.0},
+}
+INFORMS = {"rule_identifier": "Roofline", "name": "Roofline", "rule_message": {"message": "fine", "type": 1}}
+LOCAL = {**RULE, "speedup_estimation": {"type": 0, "speedup": 90.0}, "rule_identifier": "Local"}
+
+
+def _action() -> FakeAction:
+    return FakeAction(
+        "softmax",
+        {
+            "gpu__time_duration.sum": FakeMetric(12_000.0, "ns"),
+            "sm__throughput.avg.pct_of_peak_sustained_elapsed": FakeMetric(math.nan, "%"),
+            SAMPLES: FakeMetric(100.0, instances={16: 60, 32: 30, 48: 9, 64: 1}),
+            "smsp__pcsamp_warps_issue_stalled_long_scoreboard": FakeMetric(1.0, instances={16: 50, 48: 1}),
+            "smsp__pcsamp_warps_issue_stalled_wait": FakeMetric(1.0, instances={16: 5, 48: 7}),
+        },
+        [RULE, INFORMS, LOCAL],
+        {16: FakePlace("/tmp/b/kernel.cu", 7), 32: FakePlace("/tmp/b/kernel.cu", 7)},
+    )
+
+
+def test_what_was_not_collected_is_none_and_no_row():
+    report = read_action(_action(), WANTED)
+    assert report.values == {WANTED[0]: 12_000.0, WANTED[1]: None, WANTED[2]: None}
+    rows = metrics_of([report])
+    assert [(m.name, m.value, m.unit, m.source, m.kernel) for m in rows] == [
+        (WANTED[0], 12_000.0, "ns", "ncu", "softmax")
+    ]
+
+
+def test_rules_keep_their_estimates():
+    report = read_action(_action(), WANTED)
+    assert [r.speedup for r in report.rules] == [2.0, None, None]  # a local estimate is none of the kernel
+    rules = [f for f in findings_of([report]) if f.source == "ncu-rule"]
+    assert [f.estimated_speedup for f in rules] == [2.0, None]
+    assert rules[0].message == "See Counters."
+
+
+def test_hot_lines_add_up_over_instructions():
+    report = read_action(_action(), WANTED)
+    assert [(h.line, h.share, h.stall) for h in report.lines] == [
+        (7, 0.9, "long_scoreboard"),
+        (0, 0.09, "wait"),
+    ]
+    found = [f for f in findings_of([report], ["kernel.cu"]) if f.source == "ncu-line"]
+    assert (found[0].file, found[0].line) == ("kernel.cu", 7)
+    assert str(found[0]).startswith("kernel.cu:7: hot line (90% of samples)")
+    assert found[1].title == "hot instruction"
+
+
+def test_one_launch_a_kernel_and_the_costliest_first():
+    reports = [
+        KernelReport("small", {"gpu__time_duration.sum": 10.0}),
+        KernelReport("large", {"gpu__time_duration.sum": 12.0}),
+        KernelReport("small", {"gpu__time_duration.sum": 11.0}),
+    ]
+    assert [(r.kernel, r.values["gpu__time_duration.sum"]) for r in by_kernel(reports)] == [
+        ("small", 11.0),
+        ("large", 12.0),
+    ]
+    assert classification_of([]) is None
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", b"\x00" * 4096])
+def test_a_file_that_is_no_report(tmp_path: Path, content: bytes):
+    pytest.importorskip("ncu_report")
+    path = tmp_path / "x.ncu-rep"
+    path.write_bytes(content)
+    with pytest.raises(Refused, match=r"no Nsight Compute report|cannot be read"):
+        read_report(path)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path):
+    pytest.importorskip("ncu_report")
+    with pytest.raises(Refused, match="cannot be read"):
+        read_report(tmp_path / "none.ncu-rep")
+
+
+def _real() -> Path | None:
+    """A report of an H100 (KernelBench's matmul) is no part of the repository."""
+    named = os.environ.get("AGENTFORGE_NCU_REPORT")
+    return Path(named) if named and Path(named).is_file() else None
+
+
+@pytest.mark.skipif(_real() is None, reason="no report of a real GPU here")
+def test_a_real_report():
+    pytest.importorskip("ncu_report")
+    path = _real()
+    assert path is not None
+    (report,) = read_report(path)
+    assert report.kernel == "matmul_kernel"
+    assert report.values["gpu__time_duration.sum"] == pytest.approx(51_930_592)
+    assert report.values["dram__throughput.avg.pct_of_peak_sustained_elapsed"] is None
+    assert len(report.rules) == 9
+    assert len(report.lines) == 8
+    found = classification_of([report])
+    assert found is not None
+    assert found.bound is Bound.MEMORY
+    assert found.reasons[0].value == pytest.approx(99.44, abs=0.01)
+    best = findings_of([report])[0]
+    assert best.estimated_speedup == pytest.approx(1 / (1 - 0.6363875), rel=1e-4)
