@@ -118,7 +118,7 @@ def _go_on(
             run=run.id,
             target=target.name,
             device=where.name,
-            settings=_begun(settings),
+            settings=begun(settings),
             out=str(out) if out else None,
         )
         phases = Phases(
@@ -219,7 +219,8 @@ def _first_out(journal: Journal) -> Path | None:
     return Path(out) if isinstance(out, str) else None
 
 
-def _begun(settings: Settings) -> dict[str, Any]:
+def begun(settings: Settings) -> dict[str, Any]:
+    """What a run remembers of the settings that it began with."""
     return {
         "search": settings.search.model_dump(mode="json"),
         "referee": settings.referee.model_dump(mode="json"),

@@ -62,10 +62,15 @@ _PACKAGES = (
     ("ray", "2.9", False, "campaigns on several machines"),
     ("openai", "1.50", False, "agents by OpenAI models"),
     ("anthropic", "0.40", False, "agents by Anthropic models"),
-    ("mcp", "1.0", False, "serving AgentForge as tools"),
+    ("mcp", "2.3", False, "serving AgentForge as tools"),
 )
 _DISTRIBUTIONS = {"cupy": ("cupy-cuda13x", "cupy-cuda12x", "cupy")}
-_EXTRAS = {"transformers": "agentforge[hf]", "psycopg": "agentforge[postgres]", "cupy": "cupy-cuda13x"}
+_EXTRAS = {
+    "transformers": "agentforge[hf]",
+    "psycopg": "agentforge[postgres]",
+    "mcp": "agentforge[mcp]",
+    "cupy": "cupy-cuda13x",
+}
 _KEYS = (("OPENAI_API_KEY", "agents by OpenAI models"), ("ANTHROPIC_API_KEY", "agents by Anthropic models"))
 _LOW_DISK = 2 << 30
 

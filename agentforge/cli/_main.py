@@ -11,7 +11,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from . import doctor, kb, optimize, profile, runs, verify, version
+from . import doctor, kb, mcp, optimize, profile, runs, verify, version
 
 OK = 0
 AGAINST = 1
@@ -41,7 +41,7 @@ def build() -> typer.Typer:
     ) -> None:
         pass
 
-    for command in (optimize, profile, verify, runs, kb, doctor, version):
+    for command in (optimize, profile, verify, runs, kb, mcp, doctor, version):
         command.register(app)
     return app
 

@@ -36,7 +36,9 @@ def test_help_is_fast() -> None:
     assert min(took) < 0.4
 
 
-@pytest.mark.parametrize("command", ["optimize", "profile", "verify", "runs", "kb", "doctor", "version"])
+@pytest.mark.parametrize(
+    "command", ["optimize", "profile", "verify", "runs", "kb", "mcp", "doctor", "version"]
+)
 def test_every_command_has_help(run: Run, command: str) -> None:
     answer = run(command, "--help")
     assert answer.code == 0
