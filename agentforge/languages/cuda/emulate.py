@@ -33,15 +33,23 @@ def emulator_hash() -> str:
     return digest.hexdigest()[:16]
 
 
-def scheduler_command(output: str) -> list[str]:
-    """Compiles the scheduler, which is the same for all kernels."""
-    return [cpp.compiler(), *_COMMON, "-c", str(FOLDER / "scheduler.cpp"), "-o", output]
+def scheduler_command(emulator: Path, output: str) -> list[str]:
+    """Compiles the scheduler, which is the same for all kernels.
+
+    Args:
+        emulator: `FOLDER`, or a copy where a sandboxed compiler can see it.
+        output: object file.
+    """
+    return [cpp.compiler(), *_COMMON, "-c", str(emulator / "scheduler.cpp"), "-o", output]
 
 
-def kernel_command(source: str, scheduler: str, output: str, folder: str, races: bool) -> list[str]:
+def kernel_command(
+    emulator: Path, source: str, scheduler: str, output: str, folder: str, races: bool
+) -> list[str]:
     """Compiles a source that `for_cpu` made, and links it with the scheduler.
 
     Args:
+        emulator: as for `scheduler_command`.
         source: it.
         scheduler: the object that `scheduler_command` made.
         output: shared object; OpenMP is torch's own once torch is loaded.
@@ -49,6 +57,6 @@ def kernel_command(source: str, scheduler: str, output: str, folder: str, races:
         races: report accesses to shared memory that no barrier orders.
     """
     defines = [f"-DCUDA_ON_CPU_RACES={int(races)}", "-w", "-fdiagnostics-format=json"]
-    includes = [f"-I{FOLDER}", f"-I{folder}", "-include", "prelude.h"]
+    includes = [f"-I{emulator}", f"-I{folder}", "-include", "prelude.h"]
     return [cpp.compiler(), *_COMMON, *_CHECKED, *defines, *includes, "-shared", "-x", "c++", source,
             "-x", "none", scheduler, "-o", output, "-ldl", "-lm"]  # fmt: skip

@@ -104,6 +104,6 @@ class Emulator:
             return ""
         for line in done.stdout.splitlines():
             file, _, number = line.split(" ")[0].rpartition(":")
-            if file and number.isdigit() and "/emulator/" not in file and file != "??":
+            if file and number.isdigit() and "emulator/" not in file and file != "??":
                 return f"{Path(file).name}:{number}: "
         return ""

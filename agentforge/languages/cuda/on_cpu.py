@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import time
 from collections.abc import Mapping
@@ -17,6 +18,9 @@ from agentforge.schema import Diagnostic, Solution, content_hash
 from . import emulate, runtime
 from . import source as text
 from .part import Part, timed_out
+
+_EMULATOR = ".emulator"
+"""Name of our own copy of the emulator; no file of a solution is called so."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,8 @@ class EmulatorBuild:
         objects = ObjectCache(self.cache / "cuda")
         part = Part(True)
         with tempfile.TemporaryDirectory(prefix=".build-", dir=self.folder) as scratch:
+            # A compiler in a sandbox sees the solution's folder, and nothing of this package.
+            shutil.copytree(emulate.FOLDER, Path(scratch) / _EMULATOR)
             for name in sorted(n for n in files if n.endswith(text.SOURCES)):
                 target = (self.folder / name).parent / runtime.object_name(
                     self.folder / name, flags, "cpu.so"
@@ -56,7 +62,12 @@ class EmulatorBuild:
         self._write(relevant, name, scratch)
         built = scratch / target.name
         command = emulate.kernel_command(
-            str(scratch / name), str(scheduler), str(built), str(scratch), text.checks_races(relevant)
+            scratch / _EMULATOR,
+            str(scratch / name),
+            str(scheduler),
+            str(built),
+            str(scratch),
+            text.checks_races(relevant),
         )
         done = self.run(command, cwd=self.folder, timeout_s=self._left())
         if done.timed_out:
@@ -75,7 +86,11 @@ class EmulatorBuild:
         key = content_hash(["scheduler", emulate.emulator_hash(), compiler_version()], length=40)
         if objects.fetch(key, place) is not None:
             return place
-        done = self.run(emulate.scheduler_command(str(place)), cwd=self.folder, timeout_s=self._left())
+        done = self.run(
+            emulate.scheduler_command(scratch / _EMULATOR, str(place)),
+            cwd=self.folder,
+            timeout_s=self._left(),
+        )
         if done.timed_out:
             return timed_out("the emulator")
         if done.returncode:

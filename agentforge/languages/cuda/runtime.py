@@ -88,8 +88,9 @@ def object_name(source: Path, flags: Sequence[str], suffix: str) -> str:
     if suffix.endswith(".so"):
         digest.update(_cpp.machine().encode())
     for path in sorted(p for p in source.parent.rglob("*") if p.suffix in _SUFFIXES and p.is_file()):
-        digest.update(path.relative_to(source.parent).as_posix().encode() + b"\0")
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
+        name = path.relative_to(source.parent).as_posix()
+        if not re.search(r"(?:^|/)\.", name):  # a build's scratch folder
+            digest.update(name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
     return f"{source.stem}.{digest.hexdigest()[:16]}.{suffix}"
 
 
