@@ -13,6 +13,8 @@ from agentforge.harness import Referee, warm_compiler_cache
 from agentforge.knowledge import KnowledgeBase, context_for
 from agentforge.loop import Agents, Journal, Meter, SearchResult, Session, run_search
 from agentforge.profiling import profile_target
+from agentforge.profiling.achieved import work_by_definition
+from agentforge.profiling.instrumented import Instrumented
 from agentforge.resources import resource
 from agentforge.schema import Bottleneck, Context, Profile, RunStatus, Target
 from agentforge.search import SearchPolicy
@@ -90,7 +92,7 @@ class Phases:
         """What the search runs with."""
         return Session(
             agents=self.agents,
-            evaluator=referee,
+            evaluator=self._instrumented(roofline, referee),
             knowledge=KnowledgeBase(self.journal.store, self._playbooks()),
             context_for=partial(_context, device=self.device),
             policy=self.policy,
@@ -98,6 +100,12 @@ class Phases:
             device=self.device,
             hardware=hardware(self.device, roofline),
         )
+
+    def _instrumented(self, roofline: Roofline, referee: Referee) -> Instrumented:
+        """The referee, whose evaluations say what a solution achieved of the roofline."""
+        profile = self.journal.store.get_profile(self.journal.run.id)
+        work = work_by_definition(profile) if profile else {}
+        return Instrumented(referee, self.device, roofline, work)
 
     def _playbooks(self) -> tuple[Path, Path]:
         """Folders of strategy cards: those that ship, and the user's own."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from agentforge.devices import DeviceSpec, Roofline
 from agentforge.schema import Definition, Evaluation, Level, Solution, Workload, merged_metrics
@@ -28,6 +28,11 @@ class Judge(Protocol):
     ) -> Evaluation:
         """Judge one solution."""
         ...
+
+
+@runtime_checkable
+class Builds(Protocol):
+    """A referee that can compile ahead of time."""
 
     def build(self, solution: Solution) -> None:
         """Compile a solution into the cache."""
@@ -81,8 +86,9 @@ class Instrumented:
         return with_roofline(evaluation, work, self.device, self.roofline)
 
     def build(self, solution: Solution) -> None:
-        """Compile a solution into the cache."""
-        self.referee.build(solution)
+        """Compile a solution into the cache, where the referee can."""
+        if isinstance(self.referee, Builds):
+            self.referee.build(solution)
 
 
 def with_observation(

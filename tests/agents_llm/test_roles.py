@@ -18,8 +18,10 @@ from agentforge.agents.llm.history import fingerprint
 from agentforge.config import LLMSettings
 from agentforge.llm import CallFailed, Ledger, Request, Response
 from agentforge.schema import (
+    Bound,
     Budget,
     Citation,
+    Classification,
     Correctness,
     Critique,
     Diagnostic,
@@ -27,10 +29,13 @@ from agentforge.schema import (
     Evaluation,
     EvaluationStatus,
     Evidence,
+    Finding,
     Interval,
     Level,
+    Metric,
     Performance,
     Plan,
+    Reason,
     Strategy,
 )
 from agentforge.store import Store
@@ -408,3 +413,24 @@ def test_fingerprints_see_through_paths_addresses_hashes_and_numbers() -> None:
     assert fingerprint(failed(1, "CRASHED", "other")) not in marks
     assert fingerprint(failed(1, evaluation=evaluation())) == ""
     assert fingerprint(Past("x", None, PLAN, None, None, None, error="no code")) == "NO_SOLUTION no code"
+
+
+def test_the_judge_sees_what_compiler_and_profiler_say(
+    judge: LLMJudge, coder: LLMCoder, model: Scripted
+) -> None:
+    wrote = solution(coder, model)
+    reason = Reason(metric="bandwidth_share", value=0.72, relation="at least", threshold=0.6)
+    measured = evaluation().model_copy(
+        update={
+            "metrics": (Metric(name="bandwidth_share", value=0.72, source="roofline"),),
+            "classification": Classification(bound=Bound.MEMORY, reasons=(reason,)),
+            "findings": (
+                Finding(source="compiler", title="loop not vectorised", message="why", file="k.cpp", line=7),
+            ),
+        }
+    )
+    model.answers.append(optimize(("bandwidth_share", 0.72)))
+    critique = judge.judge(task(), PLAN, wrote, measured)
+    assert critique.evidence == (Citation(metric="bandwidth_share", value=0.72),)
+    assert "memory-bound: bandwidth_share 0.72 is at least 0.6" in model.prompt
+    assert "- k.cpp:7: loop not vectorised: why" in model.prompt

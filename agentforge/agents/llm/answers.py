@@ -6,6 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from agentforge.schema import Bound
+
 
 class _Answer(BaseModel):
     model_config = ConfigDict(use_attribute_docstrings=True)
@@ -30,7 +32,7 @@ class Chosen(_Answer):
 class PlanAnswer(_Answer):
     """The planner's answer."""
 
-    bottleneck: Literal["memory", "compute", "overhead", "latency"]
+    bottleneck: Bound
     """What limits the region now."""
     diagnosis: str = Field(min_length=1)
     """Why it is slow, in one or two sentences."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from agentforge.agents._base import Task
-from agentforge.agents.playbook.facts import measured
+from agentforge.agents.playbook.facts import limits, measured, measured_metrics
 from agentforge.schema import Citation, Evaluation
 
 from .answers import Cited
@@ -33,6 +33,7 @@ def of_task(task: Task) -> dict[str, float]:
     for past in task.past[-MOST_ATTEMPTS:]:
         if past.evaluation is not None and past.evaluation.performance is not None:
             values |= {f"{number_of(past)}.{k}": v for k, v in _performance(past.evaluation).items()}
+            values |= {f"{number_of(past)}.{c.metric}": c.value for c in limits(past.evaluation)}
     return values
 
 
@@ -49,8 +50,7 @@ def of_evaluation(evaluation: Evaluation) -> dict[str, float]:
         }
     if evaluation.own_share is not None:
         values["own_share"] = evaluation.own_share
-    values |= {metric.name: metric.value for metric in evaluation.metrics}
-    return values
+    return values | measured_metrics(evaluation)
 
 
 def shown(facts: Facts) -> list[str]:

@@ -20,6 +20,7 @@ ENOUGH_OF_SOL = 0.95
 
 _REPAIR, _OPTIMIZE = strict_schema(RepairAnswer), strict_schema(OptimizeAnswer)
 _MOST_LOG = 1500
+_MOST_FINDINGS = 16
 
 _CLASSES = {
     EvaluationStatus.COMPILE_ERROR: "compile",
@@ -97,6 +98,7 @@ class LLMJudge:
             plan=plan,
             solution=solution,
             evaluation=evaluation,
+            findings=evaluation.findings[:_MOST_FINDINGS],
             facts=facts.shown(values),
             before=before,
             speedup=speedup(evaluation),
@@ -166,7 +168,7 @@ def _by_rule(task: Task, evaluation: Evaluation, why: str) -> Critique:
         return Critique(
             kind="optimize",
             error_class=_slower(task, evaluation),
-            cause=f"{task.bottleneck.bound}-bound (no judge was heard: {why})",
+            cause=f"{_class(task, evaluation)} (no judge was heard: {why})",
             evidence=_cited(evaluation, "latency_s", "sol_s"),
             author="supervisor",
         )
@@ -179,6 +181,12 @@ def _by_rule(task: Task, evaluation: Evaluation, why: str) -> Critique:
         change="mend what the referee reports",
         author="supervisor",
     )
+
+
+def _class(task: Task, evaluation: Evaluation) -> str:
+    """What limits a solution, as measured; before that, what limits its region."""
+    found = evaluation.classification
+    return found.bound.adjective if found else task.bottleneck.bound.adjective
 
 
 def _own_mark(task: Task, evaluation: Evaluation) -> str:

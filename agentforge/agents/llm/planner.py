@@ -103,7 +103,7 @@ class LLMPlanner:
         language = next((x for x in task.languages if known and x in known.languages), task.languages[0])
         return Plan(
             strategy=answer.strategy,
-            diagnosis=f"{answer.bottleneck}-bound: {answer.diagnosis}",
+            diagnosis=f"{answer.bottleneck.adjective}: {answer.diagnosis}",
             evidence=facts.true_ones(answer.evidence, values),
             steps=tuple(answer.steps),
             language=language,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agentforge.agents._base import Past, Task
-from agentforge.schema import Citation, Evaluation, Plan
+from agentforge.schema import Citation, Evaluation, Plan, Strategy
 
 Parameters = Mapping[str, int | float | str | bool]
 
@@ -39,6 +39,34 @@ def speedup(evaluation: Evaluation | None) -> float | None:
     if not evaluation.performance.speedup:
         return None
     return evaluation.performance.speedup_over_best.point
+
+
+def measured_metrics(evaluation: Evaluation) -> dict[str, float]:
+    """Metrics of a solution by name; of several kernels each metric is named `kernel/metric`."""
+    kernels = {m.kernel for m in evaluation.metrics if m.kernel}
+    return {
+        f"{m.kernel}/{m.name}" if m.kernel and len(kernels) > 1 else m.name: m.value
+        for m in evaluation.metrics
+    }
+
+
+def limits(evaluation: Evaluation) -> tuple[Citation, ...]:
+    """The measured values that decided what limits a solution."""
+    found = evaluation.classification
+    return tuple(Citation(metric=r.metric, value=r.value) for r in found.reasons) if found else ()
+
+
+def suited(task: Task) -> tuple[Strategy, ...]:
+    """The strategies in their order, those last that address another class than the best attempt's.
+
+    A region is classified by its speed of light before anything was tried; what limits the kernel that was
+    written for it is only known when that was measured.
+    """
+    leader = best(task)
+    found = leader.evaluation.classification if leader is not None and leader.evaluation else None
+    if found is None:
+        return task.strategies
+    return tuple(sorted(task.strategies, key=lambda s: bool(s.bounds) and found.bound not in s.bounds))
 
 
 def best(task: Task) -> Past | None:

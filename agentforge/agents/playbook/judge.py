@@ -7,7 +7,7 @@ from collections.abc import Callable
 from agentforge.agents._base import Task
 from agentforge.schema import Citation, Critique, Evaluation, EvaluationStatus, Plan, Solution
 
-from .facts import SEED, Parameters, best, effective, speedup
+from .facts import SEED, Parameters, best, effective, limits, speedup
 
 ENOUGH_OF_SOL = 0.95
 """Fraction of the speed of light at which nothing is left to gain."""
@@ -57,6 +57,7 @@ class PlaybookJudge:
             if reached >= ENOUGH_OF_SOL:
                 cause = f"{reached:.0%} of the speed of light is reached"
                 return Critique(kind="accept", cause=cause, evidence=tuple(cited))
+        cited.extend(limits(evaluation))
         leader = best(task)
         top = speedup(leader.evaluation) if leader is not None else None
         if top is not None and gain < MUCH_SLOWER * top:
@@ -79,13 +80,15 @@ class PlaybookJudge:
 
 
 def _limit(task: Task, evaluation: Evaluation) -> str:
-    """What holds a passed solution back, from its measured latency."""
+    """What holds a passed solution back: its class, or where that is not known its latency."""
+    if evaluation.classification is not None:
+        return str(evaluation.classification)
     performance = evaluation.performance
     b = task.bottleneck
     if performance is None or performance.sol_s is None or performance.latency_s <= 0:
-        return f"{b.bound}-bound, and no speed of light is known to compare with"
+        return f"{b.bound.adjective}, and no speed of light is known to compare with"
     reached = performance.sol_s / performance.latency_s
-    return f"{b.bound}-bound at {reached:.0%} of the speed of light"
+    return f"{b.bound.adjective} at {reached:.0%} of the speed of light"
 
 
 def _next_change(task: Task, plan: Plan, solution: Solution) -> tuple[str, int | float | str | bool] | None:

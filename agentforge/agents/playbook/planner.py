@@ -7,7 +7,7 @@ import math
 from agentforge.agents._base import Past, Task
 from agentforge.schema import Plan, Strategy
 
-from .facts import SEED, Parameters, best, effective, key, measured, refused, speedup, tried
+from .facts import SEED, Parameters, best, effective, key, measured, refused, speedup, suited, tried
 
 _MOST_TUNING = 12
 """Tuning steps per bottleneck: each costs an evaluation, and the knobs interact little."""
@@ -30,7 +30,7 @@ class PlaybookPlanner:
 
     def _untried(self, task: Task) -> Plan | None:
         done = {p.plan.strategy for p in task.past if p.plan is not None}
-        for strategy in task.strategies:
+        for strategy in suited(task):
             if strategy.id in done or not _usable(task, strategy):
                 continue
             return _plan(task, strategy, _start(task, strategy), f"{strategy.title} was not tried here yet")
@@ -107,7 +107,7 @@ def _plan(
     language = next((x for x in task.languages if x in strategy.languages), task.languages[0])
     headroom = b.time_s / b.sol_s if b.sol_s > 0 else math.inf
     diagnosis = (
-        f"{b.definition.op_type} takes {b.share:.1%} of the time and is {b.bound}-bound: "
+        f"{b.definition.op_type} takes {b.share:.1%} of the time and is {b.bound.adjective}: "
         f"{b.time_s * 1e3:.3g} ms against {b.sol_s * 1e3:.3g} ms at the speed of light; {why}"
     )
     return Plan(
