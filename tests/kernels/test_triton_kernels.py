@@ -1,0 +1,116 @@
+"""The Triton kernels that we bring: right on odd sizes and tails, compiled for three generations of GPUs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentforge.languages import run_command
+from agentforge.languages.triton.ahead import AheadOfTime
+from agentforge.languages.triton.language import TARGETS, triton_version
+from agentforge.languages.triton.launches import parse_launches
+from agentforge.languages.triton.library import KernelTemplate, kernel_templates, parse_template
+from agentforge.schema import UsageError
+from agentforge.testing.language import make_solution
+
+from .cases import CASES, FOLDER
+from .large import LARGE
+
+pytestmark = pytest.mark.skipif(not triton_version(), reason="Triton is not installed")
+ROOT = Path(__file__).resolve().parents[2]
+FILES = sorted(path.stem for path in FOLDER.glob("*.py"))
+_UNITS = 4.0
+"""Allowed relative L2 error, in units of the dtype's epsilon."""
+
+
+def child(what: str) -> dict[str, dict[str, Any]]:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.kernels.child", what],
+        capture_output=True, text=True, timeout=250, cwd=ROOT, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    return {line["case"]: line for line in map(json.loads, done.stdout.splitlines())}
+
+
+@pytest.fixture(scope="module")
+def answers() -> dict[str, dict[str, Any]]:
+    return child("run")
+
+
+@pytest.fixture(scope="module")
+def launches() -> dict[str, dict[str, Any]]:
+    return child("record")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_kernel_is_right(answers: dict[str, dict[str, Any]], name: str) -> None:
+    found = answers[name]
+    assert "raised" not in found, found["raised"]
+    assert found["launches"]
+    assert max(found["errors"]) <= _UNITS, found["errors"]
+
+
+def test_every_file_is_checked() -> None:
+    assert {file for file, _, _ in CASES.values()} == {file for file, _, _ in LARGE.values()} == set(FILES)
+
+
+def check_compiled(found: dict[str, Any], targets: Sequence[str], folder: Path) -> None:
+    assert "raised" not in found and found["launches"], found
+    folder.mkdir()
+    source = (FOLDER / f"{found['file']}.py").read_text()
+    (folder / "model_new.py").write_text(source)
+    solution = make_solution("triton", {"model_new.py": source})
+    ahead = AheadOfTime(solution, folder, targets, folder / "cache", run_command, triton_version())
+    outcome, _ = ahead.compile(parse_launches(found["launches"]), 250.0)
+    assert outcome.ok and not outcome.diagnostics, outcome.diagnostics
+    assert len(outcome.resources) == len(found["launches"]) * len(targets)
+    for usage in outcome.resources:
+        assert usage.registers > 0 and usage.occupancy, usage
+        assert usage.spill_store_bytes == 0, usage
+
+
+def test_compiles_for_hopper(launches: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+    check_compiled(launches["softmax fp32"], ("sm_90",), tmp_path / "built")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LARGE)
+def test_compiles_for_every_target(launches: dict[str, dict[str, Any]], name: str, tmp_path: Path) -> None:
+    check_compiled(launches[name], TARGETS, tmp_path / "built")
+
+
+def test_manifests() -> None:
+    templates = kernel_templates()
+    assert len(templates) == len(FILES)
+    for template in templates.values():
+        assert template.good_for and template.limits and template.op_types and template.parameters
+        for function in template.functions:
+            assert f"\ndef {function}(" in template.text
+
+
+@pytest.mark.parametrize("template", kernel_templates().values(), ids=lambda t: t.id)
+def test_rendering_sets_parameters(template: KernelTemplate) -> None:
+    last = {name: values[-1] for name, values in template.parameters.items()}
+    space: dict[str, Any] = {}
+    exec(next(x for x in template.render(last).splitlines() if x.startswith("PARAMETERS")), space)
+    assert space["PARAMETERS"] == last
+    compile(template.render(), "kernel.py", "exec")
+    assert "\n---" not in template.render()
+
+
+def test_wrong_parameters_and_manifests() -> None:
+    with pytest.raises(UsageError, match="max_block is 'many'"):
+        kernel_templates()["softmax"].render({"max_block": "many"})
+    with pytest.raises(UsageError, match="no manifest"):
+        parse_template('"""A kernel."""\n', "k.py")
+    with pytest.raises(UsageError, match="does not fit"):
+        parse_template('"""A kernel.\n\n---\nid: k\n---\n"""\n', "k.py")
+    source = (FOLDER / "softmax.py").read_text()
+    with pytest.raises(UsageError, match="must hold the first value"):
+        parse_template(source.replace('"num_warps": 8}', '"num_warps": 2}'), "k.py")
