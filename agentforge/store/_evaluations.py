@@ -11,7 +11,8 @@ from sqlalchemy import select
 from agentforge.schema import Attempt, Evaluation, EvaluationStatus, Level, UsageError, content_hash
 
 from ._engine import Database, add_once
-from .tables import AttemptRow, EvaluationRow, PromotionRow
+from ._metrics import metric_rows
+from .tables import AttemptRow, EvaluationRow, MetricRow, PromotionRow
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,9 @@ class Evaluations:
                     body=evaluation.model_dump_json(),
                 ),
             )
+            if session.get(MetricRow, (identifier, 0)) is None:
+                for row in metric_rows(identifier, evaluation.metrics):
+                    add_once(session, row)
         return identifier
 
     def get_evaluation(self, identifier: str) -> Evaluation:

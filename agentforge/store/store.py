@@ -9,15 +9,16 @@ from ._engine import Database
 from ._evaluations import Evaluations
 from ._lessons import Lessons
 from ._locks import Locks
+from ._metrics import Metrics
 from ._migrate import REVISION
 from ._nouns import Nouns
 from ._outcomes import Outcomes
 from ._runs import Runs
 
 
-class Store(Runs, Locks, Nouns, Evaluations, Outcomes, Calls, Lessons):
-    """Runs, targets, profiles, definitions, solutions, evaluations, attempts, events, outcomes,
-    lessons and LLM calls.
+class Store(Runs, Locks, Nouns, Evaluations, Metrics, Outcomes, Calls, Lessons):
+    """Runs, targets, profiles, definitions, solutions, evaluations and their metrics, attempts, events,
+    outcomes, lessons and LLM calls.
 
     Each call is one transaction that is durable when it returns; a process killed in the middle of one
     leaves what was there before. Thread-safe. Do not use it in a forked child: open another there.
