@@ -54,6 +54,7 @@ class BaselineServer(Server):
             "exact": self._exact,
             "perturbed": self._perturbed,
             "shape": self._shape,
+            "without": self._without,
         }
 
     def _reference(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
@@ -112,8 +113,8 @@ class BaselineServer(Server):
 
     def _shape(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """Describe the output for a slot without putting it anywhere."""
-        self._call({"keep": 0, **body}, ())
-        leaves = self._kept[-1]
+        self._call(body, ())
+        leaves = self._kept.pop()
         return {
             "leaves": describe(leaves),
             "nbytes": total_bytes(leaves),
@@ -129,6 +130,24 @@ class BaselineServer(Server):
             leaves = flatten(model(*args, **kwargs))
         put_leaves(leaves, self._outputs)
         return {"leaves": describe(leaves)}
+
+    def _without(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
+        """Output with one weight or buffer set to a constant: what a model that ignores it would give."""
+        assert self._module is not None and self._outputs is not None
+        tensor = self._module.state_dict()[body["key"]]
+        held = tensor.clone()
+        if not tensor.is_floating_point() or bool((held == body["value"]).all()):
+            return {"changed": False}
+        try:
+            tensor.fill_(body["value"])
+            if body["exact"]:
+                return {"changed": True, **self._exact(body, ())}
+            args, kwargs = self._inputs(body["slot"])
+            leaves = flatten(self._module(*args, **kwargs))
+            put_leaves(leaves, self._outputs)
+            return {"changed": True, "leaves": describe(leaves)}
+        finally:
+            tensor.copy_(held)
 
     def _perturbed(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """Output for inputs moved by half a unit in the last place: conditioning where float64 fails."""

@@ -17,6 +17,7 @@ from .inputs import Arguments, Inputs, arguments_of
 from .leaves import Leaf
 from .memory import Block
 from .party import Party, PartyFailure
+from .sensitivity import examine
 from .taskcheck import weaknesses
 from .tolerance import Bound, derive, measure, widest
 
@@ -65,7 +66,6 @@ class Course:
             "slot_bytes": self.inputs.slot_bytes,
             "slots": self.inputs.slots,
             "copy": self.copy_inputs,
-            "writable": False,
             "guards": self.guards,
         }
 
@@ -88,6 +88,7 @@ class Bench:
         settings: of the referee.
         spawn: makes trusted parties.
         compiled: measure against torch.compile too.
+        check_task: try whether the task can tell right from wrong, once for a definition.
     """
 
     def __init__(
@@ -98,6 +99,7 @@ class Bench:
         spawn: Spawn,
         *,
         compiled: bool,
+        check_task: bool = True,
     ) -> None:
         self.definition = definition
         self.settings = settings
@@ -105,9 +107,11 @@ class Bench:
         self.weaknesses: list[str] = []
         """Wrong answers that the task would accept."""
         self._spawn = spawn
+        self._check_task = check_task
         self.parties: dict[str, Party] = {}
         self.courses: list[Course] = []
         self._current: Course | None = None
+        self.workloads = len(workloads)
         seed = secrets.randbits(31)
         try:
             self.eager = self._baseline("eager", seed)
@@ -155,7 +159,7 @@ class Bench:
             party = self._baseline("compile", seed)
             party.call_timeout_s = _COMPILE_TIMEOUT_S
             for course in self.courses:
-                party.configure(course.body(), course.inputs.block, course.outputs_bytes)
+                party.configure(course.body(), course.inputs, course.outputs_bytes)
                 self.eager.worker.stop()
                 for slot in (0, 1):
                     party.call(slot)
@@ -173,14 +177,14 @@ class Bench:
         inputs = Inputs(workload, arguments, drawing)
         course = Course(workload, inputs, False, inputs.slot_bytes)
         self._current = course
-        eager.configure(course.body(), inputs.block, course.outputs_bytes)
+        eager.configure(course.body(), inputs, course.outputs_bytes)
         for slot in range(inputs.slots):
             inputs.fill(slot)
         eager.call_timeout_s = max(300.0, self.settings.call_timeout_s)
         shape = eager.request({"op": "shape", "slot": 0})
         # Room for float64 outputs; pages that are not touched cost nothing.
         course.outputs_bytes = max(shape["nbytes64"], inputs.slot_bytes) + (1 << 16)
-        eager.configure(course.body(), inputs.block, course.outputs_bytes)
+        eager.configure(course.body(), inputs, course.outputs_bytes)
         self._find_mutation(course)
         self._derive_bounds(course)
         return course
@@ -202,7 +206,7 @@ class Bench:
         if any(not same_bytes(a, b.value) for a, b in zip(before, seen, strict=True)):
             course.copy_inputs = True
             self.notes.append("the reference writes to its inputs; every party was given copies")
-            self.eager.configure(course.body(), course.inputs.block, course.outputs_bytes)
+            self.eager.configure(course.body(), course.inputs, course.outputs_bytes)
 
     def _derive_bounds(self, course: Course) -> None:
         draws, outputs = [], []
@@ -220,8 +224,17 @@ class Bench:
             draws.append(bounds)
             outputs.append(first)
         course.bounds = [widest(list(leaf)) for leaf in zip(*draws, strict=True)]
+        if self._check_task:
+            self._find_weaknesses(course, outputs)
+
+    def _find_weaknesses(self, course: Course, outputs: list[list[Leaf]]) -> None:
+        """Can the task tell right from wrong?"""
         inputs = course.inputs.tensors(0)
         self.weaknesses += weaknesses(outputs[0], outputs[1], inputs, course.bounds)
+        seconds = self.settings.task_seconds / self.workloads
+        found = examine(self, course, outputs[0], course.bounds, seconds)
+        self.weaknesses += found.weaknesses()
+        self.notes += found.notes()
 
     # -- use
 
@@ -235,7 +248,7 @@ class Bench:
             return
         self._current = course
         for party in self.parties.values():
-            party.configure(course.body(), course.inputs.block, course.outputs_bytes)
+            party.configure(course.body(), course.inputs, course.outputs_bytes)
             party.worker.stop()
 
     def expect(self, course: Course, slot: int) -> list[Leaf]:

@@ -187,7 +187,7 @@ class Workshop:
         candidate = Candidate(party, scratch)
         try:
             candidate.weights = self._load(party, solution, folder, bench.weights)
-            party.configure(course.body(), course.inputs.block, course.outputs_bytes)
+            party.configure(course.body(), course.inputs, course.outputs_bytes)
         except BaseException:
             candidate.close()
             raise
@@ -218,9 +218,7 @@ class Workshop:
         """Address-space growth that a candidate is granted."""
         if self.settings.memory_bytes is not None:
             return self.settings.memory_bytes
-        tensors = bench.weights.block.nbytes + sum(
-            c.inputs.block.nbytes + c.outputs_bytes for c in bench.courses
-        )
+        tensors = bench.weights.block.nbytes + sum(c.inputs.nbytes + c.outputs_bytes for c in bench.courses)
         return int(min(8 * tensors + _SLACK, 0.8 * psutil.virtual_memory().available + _SLACK))
 
 

@@ -111,6 +111,9 @@ class Examination:
         self.findings.resources = result.resources
         self._untimed = result.untimed
         self.findings.remarks = result.findings
+        if result.unjudged:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise BuildFailure(EvaluationStatus.UNVERIFIED, result.unjudged, result)
         return folder
 
     def _judge_built(self, folder: Path) -> None:
@@ -161,7 +164,7 @@ class Examination:
         """Examine and time the candidate on one workload; None where its time means nothing."""
         if course is not bench.courses[0]:
             bench.enter(course)
-            candidate.party.configure(course.body(), course.inputs.block, course.outputs_bytes)
+            candidate.party.configure(course.body(), course.inputs, course.outputs_bytes)
         context = Context(
             self.definition, self.solution, self.settings, self.level, bench, candidate.party, judge, course
         )
@@ -293,7 +296,7 @@ class Examination:
                 group = self._group(folder, bench, judge, whole=False)
             finally:
                 bench.close()
-            if spare and not holds_one(_control(self, [group]), _CONTROL_SLACK):
+            if spare and not holds_one(_controls(self, [group]), _CONTROL_SLACK):
                 spare -= 1
                 self.findings.notes["redone"] = (
                     f"{_SPARE_GROUPS - spare} process groups with an unsteady control"
@@ -322,7 +325,7 @@ class Examination:
         if self.level is not Level.FULL:
             findings.unproven.append("level quick measures one process group; run level full to verify")
             return
-        if not holds_one(result.control, _CONTROL_SLACK):
+        if not holds_one(_controls(self, groups), _CONTROL_SLACK):
             findings.unproven.append(
                 f"the same baseline in two processes differs by {result.control.low:.2f} to "
                 f"{result.control.high:.2f}: measure again on a quieter machine"
@@ -362,6 +365,7 @@ class Examination:
             self.findings.stages.append(StageResult(name=name, status=status, seconds=seconds, detail=text))
 
 
-def _control(examination: Examination, groups: list[list[GroupTimes]]) -> Interval:
+def _controls(examination: Examination, groups: list[list[GroupTimes]]) -> list[Interval]:
+    """The A/A' control of each process group."""
     weights = [w.weight for w in examination.workloads]
-    return performance(groups, weights, None).control
+    return [performance([group], weights, None).control for group in groups]

@@ -18,7 +18,7 @@ import torch
 from agentforge.schema import Distribution, ScalarInput, TensorInput, Workload
 
 from .baseline import Placer
-from .memory import DTYPES, Block, Layout, contiguous_strides
+from .memory import DTYPES, Block, Layout, Memory, Window, contiguous_strides, in_pages
 from .values import encode, layouts
 
 FRESH_BYTES = 1 << 20
@@ -142,7 +142,10 @@ class _Chosen:
 
 
 class Inputs:
-    """The input slots of one workload in shared memory, and what fills them.
+    """The input slots of one workload, and what fills them.
+
+    A content lies in a file of its own, which is sealed when it is handed to a worker and never written to
+    with other content: whoever has it has seen what one call asks and nothing of any other.
 
     Args:
         workload: its specification says the distributions where `source` is `spec`.
@@ -159,9 +162,9 @@ class Inputs:
         self.arguments = arguments
         self.slot_bytes = arguments.slot_bytes
         self.slots = 3 if self.slot_bytes <= _LARGE_BYTES else 2
-        self.block = Block.create("inputs", self.slot_bytes * self.slots)
-        # Only this process's mapping can write: a candidate that maps it can but read.
-        self.block.seal_writes()
+        self._scratch: Memory | None = None
+        self._contents = [self._room() for _ in range(self.slots)]
+        self._handed_out = [False] * self.slots
         self.layouts = layouts(arguments.encoded)
         tensors = [i for i in workload.inputs if isinstance(i, TensorInput)]
         self._specs = tensors if workload.source == "spec" else None
@@ -173,7 +176,38 @@ class Inputs:
 
     def tensors(self, slot: int) -> list[torch.Tensor]:
         """The tensors of a slot, sharing its memory."""
-        return [self.block.tensor(x.at(x.offset + slot * self.slot_bytes)) for x in self.layouts]
+        return [self._contents[slot].tensor(layout) for layout in self.layouts]
+
+    @property
+    def nbytes(self) -> int:
+        """Of all slots."""
+        return self.slot_bytes * self.slots
+
+    def descriptor(self, slot: int) -> int:
+        """The file with a slot's content, to be handed to a worker, which can but read it."""
+        if not self._handed_out[slot]:
+            # Our own mapping can still write.
+            self._contents[slot].seal_writes()
+            self._handed_out[slot] = True
+        return self._contents[slot].fd
+
+    def make(self, recipe: Recipe) -> Block:
+        """A content outside of any slot; it lives as long as the caller or a slot holds it."""
+        if self._scratch is None:
+            self._scratch = Window(in_pages(self.slot_bytes))
+        for step, layout in zip(recipe, self.layouts, strict=True):
+            step.write(self._scratch.tensor(layout))
+        content = self._room()
+        # Fresh pages cost twice as much through a mapping.
+        content.write(self._scratch.raw(0, self.slot_bytes))
+        return content
+
+    def place(self, content: Block, slot: int) -> None:
+        """Let a slot have a content that was made before."""
+        self._contents[slot], self._handed_out[slot] = content, False
+
+    def _room(self) -> Block:
+        return Block.create("inputs", self.slot_bytes)
 
     def fill(self, slot: int) -> None:
         """Put content into a slot that no call has seen before."""
@@ -192,13 +226,8 @@ class Inputs:
         return [self._mixture(bases) for bases in self._bases]
 
     def apply(self, recipe: Recipe, slot: int) -> None:
-        """Write the content of a recipe into a slot."""
-        for step, target in zip(recipe, self.tensors(slot), strict=True):
-            step.write(target)
-
-    def scrub(self) -> None:
-        """Leave nothing in any slot that was put there for another party."""
-        self.block.raw(0, self.block.nbytes).zero_()
+        """Give a slot the content of a recipe."""
+        self.place(self.make(recipe), slot)
 
     def _draw(self) -> list[torch.Tensor]:
         """Tensors of our own, drawn anew from the distributions."""
@@ -248,8 +277,9 @@ class Inputs:
                 tensor.copy_(change(tensor))
 
     def close(self) -> None:
-        self._bases = []
-        self.block.close()
+        self._bases, self._scratch = [], None
+        for content in self._contents:
+            content.close()
 
 
 def _rollable(tensor: torch.Tensor) -> bool:

@@ -72,6 +72,16 @@ class LeafSpec:
     address: int = 0
     """Where it lies in the worker's memory, with the layout's strides."""
 
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of a tensor."""
+        assert self.layout is not None
+        return DTYPES[self.layout.dtype]
+
+    def holds(self, first: int, count: int) -> bool:
+        """Whether it is a tensor with so many elements from a flat index on."""
+        return self.layout is not None and first + count <= self.layout.numel
+
 
 def parse_leaves(message: Mapping[str, Any], capacity: int) -> list[LeafSpec]:
     """Check what a worker said of its output before anything is read from its block.

@@ -12,6 +12,14 @@ from typing import Any
 
 import torch
 
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = [
+    ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long,
+]  # fmt: skip
+_libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+_MAP_FIXED = 0x10
+
 _F_ADD_SEALS = 1033
 _F_SEAL_SHRINK, _F_SEAL_GROW, _F_SEAL_FUTURE_WRITE = 0x2, 0x4, 0x10
 ALIGNMENT = 64
@@ -36,6 +44,11 @@ def dtype_name(dtype: torch.dtype) -> str:
 def aligned(nbytes: int) -> int:
     """`nbytes` rounded up to the alignment."""
     return -(-nbytes // ALIGNMENT) * ALIGNMENT
+
+
+def in_pages(nbytes: int) -> int:
+    """`nbytes` rounded up to whole pages, at least one."""
+    return max(-(-nbytes // mmap.PAGESIZE), 1) * mmap.PAGESIZE
 
 
 @dataclass(frozen=True)
@@ -96,37 +109,12 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-class Block:
-    """A block of anonymous shared memory, mapped here.
+class Memory:
+    """Mapped memory that tensors are laid out in; it lives as long as a tensor made from it."""
 
-    The mapping lives as long as a tensor made from it; the descriptor is closed by `close`.
-    """
-
-    def __init__(self, fd: int, nbytes: int, *, writable: bool = True) -> None:
-        self.fd = fd
-        self.nbytes = nbytes
-        if writable:
-            mapped = mmap.mmap(fd, nbytes, mmap.MAP_SHARED)
-        else:
-            # Private and writable: torch has no read-only tensors, and a stray write stays the writer's own.
-            mapped = mmap.mmap(fd, nbytes, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE)
+    def __init__(self, mapped: mmap.mmap) -> None:
+        self.nbytes = len(mapped)
         self._bytes = torch.frombuffer(mapped, dtype=torch.uint8)
-
-    @classmethod
-    def create(cls, name: str, nbytes: int) -> Block:
-        """Allocate; pages cost nothing until they are touched."""
-        nbytes = max(aligned(nbytes), mmap.PAGESIZE)
-        fd = os.memfd_create(f"agentforge-{name}", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        os.ftruncate(fd, nbytes)
-        return cls(fd, nbytes)
-
-    def seal_size(self) -> None:
-        """Nobody can shrink or grow it: a truncated file would kill its other users by SIGBUS."""
-        fcntl.fcntl(self.fd, _F_ADD_SEALS, _F_SEAL_SHRINK | _F_SEAL_GROW)
-
-    def seal_writes(self) -> None:
-        """Whoever maps it from now on can only read; mappings made before can still write."""
-        fcntl.fcntl(self.fd, _F_ADD_SEALS, _F_SEAL_SHRINK | _F_SEAL_GROW | _F_SEAL_FUTURE_WRITE)
 
     def raw(self, offset: int, nbytes: int) -> torch.Tensor:
         """A part as uint8.
@@ -152,12 +140,84 @@ class Block:
         flat = self.raw(layout.offset, layout.nbytes).view(dtype)
         return torch.as_strided(flat, layout.shape, layout.strides)
 
+    @property
+    def _address(self) -> int:
+        return self._bytes.data_ptr()
+
+
+class Window(Memory):
+    """Address space in which a worker sees contents, one after the other at the same place.
+
+    A content is a file that the worker has not had before: nothing of it can be seen until it is shown.
+    """
+
+    def __init__(self, nbytes: int) -> None:
+        super().__init__(mmap.mmap(-1, nbytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+
+    def show(self, fd: int, offset: int, nbytes: int) -> None:
+        """Map a file at `offset`, both a multiple of the page size long. Its pages come as they are touched.
+
+        Private and writable: torch has no read-only tensors, and a stray write stays the writer's own.
+        """
+        self._map(offset, nbytes, mmap.MAP_PRIVATE, fd)
+
+    def hide(self, offset: int, nbytes: int) -> None:
+        """Let go of what is shown there."""
+        self._map(offset, nbytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1)
+
     def guard(self, offset: int) -> None:
         """Let any access to the page at `offset` kill this process by SIGSEGV."""
-        address = self._bytes.data_ptr() + offset
-        libc = ctypes.CDLL(None, use_errno=True)
-        if libc.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(mmap.PAGESIZE), 0) != 0:
+        if _libc.mprotect(self._address + offset, mmap.PAGESIZE, 0) != 0:
             raise OSError(ctypes.get_errno(), "mprotect")
+
+    def _map(self, offset: int, nbytes: int, flags: int, fd: int) -> None:
+        if offset < 0 or offset + nbytes > self.nbytes:
+            raise ValueError(f"{nbytes} bytes at {offset} do not lie in a window of {self.nbytes}")
+        where = self._address + offset
+        if _libc.mmap(where, nbytes, mmap.PROT_READ | mmap.PROT_WRITE, flags | _MAP_FIXED, fd, 0) != where:
+            raise OSError(ctypes.get_errno(), "mmap")
+
+
+class Block(Memory):
+    """A block of anonymous shared memory, mapped here.
+
+    The mapping lives as long as a tensor made from it; the descriptor is closed by `close`.
+    """
+
+    def __init__(self, fd: int, nbytes: int, *, writable: bool = True) -> None:
+        self.fd = fd
+        if writable:
+            mapped = mmap.mmap(fd, nbytes, mmap.MAP_SHARED)
+        else:
+            # Private and writable: torch has no read-only tensors, and a stray write stays the writer's own.
+            mapped = mmap.mmap(fd, nbytes, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE)
+        super().__init__(mapped)
+
+    @classmethod
+    def create(cls, name: str, nbytes: int) -> Block:
+        """Allocate; pages cost nothing until they are touched."""
+        nbytes = in_pages(nbytes)
+        fd = os.memfd_create(f"agentforge-{name}", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(fd, nbytes)
+        return cls(fd, nbytes)
+
+    def write(self, content: torch.Tensor) -> None:
+        """Put bytes at the beginning."""
+        view = memoryview(content.numpy())
+        while view:
+            # At most 2 GiB go in one call.
+            view = view[os.pwrite(self.fd, view, content.nbytes - len(view)) :]
+
+    def seal_size(self) -> None:
+        """Nobody can shrink or grow it: a truncated file would kill its other users by SIGBUS."""
+        fcntl.fcntl(self.fd, _F_ADD_SEALS, _F_SEAL_SHRINK | _F_SEAL_GROW)
+
+    def seal_writes(self) -> None:
+        """Whoever maps it from now on can only read; mappings made before can still write."""
+        fcntl.fcntl(self.fd, _F_ADD_SEALS, _F_SEAL_SHRINK | _F_SEAL_GROW | _F_SEAL_FUTURE_WRITE)
+
+    def __del__(self) -> None:
+        self.close()
 
     def close(self) -> None:
         if self.fd >= 0:

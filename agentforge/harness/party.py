@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import secrets
-import select
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
 
@@ -17,7 +16,7 @@ from . import procfs
 from .leaves import Leaf, LeafSpec, parse_leaves, parse_located, views
 from .memory import DTYPES, Block, Layout, aligned, contiguous_strides
 from .process import Worker
-from .remote import NotAllowed, Unreadable, read_flat, read_leaf
+from .remote import NotAllowed, Unreadable, read_flat, read_leaf, read_runs, runs_of
 from .wire import ChannelClosed, ChannelTimeout, Message, ProtocolViolation, encode
 
 _T = TypeVar("_T")
@@ -31,8 +30,19 @@ _MEMORY_WORDS = (
     "Cannot allocate memory",
 )
 
+_NOT_SHOWN = ("put", "ready")
+"""Requests about a slot that leave what the worker sees there as it is."""
+
 Part = tuple[int, int, int]
 """Leaf, first flat element, count."""
+
+
+class Contents(Protocol):
+    """Where the contents of slots come from."""
+
+    def descriptor(self, slot: int) -> int:
+        """The file to hand to a worker."""
+        ...
 
 
 @dataclass
@@ -90,6 +100,7 @@ class Party:
         self._floor = floor
         self.call_timeout_s = call_timeout_s
         self._memory_bytes = memory_bytes
+        self._contents: Contents | None = None
         self._outputs: Block | None = None
         self._located: list[list[LeafSpec]] = []
         """Where its last outputs lie, the newest last."""
@@ -97,6 +108,7 @@ class Party:
         """Its memory can be read while it is stopped; where not, it is asked to put its outputs elsewhere."""
         self.pauses = True
         """Stop the worker as soon as it has answered."""
+        self._taken: tuple[Sequence[Part], list[LeafSpec], bytearray | None] = ((), [], None)
         self.claimed_ns = 0
         """What the worker said of its last call's time: a hint."""
 
@@ -105,37 +117,80 @@ class Party:
     def request(
         self, body: Mapping[str, Any], fds: Sequence[int] = (), timeout_s: float | None = None
     ) -> dict[str, Any]:
-        """One request and its answer.
+        """One request and its answer. A request that runs the model on a slot hands over its content.
 
         Raises:
             PartyFailure
         """
+        if "slot" in body and body["op"] not in _NOT_SHOWN:
+            fds = self._content(body["slot"])
         token = secrets.token_hex(8)
         data = encode({**body, "id": token})
         self._floor.take(self.worker)
         return self._exchange(data, fds, token, timeout_s or self.call_timeout_s)[0]
 
-    def call(self, slot: int, keep: int = 1) -> int:
-        """Run the model on a slot; the worker is stopped as soon as it has answered.
+    def call(self, slot: int, keep: int = 1, sample: Sequence[Part] = ()) -> int:
+        """Run the model on a slot.
+
+        The worker gets the slot's content when the clock has begun, and the clock ends when a sample of the
+        answer is here: what it does before or afterwards gains it nothing.
 
         Args:
             slot: with its inputs.
             keep: so many earlier outputs stay alive meanwhile.
+            sample: of the output, for `sampled`; the worker is not told of it.
 
         Returns:
-            Nanoseconds by this process's clock, from before the worker is let run.
+            Nanoseconds by this process's clock.
 
         Raises:
             PartyFailure
         """
+        self.request({"op": "ready", "slot": slot, "keep": keep})
         token = secrets.token_hex(8)
-        data = encode({"op": "call", "slot": slot, "keep": keep, "id": token})
-        self._floor.take(self.worker)
-        reply, took = self._exchange(data, (), token, self.call_timeout_s)
+        data = encode({"op": "call", "slot": slot, "id": token})
+        fds = self._content(slot)
+
+        def take(reply: Mapping[str, Any]) -> None:
+            self._locate(reply, keep)
+            self._sample(sample)
+
+        reply, took = self._exchange(data, fds, token, self.call_timeout_s, take)
         claimed = reply.get("ns")
         self.claimed_ns = claimed if isinstance(claimed, int) else 0
-        self._locate(reply, keep)
         return took
+
+    def _content(self, slot: int) -> list[int]:
+        assert self._contents is not None
+        return [self._contents.descriptor(slot)]
+
+    def _sample(self, sample: Sequence[Part]) -> None:
+        self._taken = ((), [], None)
+        if not sample or not self.readable:
+            return
+        specs = self._located[-1]
+        runs: list[tuple[int, int]] = []
+        for leaf, first, count in sample:
+            if leaf < len(specs) and specs[leaf].holds(first, count):
+                runs += runs_of(specs[leaf], first, count)
+        taken = self._reading(lambda: read_runs(self.worker.pid, runs)) if runs else None
+        self._taken = (sample, specs, taken)
+
+    @property
+    def sampled(self) -> list[torch.Tensor]:
+        """What the last call's clock waited for; empty where it cannot be read."""
+        sample, specs, taken = self._taken
+        if taken is None:
+            return []
+        found, offset = [], 0
+        for leaf, first, count in sample:
+            if leaf < len(specs) and specs[leaf].holds(first, count):
+                dtype = specs[leaf].dtype
+                found.append(torch.frombuffer(taken, dtype=dtype, count=count, offset=offset).clone())
+                offset += count * dtype.itemsize
+            else:
+                found.append(torch.empty(0))
+        return found
 
     def _locate(self, reply: Mapping[str, Any], keep: int) -> None:
         try:
@@ -150,13 +205,21 @@ class Party:
         self._located = [*self._located[max(0, len(self._located) - keep) :], specs]
 
     def _exchange(
-        self, data: bytes, fds: Sequence[int], token: str, timeout_s: float
+        self,
+        data: bytes,
+        fds: Sequence[int],
+        token: str,
+        timeout_s: float,
+        take: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> tuple[dict[str, Any], int]:
+        """Send, wait, `take` what is asked for of a good answer; the clock runs all the time."""
         try:
             start = _clock()
             self.worker.resume()
             self.worker.channel.send_encoded(data, fds)
             message = self._await(timeout_s)
+            if take is not None and message.body.get("id") == token and "error" not in message.body:
+                take(message.body)
             took = _clock() - start
             if self.pauses:
                 self.worker.stop()
@@ -176,13 +239,11 @@ class Party:
 
     def _await(self, timeout_s: float) -> Message:
         deadline = time.monotonic() + timeout_s
-        while self._memory_bytes is not None:
-            wait = min(_WATCH_S, deadline - time.monotonic())
-            if wait <= 0:
+        # The same for every party, whether its memory is watched or not: this is on the clock.
+        while not self.worker.channel.arrives(min(_WATCH_S, deadline - time.monotonic())):
+            if time.monotonic() >= deadline:
                 raise ChannelTimeout
-            if select.select([self.worker.channel], [], [], wait)[0]:
-                break
-            if self.worker.resident_bytes() > self._memory_bytes:
+            if self._memory_bytes is not None and self.worker.resident_bytes() > self._memory_bytes:
                 raise self._failed(
                     EvaluationStatus.OUT_OF_MEMORY,
                     f"it took more than {self._memory_bytes >> 20} MiB of memory",
@@ -228,13 +289,14 @@ class Party:
 
     # -- outputs
 
-    def configure(self, body: Mapping[str, Any], inputs: Block, outputs_bytes: int) -> None:
-        """Give it a workload's input slots and fresh memory for its outputs."""
+    def configure(self, body: Mapping[str, Any], contents: Contents, outputs_bytes: int) -> None:
+        """Give it a workload and fresh memory for its outputs."""
         self.release()
         self._located = []
+        self._contents = contents
         self._outputs = Block.create(f"outputs-{self.name}", outputs_bytes)
         self._outputs.seal_size()
-        self.request({"op": "workload", **body}, [inputs.fd, self._outputs.fd])
+        self.request({"op": "workload", **body}, [self._outputs.fd])
 
     def fetch(self, slot: int, ago: int = 0) -> list[Leaf]:
         """All of an output, as tensors of our own.
@@ -278,13 +340,16 @@ class Party:
         return self.request({"op": "put", "which": which, "slot": slot})
 
     def _read(self, read: Callable[[list[LeafSpec]], list[_T]], ago: int) -> list[_T] | None:
-        """Read from the stopped worker's memory; None where this machine does not allow it."""
+        """Read from the worker's memory; None where this machine does not allow it."""
         if not self.readable:
             return None
         if self.pauses:
             self.worker.settle()
+        return self._reading(lambda: read(self._located[-1 - ago]))
+
+    def _reading(self, read: Callable[[], _T]) -> _T | None:
         try:
-            return read(self._located[-1 - ago])
+            return read()
         except NotAllowed:
             self.readable = False
             return None

@@ -81,6 +81,7 @@ class Worker:
                 self.warden = message.pid
             else:
                 self.pid = message.pid
+        self.channel.forget_credentials()
         with suppress(OSError):
             self._pidfd = os.pidfd_open(self.pid)
 
@@ -361,7 +362,8 @@ class Forkserver:
             if own_namespace:
                 related = procfs.namespace(pid) == namespace
             else:
-                related = procfs.session(pid) in (worker.pid, worker.warden) or bool(
+                # A worker that never greeted has neither: 0 is the session of processes outside of ours.
+                related = procfs.session(pid) in {worker.pid, worker.warden} - {0} or bool(
                     identity and procfs.owner(pid) == identity
                 )
             if related and not procfs.is_zombie(pid):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -79,6 +80,36 @@ def read_flat(pid: int, address: int, count: int, dtype: torch.dtype) -> torch.T
     return tensor
 
 
+def read_runs(pid: int, runs: Sequence[tuple[int, int]]) -> bytearray:
+    """Some runs (address, bytes), one after the other. It is done on the clock: plain and quick.
+
+    Raises:
+        Unreadable, NotAllowed
+    """
+    taken = bytearray(sum(nbytes for _, nbytes in runs))
+    target = ctypes.addressof(ctypes.c_char.from_buffer(taken))
+    for first in range(0, len(runs), _BATCH):
+        batch = runs[first : first + _BATCH]
+        flat = [number for run in batch for number in run]
+        pieces = (ctypes.c_uint64 * len(flat))(*flat)
+        nbytes = sum(flat[1::2])
+        local = (ctypes.c_uint64 * 2)(target, nbytes)
+        _checked(_libc.process_vm_readv(pid, local, 1, pieces, len(batch), 0), nbytes)
+        target += nbytes
+    return taken
+
+
+def runs_of(spec: LeafSpec, first: int, count: int) -> list[tuple[int, int]]:
+    """Where `count` elements of a tensor lie from the flat index `first` on, for `read_runs`."""
+    assert spec.layout is not None
+    layout, size = spec.layout, spec.dtype.itemsize
+    if layout.strides == contiguous_strides(layout.shape):
+        return [(spec.address + first * size, count * size)]
+    steps = np.array(layout.strides, dtype=np.int64) * size
+    index = np.array(np.unravel_index(np.arange(first, first + count), layout.shape))
+    return [(spec.address + int(offset), size) for offset in steps @ index]
+
+
 def _gathered(pid: int, address: int, layout: Layout, dtype: torch.dtype) -> torch.Tensor:
     """Run by run: a column of a large matrix is far smaller than what it spans."""
     run, inner = 1, len(layout.shape)
@@ -103,6 +134,11 @@ def _read(pid: int, target: int, pieces: np.ndarray) -> None:
     wanted = int(pieces[:, 1].sum())
     local = np.array([[target, wanted]], dtype=np.uint64)
     got = _libc.process_vm_readv(pid, local.ctypes.data, 1, pieces.ctypes.data, len(pieces), 0)
+    _checked(got, wanted)
+
+
+def _checked(got: int, wanted: int) -> None:
+    """Raise where a read did not give all."""
     if got == wanted:
         return
     code = ctypes.get_errno() if got < 0 else errno.EFAULT

@@ -23,7 +23,7 @@ from agentforge.languages import PRELUDE
 
 from . import values
 from .leaves import Leaf, UnusableOutput, describe, flatten, locate, total_bytes
-from .memory import Block, Layout, aligned
+from .memory import Block, Layout, Window, aligned, in_pages
 from .weights import varied_construction
 from .wire import Channel, ChannelClosed
 
@@ -38,6 +38,11 @@ class Server:
         self._channel = channel
         self._model: Callable[..., Any] | None = None
         self._slots: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+        self._window = Window(in_pages(0))
+        self._stride = 0
+        self._guards: list[int] = []
+        self._shown: list[int] = []
+        """Files to close while no clock runs."""
         self._copy_inputs = False
         self._outputs: Block | None = None
         self._kept: list[Any] = []
@@ -45,6 +50,7 @@ class Server:
         self._handlers: dict[str, Handler] = {
             "load": self._load,
             "workload": self._workload,
+            "ready": self._ready,
             "call": self._call,
             "put": self._put,
             "attest": self._attest,
@@ -59,6 +65,8 @@ class Server:
             except ChannelClosed:
                 return
             try:
+                if "slot" in message.body and message.fds:
+                    self._show(message.body["slot"], message.fds[0])
                 reply = self._handlers[message.body["op"]](message.body, message.fds)
             except BaseException as error:
                 reply = {"error": describe_error(error)}
@@ -95,37 +103,55 @@ class Server:
         self._model = model
 
     def _workload(self, body: dict[str, Any], fds: tuple[int, ...]) -> dict[str, Any]:
-        """Map a workload's input slots and the memory for outputs."""
+        """Make room for a workload's inputs, map the memory for outputs."""
         self._kept = []
         self._slots = []
-        inputs = Block(fds[0], os.fstat(fds[0]).st_size, writable=body["writable"])
-        for offset in body["guards"]:
-            inputs.guard(offset)
+        self._stride = in_pages(body["slot_bytes"])
+        self._window = Window(self._stride * body["slots"])
+        self._guards = body["guards"]
         if self._outputs is not None:
             self._outputs.close()
-        self._outputs = Block(fds[1], os.fstat(fds[1]).st_size)
+        self._outputs = Block(fds[0], os.fstat(fds[0]).st_size)
         self._slots = [
-            values.bind(body["arguments"], inputs, slot * body["slot_bytes"]) for slot in range(body["slots"])
+            values.bind(body["arguments"], self._window, slot * self._stride) for slot in range(body["slots"])
         ]
         self._copy_inputs = body["copy"]
-        inputs.close()
         return {}
+
+    def _show(self, slot: int, fd: int) -> None:
+        """Let a slot have the content of a file."""
+        self._window.show(fd, slot * self._stride, self._stride)
+        self._shown.append(fd)
+        for offset in self._guards:
+            self._window.guard(slot * self._stride + offset)
 
     # -- calls
 
+    def _ready(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
+        """Before a call, while no clock runs: let go of a slot's content and of old outputs."""
+        self._window.hide(body["slot"] * self._stride, self._stride)
+        while self._shown:
+            os.close(self._shown.pop())
+        # The others stay alive during the call: buffers that are used again for later answers show.
+        del self._kept[: max(0, len(self._kept) - body["keep"])]
+        return {}
+
     def _call(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         assert self._model is not None
-        args, kwargs = self._slots[body["slot"]]
-        if self._copy_inputs:
-            args = tuple(a.clone() if isinstance(a, torch.Tensor) else a for a in args)
-            kwargs = {k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in kwargs.items()}
-        # These stay alive during this call: buffers that are used again for later answers show.
-        del self._kept[: max(0, len(self._kept) - body["keep"])]
+        args, kwargs = self._inputs(body["slot"])
         start = time.perf_counter_ns()
         leaves = flatten(self._model(*args, **kwargs))
         took = time.perf_counter_ns() - start
         self._kept.append(leaves)
         return {"ns": took, "leaves": locate(leaves)}
+
+    def _inputs(self, slot: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Arguments of a slot, copied where the reference writes to its inputs."""
+        args, kwargs = self._slots[slot]
+        if self._copy_inputs:
+            args = tuple(a.clone() if isinstance(a, torch.Tensor) else a for a in args)
+            kwargs = {k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in kwargs.items()}
+        return args, kwargs
 
     def _put(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """Copy an output to the referee's memory, for a referee that may not read ours.

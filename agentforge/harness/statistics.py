@@ -16,6 +16,7 @@ from agentforge.schema import Interval
 from .scores import geometric_mean
 
 _RESAMPLES = 2000
+_WIDEST = 5
 _BOOTSTRAP_SEED = 20_260_101
 """Fixed: the interval of given numbers is a function of the numbers."""
 
@@ -84,10 +85,16 @@ def minimum_effect(control: Interval) -> float:
     return float(max(control.high, 1 / control.low if control.low > 0 else np.inf) - 1)
 
 
-def holds_one(control: Interval, slack: float) -> bool:
-    """Whether an A/A' control is 1 inside the noise: its interval widened by `slack` contains 1.
+def holds_one(controls: Sequence[Interval], slack: float) -> bool:
+    """Whether an A/A' control is 1 inside the noise: its envelope widened by `slack` contains 1.
 
-    An interval so wide that it would contain anything says nothing and does not hold.
+    An interval so wide that it would contain anything says nothing and does not hold. That is asked of each
+    group: the envelope of several is wide where processes differ, which every speedup's interval then shows.
+
+    Args:
+        controls: of the process groups.
+        slack: by which a group's interval may miss 1; five times over, how wide it may be.
     """
-    wide = control.high > control.low * (1 + slack) ** 5
-    return not wide and control.low / (1 + slack) <= 1 <= control.high * (1 + slack)
+    whole = envelope(controls)
+    wide = any(c.high > c.low * (1 + slack) ** _WIDEST for c in controls)
+    return not wide and whole.low / (1 + slack) <= 1 <= whole.high * (1 + slack)

@@ -32,6 +32,7 @@ def weaknesses(
     mutants: dict[str, Mutant] = {
         "zeros": lambda leaf: torch.zeros_like(leaf.value),
         "its own mean": _mean,
+        "one wrong row": _one_row,
         "the answer to other inputs": lambda leaf: _fitting(stale.get(leaf.path), leaf),
     }
     for number, tensor in enumerate(inputs):
@@ -60,6 +61,16 @@ def _mean(leaf: Leaf) -> torch.Tensor | None:
     if leaf.value.numel() < 2 or not leaf.value.is_floating_point():
         return None
     return torch.full_like(leaf.value, float(leaf.value.double().mean()))
+
+
+def _one_row(leaf: Leaf) -> torch.Tensor | None:
+    """The last row replaced by its neighbour, or by zeros where there is none."""
+    if leaf.value.dim() == 0:
+        return None
+    wrong = leaf.value.clone()
+    wrong[-1] = wrong[-2] if wrong.shape[0] > 1 else 0
+    # Rows that are alike anyway (a broadcast) make no mutant.
+    return None if torch.equal(wrong, leaf.value) else wrong
 
 
 def _fitting(value: object, leaf: Leaf) -> torch.Tensor | None:

@@ -2,11 +2,11 @@
 
 A block gives every party one turn on the same fresh inputs, in random order. A turn is some untimed and
 some timed calls; all other workers' process groups are stopped meanwhile, so that no thread of theirs
-spins. A worker whose calls are long runs from the moment its call is sent until its answer has come, and
-stands still while the next inputs are written and while its output is read out of its memory: there is no
-time to work in that is not measured. Short calls run on within their turn (see `TurnShape`). What is read is
-a random part, chosen before the block and known to nobody but the referee; candidate and eager baseline must
-agree on all of them.
+spins. The worker runs on between the calls of its turn, since waking the threads of a stopped process takes
+longer than a short call does, and it gains nothing by that: the content of a call is a file that it gets
+when the clock has begun, and the clock ends when the referee has read a random sample of the answer out of
+the worker's memory (see `Party.call`). More is read afterwards (see `spotcheck`); candidate and eager
+baseline must agree on all of it.
 """
 
 from __future__ import annotations
@@ -23,22 +23,17 @@ import torch
 
 from agentforge.schema import EvaluationStatus
 
-from .bench import Bench, Course, same_bytes
+from .bench import Bench, Course
 from .inputs import Recipe
 from .judge import Judge
-from .leaves import Leaf
-from .memory import dtype_name
-from .party import Part, Party, PartyFailure
+from .memory import Block
+from .party import Party, PartyFailure
+from .spotcheck import Look, Seen, SpotChecks
 from .statistics import ratio_interval, undisturbed
-from .tolerance import root_mean_square
 
-_WHOLE_BYTES = 1 << 18
-"""Outputs up to this size are compared whole after every call."""
-_MEDIUM_BYTES = 1 << 24
-"""Of outputs up to this size one of each turn is compared whole, of larger ones one of four turns."""
-_PARTS, _PART_ELEMENTS = 8, 4096
-_LONG_S = 0.1
-"""From here on a worker is stopped between the calls of its turn."""
+_SHORT_S, _LONG_S = 2e-3, 2e-2
+_SHARED_BYTES = 320 << 20
+"""Contents of a block's calls up to this size are made once for all parties."""
 _SETTLED_BLOCKS, _SETTLED_WIDTH = 10, 0.04
 _MAX_STEAL = 0.05
 _DISTURBED, _PATIENCE = 1.5, 2
@@ -56,10 +51,6 @@ class TurnShape:
 
     untimed: int
     timed: int
-    runs_on: bool = True
-    """The worker keeps running between the calls of its turn. Waking the threads of a stopped process takes
-    longer than a short call does; a long one starts from a standstill, so that nobody can watch its content
-    being written or work on after the answer."""
 
     @property
     def calls(self) -> int:
@@ -90,11 +81,11 @@ class GroupTimes:
 
 def turn_shape(call_s: float) -> TurnShape:
     """How many calls a turn has: short calls need company to warm up threads that were stopped."""
-    if call_s < 2e-3:
+    if call_s < _SHORT_S:
         return TurnShape(2, 5)
     if call_s < _LONG_S:
         return TurnShape(1, 3)
-    return TurnShape(1, 1, runs_on=False)
+    return TurnShape(1, 1)
 
 
 @contextmanager
@@ -124,19 +115,12 @@ class _Call:
     """One call of a turn, the same for every party."""
 
     recipe: Recipe
+    content: Block | None
+    """Made by the recipe for all parties; None where each has its own made."""
     slot: int
-    parts: list[Part]
-    """What to read back of a large output."""
+    look: Look
     keep: int
     """Earlier outputs that stay alive."""
-
-
-@dataclass(frozen=True)
-class _Output:
-    """What was read back of one call: all of it, or pieces."""
-
-    leaves: list[Leaf] = field(default_factory=list)
-    pieces: list[torch.Tensor] = field(default_factory=list)
 
 
 class Timer:
@@ -152,25 +136,10 @@ class Timer:
     def __init__(self, bench: Bench, candidate: Party, course: Course, judge: Judge) -> None:
         self._bench = bench
         self._candidate = candidate
-        self._course = course
-        self._judge = judge
+        self._inputs = course.inputs
         self._random = SystemRandom()
         self._parties: dict[str, Party] = {**bench.parties, "candidate": candidate}
-        self._sizes = [
-            (index, leaf.value.numel(), dtype_name(leaf.value.dtype))
-            for index, leaf in enumerate(course.expected)
-            if isinstance(leaf.value, torch.Tensor) and leaf.value.numel()
-        ]
-        self._scales = {
-            index: root_mean_square(course.expected[index].value)
-            for index, _, dtype in self._sizes
-            if course.expected[index].value.is_floating_point()
-        }
-        nbytes = sum(x.value.nbytes for x in course.expected if isinstance(x.value, torch.Tensor))
-        self._nbytes = nbytes
-        self._small = nbytes <= _WHOLE_BYTES
-        self._medium = nbytes <= _MEDIUM_BYTES
-        self._whole_share = 1.0 if self._medium else 0.25
+        self._checks = SpotChecks(course, judge, self._random)
 
     def run(self, blocks: int, seconds: float, least: int) -> GroupTimes:
         """Interleave blocks until there are enough or the time is used up.
@@ -234,47 +203,49 @@ class Timer:
         return all(i.high / i.low < 1 + _SETTLED_WIDTH for i in intervals)
 
     def _estimate(self) -> float:
-        """Seconds of one eager call."""
+        """Seconds of one eager call; sees whether outputs are views of inputs, which later calls change."""
         eager = self._bench.eager
         took = min(eager.call(0) for _ in range(2)) / 1e9
+        self._views = eager.aliases(0)
         eager.worker.stop()
         return took
 
     def _block(self, shape: TurnShape, times: GroupTimes) -> None:
-        inputs, keep = self._course.inputs, _KEEP
-        if self._medium and self._random.random() < _KEEP_MORE[0]:
-            keep = min(_KEEP_MORE[1], shape.calls - 1)
-        calls = [
-            _Call(inputs.prepare(), self._random.randrange(inputs.slots), self._parts(), keep)
-            for _ in range(shape.calls)
-        ]
+        calls = self._calls(shape.calls)
         self._bench.stop()
         self._candidate.worker.stop()
-        whole = self._random.choice(calls) if self._random.random() < self._whole_share else None
         order = list(self._parties)
         self._random.shuffle(order)
-        seen = {name: self._turn(name, shape, calls, whole, times) for name in order}
+        seen = {name: self._turn(name, shape, calls, times) for name in order}
         for call, got, expected in zip(calls, seen["candidate"], seen["eager"], strict=True):
-            self._compare(call, got, expected)
+            self._checks.compare(call.look, got, expected)
 
-    def _turn(
-        self, name: str, shape: TurnShape, calls: Sequence[_Call], whole: _Call | None, times: GroupTimes
-    ) -> list[_Output]:
+    def _calls(self, number: int) -> list[_Call]:
+        """Contents that nobody has seen, and what to look at in the answers."""
+        inputs, keep = self._inputs, _KEEP
+        if self._checks.medium and self._random.random() < _KEEP_MORE[0]:
+            keep = min(_KEEP_MORE[1], number - 1)
+        recipes = [inputs.prepare() for _ in range(number)]
+        shared = inputs.slot_bytes * number <= _SHARED_BYTES
+        return [
+            _Call(
+                recipe,
+                inputs.make(recipe) if shared else None,
+                self._random.randrange(inputs.slots),
+                look,
+                keep,
+            )
+            for recipe, look in zip(recipes, self._checks.choose(number), strict=True)
+        ]
+
+    def _turn(self, name: str, shape: TurnShape, calls: Sequence[_Call], times: GroupTimes) -> list[Seen]:
         party = self._parties[name]
         took: list[float] = []
-        outputs: list[_Output] = []
-        if party is self._candidate:
-            # Another party's turn on the same contents may have come before.
-            self._course.inputs.scrub()
-        party.worker.settle()
-        party.pauses = not shape.runs_on
+        seen: list[Seen] = []
+        party.pauses = False
         for number, call in enumerate(calls):
-            # Only now, so that nobody can see what the calls to come will ask.
-            if not shape.runs_on:
-                party.worker.settle()
-            self._course.inputs.apply(call.recipe, call.slot)
-            nanoseconds, output = self._call(party, call, whole, times)
-            outputs.append(output if party in (self._candidate, self._bench.eager) else _Output())
+            nanoseconds, output = self._call(party, call, times)
+            seen.append(output if party in (self._candidate, self._bench.eager) else Seen())
             if number >= shape.untimed:
                 took.append(nanoseconds / 1e9)
                 ratio = party.claimed_ns / nanoseconds
@@ -283,64 +254,29 @@ class Timer:
         party.worker.stop()
         times.seconds[name].append(statistics.median(took))
         if party is self._candidate:
-            self._look_back(calls, outputs)
+            self._look_back(calls, seen)
             if self._random.random() < _LOOK_FOR_OTHERS:
                 times.others = max(times.others, party.worker.stop_others())
-        return outputs
+        return seen
 
-    def _look_back(self, calls: Sequence[_Call], outputs: Sequence[_Output]) -> None:
-        """The oldest output that is still alive is what it was.
-
-        Raises:
-            PartyFailure: CHEATING.
-        """
+    def _look_back(self, calls: Sequence[_Call], seen: Sequence[Seen]) -> None:
+        """The oldest output that is still alive is what it was."""
         ago = min(calls[-1].keep, len(calls) - 1)
-        if not ago:
-            return
-        call, before = calls[-1 - ago], outputs[-1 - ago]
-        if before.pieces:
-            now = self._candidate.fetch_parts(call.slot, call.parts, ago)
-        else:
-            now = [
-                x.value for x in self._candidate.fetch(call.slot, ago) if isinstance(x.value, torch.Tensor)
-            ]
-        was = before.pieces or [x.value for x in before.leaves if isinstance(x.value, torch.Tensor)]
-        if len(now) != len(was) or not all(same_bytes(a, b) for a, b in zip(now, was, strict=True)):
-            raise PartyFailure(
-                EvaluationStatus.CHEATING,
-                "a later call overwrites the output of an earlier one: static buffers",
-            )
+        if ago and not self._views:
+            call = calls[-1 - ago]
+            self._checks.unchanged(self._candidate, call.slot, call.look, seen[-1 - ago], ago)
 
-    def _call(self, party: Party, call: _Call, whole: _Call | None, times: GroupTimes) -> tuple[int, _Output]:
-        nanoseconds = party.call(call.slot, call.keep)
-        begin = time.perf_counter()
-        if self._small or call is whole:
-            output = _Output(leaves=party.fetch(call.slot))
+    def _call(self, party: Party, call: _Call, times: GroupTimes) -> tuple[int, Seen]:
+        if call.content is None:
+            self._inputs.apply(call.recipe, call.slot)
         else:
-            output = _Output(pieces=party.fetch_parts(call.slot, call.parts))
+            self._inputs.place(call.content, call.slot)
+        nanoseconds = party.call(call.slot, call.keep, call.look.sample)
+        begin = time.perf_counter()
+        seen = self._checks.read(party, call.slot, call.look)
         if not party.readable:
             times.reads[party.name].append((nanoseconds / 1e9, time.perf_counter() - begin))
-        return nanoseconds, output
-
-    def _parts(self) -> list[Part]:
-        if not self._sizes:
-            return []
-        parts = []
-        for _ in range(_PARTS):
-            index, numel, _ = self._random.choice(self._sizes)
-            count = min(_PART_ELEMENTS, numel)
-            parts.append((index, self._random.randrange(numel - count + 1), count))
-        return parts
-
-    def _compare(self, call: _Call, got: _Output, expected: _Output) -> None:
-        bounds = self._course.bounds
-        if not got.pieces:
-            self._judge.check(got.leaves, expected.leaves, bounds, "in a timed call")
-            return
-        self._judge.calls += 1
-        for (leaf, first, _), a, b in zip(call.parts, got.pieces, expected.pieces, strict=True):
-            where = (self._course.expected[leaf].path, first)
-            self._judge.check_part(a, b, bounds[leaf], self._scales.get(leaf, 0.0), where, "in a timed call")
+        return nanoseconds, seen
 
     def _look_for_late_work(self, times: GroupTimes) -> None:
         """An output that takes long to read was not computed when the answer came.
@@ -359,7 +295,7 @@ class Timer:
         excess = sorted(ours[1] - theirs[1] for ours, theirs in fastest)[len(fastest) // 4]
         call = statistics.median(ours[0] for ours, _ in fastest)
         # Streamed stores leave an output out of the caches, where the baseline's is in them.
-        allowed = _LATE_SHARE * call + _LATE_MIN_S + self._nbytes / _SLOWEST_READ
+        allowed = _LATE_SHARE * call + _LATE_MIN_S + self._checks.nbytes / _SLOWEST_READ
         if excess > allowed:
             late = statistics.median(ours[1] for ours, _ in fastest)
             usual = statistics.median(theirs[1] for _, theirs in fastest)

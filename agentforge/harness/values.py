@@ -9,7 +9,7 @@ import torch
 
 from agentforge.schema import TargetError
 
-from .memory import DTYPES, Block, Layout, dtype_name
+from .memory import DTYPES, Layout, Memory, dtype_name
 
 
 def encode(value: Any, place: Callable[[torch.Tensor], Layout]) -> Any:
@@ -40,7 +40,7 @@ def encode(value: Any, place: Callable[[torch.Tensor], Layout]) -> Any:
     )
 
 
-def decode(value: Any, block: Block, base: int = 0) -> Any:
+def decode(value: Any, block: Memory, base: int = 0) -> Any:
     """Undo `encode`; tensors share the block's memory at `base` and above."""
     if isinstance(value, list):
         return [decode(item, block, base) for item in value]
@@ -56,7 +56,7 @@ def decode(value: Any, block: Block, base: int = 0) -> Any:
     return value
 
 
-def bind(arguments: Any, block: Block, base: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def bind(arguments: Any, block: Memory, base: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Positional and keyword arguments of one slot."""
     positional, named = arguments["args"], arguments["kwargs"]
     return (

@@ -124,13 +124,13 @@ class Variants:
         result = self._try(self._guarded(course, tensors), "forbidden pages around its inputs")
         outcome.setdefault(result, []).append("forbidden pages")
         self._bench.enter(course)
-        self._candidate.party.configure(course.body(), course.inputs.block, course.outputs_bytes)
+        self._candidate.party.configure(course.body(), course.inputs, course.outputs_bytes)
         return "; ".join(f"{key}: {', '.join(names)}" for key, names in outcome.items() if names)
 
     def _try(self, variant: Course, name: str) -> str:
         try:
             try:
-                self._bench.eager.configure(variant.body(), variant.inputs.block, variant.outputs_bytes)
+                self._bench.eager.configure(variant.body(), variant.inputs, variant.outputs_bytes)
                 expected = self._bench.expect(variant, 0)
                 bounds = self._bench.bounds_for(variant, 0, expected)
             except PartyFailure:
@@ -138,7 +138,7 @@ class Variants:
                     raise
                 return "not defined by the reference"
             party = self._candidate.party
-            party.configure(variant.body(), variant.inputs.block, variant.outputs_bytes)
+            party.configure(variant.body(), variant.inputs, variant.outputs_bytes)
             try:
                 party.call(0)
             except PartyFailure as failure:

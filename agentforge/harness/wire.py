@@ -9,6 +9,7 @@ from __future__ import annotations
 import array
 import json
 import os
+import select
 import socket
 import struct
 import time
@@ -21,6 +22,9 @@ MAX_MESSAGE = 8 << 20
 _MAX_FDS = 16
 _LENGTH = struct.Struct("!I")
 _CREDENTIALS = struct.Struct("3i")
+_CREDENTIALS_SPACE = socket.CMSG_SPACE(_CREDENTIALS.size)
+_FDS_SPACE = socket.CMSG_SPACE(_MAX_FDS * array.array("i").itemsize)
+_AHEAD = 1 << 16
 
 
 class ChannelClosed(Exception):
@@ -55,9 +59,15 @@ class Channel:
     """
 
     def __init__(self, sock: socket.socket, *, credentials: bool = False, accept_fds: bool = False) -> None:
+        # It always blocks: a deadline is waited for by poll, which leaves the socket's mode alone.
+        sock.settimeout(None)
         self.sock = sock
         self._credentials = credentials
         self._accept_fds = accept_fds
+        self._poll = select.poll()
+        self._poll.register(sock, select.POLLIN)
+        self._buffer = b""
+        """Received ahead, where nothing but bytes is."""
         if credentials:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
 
@@ -66,6 +76,11 @@ class Channel:
 
     def close(self) -> None:
         self.sock.close()
+
+    def forget_credentials(self) -> None:
+        """From now on senders are no longer asked for: messages come in one piece, and faster."""
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 0)
+        self._credentials = False
 
     def send(self, body: Mapping[str, Any], fds: Sequence[int] = ()) -> None:
         """Send one message.
@@ -78,14 +93,18 @@ class Channel:
     def send_encoded(self, data: bytes, fds: Sequence[int] = ()) -> None:
         """Send what `encode` made: the timed path prepares its bytes before the clock starts."""
         try:
-            self.sock.settimeout(None)
             if fds:
                 ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
                 sent = self.sock.sendmsg([data], ancillary)
                 data = data[sent:]
-            self.sock.sendall(data)
+            if data:
+                self.sock.sendall(data)
         except OSError as error:
             raise ChannelClosed(str(error)) from error
+
+    def arrives(self, seconds: float) -> bool:
+        """Wait until something can be received; False where nothing comes for so long."""
+        return bool(self._buffer or self._poll.poll(max(0.0, seconds) * 1000))
 
     def receive(self, timeout_s: float | None = None) -> Message:
         """Wait for one message.
@@ -95,11 +114,13 @@ class Channel:
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         fds: list[int] = []
-        head, pid = self._exactly(_LENGTH.size, deadline, fds)
-        (length,) = _LENGTH.unpack(head)
+        pid = self._fill(_LENGTH.size, deadline, fds)
+        (length,) = _LENGTH.unpack_from(self._buffer)
         if length > MAX_MESSAGE:
             raise ProtocolViolation(f"a message of {length} bytes")
-        data, _ = self._exactly(length, deadline, fds)
+        end = _LENGTH.size + length
+        self._fill(end, deadline, fds)
+        data, self._buffer = self._buffer[_LENGTH.size : end], self._buffer[end:]
         try:
             body = json.loads(data)
         except (ValueError, RecursionError) as error:
@@ -108,32 +129,38 @@ class Channel:
             raise ProtocolViolation("a message that is not a JSON object")
         return Message(body, tuple(fds), pid)
 
-    def _exactly(self, count: int, deadline: float | None, fds: list[int]) -> tuple[bytes, int]:
-        data, pid = b"", 0
-        while len(data) < count:
-            remaining = None if deadline is None else deadline - time.monotonic()
-            if remaining is not None and remaining <= 0:
-                raise ChannelTimeout
-            self.sock.settimeout(remaining)
+    def _waits(self, deadline: float | None) -> bool:
+        """Wait until something can be read; False when the deadline has passed."""
+        if deadline is None:
+            self._poll.poll()
+            return True
+        return bool(self._poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
+
+    def _fill(self, count: int, deadline: float | None, fds: list[int]) -> int:
+        """Have `count` bytes in the buffer; the sender's pid where it is asked for."""
+        pid = 0
+        while len(self._buffer) < count:
             try:
-                piece, sender = self._read(count - len(data), fds)
-            except TimeoutError as error:
-                raise ChannelTimeout from error
+                piece, sender = self._read(count - len(self._buffer), fds)
+            except BlockingIOError:
+                if not self._waits(deadline):
+                    raise ChannelTimeout from None
+                continue
             except OSError as error:
                 raise ChannelClosed(str(error)) from error
             if not piece:
                 raise ChannelClosed("end of stream")
-            data += piece
-            pid = sender or pid
-        return data, pid
+            self._buffer += piece
+            pid = pid or sender
+        return pid
 
     def _read(self, count: int, fds: list[int]) -> tuple[bytes, int]:
         if not (self._credentials or self._accept_fds):
-            return self.sock.recv(count), 0
-        space = socket.CMSG_SPACE(_CREDENTIALS.size)
-        if self._accept_fds:
-            space += socket.CMSG_SPACE(_MAX_FDS * array.array("i").itemsize)
-        data, ancillary, _, _ = self.sock.recvmsg(count, space)
+            return self.sock.recv(max(count, _AHEAD), socket.MSG_DONTWAIT), 0
+        space = _CREDENTIALS_SPACE + (_FDS_SPACE if self._accept_fds else 0)
+        # Who takes descriptors is sent one message at a time; senders differ from message to message.
+        most = count if self._credentials else max(count, _AHEAD)
+        data, ancillary, _, _ = self.sock.recvmsg(most, space, socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT)
         pid = 0
         for level, kind, payload in ancillary:
             if level != socket.SOL_SOCKET:
@@ -149,7 +176,6 @@ class Channel:
     def _keep(self, received: array.array[int], fds: list[int]) -> None:
         for fd in received:
             if self._accept_fds and len(fds) < _MAX_FDS:
-                os.set_inheritable(fd, False)
                 fds.append(fd)
             else:
                 os.close(fd)

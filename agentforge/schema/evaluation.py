@@ -29,6 +29,8 @@ class EvaluationStatus(StrEnum):
     CRASHED = "CRASHED"
     CHEATING = "CHEATING"
     HARNESS_ERROR = "HARNESS_ERROR"
+    UNVERIFIED = "UNVERIFIED"
+    """It builds, and this machine can say neither that it is right nor that it is wrong."""
 
 
 class Evidence(StrEnum):

@@ -39,6 +39,7 @@ _STATUS = {
     EvaluationStatus.OUT_OF_MEMORY: EvaluationStatus.RUNTIME_ERROR,
     EvaluationStatus.CRASHED: EvaluationStatus.RUNTIME_ERROR,
     EvaluationStatus.CHEATING: EvaluationStatus.RUNTIME_ERROR,
+    EvaluationStatus.UNVERIFIED: EvaluationStatus.RUNTIME_ERROR,
 }
 """Statuses that the schema lacks, and the nearest that it has."""
 

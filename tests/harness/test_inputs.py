@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import os
 from itertools import pairwise
 
 import pytest
 import torch
 
 from agentforge.harness.inputs import FRESH_BYTES, Inputs, arguments_of
+from agentforge.harness.memory import Block
 from agentforge.schema import Distribution, DType, ScalarInput, TensorInput, Workload
 
 SMALL, LARGE = (16, 32), (512, 1024)
@@ -80,4 +82,23 @@ def test_strides_of_the_specification_are_kept():
     inputs.fill(1)
     assert inputs.tensors(1)[0].stride() == (1, 8)
     assert arguments_of(workload(SMALL)).encoded["kwargs"] == {"eps": 1e-6}
+    inputs.close()
+
+
+@pytest.mark.parametrize("shape", [SMALL, LARGE])
+def test_a_content_that_was_handed_out_is_never_written_to_again(shape):
+    inputs = made(workload(shape, x=(DType.FLOAT32, Distribution())))
+    inputs.fill(0)
+    first, seen = inputs.descriptor(0), inputs.tensors(0)[0].clone()
+    held = os.dup(first)
+    inputs.fill(0)
+    assert os.fstat(held).st_ino != os.fstat(inputs.descriptor(0)).st_ino
+    old = Block(held, os.fstat(held).st_size, writable=False)
+    assert torch.equal(old.tensor(inputs.layouts[0]), seen)
+    assert not torch.equal(inputs.tensors(0)[0], seen)
+    with pytest.raises(PermissionError):
+        os.pwrite(held, b"x", 0)
+    content = inputs.make(inputs.prepare())
+    inputs.place(content, 1)
+    assert inputs.descriptor(1) == content.fd
     inputs.close()

@@ -8,7 +8,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentforge.harness.memory import ALIGNMENT, Block, Layout, aligned, contiguous_strides
+from agentforge.harness.memory import (
+    ALIGNMENT,
+    Block,
+    Layout,
+    Window,
+    aligned,
+    contiguous_strides,
+    in_pages,
+)
 
 SHAPES = st.lists(st.integers(0, 5), max_size=4).map(tuple)
 
@@ -86,3 +94,32 @@ def test_the_mapping_outlives_the_descriptor():
     tensor.fill_(3.0)
     assert tensor.sum() == 12
     assert aligned(1) == ALIGNMENT
+
+
+def test_a_window_shows_one_content_after_the_other():
+    page = mmap.PAGESIZE
+    window = Window(3 * page)
+    tensor = window.tensor(Layout.dense((4,), "int32", page))
+    contents = []
+    for value in (7, 9):
+        block = Block.create("test", 16)
+        block.write(torch.full((4,), value, dtype=torch.int32).view(torch.uint8))
+        block.seal_writes()
+        contents.append(block)
+    assert tensor.sum() == 0
+    for block, value in zip(contents, (7, 9), strict=True):
+        window.show(block.fd, page, page)
+        assert tensor.tolist() == [value] * 4
+        tensor.fill_(1)
+        assert block.tensor(Layout.dense((4,), "int32")).tolist() == [value] * 4
+    window.hide(page, page)
+    assert tensor.sum() == 0
+    with pytest.raises(ValueError):
+        window.show(contents[0].fd, 3 * page, page)
+    assert (in_pages(0), in_pages(page), in_pages(page + 1)) == (page, page, 2 * page)
+
+
+def test_a_block_that_nobody_holds_gives_its_descriptor_back():
+    fd = Block.create("test", 16).fd
+    with pytest.raises(OSError):
+        os.fstat(fd)

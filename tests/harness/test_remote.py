@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from agentforge.harness import procfs
-from agentforge.harness.leaves import Leaf, locate, parse_located
+from agentforge.harness.leaves import Leaf, LeafSpec, locate, parse_located
 from agentforge.harness.memory import Layout
-from agentforge.harness.remote import Unreadable, read_tensor
+from agentforge.harness.remote import Unreadable, read_runs, read_tensor, runs_of
 from agentforge.harness.wire import ProtocolViolation
 
 BASE = torch.arange(60, dtype=torch.float32).reshape(3, 4, 5)
@@ -78,3 +78,18 @@ def test_a_stopped_process_stands_still():
         process.wait()
     assert procfs.stands_still(process.pid)
     assert procfs.mapped(process.pid, "python") == []
+
+
+@pytest.mark.parametrize(
+    "view", [BASE, BASE.permute(2, 0, 1), BASE[..., 1:3]], ids=["dense", "permuted", "slices"]
+)
+def test_a_sample_is_read_in_logical_order(view):
+    spec = LeafSpec("out", Layout(tuple(view.shape), "float32", tuple(view.stride())), None, view.data_ptr())
+    runs = runs_of(spec, 3, 5) + runs_of(spec, 0, 2)
+    taken = torch.frombuffer(read_runs(os.getpid(), runs), dtype=torch.float32)
+    flat = view.reshape(-1)
+    assert torch.equal(taken, torch.cat([flat[3:8], flat[:2]]))
+    assert spec.holds(0, view.numel())
+    assert not spec.holds(1, view.numel())
+    with pytest.raises(Unreadable):
+        read_runs(os.getpid(), [(64, 8)])

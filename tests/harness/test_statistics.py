@@ -69,7 +69,10 @@ def test_the_envelope_covers_all_groups():
 
 
 def test_what_a_control_says():
-    assert holds_one(Interval(point=1.2, low=1.05, high=1.3), 0.1)
-    assert not holds_one(Interval(point=1.5, low=1.3, high=1.7), 0.1)
-    assert not holds_one(Interval(point=0.5, low=0.4, high=0.6), 0.1)
+    assert holds_one([Interval(point=1.2, low=1.05, high=1.3)], 0.1)
+    assert not holds_one([Interval(point=1.5, low=1.3, high=1.7)], 0.1)
+    assert not holds_one([Interval(point=0.5, low=0.4, high=0.6)], 0.1)
+    assert not holds_one([Interval(point=1.0, low=0.5, high=2.0)], 0.1)
+    # Two processes that differ, each measured well: the envelope is wide, and says so.
+    assert holds_one([Interval(point=0.8, low=0.7, high=0.9), Interval(point=1.1, low=1.0, high=1.2)], 0.1)
     assert minimum_effect(Interval(point=1.0, low=0.8, high=1.1)) == pytest.approx(0.25)

@@ -124,3 +124,30 @@ def test_encoding_is_length_and_json():
     assert struct.unpack("!I", data[:4])[0] == len(data) - 4
     assert json.loads(data[4:]) == {"a": 1}
     assert socket.AF_UNIX
+
+
+def test_messages_that_come_together_are_told_apart():
+    ours, theirs = pair()
+    theirs.sendall(encode({"n": 1}) + encode({"n": 2}) + encode({"n": 3})[:-2])
+    assert ours.receive(1.0).body == {"n": 1}
+    assert ours.arrives(0)
+    assert ours.receive(1.0).body == {"n": 2}
+    with pytest.raises(ChannelTimeout):
+        ours.receive(0.01)
+    theirs.sendall(encode({"n": 3})[-2:])
+    assert ours.receive(1.0).body == {"n": 3}
+    assert not ours.arrives(0)
+    ours.close()
+    theirs.close()
+
+
+def test_credentials_are_no_longer_asked_for():
+    ours, theirs = pair(credentials=True)
+    other = Channel(theirs)
+    other.send({})
+    assert ours.receive(1.0).pid == os.getpid()
+    ours.forget_credentials()
+    other.send({})
+    assert ours.receive(1.0).pid == 0
+    ours.close()
+    other.close()
