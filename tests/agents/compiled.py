@@ -13,7 +13,7 @@ import torch
 
 from agentforge.agents.codegen import Options, flags_of, generate
 from agentforge.languages.cpp import runtime
-from agentforge.schema import Definition, DType, TensorInput, Workload
+from agentforge.schema import Definition, DType, SourceFile, TensorInput, Workload
 
 SOURCE = """
 import torch
@@ -56,19 +56,25 @@ def build(body: str, inputs: Sequence[torch.Tensor], folder: Path, **knobs: Any)
     """`ModelNew` and `Model` for a forward's body over x0, x1, ..."""
     definition, workload = problem(body, inputs)
     options = Options(threads=2, **knobs)
+    new = load(generate(definition, (workload,), options), folder, flags_of(options))
+    scope: dict[str, Any] = {}
+    exec(definition.reference, scope)
+    return new, scope["Model"]()
+
+
+def load(files: Sequence[SourceFile], folder: Path, flags: Sequence[str] = ()) -> Any:
+    """The `ModelNew` of generated C++ sources."""
     folder.mkdir(parents=True, exist_ok=True)
-    for file in generate(definition, (workload,), options):
+    for file in files:
         (folder / file.path).write_text(file.content)
-    (folder / "solution.json").write_text(json.dumps({"flags": list(flags_of(options))}))
+    (folder / "solution.json").write_text(json.dumps({"flags": list(flags)}))
     sys.modules.setdefault("agentforge_cpp", runtime)
     spec = importlib.util.spec_from_file_location(f"generated_{abs(hash(folder))}", folder / "model_new.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    scope: dict[str, Any] = {}
-    exec(definition.reference, scope)
-    return module.ModelNew(), scope["Model"]()
+    return module.ModelNew()
 
 
 def widened(tensor: torch.Tensor) -> torch.Tensor:

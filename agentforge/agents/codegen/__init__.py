@@ -7,10 +7,10 @@ from agentforge.schema import Definition, SourceFile, Workload
 
 from .lowering import lower
 from .options import Options
-from .render import Case, flags_of, render
+from .render import Case, environment, flags_of, render
 from .trace import trace
 
-__all__ = ["Options", "flags_of", "generate"]
+__all__ = ["Options", "environment", "flags_of", "generate"]
 
 
 def generate(

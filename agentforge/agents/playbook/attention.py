@@ -1,4 +1,4 @@
-"""Spelled-out attention as one call of `scaled_dot_product_attention`, by rewriting the traced reference."""
+"""Spelled-out attention as one call, of the library's operator or of a kernel, by rewriting the reference."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ import torch
 from torch.fx import GraphModule, Node, symbolic_trace
 
 from agentforge.agents._base import CannotCode
+from agentforge.agents.codegen import environment
 from agentforge.harness.convention import load_problem
-from agentforge.schema import Definition
+from agentforge.schema import Definition, SourceFile, TensorInput, Workload
 
 ATTENTION = "vendor-attention"
 """The template of solutions that call the library's fused attention."""
+FLASH = "cpp/attention.cpp.j2"
+"""The template of kernels that compute attention in tiles."""
 
 _aten = torch.ops.aten
 _PRODUCTS = (_aten.matmul.default, _aten.bmm.default)
@@ -40,6 +43,50 @@ def attention_source(definition: Definition) -> str:
     Raises:
         CannotCode: it is not two products around a scaled, masked softmax.
     """
+    return _SOURCE.format(forward=_forward(definition))
+
+
+def flash_attention(
+    definition: Definition, workload: Workload, *, queries: int, keys: int
+) -> tuple[SourceFile, ...]:
+    """Sources of a `ModelNew` whose kernel computes attention in tiles and skips hidden ones.
+
+    Args:
+        definition: as for `attention_source`.
+        workload: its inputs, float32, a mask also boolean.
+        queries: rows of a tile, a multiple of 12.
+        keys: columns of a tile, a multiple of 32.
+
+    Raises:
+        CannotCode: it is not two products around a scaled, masked softmax, or not in float32.
+    """
+    dtypes = {spec.dtype.value for spec in workload.inputs if isinstance(spec, TensorInput)}
+    if "float32" not in dtypes or dtypes - {"float32", "bool"}:
+        raise CannotCode("the kernel computes in float32 only")
+    if queries % 12 or keys % 32:
+        raise CannotCode("a tile has a multiple of 12 queries and of 32 keys")
+    additive = "bool" not in dtypes
+    chosen = {
+        "queries": queries,
+        "keys": keys,
+        "mask": "additive" if additive else "boolean",
+        "element": "float" if additive else "uint8_t",
+        "forward": _forward(definition),
+        "libm": False,
+    }
+    templates = {
+        "model_new.py": "attention.py.j2",
+        "kernel.cpp": "attention.cpp.j2",
+        "vector_math.h": "vector_math.h.j2",
+    }
+    return tuple(
+        SourceFile(path=path, content=environment().get_template(name).render(chosen))
+        for path, name in templates.items()
+    )
+
+
+def _forward(definition: Definition) -> str:
+    """The reference's `forward` with one call of `scaled_dot_product_attention` in it, indented."""
     try:
         traced = symbolic_trace(load_problem(definition).build(0))
     except Exception as error:
@@ -47,7 +94,7 @@ def attention_source(definition: Definition) -> str:
     _rewrite(traced)
     traced.recompile()
     code = traced.code.strip().replace("torch._C._nn.", "").replace("torch.nn.functional.", "")
-    return _SOURCE.format(forward=textwrap.indent(code, "    "))
+    return textwrap.indent(code, "    ")
 
 
 def _rewrite(traced: GraphModule) -> None:

@@ -9,7 +9,7 @@ from agentforge.agents._base import CannotCode, Draft, Past, Task
 from agentforge.agents.codegen import Options, flags_of, generate
 from agentforge.schema import BuildSpec, Plan, Solution, SourceFile, Usage
 
-from .attention import ATTENTION, attention_source
+from .attention import ATTENTION, FLASH, attention_source, flash_attention
 from .facts import SAME_CODE, SEED, describe
 
 PROGRAM = "cpp/program.cpp.j2"
@@ -30,6 +30,7 @@ class PlaybookCoder:
             PROGRAM: self._program,
             SEED: self._seed,
             ATTENTION: self._attention,
+            FLASH: self._flash,
         }
         writer = writers.get(plan.template)
         if writer is None:
@@ -67,6 +68,19 @@ class PlaybookCoder:
             spec=BuildSpec(language="python"),
             sources=(SourceFile(path="model_new.py", content=attention_source(definition)),),
             description=describe(plan),
+        )
+
+    def _flash(self, task: Task, plan: Plan, parent: Past | None) -> Solution:
+        definition = task.bottleneck.definition
+        sizes = {name: int(plan.parameters[name]) for name in ("queries", "keys")}
+        return Solution(
+            name=f"{plan.strategy}-{definition.op_type}",
+            definition=definition.hash,
+            author="playbook",
+            spec=BuildSpec(language="cpp"),
+            sources=flash_attention(definition, task.bottleneck.workloads[0], **sizes),
+            description=describe(plan),
+            parameters=dict(plan.parameters),
         )
 
     def _seed(self, task: Task, plan: Plan, parent: Past | None) -> Solution:
