@@ -205,11 +205,11 @@ def test_large_tensors_take_parallel_forms(tmp_path: Path) -> None:
     ("body", "inputs", "reason"),
     [
         ("return x0 if x0.sum() > 0 else -x0", [randn(3)], "traced"),
-        ("return x0[x0 > 0]", [randn(3)], ""),
-        ("return torch.view_as_complex(x0) * 2", [randn(3, 2)], ""),
+        ("return x0[x0 > 0]", [randn(3)], "DynamicOutputShape"),
+        ("return torch.view_as_complex(x0) * 2", [randn(3, 2)], "no lowering for aten.view_as_complex"),
         ("return x0 @ x0", [randn(3, 3)], "no kernel"),
         ("return x0 * 2", [randn(0, 3)], "empty"),
-        ("x0.mul_(2)\nreturn x0", [randn(3)], ""),
+        ("x0.mul_(2)\nreturn x0", [randn(3)], "changes its inputs"),
     ],
 )
 def test_refusals_name_the_reason(body: str, inputs: list[torch.Tensor], reason: str) -> None:

@@ -97,6 +97,8 @@ class Artifact:
         """
         if self.mode == "eager":
             return model
+        if isinstance(model, type):
+            raise ValueError(f"pass an instance of {model.__name__}, not the class")
         self._load()
         found = []
         for unit in self.units:
