@@ -13,12 +13,12 @@ import torch
 from agentforge.config import RefereeSettings
 from agentforge.schema import Definition, TargetError, Workload
 
+from .contents import Content
 from .inputs import Arguments, Inputs, arguments_of
 from .leaves import Leaf
 from .memory import Block
 from .party import Party, PartyFailure
-from .sensitivity import examine
-from .taskcheck import weaknesses
+from .taskcheck import TaskReport, examine_task
 from .tolerance import Bound, derive, measure, widest
 
 _COMPILE_TIMEOUT_S = 600.0
@@ -56,6 +56,8 @@ class Course:
     """Leaves of the last reference output that was asked for."""
     guards: list[int] = field(default_factory=list)
     """Offsets of pages in the inputs that nobody may touch."""
+    sharper: list[Content] = field(default_factory=list)
+    """Contents that tell wrong answers which usual ones do not."""
     exact_ok: bool = True
     """False where the reference cannot be computed in float64."""
 
@@ -88,7 +90,6 @@ class Bench:
         settings: of the referee.
         spawn: makes trusted parties.
         compiled: measure against torch.compile too.
-        check_task: try whether the task can tell right from wrong, once for a definition.
     """
 
     def __init__(
@@ -99,15 +100,12 @@ class Bench:
         spawn: Spawn,
         *,
         compiled: bool,
-        check_task: bool = True,
     ) -> None:
         self.definition = definition
         self.settings = settings
         self.notes: list[str] = []
-        self.weaknesses: list[str] = []
-        """Wrong answers that the task would accept."""
+        self._task: TaskReport | None = None
         self._spawn = spawn
-        self._check_task = check_task
         self.parties: dict[str, Party] = {}
         self.courses: list[Course] = []
         self._current: Course | None = None
@@ -209,7 +207,7 @@ class Bench:
             self.eager.configure(course.body(), course.inputs, course.outputs_bytes)
 
     def _derive_bounds(self, course: Course) -> None:
-        draws, outputs = [], []
+        draws = []
         for slot in (0, 1):
             first = self.expect(course, slot)
             self.eager.call(slot)
@@ -222,21 +220,31 @@ class Bench:
                         "seed it, or put dropout in eval mode"
                     )
             draws.append(bounds)
-            outputs.append(first)
         course.bounds = [widest(list(leaf)) for leaf in zip(*draws, strict=True)]
-        if self._check_task:
-            self._find_weaknesses(course, outputs)
-
-    def _find_weaknesses(self, course: Course, outputs: list[list[Leaf]]) -> None:
-        """Can the task tell right from wrong?"""
-        inputs = course.inputs.tensors(0)
-        self.weaknesses += weaknesses(outputs[0], outputs[1], inputs, course.bounds)
-        seconds = self.settings.task_seconds / self.workloads
-        found = examine(self, course, outputs[0], course.bounds, seconds)
-        self.weaknesses += found.weaknesses()
-        self.notes += found.notes()
 
     # -- use
+
+    def check_task(self) -> TaskReport:
+        """Whether the task can tell right from wrong; examined once. Afterwards the bounds may be tighter and
+        the courses have contents that tell more (`Course.sharper`).
+
+        Raises:
+            TargetError: the reference does not survive it.
+        """
+        if self._task is not None:
+            return self._task
+        report = TaskReport()
+        try:
+            for course in self.courses:
+                self._current = course
+                self.eager.configure(course.body(), course.inputs, course.outputs_bytes)
+                report.add(examine_task(self, course, self.settings.task_seconds / len(self.courses)))
+        except PartyFailure as failure:
+            raise TargetError(_broken(self.definition, failure)) from failure
+        finally:
+            self.disturbed()
+        self._task = report
+        return report
 
     def disturbed(self) -> None:
         """Parties may have been given something else: the next `enter` gives them their workload again."""

@@ -38,6 +38,7 @@ from .stages import (
     Determinism,
     Mutation,
     RandomInputs,
+    Sharpened,
     Smoke,
     Stability,
     Stage,
@@ -53,7 +54,8 @@ Progress = Callable[[str], None]
 """Told the name of each stage as it begins."""
 
 STAGES: tuple[Stage, ...] = (
-    Smoke(), RandomInputs(), Determinism(), Mutation(), Attestation(), Threads(), Aftermath(), Stability(),
+    Smoke(), RandomInputs(), Sharpened(), Determinism(), Mutation(), Attestation(), Threads(), Aftermath(),
+    Stability(),
 )  # fmt: skip
 """Those that need a running candidate, in the order of their cost."""
 
@@ -120,7 +122,12 @@ class Examination:
         with self._stage("baselines") as detail:
             bench = self.warm()
             detail.extend(bench.notes)
-            self.findings.suspicions.extend(bench.weaknesses)
+        with self._stage("task") as detail:
+            task = bench.check_task()
+            detail.extend(task.describe())
+            self.findings.suspicions.extend(task.weaknesses)
+        if task.notes():
+            self.findings.notes["task"] = "; ".join(task.notes())
         judge = Judge()
         groups: list[list[GroupTimes]] = []
         try:
@@ -315,8 +322,8 @@ class Examination:
         result = performance(groups, weights, self.sol_s)
         findings.notes["steal"] = f"{max(t.steal for g in groups for t in g):.2%}"
         findings.notes["threads"] = str(self.settings.threads)
-        for note in bench.notes:
-            findings.notes.setdefault("baselines", note)
+        if bench.notes:
+            findings.notes["baselines"] = "; ".join(bench.notes)
         nbytes = max(c.inputs.slot_bytes for c in bench.courses)
         suspicion = physics.check(result, self.device, nbytes)
         if suspicion:

@@ -155,13 +155,9 @@ class Referee:
         worker = self._trusted.fork(home)
         return Party(name, worker, self._floor, call_timeout_s=max(300.0, self.settings.call_timeout_s))
 
-    def _new_bench(
-        self, definition: Definition, workloads: Sequence[Workload], *, check_task: bool = True
-    ) -> Bench:
+    def _new_bench(self, definition: Definition, workloads: Sequence[Workload]) -> Bench:
         compiled = self.settings.compile_baseline
-        return Bench(
-            definition, workloads, self.settings, self._spawn, compiled=compiled, check_task=check_task
-        )
+        return Bench(definition, workloads, self.settings, self._spawn, compiled=compiled)
 
     def bench(self, definition: Definition, workloads: Sequence[Workload]) -> Bench:
         """The warm baselines of a definition.
@@ -260,7 +256,7 @@ class Referee:
     ) -> None:
         assert self._untrusted is not None and self._folder is not None
         workshop = Workshop(self._untrusted, self._floor, self._folder, self._cache, self.settings)
-        fresh: Callable[[], Bench] = lambda: self._new_bench(definition, workloads, check_task=False)  # noqa: E731
+        fresh: Callable[[], Bench] = lambda: self._new_bench(definition, workloads)  # noqa: E731
         Examination(
             definition=definition,
             workloads=workloads,

@@ -1,83 +1,235 @@
-"""Can the task tell right from wrong? Mutants of the reference's output that must not pass.
+"""Can the task tell right from wrong?
 
-A task whose output is the same whatever goes in, or is zero, or is its own input, cannot tell a kernel from
-a constant or a copy: nothing that passes there proves anything. (KernelBench's level 2 has such tasks: a
-maximum over one element minus its mean.)
+A task whose output is the same whatever goes in, or is zero, or hardly depends on an input, cannot tell a
+kernel from a constant or a copy: nothing that passes there proves anything. (KernelBench's level 2 has such
+tasks: a maximum over one element minus its mean.) So mutants of the reference are held against its bounds.
+Where one passes, contents are looked for that tell it, and every candidate is tried with those too; then a
+tighter tolerance. A mutant that passes all the same is a weakness of the task: its verdicts are suspicious.
+
+Where an answer does not depend on something at all (a bias before a normalisation, an argument that forward
+never reads), ignoring it is right, and that is a note.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
 
 import torch
 
+from .contents import Answer, right_answer, sharper
 from .leaves import Leaf
+from .mutants import Mutant, mutants
+from .party import PartyFailure
 from .tolerance import Bound, measure
 
-Mutant = Callable[[Leaf], torch.Tensor | None]
+if TYPE_CHECKING:
+    from .bench import Bench, Course
+
+_INDEPENDENT = 1e-9
+"""Relative change in float64 below which an answer does not depend on what was replaced."""
+_NAMED = 8
+_SHARPEST = 4
+"""Contents that a candidate is tried with beside the usual ones, at most."""
 
 
-def weaknesses(
-    outputs: Sequence[Leaf], others: Sequence[Leaf], inputs: Sequence[torch.Tensor], bounds: Sequence[Bound]
-) -> list[str]:
-    """Wrong answers that the comparison would accept, one sentence each.
+class Outcome(Enum):
+    """What the comparison makes of a mutant."""
+
+    TOLD = "told"
+    PASSES = "passes"
+    SAME = "same"
+    """It is the right answer."""
+
+
+@dataclass
+class TaskReport:
+    """What was found of a task."""
+
+    passing: list[str] = field(default_factory=list)
+    """Wrong answers that nothing tells from the right one."""
+    independent: list[str] = field(default_factory=list)
+    """What the answer does not depend on."""
+    sharpened: dict[str, list[str]] = field(default_factory=dict)
+    """By the content (or tighter tolerance) that tells them: wrong answers that usual inputs do not tell."""
+    tried: int = 0
+    untried: int = 0
+    """Left out because the time was up."""
+
+    @property
+    def weaknesses(self) -> list[str]:
+        """Sentences for people, one each."""
+        return [
+            f"the task cannot tell {what} from the right answer: nothing that passes it is proven"
+            for what in self.passing
+        ]
+
+    def describe(self) -> list[str]:
+        """The whole report, a sentence each."""
+        found = [f"{self.tried} wrong answers tried"]
+        found += [f"{_listed(names)} told by {how}" for how, names in self.sharpened.items()]
+        if self.passing:
+            found.append(f"not told: {_listed(self.passing)}")
+        return found + self.notes()
+
+    def notes(self) -> list[str]:
+        """What a reader must know of a task without weaknesses."""
+        found = []
+        if self.independent:
+            found.append(f"the reference gives the same as {_listed(self.independent)}")
+        if self.untried:
+            found.append(f"{self.untried} more wrong answers were not tried for lack of time")
+        return found
+
+    def add(self, other: TaskReport) -> None:
+        """Take in what was found with another workload."""
+        self.passing = list(dict.fromkeys([*self.passing, *other.passing]))
+        self.independent = list(dict.fromkeys([*self.independent, *other.independent]))
+        for how, names in other.sharpened.items():
+            self.sharpened[how] = list(dict.fromkeys([*self.sharpened.get(how, []), *names]))
+        self.tried += other.tried
+        self.untried += other.untried
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def examine_task(bench: Bench, course: Course, seconds: float) -> TaskReport:
+    """Try the mutants of a reference; `course.sharper` and `course.bounds` are what tells them afterwards.
 
     Args:
-        outputs: of the reference on one draw.
-        others: of the reference on another draw.
-        inputs: of the first draw.
-        bounds: one for each leaf.
+        bench: whose eager worker has the course.
+        course: workload made ready.
+        seconds: after which no further mutant is tried.
+
+    Raises:
+        PartyFailure: the reference's process died.
     """
-    stale = {leaf.path: leaf.value for leaf in others}
-    mutants: dict[str, Mutant] = {
-        "zeros": lambda leaf: torch.zeros_like(leaf.value),
-        "its own mean": _mean,
-        "one wrong row": _one_row,
-        "the answer to other inputs": lambda leaf: _fitting(stale.get(leaf.path), leaf),
-    }
-    for number, tensor in enumerate(inputs):
-        mutants[f"a copy of input {number}"] = lambda leaf, tensor=tensor: _fitting(tensor, leaf)  # type: ignore[misc]
-    return [
-        f"the task cannot tell {name} from the right answer: nothing that passes it is proven"
-        for name, mutant in mutants.items()
-        if _passes(mutant, outputs, bounds)
-    ]
+    return _Examination(bench, course, time.monotonic() + seconds).run()
 
 
-def _passes(mutant: Mutant, outputs: Sequence[Leaf], bounds: Sequence[Bound]) -> bool:
-    """Whether a mutant of every tensor is within its bound; at least one tensor must have been changed."""
-    tried = False
-    for leaf, bound in zip(outputs, bounds, strict=True):
-        if not isinstance(leaf.value, torch.Tensor) or not leaf.value.numel():
-            continue
-        wrong = mutant(leaf)
-        if wrong is None or not measure(wrong, leaf.value, bound).within(bound):
+class _Examination:
+    def __init__(self, bench: Bench, course: Course, deadline: float) -> None:
+        self._bench, self._course, self._deadline = bench, course, deadline
+        self._report = TaskReport()
+        self._told: set[str] = set()
+        """Names of mutants one of which is told: the answer depends on what they ignore."""
+
+    def run(self) -> TaskReport:
+        for slot in (0, 1):
+            self._course.inputs.fill(slot)
+        outputs = self._bench.expect(self._course, 0)
+        exact = self._bench.exact(self._course, 0)
+        usual = Answer(outputs, outputs if exact is None else exact, self._course.bounds)
+        left: list[tuple[Mutant, Outcome]] = []
+        for mutant in mutants(self._bench, self._course):
+            if time.monotonic() > self._deadline:
+                self._report.untried += 1
+                continue
+            outcome = self._outcome(mutant, usual)
+            self._report.tried += outcome is not None
+            if outcome is Outcome.TOLD:
+                self._told.add(mutant.name)
+            if outcome in (Outcome.PASSES, Outcome.SAME):
+                left.append((mutant, outcome))
+        left = self._tighten(self._sharpen(left), usual)
+        passing = {m.name for m, outcome in left if outcome is Outcome.PASSES}
+        names = list(dict.fromkeys(m.name for m, _ in left))
+        self._report.passing = [n for n in names if n in passing]
+        self._report.independent = [n for n in names if n not in passing | self._told]
+        return self._report
+
+    def _sharpen(self, left: list[tuple[Mutant, Outcome]]) -> list[tuple[Mutant, Outcome]]:
+        """Look for contents with which the mutants that are left are told."""
+        contents = sharper(len(self._course.inputs.layouts))
+        while left and contents and len(self._course.sharper) < _SHARPEST:
+            content = contents.pop(0)
+            if time.monotonic() > self._deadline:
+                break
+            self._course.inputs.fill(0)
+            content.apply(self._course.inputs.tensors(0))
+            answer = right_answer(self._bench, self._course, content)
+            if answer is None:
+                continue
+            told = {id(m) for m, _ in left if self._outcome(m, answer) is Outcome.TOLD}
+            if told:
+                self._course.sharper.append(content)
+                left = self._strike(left, told, content.name)
+        self._course.inputs.fill(0)
+        return left
+
+    def _tighten(self, left: list[tuple[Mutant, Outcome]], usual: Answer) -> list[tuple[Mutant, Outcome]]:
+        """Half the tolerance, where that tells what is left."""
+        passing = [m for m, outcome in left if outcome is Outcome.PASSES]
+        if not passing or time.monotonic() > self._deadline:
+            return left
+        bounds = [bound.tightened() for bound in usual.bounds]
+        self._course.inputs.fill(0)
+        answer = Answer(self._bench.expect(self._course, 0), [], bounds)
+        told = {id(m) for m in passing if self._told_by(m, answer)}
+        if told:
+            self._course.bounds = bounds
+            left = self._strike(left, told, "half the tolerance")
+        return left
+
+    def _strike(
+        self, left: list[tuple[Mutant, Outcome]], told: set[int], how: str
+    ) -> list[tuple[Mutant, Outcome]]:
+        names = dict.fromkeys(m.name for m, _ in left if id(m) in told)
+        self._told.update(names)
+        self._report.sharpened.setdefault(how, []).extend(names)
+        return [(m, outcome) for m, outcome in left if id(m) not in told]
+
+    def _told_by(self, mutant: Mutant, answer: Answer) -> bool:
+        wrong = self._make(mutant, answer.outputs, exactly=False)
+        return wrong is not None and not _within(wrong, answer.outputs, answer.bounds)
+
+    def _outcome(self, mutant: Mutant, answer: Answer) -> Outcome | None:
+        """What the comparison makes of a mutant; None where there is nothing to try."""
+        wrong = self._make(mutant, answer.outputs, exactly=False)
+        if wrong is None:
+            return None
+        if not _within(wrong, answer.outputs, answer.bounds):
+            return Outcome.TOLD
+        if mutant.fixed:
+            return Outcome.PASSES
+        better = self._make(mutant, answer.exact, exactly=True)
+        return Outcome.SAME if better is not None and _same(better, answer.exact) else Outcome.PASSES
+
+    def _make(self, mutant: Mutant, right: Sequence[Leaf], *, exactly: bool) -> list[Leaf] | None:
+        try:
+            return mutant.make(right, exactly)
+        except PartyFailure:
+            # Not defined for such values; a worker that lives on will tell its next answer.
+            if not self._bench.eager.worker.running:
+                raise
+            return None
+
+
+def _within(wrong: Sequence[Leaf], right: Sequence[Leaf], bounds: Sequence[Bound]) -> bool:
+    """Whether every tensor and scalar of a wrong answer would be accepted."""
+    if [x.path for x in wrong] != [x.path for x in right]:
+        return False
+    for ours, theirs, bound in zip(wrong, right, bounds, strict=True):
+        if not isinstance(theirs.value, torch.Tensor):
+            if ours.value != theirs.value:
+                return False
+        elif (
+            not isinstance(ours.value, torch.Tensor)
+            or ours.value.shape != theirs.value.shape
+            or ours.value.dtype != theirs.value.dtype
+            or not measure(ours.value, theirs.value, bound).within(bound)
+        ):
             return False
-        tried = True
-    return tried
+    return True
 
 
-def _mean(leaf: Leaf) -> torch.Tensor | None:
-    if leaf.value.numel() < 2 or not leaf.value.is_floating_point():
-        return None
-    return torch.full_like(leaf.value, float(leaf.value.double().mean()))
-
-
-def _one_row(leaf: Leaf) -> torch.Tensor | None:
-    """The last row replaced by its neighbour, or by zeros where there is none."""
-    if leaf.value.dim() == 0:
-        return None
-    wrong = leaf.value.clone()
-    wrong[-1] = wrong[-2] if wrong.shape[0] > 1 else 0
-    # Rows that are alike anyway (a broadcast) make no mutant.
-    return None if torch.equal(wrong, leaf.value) else wrong
-
-
-def _fitting(value: object, leaf: Leaf) -> torch.Tensor | None:
-    if (
-        isinstance(value, torch.Tensor)
-        and value.shape == leaf.value.shape
-        and value.dtype == leaf.value.dtype
-    ):
-        return value
-    return None
+def _same(ours: Sequence[Leaf], theirs: Sequence[Leaf]) -> bool:
+    """Whether two answers differ by rounding alone, in float64."""
+    bound = Bound(_INDEPENDENT, _INDEPENDENT, 0.0, 0.0)
+    return _within(ours, theirs, [bound] * len(theirs))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -38,6 +38,10 @@ class Bound:
     """Per element, absolute: what the reference's worst element allows."""
     reference_error: float
     """Relative L2 error of the reference against float64."""
+
+    def tightened(self) -> Bound:
+        """Half of it."""
+        return replace(self, relative=self.relative / 2, element=self.element / 2, absolute=self.absolute / 2)
 
 
 @dataclass(frozen=True)

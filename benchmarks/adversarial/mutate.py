@@ -62,8 +62,10 @@ def _passes(*args: Any, **kwargs: Any) -> str:
     return "taken away"
 
 
-def _none_found(*args: Any, **kwargs: Any) -> list[str]:
-    return []
+def _all_told(*args: Any, **kwargs: Any) -> Any:
+    from agentforge.harness.taskcheck import TaskReport
+
+    return TaskReport()
 
 
 def _loose(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -99,11 +101,11 @@ class Wrapped:
 _H = "agentforge.harness"
 MUTANTS: tuple[Mutant, ...] = (
     Mutant("absolute-tolerance", "a fixed absolute 1e-2 in the place of the reference's own error",
-           ((f"{_H}.bench:derive", Wrapped(_loose)), (f"{_H}.stages.correctness:derive", Wrapped(_loose)),
-            (f"{_H}.bench:weaknesses", _none_found)),
+           ((f"{_H}.bench:derive", Wrapped(_loose)), (f"{_H}.contents:derive", Wrapped(_loose)),
+            (f"{_H}.bench:examine_task", _all_told)),
            ("softmax_quantised", "l2_noise", "small_values_flushed")),
     Mutant("weak-tasks-unseen", "nobody asks whether the task can tell right from wrong",
-           ((f"{_H}.bench:weaknesses", _none_found),), ("f01_constant_within_tolerance/always_zero",)),
+           ((f"{_H}.bench:examine_task", _all_told),), ("f01_constant_within_tolerance/always_zero",)),
     Mutant("form-unchecked", "shape and dtype are not compared",
            ((f"{_H}.judge:Judge._check_form", _nothing),), ("int32_index", "float64_output", "half_output")),
     Mutant("outputs-may-overlap", "one static buffer for all answers is not looked for",

@@ -10,12 +10,10 @@ import pytest
 import torch
 
 from agentforge.harness import seccomp
-from agentforge.harness.leaves import Leaf, UnusableOutput, describe, flatten, parse_leaves
+from agentforge.harness.leaves import UnusableOutput, describe, flatten, parse_leaves
 from agentforge.harness.neuter import neuter
 from agentforge.harness.stages import StaticNotes
-from agentforge.harness.taskcheck import weaknesses
 from agentforge.harness.timing import turn_shape
-from agentforge.harness.tolerance import Bound
 from agentforge.harness.variants import changes
 from agentforge.harness.wire import ProtocolViolation
 from agentforge.schema import BuildSpec, Solution, SourceFile
@@ -91,17 +89,6 @@ def test_the_filter_is_well_formed():
 
 def test_short_calls_have_more_company():
     assert turn_shape(1e-4).calls > turn_shape(1e-2).calls > turn_shape(1.0).timed
-
-
-def test_weak_tasks_are_told():
-    bound = [Bound(1e-6, 1e-6, 0.0, 0.0)]
-    x, y = torch.randn(8, 8), torch.randn(8, 8)
-    assert weaknesses([Leaf("out", x)], [Leaf("out", y)], [torch.randn(8, 8)], bound) == []
-    copied = weaknesses([Leaf("out", x)], [Leaf("out", y)], [x.clone()], bound)
-    assert len(copied) == 1
-    assert "a copy of input 0" in copied[0]
-    zeros = torch.zeros(8, 8)
-    assert len(weaknesses([Leaf("out", zeros)], [Leaf("out", zeros)], [x], bound)) == 3
 
 
 @pytest.mark.parametrize("text", ["import os\nos._exit(0)", "def (", "(" * 5000, "x = 1\0"])

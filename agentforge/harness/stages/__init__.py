@@ -2,7 +2,7 @@
 
 from ._base import Context, Stage
 from .behaviour import Aftermath, Attestation, Determinism, Mutation
-from .correctness import RandomInputs, Smoke, Stability
+from .correctness import RandomInputs, Sharpened, Smoke, Stability
 from .static import StaticNotes
 from .threads import Threads
 
@@ -13,6 +13,7 @@ __all__ = [
     "Determinism",
     "Mutation",
     "RandomInputs",
+    "Sharpened",
     "Smoke",
     "Stability",
     "Stage",

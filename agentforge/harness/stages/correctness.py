@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-
-import torch
+from collections.abc import Sequence
 
 from agentforge.schema import EvaluationStatus, Level
 
+from ..contents import UNUSUAL, Content, right_answer
 from ..party import PartyFailure
-from ..tolerance import derive
 from ._base import Context
 
 _BOTH = (Level.QUICK, Level.FULL)
@@ -59,62 +56,49 @@ class RandomInputs:
         return f"{context.settings.random_seeds} fresh draws were right"
 
 
-def _some_nan(tensor: torch.Tensor) -> torch.Tensor:
-    """NaN in one element of every thousand, and in at least one."""
-    changed = tensor.clone()
-    changed.reshape(-1)[:: max(1, min(1009, tensor.numel() - 1))] = math.nan
-    return changed
+class Sharpened:
+    """Contents which the task check found to tell wrong answers that usual inputs do not."""
 
+    name = "sharpened"
+    levels: tuple[Level, ...] = _BOTH
 
-_VARIANTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "inputs 64 times as large": lambda t: t * 64,
-    "inputs 64 times as small": lambda t: t / 64,
-    "zeros": torch.zeros_like,
-    "equal values": lambda t: torch.full_like(t, 0.5),
-    "mixed magnitudes": lambda t: t * torch.where(torch.rand(t.shape) < 0.1, 32.0, 0.25).to(t.dtype),
-    "shifted by 30": lambda t: t + 30,
-    "some NaN": _some_nan,
-}
-_ILL_CONDITIONED = 1e-2
+    def run(self, context: Context) -> str:
+        contents = context.course.sharper
+        if not contents:
+            return "usual inputs tell all that was tried"
+        return _right_for(contents, context)
 
 
 class Stability:
-    """Large, small, mixed, equal and zero inputs, wherever the reference itself is well defined there."""
+    """Large, small, mixed, equal, zero and other unusual inputs, wherever the reference is well defined."""
 
     name = "stability"
     levels: tuple[Level, ...] = (Level.FULL,)
 
     def run(self, context: Context) -> str:
-        course = context.course
-        done: list[str] = []
-        skipped: list[str] = []
-        if all(not t.is_floating_point() for t in course.inputs.tensors(0)):
-            return "no floating-point inputs"
-        for name, change in _VARIANTS.items():
-            course.inputs.fill(0)
-            course.inputs.transform(0, change)
-            (done if self._try(context, name) else skipped).append(name)
-        text = f"right for: {', '.join(done) or 'none'}"
-        return text + (f"; the reference itself is not exact for: {', '.join(skipped)}" if skipped else "")
+        return _right_for(UNUSUAL, context)
 
-    def _try(self, context: Context, name: str) -> bool:
-        bench, course, candidate = context.bench, context.course, context.candidate
-        expected = bench.expect(course, 0)
-        exact = bench.exact(course, 0)
-        if exact is None:
-            return False
-        bounds = []
-        for ours, better, usual in zip(expected, exact, course.bounds, strict=True):
-            if not isinstance(ours.value, torch.Tensor) or not ours.value.is_floating_point():
-                bounds.append(usual)
-                continue
-            bound = derive(ours.value, better.value, context.definition.tolerance, course.reduction)
-            defined = torch.equal(torch.isfinite(ours.value), torch.isfinite(better.value))
-            defined &= name == "some NaN" or bool(torch.isfinite(ours.value).all())
-            if not defined or not math.isfinite(bound.relative) or bound.reference_error > _ILL_CONDITIONED:
-                return False
-            bounds.append(bound)
+
+def _right_for(contents: Sequence[Content], context: Context) -> str:
+    """Hold the candidate's answers to these contents against the reference's.
+
+    Raises:
+        PartyFailure: one is wrong.
+    """
+    course, candidate = context.course, context.candidate
+    if not any(t.is_floating_point() for t in course.inputs.tensors(0)):
+        return "no floating-point inputs"
+    done: list[str] = []
+    skipped: list[str] = []
+    for content in contents:
+        course.inputs.fill(0)
+        content.apply(course.inputs.tensors(0))
+        answer = right_answer(context.bench, course, content)
+        if answer is None:
+            skipped.append(content.name)
+            continue
         candidate.call(0)
-        got = candidate.fetch(0)
-        context.judge.check(got, expected, bounds, f"with {name}")
-        return True
+        context.judge.check(candidate.fetch(0), answer.outputs, answer.bounds, f"with {content.name}")
+        done.append(content.name)
+    text = f"right for: {', '.join(done) or 'none'}"
+    return text + (f"; the reference itself is not exact for: {', '.join(skipped)}" if skipped else "")

@@ -1,0 +1,170 @@
+"""Other contents for the same task: inputs changed so that errors show which the usual ones hide.
+
+Each is tried only where the reference is well defined: where it agrees with its own float64 computation, in
+which values are finite too. What a reference makes of the rest (zero by zero, a cancelled sum) is chance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import torch
+
+from .leaves import Leaf
+from .party import PartyFailure, trusted
+from .tolerance import Bound, derive
+
+if TYPE_CHECKING:
+    from .bench import Bench, Course
+
+Change = Callable[[torch.Tensor], torch.Tensor]
+
+_ILL_CONDITIONED = 1e-2
+"""Relative error of a reference against float64 beyond which its answer is chance."""
+_HALF_STEP = 0.9 * 2.0**-13
+"""Just below the least relative distance from a half-precision value to where rounding goes up."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """A change of a slot's floating-point inputs."""
+
+    name: str
+    """Reads after "with": `inputs 64 times as large`."""
+    change: Change
+    only: int | None = None
+    """The number of the one input that is changed; None changes all."""
+    defined: Literal["finite", "nan", "infinite"] = "finite"
+    """What a well-defined answer may hold: finite values; NaN too; infinities too."""
+
+    def apply(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Change a slot's tensors in place."""
+        for number, tensor in enumerate(tensors):
+            if tensor.is_floating_point() and tensor.numel() and self.only in (None, number):
+                tensor.copy_(self.change(tensor))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the reference gives for a content, and how exact another answer to it must be."""
+
+    outputs: list[Leaf]
+    exact: list[Leaf]
+    """In float64."""
+    bounds: list[Bound]
+
+
+def _some(value: float) -> Change:
+    """The value in one element of every thousand, and in at least one."""
+
+    def change(tensor: torch.Tensor) -> torch.Tensor:
+        changed = tensor.clone()
+        changed.reshape(-1)[:: max(1, min(1009, tensor.numel() - 1))] = value
+        return changed
+
+    return change
+
+
+def _hard_to_round(tensor: torch.Tensor) -> torch.Tensor:
+    """Every element just above a half-precision value: errors of rounding to one do not cancel."""
+    if torch.finfo(tensor.dtype).bits < 32:
+        return tensor
+    half = tensor.half().to(tensor.dtype)
+    return torch.where(torch.isfinite(half), half * (1 + _HALF_STEP), tensor)
+
+
+def _mixed(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor * torch.where(torch.rand(tensor.shape) < 0.1, 32.0, 0.25).to(tensor.dtype)
+
+
+def _integers(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.randint(-4, 5, tensor.shape).to(tensor.dtype)
+
+
+LARGE = Content("inputs 64 times as large", lambda t: t * 64)
+SMALL = Content("inputs 64 times as small", lambda t: t / 64)
+MIXED = Content("mixed magnitudes", _mixed)
+SHIFTED = Content("shifted by 30", lambda t: t + 30)
+NEGATED = Content("negated inputs", lambda t: -t)
+HARD_TO_ROUND = Content("inputs that are hard to round", _hard_to_round)
+SMALL_INTEGERS = Content("small integers", _integers)
+
+UNUSUAL = (
+    LARGE,
+    SMALL,
+    Content("zeros", torch.zeros_like),
+    Content("equal values", lambda t: torch.full_like(t, 0.5)),
+    MIXED,
+    SHIFTED,
+    NEGATED,
+    Content("some NaN", _some(math.nan), defined="nan"),
+    Content("some infinities", _some(math.inf), defined="infinite"),
+)
+"""What numerical stability is tried with."""
+
+
+def sharper(inputs: int) -> list[Content]:
+    """What makes a wrong answer show, the most useful first.
+
+    Args:
+        inputs: how many tensors a slot has.
+    """
+    found = [HARD_TO_ROUND, SMALL, NEGATED, LARGE, SHIFTED, MIXED]
+    if inputs > 1:
+        for number in range(inputs):
+            found.append(Content(f"input {number} 64 times as large", lambda t: t * 64, only=number))
+            found.append(Content(f"input {number} 64 times as small", lambda t: t / 64, only=number))
+    return found
+
+
+def right_answer(bench: Bench, course: Course, content: Content) -> Answer | None:
+    """The reference's answer to what slot 0 holds; None where it is not well defined there.
+
+    Raises:
+        HarnessError: the reference's process is gone.
+    """
+    try:
+        outputs = bench.expect(course, 0)
+        exact = bench.exact(course, 0)
+    except PartyFailure as failure:
+        if not bench.eager.worker.running:
+            raise trusted(failure, f"the reference died with {content.name}") from failure
+        return None
+    if exact is None or [x.path for x in exact] != [x.path for x in outputs]:
+        return None
+    bounds = []
+    for ours, better, usual in zip(outputs, exact, course.bounds, strict=True):
+        bound = _bound(bench, course, content, ours, better, usual)
+        if bound is None:
+            return None
+        bounds.append(bound)
+    return Answer(outputs, exact, bounds)
+
+
+def _bound(
+    bench: Bench, course: Course, content: Content, ours: Leaf, better: Leaf, usual: Bound
+) -> Bound | None:
+    if not isinstance(ours.value, torch.Tensor) or not ours.value.is_floating_point():
+        return usual if _same_exactly(ours.value, better.value) else None
+    if not isinstance(better.value, torch.Tensor) or better.value.shape != ours.value.shape:
+        return None
+    if not torch.equal(torch.isfinite(ours.value), torch.isfinite(better.value)):
+        return None
+    if content.defined == "finite" and not bool(torch.isfinite(ours.value).all()):
+        return None
+    if content.defined == "infinite" and bool(torch.isnan(ours.value).any()):
+        return None
+    bound = derive(ours.value, better.value, bench.definition.tolerance, course.reduction)
+    if not math.isfinite(bound.relative) or bound.reference_error > _ILL_CONDITIONED:
+        return None
+    return bound
+
+
+def _same_exactly(ours: object, better: object) -> bool:
+    """Whole numbers and booleans that rounding decides (an argmax of equals) are chance."""
+    if isinstance(ours, torch.Tensor):
+        return isinstance(better, torch.Tensor) and torch.equal(ours, better)
+    return True

@@ -1,0 +1,278 @@
+"""Can KernelBench's tasks tell right from wrong, and is each reference accepted as a solution of itself?
+
+    python benchmarks/kernelbench_tasks.py PATH/TO/KernelBench            # its folders level1, level2, level3
+    python benchmarks/kernelbench_tasks.py PATH --level 1 --only '4*'     # some of them
+    python benchmarks/kernelbench_tasks.py PATH --fresh                   # forget an earlier run
+
+Problems are made smaller until they fit, the batch first. For each of them wrong answers (zeros, the mean,
+another call's answer, a copy of an input, one wrong row, an ignored input or weight, half precision) are
+held against the referee's bounds, and the reference itself is judged as a solution. Writes
+benchmarks/results/kernelbench_tasks.json after every problem and goes on where it stopped. Exit code 1
+where a reference was refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import re
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatch
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE)]
+
+from _provenance import provenance  # noqa: E402
+
+from agentforge.config import RefereeSettings  # noqa: E402
+from agentforge.devices import detect  # noqa: E402
+from agentforge.harness import Referee  # noqa: E402
+from agentforge.harness.child import ChildFailure, run_child  # noqa: E402
+from agentforge.schema import (  # noqa: E402
+    AgentForgeError,
+    BuildSpec,
+    Definition,
+    Level,
+    Solution,
+    SourceFile,
+    Workload,
+)
+
+RESULTS = HERE / "results" / "kernelbench_tasks.json"
+THREADS = 2
+_MEMORY = 3 << 30
+_LONGEST_CALL_S, _LARGEST, _REDUCTIONS = 1.0, 32 << 20, 8
+"""Problems that take more seconds or bytes are made smaller, so often at most."""
+_LIMIT_S = 300
+Record = dict[str, Any]
+
+
+class TooLong(BaseException):
+    """A problem took longer than its limit; not an Exception, so that nothing of the referee swallows it."""
+
+
+def definition_of(path: Path) -> Definition:
+    """A problem file as a definition."""
+    return Definition(name=path.stem, op_type="model", reference=path.read_text())
+
+
+def itself(definition: Definition) -> Solution:
+    """The reference as a solution."""
+    source = re.sub(r"\bModel\b", "ModelNew", definition.reference)
+    return Solution(
+        name="reference",
+        definition=definition.hash,
+        author="person",
+        spec=BuildSpec(language="python"),
+        sources=(SourceFile(path="model_new.py", content=source),),
+    )
+
+
+def measure(payload: dict[str, Any], report: Any) -> dict[str, float]:
+    """In a child with limited memory: one call in its own precision and one in float64."""
+    import torch
+
+    from agentforge.harness.convention import load_problem
+    from agentforge.harness.describe import flatten_tensors
+
+    torch.set_grad_enabled(False)
+    torch.set_num_threads(THREADS)
+    problem = load_problem(Definition.model_validate(payload))
+    model, (args, kwargs) = problem.build(0), problem.inputs(0)
+    start = time.perf_counter()
+    output = model(*args, **kwargs)
+    seconds = time.perf_counter() - start
+    tensors = [t for value in (args, kwargs, output) for _, t in flatten_tensors(value)]
+
+    def double(value: Any) -> Any:
+        floating = isinstance(value, torch.Tensor) and value.is_floating_point()
+        return value.double() if floating else value
+
+    model.double()
+    try:
+        model(*map(double, args), **{k: double(v) for k, v in kwargs.items()})
+    except RuntimeError as error:
+        if "memory" in str(error):
+            raise
+    return {"seconds": seconds, "bytes": sum(t.numel() * t.element_size() for t in tensors)}
+
+
+def sizes(source: str) -> dict[str, int]:
+    """Whole numbers that a problem's module names, `batch_size = 128`."""
+    found: dict[str, int] = {}
+    for node in ast.parse(source).body:
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Name)
+            and isinstance(node.value, ast.Constant)
+            and type(node.value.value) is int
+        ):
+            found[node.targets[0].id] = node.value.value
+    return found
+
+
+def smaller(source: str) -> str | None:
+    """The problem with its batch a quarter as large, or its largest size half; None where nothing is left."""
+    named = sizes(source)
+    batch = next((name for name in named if "batch" in name and named[name] > 1), None)
+    large = [name for name in named if named[name] >= 128 and named[name] % 2 == 0]
+    if batch is None and not large:
+        return None
+    name = batch or max(large, key=lambda n: named[n])
+    reduced = max(1, named[name] // (4 if batch else 2))
+    return re.sub(rf"^{name}\s*=\s*\d+", f"{name} = {reduced}", source, count=1, flags=re.MULTILINE)
+
+
+def fitting(definition: Definition) -> tuple[Definition | None, str]:
+    """The problem at the largest size that is judged quickly here, or None and why there is none."""
+    reason = ""
+    for _ in range(_REDUCTIONS):
+        try:
+            body = definition.model_dump(mode="json")
+            found = run_child("kernelbench_tasks:measure", body, timeout_s=90, memory_bytes=_MEMORY)
+            if found["seconds"] <= _LONGEST_CALL_S and found["bytes"] <= _LARGEST:
+                return definition, ""
+            reason = (
+                f"one call takes {found['seconds']:.1f} s and {found['bytes'] / 2**20:.0f} MiB of tensors"
+            )
+        except ChildFailure as failure:
+            if failure.kind not in ("out_of_memory", "timeout"):
+                return None, (reason or str(failure))[:300]
+            reason = str(failure)[:300]
+        source = smaller(definition.reference)
+        if source is None:
+            break
+        definition = definition.model_copy(update={"reference": source})
+    return None, reason
+
+
+@contextmanager
+def time_limit(seconds: int) -> Iterator[None]:
+    """Raise `TooLong` in this thread after so long."""
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        raise TooLong
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def judge(referee: Referee, definition: Definition) -> Record:
+    """Weaknesses of a task, and the verdict on its reference."""
+    workload = Workload(name="reference", source="reference")
+    start = time.monotonic()
+    try:
+        with time_limit(_LIMIT_S):
+            verdict = referee.evaluate(definition, [workload], itself(definition), level=Level.QUICK)
+            bench = referee.bench(definition, [workload])
+    except TooLong:
+        referee.close()  # in the middle of an exchange; the next evaluation opens it again
+        return {"outcome": "too long", "reason": f"more than {_LIMIT_S} s"}
+    except AgentForgeError as error:
+        return {"outcome": "not usable", "reason": str(error)[:300]}
+    task = bench.check_task()
+    refusals = [r for r in verdict.reasons if r not in task.weaknesses and not r.startswith("level quick")]
+    return {
+        "outcome": "accepted" if verdict.passed and not refusals else "refused",
+        "status": verdict.status.value,
+        "reasons": refusals,
+        "weak_against": task.passing,
+        "sharpened": task.sharpened,
+        "independent": task.independent,
+        "wrong_answers_tried": task.tried,
+        "untried": task.untried,
+        "notes": bench.notes,
+        "tolerance": [b.relative for c in bench.courses for b in c.bounds],
+        "seconds": round(time.monotonic() - start, 1),
+    }
+
+
+def summary(problems: dict[str, Record]) -> dict[str, Any]:
+    """Counts and names."""
+    outcomes = Counter(p["outcome"] for p in problems.values())
+    weak = {name: p["weak_against"] for name, p in problems.items() if p.get("weak_against")}
+    return {
+        "problems": len(problems),
+        "judged": sum(n for outcome, n in outcomes.items() if outcome in ("accepted", "refused")),
+        "outcomes": dict(outcomes),
+        "refused": [name for name, p in problems.items() if p["outcome"] == "refused"],
+        "weak": len(weak),
+        "weak_tasks": weak,
+    }
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("path", type=Path, help="folder with level1, level2, level3")
+    parser.add_argument("--level", type=int, action="append", choices=(1, 2, 3))
+    parser.add_argument("--only", default="*", help="pattern of file names")
+    parser.add_argument("--fresh", action="store_true", help="forget an earlier run")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    options = parser.parse_args(argv)
+    done: dict[str, Record] = {}
+    if options.out.is_file() and not options.fresh:
+        done = json.loads(options.out.read_text())["results"]
+    files = [
+        path
+        for level in options.level or (1, 2, 3)
+        for path in sorted((options.path / f"level{level}").glob("*.py"), key=_number)
+        if fnmatch(path.stem, options.only) and f"level{level}/{path.stem}" not in done
+    ]
+    with (
+        tempfile.TemporaryDirectory() as cache,
+        Referee(settings(), device=detect("cpu"), cache=Path(cache)) as referee,
+    ):
+        for path in files:
+            original = definition_of(path)
+            definition, reason = fitting(original)
+            if definition is None:
+                record: Record = {"outcome": "does not fit", "reason": reason}
+            else:
+                record = judge(referee, definition)
+                before, after = sizes(original.reference), sizes(definition.reference)
+                record["resized"] = {n: [before[n], after[n]] for n in before if before[n] != after[n]}
+            name = f"{path.parent.name}/{path.stem}"
+            done[name] = record
+            remarks = (*record.get("reasons", ()), *record.get("weak_against", ()))
+            print(name, record["outcome"], record.get("seconds", ""), *remarks, sep=" | ", flush=True)
+            body = {"provenance": provenance(), "summary": summary(done), "results": done}
+            options.out.write_text(json.dumps(body, indent=1) + "\n")
+    shown = summary(done)
+    print(json.dumps({k: v for k, v in shown.items() if k != "weak_tasks"}, indent=1))
+    return 1 if shown["refused"] else 0
+
+
+def settings() -> RefereeSettings:
+    """Hardly any timing: the verdict on what is right is asked for."""
+    return RefereeSettings(
+        threads=THREADS,
+        compile_baseline=False,
+        quick_blocks=2,
+        quick_seconds=0.2,
+        task_seconds=15.0,
+        evaluation_timeout_s=240,
+    )
+
+
+def _number(path: Path) -> tuple[int, str]:
+    head = path.stem.split("_")[0]
+    return (int(head) if head.isdigit() else 0, path.stem)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
