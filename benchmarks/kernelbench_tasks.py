@@ -3,6 +3,7 @@
     python benchmarks/kernelbench_tasks.py PATH/TO/KernelBench            # its folders level1, level2, level3
     python benchmarks/kernelbench_tasks.py PATH --level 1 --only '4*'     # some of them
     python benchmarks/kernelbench_tasks.py PATH --fresh                   # forget an earlier run
+    python benchmarks/kernelbench_tasks.py PATH --again 'does not fit'    # those once more
 
 Problems are made smaller until they fit, the batch first. For each of them wrong answers (zeros, the mean,
 another call's answer, a copy of an input, one wrong row, an ignored input or weight, half precision) are
@@ -16,13 +17,14 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import math
 import re
 import signal
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
@@ -51,8 +53,11 @@ from agentforge.schema import (  # noqa: E402
 RESULTS = HERE / "results" / "kernelbench_tasks.json"
 THREADS = 2
 _MEMORY = 3 << 30
-_LONGEST_CALL_S, _LARGEST, _REDUCTIONS = 1.0, 32 << 20, 8
+_LONGEST_CALL_S, _LARGEST, _REDUCTIONS = 1.0, 32 << 20, 14
 """Problems that take more seconds or bytes are made smaller, so often at most."""
+_FORM = re.compile("kernel|stride|padding|dilation|group|head|dim", re.IGNORECASE)
+"""Names of numbers that belong to the form of an operator."""
+_LEAST_SIZE = 24
 _LIMIT_S = 300
 Record = dict[str, Any]
 
@@ -121,38 +126,57 @@ def sizes(source: str) -> dict[str, int]:
     return found
 
 
-def smaller(source: str) -> str | None:
-    """The problem with its batch a quarter as large, or its largest size half; None where nothing is left."""
-    named = sizes(source)
-    batch = next((name for name in named if "batch" in name and named[name] > 1), None)
-    large = [name for name in named if named[name] >= 128 and named[name] % 2 == 0]
+def smaller(source: str, kept: Collection[str], excess: float) -> tuple[str, str] | None:
+    """The problem with its batch or its largest size made smaller; None where nothing is left.
+
+    Args:
+        source: of the problem.
+        kept: names of sizes that stay.
+        excess: how many times too large the problem is.
+
+    Returns:
+        The source, and the name of the size.
+    """
+    named = {n: size for n, size in sizes(source).items() if n not in kept and not _FORM.search(n)}
+    batch = next((n for n in named if "batch" in n and named[n] > 1), None)
+    large = [n for n in named if named[n] >= _LEAST_SIZE]
     if batch is None and not large:
         return None
     name = batch or max(large, key=lambda n: named[n])
-    reduced = max(1, named[name] // (4 if batch else 2))
-    return re.sub(rf"^{name}\s*=\s*\d+", f"{name} = {reduced}", source, count=1, flags=re.MULTILINE)
+    reduced = max(1, named[name] // (4 if excess > 4 else 2))
+    text = re.sub(rf"^{name}\s*=\s*\d+", f"{name} = {reduced}", source, count=1, flags=re.MULTILINE)
+    return text, name
 
 
 def fitting(definition: Definition) -> tuple[Definition | None, str]:
     """The problem at the largest size that is judged quickly here, or None and why there is none."""
-    reason = ""
+    reason, last = "", ""
+    before, kept = definition, set[str]()
     for _ in range(_REDUCTIONS):
+        excess = math.inf
         try:
             body = definition.model_dump(mode="json")
             found = run_child("kernelbench_tasks:measure", body, timeout_s=90, memory_bytes=_MEMORY)
-            if found["seconds"] <= _LONGEST_CALL_S and found["bytes"] <= _LARGEST:
+            excess = max(found["seconds"] / _LONGEST_CALL_S, found["bytes"] / _LARGEST)
+            if excess <= 1:
                 return definition, ""
             reason = (
                 f"one call takes {found['seconds']:.1f} s and {found['bytes'] / 2**20:.0f} MiB of tensors"
             )
         except ChildFailure as failure:
             if failure.kind not in ("out_of_memory", "timeout"):
-                return None, (reason or str(failure))[:300]
-            reason = str(failure)[:300]
-        source = smaller(definition.reference)
-        if source is None:
+                if not last:
+                    return None, str(failure)[:300]
+                # That size may not be changed alone.
+                definition, excess = before, 1.0
+                kept.add(last)
+            else:
+                reason = str(failure)[:300]
+        reduced = smaller(definition.reference, kept, excess)
+        if reduced is None:
             break
-        definition = definition.model_copy(update={"reference": source})
+        before, last = definition, reduced[1]
+        definition = definition.model_copy(update={"reference": reduced[0]})
     return None, reason
 
 
@@ -222,11 +246,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--level", type=int, action="append", choices=(1, 2, 3))
     parser.add_argument("--only", default="*", help="pattern of file names")
     parser.add_argument("--fresh", action="store_true", help="forget an earlier run")
+    parser.add_argument("--again", action="append", default=[], help="an outcome to try again: refused")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args(argv)
     done: dict[str, Record] = {}
     if options.out.is_file() and not options.fresh:
-        done = json.loads(options.out.read_text())["results"]
+        before = json.loads(options.out.read_text())["results"]
+        done = {name: p for name, p in before.items() if p["outcome"] not in options.again}
+    origin = provenance()
     files = [
         path
         for level in options.level or (1, 2, 3)
@@ -244,13 +271,13 @@ def main(argv: Sequence[str] | None = None) -> int:
                 record: Record = {"outcome": "does not fit", "reason": reason}
             else:
                 record = judge(referee, definition)
-                before, after = sizes(original.reference), sizes(definition.reference)
-                record["resized"] = {n: [before[n], after[n]] for n in before if before[n] != after[n]}
+                whole, after = sizes(original.reference), sizes(definition.reference)
+                record["resized"] = {n: [whole[n], after[n]] for n in whole if whole[n] != after[n]}
             name = f"{path.parent.name}/{path.stem}"
             done[name] = record
             remarks = (*record.get("reasons", ()), *record.get("weak_against", ()))
             print(name, record["outcome"], record.get("seconds", ""), *remarks, sep=" | ", flush=True)
-            body = {"provenance": provenance(), "summary": summary(done), "results": done}
+            body = {"provenance": origin, "summary": summary(done), "results": done}
             options.out.write_text(json.dumps(body, indent=1) + "\n")
     shown = summary(done)
     print(json.dumps({k: v for k, v in shown.items() if k != "weak_tasks"}, indent=1))

@@ -65,6 +65,8 @@ _GROUPS_SLACK = 0.30
 """Ratio between process groups beyond which disjoint intervals are a disagreement."""
 _CLOCK_DISAGREES = 0.5
 _CLOCK_LEAST_S = 1e-3
+_ALL_OF_IT = 1.1
+"""Share of the measured time that a worker may claim, clocks being what they are."""
 _LEAST_BLOCKS = 4
 _SPARE_GROUPS = 2
 
@@ -287,7 +289,8 @@ class Examination:
         if median(times.seconds["candidate"]) < _CLOCK_LEAST_S:
             return
         ours, theirs = times.claimed["candidate"], times.claimed["eager"]
-        if not _CLOCK_DISAGREES * theirs < ours < theirs / _CLOCK_DISAGREES:
+        # Up to all of the time is no more than it may say, whatever an eager worker that was disturbed says.
+        if not _CLOCK_DISAGREES * theirs < ours < max(theirs / _CLOCK_DISAGREES, _ALL_OF_IT):
             self.findings.suspicions.append(
                 f"its process's clock says {ours:.2f} of the time that the referee measured"
             )
