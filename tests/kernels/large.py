@@ -67,9 +67,8 @@ def calls(dtype: torch.dtype) -> dict[str, Callable[[ModuleType], Any]]:
     return {function.__name__: function for function in found}
 
 
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 LARGE: dict[str, tuple[str, str, Callable[[ModuleType], Any]]] = {
-    f"{file} {name}": (file, "", run)
-    for name, dtype in (("fp32", torch.float32), ("bf16", torch.bfloat16))
-    for file, run in calls(dtype).items()
+    f"{file} {name}": (file, "", run) for name, dtype in DTYPES.items() for file, run in calls(dtype).items()
 }
 """Case to kernel file, no parameters, and what is called."""

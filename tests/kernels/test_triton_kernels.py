@@ -6,21 +6,23 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentforge.languages import run_command
-from agentforge.languages.triton.ahead import AheadOfTime
+from agentforge.languages.triton.ahead import AheadOfTime, Compiled
 from agentforge.languages.triton.language import TARGETS, triton_version
-from agentforge.languages.triton.launches import parse_launches
+from agentforge.languages.triton.launches import Launch, parse_launches
 from agentforge.languages.triton.library import KernelTemplate, kernel_templates, parse_template
 from agentforge.schema import UsageError
 from agentforge.testing.language import make_solution
 
 from .cases import CASES, FOLDER
-from .large import LARGE
+from .large import DTYPES, LARGE
 
 pytestmark = pytest.mark.skipif(not triton_version(), reason="Triton is not installed")
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,29 +62,58 @@ def test_every_file_is_checked() -> None:
     assert {file for file, _, _ in CASES.values()} == {file for file, _, _ in LARGE.values()} == set(FILES)
 
 
-def check_compiled(found: dict[str, Any], targets: Sequence[str], folder: Path) -> None:
-    assert "raised" not in found and found["launches"], found
+def compiled(cases: Sequence[dict[str, Any]], targets: Sequence[str], folder: Path) -> Compiled:
+    """All launches of the cases, compiled by one process: most of its time would be spent importing torch."""
+    for case in cases:
+        assert "raised" not in case and case["launches"], case
+    files = sorted({case["file"] for case in cases})
+    sources = {f"{file}.py": (FOLDER / f"{file}.py").read_text() for file in files}
+    sources["model_new.py"] = "".join(f"import {file}\n" for file in files)
     folder.mkdir()
-    source = (FOLDER / f"{found['file']}.py").read_text()
-    (folder / "model_new.py").write_text(source)
-    solution = make_solution("triton", {"model_new.py": source})
+    for name, text in sources.items():
+        (folder / name).write_text(text)
+    launches = parse_launches([launch for case in cases for launch in case["launches"]])
+    solution = make_solution("triton", sources)
     ahead = AheadOfTime(solution, folder, targets, folder / "cache", run_command, triton_version())
-    outcome, _ = ahead.compile(parse_launches(found["launches"]), 250.0)
-    assert outcome.ok and not outcome.diagnostics, outcome.diagnostics
-    assert len(outcome.resources) == len(found["launches"]) * len(targets)
-    for usage in outcome.resources:
+    return ahead.compile(launches, 250.0)[0]
+
+
+def check(found: Compiled, launches: Sequence[Launch], targets: Sequence[str]) -> None:
+    assert found.ok and not found.diagnostics, found.diagnostics
+    titles = {launch.title for launch in launches}
+    usages = [usage for usage in found.resources if usage.kernel in titles]
+    assert {(usage.kernel, usage.target) for usage in usages} == set(product(titles, targets))
+    for usage in usages:
         assert usage.registers > 0 and usage.occupancy, usage
         assert usage.spill_store_bytes == 0, usage
 
 
 def test_compiles_for_hopper(launches: dict[str, dict[str, Any]], tmp_path: Path) -> None:
-    check_compiled(launches["softmax fp32"], ("sm_90",), tmp_path / "built")
+    case = launches["softmax fp32"]
+    check(compiled([case], ("sm_90",), tmp_path / "built"), parse_launches(case["launches"]), ("sm_90",))
+
+
+@pytest.fixture(scope="module")
+def for_every_target(
+    launches: dict[str, dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Compiled]:
+    """By dtype, compiled in two processes side by side."""
+    folder = tmp_path_factory.mktemp("compiled")
+
+    def of(dtype: str) -> tuple[str, Compiled]:
+        cases = [case for name, case in launches.items() if name.endswith(dtype)]
+        return dtype, compiled(cases, TARGETS, folder / dtype)
+
+    with ThreadPoolExecutor(2) as pool:
+        return dict(pool.map(of, DTYPES))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LARGE)
-def test_compiles_for_every_target(launches: dict[str, dict[str, Any]], name: str, tmp_path: Path) -> None:
-    check_compiled(launches[name], TARGETS, tmp_path / "built")
+def test_compiles_for_every_target(
+    launches: dict[str, dict[str, Any]], for_every_target: dict[str, Compiled], name: str
+) -> None:
+    check(for_every_target[name.split()[-1]], parse_launches(launches[name]["launches"]), TARGETS)
 
 
 def test_manifests() -> None:

@@ -12,7 +12,8 @@ limits: >-
   q is (batch, heads, queries, head), k and v (batch, heads, keys, head), head sizes up to 256 (padded to
   a power of two), optional causal mask, no other mask, no dropout, no gradient. For causal masks with
   fewer queries than keys the mask is torch's (aligned at the top left). float32 is multiplied as float32
-  unless precision is "tf32".
+  unless precision is "tf32"; without tensor cores the tiles must be small and the warps many to fit in
+  registers: at most 32 queries and at least 8 warps.
 parameters:
   block_m: [64, 128, 32]
   block_n: [32, 64, 128]
@@ -85,11 +86,14 @@ def attention(
     """
     q, k, v, p = q.contiguous(), k.contiguous(), v.contiguous(), PARAMETERS
     batch, heads, queries, size = q.shape
+    block_m, warps = p["block_m"], p["num_warps"]
+    if q.dtype is torch.float32 and p["precision"] == "ieee":
+        block_m, warps = min(block_m, 32), max(warps, 8)
     out = torch.empty_like(q)
     if out.numel():
-        attention_tile[(triton.cdiv(queries, p["block_m"]), batch * heads)](
+        attention_tile[(triton.cdiv(queries, block_m), batch * heads)](
             q, k, v, out, queries, k.shape[2], size, 1 / math.sqrt(size) if scale is None else scale,
-            CAUSAL=causal, PRECISION=p["precision"], M=p["block_m"], N=p["block_n"],
-            D=max(16, triton.next_power_of_2(size)), num_warps=p["num_warps"], num_stages=p["num_stages"],
+            CAUSAL=causal, PRECISION=p["precision"], M=block_m, N=p["block_n"],
+            D=max(16, triton.next_power_of_2(size)), num_warps=warps, num_stages=p["num_stages"],
         )  # fmt: skip
     return out

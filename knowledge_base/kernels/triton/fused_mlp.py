@@ -11,7 +11,8 @@ good_for: >-
 limits: >-
   x is (rows, k), the weights are (hidden, k) as torch.nn.Linear keeps them, no bias. Two accumulators
   take twice the registers of a product: the tiles are smaller than matmul's. float32 is multiplied as
-  float32 unless precision is "tf32"; no gradient.
+  float32 unless precision is "tf32", by at least 8 warps: without tensor cores fewer would run out of
+  registers. No gradient.
 parameters:
   block_m: [64, 128, 32]
   block_n: [64, 128, 32]
@@ -66,11 +67,14 @@ def gated_products(x: torch.Tensor, gate: torch.Tensor, up: torch.Tensor) -> tor
     """silu(x @ gate.T) * (x @ up.T) for x (rows, k) and weights (hidden, k); gives (rows, hidden)."""
     x, gate, up = x.contiguous(), gate.contiguous(), up.contiguous()
     (m, k), n, p = x.shape, gate.shape[0], PARAMETERS
+    warps = p["num_warps"]
+    if x.dtype is torch.float32 and p["precision"] == "ieee":
+        warps = max(warps, 8)
     out = torch.empty((m, n), dtype=x.dtype, device=x.device)
     if out.numel():
         gated_tile[(triton.cdiv(n, p["block_n"]), triton.cdiv(m, p["block_m"]))](
             x, gate, up, out, m, n, k, PRECISION=p["precision"], M=p["block_m"], N=p["block_n"],
-            K=p["block_k"], num_warps=p["num_warps"], num_stages=p["num_stages"],
+            K=p["block_k"], num_warps=warps, num_stages=p["num_stages"],
         )  # fmt: skip
     return out
 
