@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import timeit
@@ -15,6 +16,8 @@ from agentforge.languages.cpp import runtime
 from agentforge.languages.cpp.runtime import Library, Strided, load
 
 from .sources import RMSNORM
+
+HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
 def write(folder: Path, files: dict[str, str]) -> str:
@@ -249,36 +252,28 @@ class TestLoad:
         assert torch.tensor([1e-40]).mul(0.5).item() > 0
 
 
-class TestOpaque:
-    def test_compiles_into_one_graph(self, kinds: Library) -> None:
-        def plus_one(x: torch.Tensor) -> torch.Tensor:
-            out = torch.empty_like(x)
-            kinds.add_one(x.contiguous(), out, x.numel())
-            return out
+class TestEmpty:
+    @pytest.mark.parametrize("shape", [(), (3, 5), (0, 4), (5, 1 << 20)])
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.bool])
+    def test_is_as_torch_makes_it(self, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+        made, expected = runtime.empty(shape, dtype), torch.empty(shape, dtype=dtype)
+        assert (made.shape, made.dtype, made.stride()) == (expected.shape, expected.dtype, expected.stride())
+        assert made.fill_(1).sum() == made.numel()
 
-        operator = runtime.opaque(plus_one, torch.empty_like, name="plus_one")
-        x = torch.randn(5, 7)
-        assert torch.equal(operator(x), x + 1)
-        torch._dynamo.reset()
-        compiled = torch.compile(lambda t: operator(t * 2) * 3, fullgraph=True, backend="aot_eager")
-        runtime.reset_calls()
-        torch.testing.assert_close(compiled(x), (x * 2 + 1) * 3)
-        assert runtime.calls()["add_one"] == 1
-
-    def test_several_outputs_and_export(self) -> None:
-        split = runtime.opaque(
-            lambda x, y: (x + y, x - y), lambda x, y: (torch.empty_like(x), torch.empty_like(x)), outputs=2
-        )
-
-        class Model(torch.nn.Module):
-            def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-                a, b = split(x, y)
-                return a * b
-
-        x, y = torch.randn(4), torch.randn(4)
-        torch.testing.assert_close(Model()(x, y), x * x - y * y)
-        exported = torch.export.export(Model(), (x, y)).module()
-        torch.testing.assert_close(exported(x, y), x * x - y * y)
+    @pytest.mark.skipif(
+        not HUGE_PAGES.is_file() or "[never]" in HUGE_PAGES.read_text(),
+        reason="no huge pages here",
+    )
+    def test_large_memory_asks_for_huge_pages(self) -> None:
+        made = runtime.empty((64 << 20,), torch.uint8)
+        middle = made.data_ptr() + made.numel() // 2
+        flags = ""
+        for line in Path("/proc/self/smaps").read_text().splitlines():
+            if found := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
+                inside = int(found[1], 16) <= middle < int(found[2], 16)
+            elif inside and line.startswith("VmFlags:"):
+                flags = line
+        assert " hg" in flags
 
 
 @pytest.mark.timing

@@ -183,9 +183,7 @@ class _CaseWriter:
             "name": name, "parameters": pointers, "body": body,
             "summary": f"{writer.form}: {' x '.join(map(str, step.nest.shape)) or 'scalar'}",
         })  # fmt: skip
-        lines = [
-            f"{b.name} = torch.empty({b.shape}, dtype={b.dtype})" for b in step.outputs if b.name not in taken
-        ]
+        lines = [f"{b.name} = empty({b.shape}, {b.dtype})" for b in step.outputs if b.name not in taken]
         passed = [_flat(b) for b in step.inputs] + [b.name for b in step.outputs if b.name not in taken]
         lines.append(f"lib.{name}({', '.join(passed)})")
         for new, old in taken.items():

@@ -16,11 +16,11 @@ import ctypes
 import hashlib
 import json
 import keyword
+import mmap
 import os
 import re
 import subprocess
 import tempfile
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-__all__ = ["Library", "Strided", "calls", "count", "load", "opaque", "reset_calls"]
+__all__ = ["Library", "Strided", "calls", "count", "empty", "load", "reset_calls"]
 
 VERSION = "1"
 HEADERS = (".h", ".hh", ".hpp", ".hxx", ".inc", ".ipp", ".cpp")
@@ -488,37 +488,28 @@ def load(beside: str, name: str, *, flags: Iterable[str] = (), dependencies: Ite
     return _LIBRARIES[path]
 
 
-# ------------------------------------------------------------------------------------ torch.compile
+# ------------------------------------------------------------------------------------ memory
 
 
-def opaque(
-    function: Callable[..., Any], fake: Callable[..., Any], *, outputs: int = 1, name: str = ""
-) -> Callable[..., Any]:
-    """Make a callable on tensors one operator that `torch.compile` and `torch.export` do not look into.
+_LARGE = 16 << 20
+_HUGE_PAGES = getattr(mmap, "MADV_HUGEPAGE", None)
+_LIBC = ctypes.CDLL(None)
 
-    Outside of compilation the callable is called directly, at no cost.
 
-    Args:
-        function: tensors -> a tensor, or a tuple of `outputs` tensors; new ones, no views of its inputs.
-        fake: the same signature; returns tensors of the right shape, dtype and strides without reading
-            values (the replaced torch code will do, or `torch.empty_like`).
-        outputs: number of tensors that `function` returns; above 1 it returns a tuple.
-        name: of the operator in graphs and profiles, used once in a process; empty for a random one.
-            Compiled graphs are cached by it, so it must change with what `fake` returns.
+def empty(shape: Sequence[int], dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """`torch.empty`, with large tensors in huge pages where the system has them.
+
+    The C library gives the memory of a large tensor back when it is freed, so each call writes to pages that
+    the system must clear first, one by one. With 2 MiB pages that is a 512th of the page faults: a row
+    kernel with 128 MiB of output runs twice as fast.
     """
-    listed = (lambda result: [result]) if outputs == 1 else list
-    operator = torch.library.custom_op(
-        f"agentforge_cpp::{re.sub(r'[^a-zA-Z0-9]', '_', name) or 'kernel_' + uuid.uuid4().hex}",
-        lambda tensors: listed(function(*tensors)),
-        mutates_args=(),
-        schema="(Tensor[] tensors) -> Tensor[]",
-    )
-    operator.register_fake(lambda tensors: listed(fake(*tensors)))
-
-    def call(*tensors: torch.Tensor) -> Any:
-        if not torch.compiler.is_compiling():
-            return function(*tensors)
-        results = operator(list(tensors))
-        return results[0] if outputs == 1 else tuple(results)
-
-    return call
+    tensor = torch.empty(tuple(shape), dtype=dtype)
+    nbytes = tensor.numel() * tensor.element_size()
+    if nbytes >= _LARGE and _HUGE_PAGES is not None:
+        address = tensor.data_ptr()
+        start = address + -address % mmap.PAGESIZE
+        # Where it is refused, all is as it was.
+        _LIBC.madvise(
+            ctypes.c_void_p(start), ctypes.c_size_t(address + nbytes - start), ctypes.c_int(_HUGE_PAGES)
+        )
+    return tensor
