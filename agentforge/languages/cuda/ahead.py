@@ -124,6 +124,8 @@ class Compiler:
     def _jobs(self, solution: Solution, folder: Path, device: str, targets: Sequence[str]) -> list[Job]:
         files = {f.path: f.content for f in solution.sources}
         flags = tuple(runtime.compiler_flags(solution.spec.flags))
+        if device != "cuda":
+            targets = targets or tuple(dict.fromkeys(runtime.named_targets(solution.spec.flags)))
         for target in targets:
             target_limits(target)
         jobs = []

@@ -27,7 +27,8 @@ _INSTALL = "install NVRTC with: pip install 'agentforge[cuda]'"
 class Cuda:
     """`.cu` sources whose `extern "C" __global__` kernels a Python file launches; or a `load_inline` file.
 
-    `spec.flags` may name one target, `--target=sm_90a`, and options of NVRTC.
+    `spec.flags` may name a target, `--target=sm_90a` (without a GPU several, to compile for all of them), and
+    options of NVRTC.
     """
 
     name = "cuda"

@@ -94,16 +94,24 @@ def object_name(source: Path, flags: Sequence[str], suffix: str) -> str:
     return f"{source.stem}.{digest.hexdigest()[:16]}.{suffix}"
 
 
+_TARGET_FLAGS = ("--target=", "--gpu-architecture=", "-arch=")
+
+
+def named_targets(flags: Sequence[str]) -> list[str]:
+    """`sm_90` and the like, as flags name them."""
+    return [f.split("=")[1] for f in flags if f.startswith(_TARGET_FLAGS)]
+
+
 def target_of(flags: Sequence[str], capability: tuple[int, int], specific: bool) -> str:
     """What to compile for: `sm_90`, or `sm_90a` where the kernel asks for instructions of that alone."""
-    named = [f.split("=")[1] for f in flags if f.startswith(("--target=", "--gpu-architecture=", "-arch="))]
+    named = named_targets(flags)
     number = capability[0] * 10 + capability[1]
     return named[-1] if named else f"sm_{number}{'a' if specific and number >= 90 else ''}"
 
 
 def compiler_flags(flags: Sequence[str]) -> list[str]:
     """Flags without those that name a target."""
-    return [f for f in flags if not f.startswith(("--target=", "--gpu-architecture=", "-arch="))]
+    return [f for f in flags if not f.startswith(_TARGET_FLAGS)]
 
 
 # ----------------------------------------------------------------------------------------------- launches

@@ -1,4 +1,4 @@
-"""The kernels that we bring: files under `knowledge_base/kernels/triton`, with their manifests."""
+"""The kernels that we bring: files under `knowledge_base/kernels`, with their manifests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import yaml
 from pydantic import ValidationError
 
 from agentforge.resources import resource
-from agentforge.schema import FrozenModel, NonEmptyString, UsageError
+from agentforge.schema import FrozenModel, NonEmptyString, SourceFile, UsageError
 
 _FENCE = "---"
 _PARAMETERS = "PARAMETERS"
@@ -20,9 +20,11 @@ Value = int | float | str | bool
 
 
 class KernelTemplate(FrozenModel):
-    """One file: host functions around Triton kernels, and a literal `PARAMETERS` that tunes them."""
+    """One file: host functions around kernels, and a literal `PARAMETERS` that tunes them."""
 
     id: NonEmptyString
+    language: str = "triton"
+    """`triton`: the kernels are in the file; `cuda`: it launches those of its `sources`."""
     title: NonEmptyString
     op_types: tuple[str, ...]
     """Operator classes that it serves."""
@@ -32,6 +34,10 @@ class KernelTemplate(FrozenModel):
     limits: NonEmptyString
     parameters: dict[str, tuple[Value, ...]]
     """Tuning space, the default first."""
+    sources: tuple[str, ...] = ()
+    """Files beside it that it needs."""
+    files: tuple[SourceFile, ...] = ()
+    """Those."""
     summary: str = ""
     """First line of its docstring."""
     text: str = ""
@@ -95,6 +101,12 @@ def _parameters_node(tree: ast.Module) -> ast.Assign | None:
 @lru_cache(maxsize=1)
 def kernel_templates() -> dict[str, KernelTemplate]:
     """All kernels that ship with AgentForge, by identifier."""
-    folder: Path = resource("knowledge_base", "kernels", "triton")
-    found = [parse_template(p.read_text(encoding="utf-8"), p.name) for p in sorted(folder.glob("*.py"))]
+    root: Path = resource("knowledge_base", "kernels")
+    found = (_read(path) for path in sorted(root.glob("*/*.py")))
     return {template.id: template for template in found}
+
+
+def _read(path: Path) -> KernelTemplate:
+    template = parse_template(path.read_text(encoding="utf-8"), path.name)
+    files = (SourceFile(path=n, content=path.with_name(n).read_text("utf-8")) for n in template.sources)
+    return template.model_copy(update={"files": tuple(files)})

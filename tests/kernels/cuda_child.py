@@ -1,0 +1,125 @@
+"""Builds the CUDA kernels for the emulator, runs their cases, prints a line of JSON for each.
+
+`python -m tests.kernels.cuda_child FOLDER`, in a process of its own: it runs what was just compiled.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from agentforge.languages import languages, run_command
+from agentforge.languages.library import KernelTemplate, kernel_templates
+from agentforge.testing.language import make_solution
+
+from . import cases
+from .child import errors
+
+BF16, FP16 = torch.bfloat16, torch.float16
+FEW = {"threads": 64, "staged_bytes": 0, "piece": 64}
+"""Parameters that bring small sizes to several passes and pieces."""
+
+
+def rmsnorm(k: ModuleType, shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> cases.Answer:
+    x, weight = cases.rand(*shape, dtype=dtype), cases.rand(shape[-1], dtype=dtype)
+    return (k.rmsnorm(x, weight, 1e-5), k.rmsnorm(x, None, 1e-5)), (
+        cases.rms(x, weight, 1e-5), cases.rms(x, torch.ones_like(weight), 1e-5),
+    )  # fmt: skip
+
+
+def reduction(k: ModuleType, rows: int, cols: int, dtype: torch.dtype = torch.float32) -> cases.Answer:
+    x = cases.rand(rows, cols, dtype=dtype) + 1
+    wide, got, want = x.double(), [], []
+    for how, function in (("sum", torch.sum), ("mean", torch.mean), ("max", torch.amax)):
+        reduce: Callable[..., torch.Tensor] = function
+        got += [k.reduce_rows(x, how), k.reduce_all(x, how)]
+        want += [reduce(wide, dim=-1), reduce(wide, dim=(0, 1))]
+    x[1, 2] = float("nan")
+    assert torch.isnan(k.reduce_rows(x, "max")).tolist() == [row == 1 for row in range(rows)]
+    return tuple(got), tuple(w.to(dtype) for w in want)
+
+
+def out_of_range(k: ModuleType) -> cases.Answer:
+    logits = torch.randn(3, 8)
+    loss = k.cross_entropy(logits, torch.tensor([1, 8, -1]), "none")
+    return torch.isnan(loss).float(), torch.tensor([0.0, 1.0, 1.0])
+
+
+CASES: dict[str, tuple[str, dict[str, int], Callable[[ModuleType], cases.Answer]]] = {
+    "softmax": ("cuda-softmax", {}, lambda k: cases.softmax(k, (3, 5, 37))),
+    "softmax wide access": ("cuda-softmax", {}, lambda k: cases.softmax(k, (4, 1024))),
+    "softmax not staged": ("cuda-softmax", FEW, lambda k: cases.softmax(k, (3, 333))),
+    "softmax bf16": ("cuda-softmax", FEW, lambda k: cases.softmax(k, (3, 104), BF16)),
+    "softmax fp16": ("cuda-softmax", {}, lambda k: cases.softmax(k, (3, 101), FP16)),
+    "rmsnorm": ("cuda-norms", {}, lambda k: rmsnorm(k, (2, 3, 61))),
+    "rmsnorm not staged": ("cuda-norms", FEW, lambda k: rmsnorm(k, (3, 256))),
+    "rmsnorm bf16": ("cuda-norms", {}, lambda k: rmsnorm(k, (3, 104), BF16)),
+    "layernorm": ("cuda-norms", {}, lambda k: cases.layernorm(k, (2, 3, 64))),
+    "layernorm not staged": ("cuda-norms", FEW, lambda k: cases.layernorm(k, (3, 257))),
+    "layernorm fp16": ("cuda-norms", FEW, lambda k: cases.layernorm(k, (3, 104), FP16)),
+    "cross-entropy": ("cuda-cross-entropy", {}, lambda k: cases.cross_entropy(k, 7, 61)),
+    "cross-entropy few threads": ("cuda-cross-entropy", FEW, lambda k: cases.cross_entropy(k, 3, 332)),
+    "cross-entropy bf16": ("cuda-cross-entropy", {}, lambda k: cases.cross_entropy(k, 5, 104, BF16)),
+    "cross-entropy class out of range": ("cuda-cross-entropy", {}, out_of_range),
+    "reduction": ("cuda-reduction", {}, lambda k: reduction(k, 5, 61)),
+    "reduction pieces": ("cuda-reduction", FEW, lambda k: reduction(k, 33, 132)),
+    "reduction fp16": ("cuda-reduction", FEW, lambda k: reduction(k, 5, 61, FP16)),
+    "reduction bf16": ("cuda-reduction", {}, lambda k: reduction(k, 4, 128, BF16)),
+}
+"""Case to kernel, parameters and what is computed."""
+
+
+def build(template: KernelTemplate, folder: Path, cache: Path) -> dict[str, Any]:
+    """Build a kernel's file for the emulator; what the build says."""
+    folder.mkdir(parents=True)
+    sources = {"model_new.py": template.render(), **{f.path: f.content for f in template.files}}
+    solution = make_solution("cuda", sources, tuple(f"--target={t}" for t in ("sm_80", "sm_90", "sm_100")))
+    built = languages.create("cuda").build(solution, folder, cache=cache, run=run_command, timeout_s=200)
+    resources = [r.model_dump(mode="json") for r in built.resources]
+    return {"ok": built.ok and not built.unjudged, "log": built.log + built.unjudged, "resources": resources}
+
+
+def load(name: str, folder: Path) -> ModuleType:
+    """What was built, as a module."""
+    sys.path.insert(0, str(folder))
+    spec = importlib.util.spec_from_file_location(name, folder / "model_new.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def main(root: Path) -> None:
+    """Build the kernels, two at a time; run their cases."""
+    torch.set_num_threads(1)
+    found = [t for t in kernel_templates().values() if t.language == "cuda"]
+    with ThreadPoolExecutor(2) as pool:
+        said = list(pool.map(lambda t: build(t, root / t.id, root / "cache"), found))
+    for template, line in zip(found, said, strict=True):
+        print(json.dumps({"kernel": template.id, **line}), flush=True)
+        module = load(template.id, root / template.id)
+        defaults = dict(module.PARAMETERS)
+        for case, (kernel, parameters, run) in CASES.items():
+            if kernel == template.id:
+                module.PARAMETERS.update({**defaults, **parameters})
+                print(json.dumps(answer(case, run, module)), flush=True)
+
+
+def answer(case: str, run: Callable[[ModuleType], cases.Answer], module: ModuleType) -> dict[str, Any]:
+    torch.manual_seed(0)
+    try:
+        return {"case": case, "errors": errors(*run(module))}
+    except Exception as error:
+        return {"case": case, "raised": f"{type(error).__name__}: {error}"}
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

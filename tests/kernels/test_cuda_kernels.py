@@ -1,0 +1,63 @@
+"""The CUDA C++ kernels that we bring: right in the emulator, compiled for three generations of GPUs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentforge.languages.cpp.language import compiler_version
+from agentforge.languages.cuda import compilers
+from agentforge.languages.cuda.runtime import parse_kernels
+from agentforge.languages.library import kernel_templates
+
+from .cuda_child import CASES
+
+pytestmark = pytest.mark.skipif(
+    compilers() is None or not compiler_version(), reason="needs NVRTC or nvcc, and a C++ compiler"
+)
+ROOT = Path(__file__).resolve().parents[2]
+TEMPLATES = {t.id: t for t in kernel_templates().values() if t.language == "cuda"}
+_UNITS = 4.0
+"""Allowed relative L2 error, in units of the dtype's epsilon."""
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.kernels.cuda_child", str(tmp_path_factory.mktemp("built"))],
+        capture_output=True, text=True, timeout=250, cwd=ROOT, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    return {line.get("case", line.get("kernel")): line for line in map(json.loads, done.stdout.splitlines())}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_kernel_is_right(said: dict[str, dict[str, Any]], name: str) -> None:
+    assert "raised" not in said[name], said[name]["raised"]
+    assert max(said[name]["errors"]) <= _UNITS, said[name]["errors"]
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_compiles_for_every_target(said: dict[str, dict[str, Any]], name: str) -> None:
+    found = said[name]
+    assert found["ok"], found["log"]
+    source = next(f.content for f in TEMPLATES[name].files if f.path.endswith(".cu"))
+    kernels = set(parse_kernels(source))
+    assert kernels and {(u["kernel"], u["target"]) for u in found["resources"]} == {
+        (kernel, target) for kernel in kernels for target in ("sm_80", "sm_90", "sm_100")
+    }
+    for usage in found["resources"]:
+        assert 0 < usage["registers"] <= 64 and usage["spill_store_bytes"] == 0, usage
+
+
+def test_every_kernel_is_checked() -> None:
+    assert {kernel for kernel, _, _ in CASES.values()} == set(TEMPLATES)
+    for template in TEMPLATES.values():
+        assert template.good_for and template.limits and template.parameters and template.files
+        for function in template.functions:
+            assert f"\ndef {function}(" in template.text
