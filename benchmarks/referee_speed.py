@@ -1,0 +1,256 @@
+"""From C++ source to verdict: the referee, the same with no sandbox and no trust split, and load_inline.
+
+    python benchmarks/referee_speed.py                     # writes benchmarks/results/referee_speed.json
+    python benchmarks/referee_speed.py --repetitions 9 --load-inline 3
+
+One operator (SiLU) on 1024 x 1024 float32, level `quick`; every repetition has a source that nothing has in
+its cache. The ways take turns. `referee` is warm as in a run: baselines and forkservers are there; what a
+cold one takes is told beside it. `in_process` makes the same calls and comparisons as functions of this
+process. `load_inline` is a fresh process that compiles, compares three times and times (a minimum of what
+such scripts do).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import secrets
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import psutil  # noqa: E402
+from _in_process import InProcessReferee  # noqa: E402
+from _provenance import provenance  # noqa: E402
+
+from agentforge.config import RefereeSettings  # noqa: E402
+from agentforge.devices import detect  # noqa: E402
+from agentforge.frontends import FrontendOptions, load_target  # noqa: E402
+from agentforge.harness import Referee  # noqa: E402
+from agentforge.languages import read_solution  # noqa: E402
+from agentforge.schema import Definition, Evaluation, EvaluationStatus, Solution, Target  # noqa: E402
+
+RESULTS = HERE / "results" / "referee_speed.json"
+SIDE, LARGE_SIDE = 1024, 4096
+GOAL_S, GOAL_TIMES, GOAL_SPLIT_S = 2.5, 12.0, 0.3
+GOAL_MEMORY_TIMES, GOAL_MEMORY_MB = 3, 500
+_SAMPLE_S = 0.1
+
+REFERENCE = """import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.nn.functional.silu(x)
+
+
+def get_inputs():
+    return [torch.randn({side}, {side})]
+
+
+def get_init_inputs():
+    return []
+"""
+KERNEL = """// {tag}
+#include <cmath>
+#include <cstdint>
+
+extern "C" void silu(const float* x, float* out, int64_t n) {{
+#pragma omp parallel for simd
+    for (int64_t i = 0; i < n; ++i) out[i] = x[i] / (1.0f + std::exp(-x[i]));
+}}
+"""
+ENTRY = """import torch
+from agentforge_cpp import load
+
+lib = load(__file__, "kernel.cpp")
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        out = torch.empty_like(x)
+        lib.silu(x, out, x.numel())
+        return out
+"""
+
+
+def target(side: int, folder: Path) -> Target:
+    """The problem at one size."""
+    path = folder / f"silu_{side}.py"
+    path.write_text(REFERENCE.format(side=side))
+    return load_target(str(path), FrontendOptions())
+
+
+def fresh(definition: Definition, folder: Path) -> Solution:
+    """A solution that no cache knows."""
+    here = Path(tempfile.mkdtemp(dir=folder))
+    (here / "kernel.cpp").write_text(KERNEL.format(tag=secrets.token_hex(8)))
+    (here / "model_new.py").write_text(ENTRY)
+    return read_solution(here, definition.hash)
+
+
+def judged(referee: Referee, problem: Target, folder: Path) -> tuple[float, Evaluation]:
+    """Seconds of one verdict on a fresh solution."""
+    solution = fresh(problem.definition, folder)
+    start = time.perf_counter()
+    evaluation = referee.evaluate(problem.definition, problem.workloads, solution)
+    seconds = time.perf_counter() - start
+    if evaluation.status is not EvaluationStatus.PASSED:
+        raise SystemExit(f"the kernel was judged {evaluation.status.value}: {'; '.join(evaluation.reasons)}")
+    return seconds, evaluation
+
+
+def load_inline(folder: Path) -> float:
+    """Seconds of the usual way."""
+    start = time.perf_counter()
+    subprocess.run(
+        [sys.executable, str(HERE / "_load_inline_candidate.py"), secrets.token_hex(4)],
+        env={**os.environ, "TORCH_EXTENSIONS_DIR": str(folder / "extensions")},
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    return time.perf_counter() - start
+
+
+@contextmanager
+def peak_memory(found: dict[str, float]) -> Iterator[None]:
+    """Peak of the proportional set size of this process and all its descendants, in MB, by samples."""
+    done = threading.Event()
+
+    def watch() -> None:
+        me = psutil.Process()
+        while not done.wait(_SAMPLE_S):
+            total = 0
+            for process in [me, *me.children(recursive=True)]:
+                try:
+                    text = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
+                except OSError:
+                    continue
+                total += int(text.split("\nPss:", 1)[1].split(None, 1)[0])
+            found["peak_mb"] = max(found.get("peak_mb", 0.0), total / 1e3)
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def memory(side: int, folder: Path, settings: RefereeSettings) -> dict[str, float]:
+    """Of one quick verdict, all processes together, from a cold referee on."""
+    problem = target(side, folder)
+    found: dict[str, float] = {"tensors_mb": 2 * 4 * side * side / 1e6}
+    with Referee(settings, device=detect("auto"), cache=folder / "cache") as referee, peak_memory(found):
+        judged(referee, problem, folder)
+    found["allowed_mb"] = GOAL_MEMORY_TIMES * found["tensors_mb"] + GOAL_MEMORY_MB
+    return {key: round(value, 1) for key, value in found.items()}
+
+
+def stages(evaluations: Sequence[Evaluation]) -> dict[str, float]:
+    """Median seconds by stage; a stage that comes twice counts together."""
+    sums: list[dict[str, float]] = []
+    for evaluation in evaluations:
+        sums.append({})
+        for stage in evaluation.stages:
+            sums[-1][stage.name] = sums[-1].get(stage.name, 0.0) + stage.seconds
+    return {name: round(statistics.median(s.get(name, 0.0) for s in sums), 4) for name in sums[0]}
+
+
+def compare(repetitions: int, inline: int, settings: RefereeSettings, folder: Path) -> dict[str, Any]:
+    """The ways in turn."""
+    problem = target(SIDE, folder)
+    device, cache = detect("auto"), folder / "cache"
+    seconds: dict[str, list[float]] = {"referee": [], "in_process": [], "load_inline": []}
+    details: dict[str, list[Evaluation]] = {"referee": [], "in_process": []}
+    start = time.perf_counter()
+    with (
+        Referee(settings, device=device, cache=cache) as referee,
+        InProcessReferee(settings, device=device, cache=cache) as trusting,
+    ):
+        judged(referee, problem, folder)
+        cold = time.perf_counter() - start
+        judged(trusting, problem, folder)
+        for number in range(repetitions):
+            for name, judge in (("referee", referee), ("in_process", trusting)):
+                took, evaluation = judged(judge, problem, folder)
+                seconds[name].append(took)
+                details[name].append(evaluation)
+            if number < inline:
+                seconds["load_inline"].append(load_inline(folder))
+    medians = {name: statistics.median(values) for name, values in seconds.items() if values}
+    split = [a - b for a, b in zip(seconds["referee"], seconds["in_process"], strict=True)]
+    return {
+        "seconds": {name: [round(s, 3) for s in values] for name, values in seconds.items()},
+        "median_s": {name: round(value, 3) for name, value in medians.items()},
+        "cold_referee_s": round(cold, 1),
+        "stages_s": {name: stages(found) for name, found in details.items()},
+        "sandbox": details["referee"][0].environment.sandbox,
+        "trust_split_and_sandbox_s": round(statistics.median(split), 3),
+        "times_faster_than_load_inline": round(medians.get("load_inline", 0.0) / medians["referee"], 1),
+    }
+
+
+def goals(result: dict[str, Any]) -> dict[str, bool]:
+    """Which goals are met, of what was measured."""
+    met = {}
+    if "median_s" in result:
+        met[f"quick verdict in {GOAL_S} s"] = result["median_s"]["referee"] <= GOAL_S
+        split = result["trust_split_and_sandbox_s"]
+        met[f"trust split and sandbox cost {GOAL_SPLIT_S} s"] = split <= GOAL_SPLIT_S
+        faster = result["times_faster_than_load_inline"]
+        met[f"{GOAL_TIMES:g} times faster than load_inline"] = faster >= GOAL_TIMES
+    sizes = [result["memory"][str(side)] for side in (SIDE, LARGE_SIDE)] if "memory" in result else []
+    if sizes:
+        name = f"memory {GOAL_MEMORY_TIMES} x tensors + {GOAL_MEMORY_MB} MB"
+        met[name] = all(m["peak_mb"] <= m["allowed_mb"] for m in sizes)
+    return met
+
+
+def _before(path: Path) -> dict[str, Any]:
+    """An earlier result, of which one part is measured again."""
+    found: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--repetitions", type=int, default=9)
+    parser.add_argument("--load-inline", type=int, default=3, help="repetitions of the slow way")
+    parser.add_argument("--part", choices=("all", "speed", "memory"), default="all")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    settings = RefereeSettings()
+    result: dict[str, Any] = _before(arguments.out) if arguments.part != "all" else {}
+    with tempfile.TemporaryDirectory(prefix="referee-speed-") as temporary:
+        folder = Path(temporary)
+        if arguments.part != "speed":
+            # First: in a process that has not yet grown by anything else.
+            result["memory"] = {str(side): memory(side, folder, settings) for side in (SIDE, LARGE_SIDE)}
+            result["memory"]["provenance"] = provenance()
+        if arguments.part != "memory":
+            result |= compare(arguments.repetitions, arguments.load_inline, settings, folder)
+            result["provenance"] = provenance()
+    result["goals"] = goals(result)
+    arguments.out.parent.mkdir(exist_ok=True)
+    arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+    print(json.dumps(result, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
