@@ -1,6 +1,7 @@
 """Planner, coder and judge: they propose data, the supervisor decides."""
 
 from ._base import (
+    Author,
     CannotCode,
     Coder,
     Draft,
@@ -13,9 +14,10 @@ from ._base import (
     judges,
     planners,
 )
-from ._create import check_agents, create_coder, create_judge, create_planner
+from ._create import check_agents, create_author, create_coder, create_judge, create_planner
 
 __all__ = [
+    "Author",
     "CannotCode",
     "Coder",
     "Draft",
@@ -26,6 +28,7 @@ __all__ = [
     "Task",
     "check_agents",
     "coders",
+    "create_author",
     "create_coder",
     "create_judge",
     "create_planner",

@@ -99,6 +99,25 @@ class Judge(Protocol):
         ...
 
 
+class Author(Protocol):
+    """Writes down what a user asks for in words. Thread-safe."""
+
+    name: str
+
+    def write(
+        self, intent: str, hardware: Hardware, earlier: str = "", objection: str = ""
+    ) -> tuple[str, Usage]:
+        """A reference in KernelBench's convention, and what it cost.
+
+        Args:
+            intent: what to compute.
+            hardware: what it will be computed on.
+            earlier: the reference that was written before.
+            objection: why that one cannot be used.
+        """
+        ...
+
+
 class CannotCode(Exception):
     """A plan that this coder cannot carry out: data for the loop, not an infrastructure failure."""
 

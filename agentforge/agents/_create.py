@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from agentforge.config import LLMSettings, SearchSettings
 from agentforge.schema import UsageError
 
-from ._base import Coder, Judge, Planner, coders, judges, planners
+from ._base import Author, Coder, Judge, Planner, coders, judges, planners
 from .chain import ChainCoder, ChainJudge, ChainPlanner
 
 if TYPE_CHECKING:
@@ -82,6 +82,20 @@ def create_judge(spec: str, ledger: Ledger | None = None, settings: LLMSettings 
     from .llm import LLMJudge
 
     return LLMJudge(role)
+
+
+def create_author(
+    search: SearchSettings, ledger: Ledger | None = None, settings: LLMSettings | None = None
+) -> Author | None:
+    """The first model among coder, planner and judge as the author; None where there is none."""
+    for spec in (search.coder, search.planner, search.judge):
+        for part in _parts(spec):
+            role = _role("author", part, ledger, settings)
+            if role is not None:
+                from .llm import LLMAuthor
+
+                return LLMAuthor(role)
+    return None
 
 
 def _parts(spec: str) -> tuple[str, ...]:

@@ -171,6 +171,8 @@ def _failed(store: Store, attempt: Attempt) -> bool:
 def _outcome(calls: object, stitched: dict[str, object]) -> str:
     if not stitched:
         return "verified alone; not put in yet"
+    if stitched.get("mode") == "kernel":
+        return "written out"
     return "put in" if calls is not None else "verified alone; left out, the whole is faster without"
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from agentforge.agents import check_agents, create_coder, create_judge, create_planner
+from agentforge.agents import check_agents, create_author, create_coder, create_judge, create_planner
 from agentforge.analysis import Report, build_report
 from agentforge.config import LLMSettings, RefereeSettings, SearchSettings, Settings
 from agentforge.devices import DeviceSpec, detect
@@ -52,12 +52,12 @@ def optimize(
     """
     where = detect(device)
     check_agents(settings.search, settings.llm)
-    _check_out(out)
-    _check_language(settings.search.language)
+    check_out(out)
+    check_language(settings.search.language)
     with Store(settings.url) as store:
         target = load_target(spec, options)
         run = create_run(store, target, settings, where)
-        return _go_on(store, run, target, settings, where, out, on_event)
+        return go_on(store, run, target, settings, where, out, on_event)
 
 
 def resume(
@@ -81,7 +81,7 @@ def resume(
     Raises:
         UsageError: no such run, or another process works on it.
     """
-    _check_out(out)
+    check_out(out)
     with Store(settings.url) as store:
         run = store.get_run(identifier)
         if run.status is RunStatus.FINISHED and not limits:
@@ -96,10 +96,10 @@ def resume(
                 f"run {run.id} was begun on {run.device}, and this is {where.name}: "
                 "resume it there, or start a new one here"
             )
-        return _go_on(store, run, target, settings, where, out, on_event)
+        return go_on(store, run, target, settings, where, out, on_event)
 
 
-def _go_on(
+def go_on(
     store: Store,
     run: Run,
     target: Target,
@@ -121,7 +121,7 @@ def _go_on(
             settings=begun(settings),
             out=str(out) if out else None,
         )
-        phases = Phases(
+        phases = _kind(journal)(
             target=target,
             journal=journal,
             meter=Meter(run.budget, seconds_used=run.seconds_used),
@@ -133,6 +133,16 @@ def _go_on(
         )
         _carry_out(phases, journal)
     return build_report(store, run.id)
+
+
+def _kind(journal: Journal) -> type[Phases]:
+    """The phases of a run: of a model, of a kernel that the user gave, of words."""
+    from .intent import IntentPhases, begins_with_words  # these import this module
+    from .kernel import KernelPhases, begins_with_a_kernel
+
+    if begins_with_words(journal):
+        return IntentPhases
+    return KernelPhases if begins_with_a_kernel(journal) else Phases
 
 
 def _carry_out(phases: Phases, journal: Journal) -> None:
@@ -195,10 +205,11 @@ def _agents(settings: Settings, journal: Journal) -> Agents:
         planner=create_planner(search.planner, ledger, llm),
         coder=create_coder(search.coder, ledger, llm),
         judge=create_judge(search.judge, ledger, llm),
+        author=create_author(search, ledger, llm),
     )
 
 
-def _check_out(out: Path | None) -> None:
+def check_out(out: Path | None) -> None:
     """Say before hours of work, and not after, that the artifact cannot go there."""
     if out is None or not out.exists():
         return
@@ -206,7 +217,7 @@ def _check_out(out: Path | None) -> None:
         raise UsageError(f"--out {out} holds something that is no artifact: choose an empty or new folder")
 
 
-def _check_language(name: str) -> None:
+def check_language(name: str) -> None:
     """Say before anything is profiled that its kernels could not be built."""
     availability = languages.create(name).available()
     if not availability.ok:

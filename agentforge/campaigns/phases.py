@@ -58,7 +58,7 @@ class Phases:
         if profile is None:
             journal.set_status(RunStatus.PROFILING, error="")
             journal.event("profile.started")
-            profile = profile_target(self.target, self.device, roofline, progress=self._tell)
+            profile = self.make_profile(roofline)
             journal.store.save_profile(journal.run.id, profile)
             journal.spend(self.meter.seconds)
         journal.event(
@@ -69,6 +69,10 @@ class Phases:
         )
         return profile
 
+    def make_profile(self, roofline: Roofline) -> Profile:
+        """Measure where the target's time goes."""
+        return profile_target(self.target, self.device, roofline, progress=self._tell)
+
     def _warm(self, profile: Profile) -> None:
         """Compile the baselines of what will be measured side by side, before anything is timed."""
         wanted = [
@@ -76,7 +80,7 @@ class Phases:
             for b in profile.bottlenecks
             if b.optimizable and b.share >= self.settings.search.min_share
         ]
-        if wanted:
+        if wanted and self.settings.referee.compile_baseline:
             self._tell(f"compiling {len(wanted) + 1} baselines with torch.compile")
             definitions = [self.target.definition, *wanted]
             warm_compiler_cache(definitions, self.settings.referee, self.settings.cache)

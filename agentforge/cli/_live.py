@@ -75,6 +75,8 @@ class Lines(Silent):
                 return f"leaving {row.name}: {row.state}" if row else ""
             case "search.done":
                 return f"search over: {data['reason']}"
+            case "intent.written":
+                return _text.reference(str(data["reference"]))
             case "stitch.started" | "profile.started":
                 return f"{board.phase} ..."
             case "progress":
@@ -109,6 +111,8 @@ class Live(Silent):
 
     def __call__(self, event: Event) -> None:
         super().__call__(event)
+        if event.kind == "intent.written":
+            self._live.console.print(_text.reference(str(event.data["reference"])), markup=False)
         self._live.update(self._render())
 
     def _render(self) -> Group:

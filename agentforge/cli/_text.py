@@ -32,3 +32,9 @@ def budget(left: Mapping[str, Any]) -> str:
     """What is left of the limits that there are: `7.5 minutes, 12 attempts left`."""
     parts = [f"{value:.3g} {name}" for name, value in left.items() if value is not None]
     return f"{', '.join(parts)} left" if parts else ""
+
+
+def reference(source: str) -> str:
+    """A reference that a model wrote, for a person to read before anything is made of it."""
+    body = "\n".join(f"    {line}".rstrip() for line in source.strip().splitlines())
+    return f"the reference, as the model wrote it and the referee could use it:\n\n{body}\n"

@@ -1,4 +1,4 @@
-"""`agentforge optimize`: a model file goes in, a verified faster model comes out."""
+"""`agentforge optimize`: a model, a kernel or words go in, something verified and faster comes out."""
 
 from __future__ import annotations
 
@@ -14,12 +14,39 @@ def register(app: typer.Typer) -> None:
 
     @app.command()
     def optimize(
-        target: Annotated[str, typer.Argument(help="file.py, file.py:ClassName or hf:CONFIG.json")],
+        target: Annotated[
+            str,
+            typer.Argument(
+                help="file.py, file.py:ClassName or hf:CONFIG.json; a kernel with --reference; a C or C++ "
+                "file with --from sequential; nothing with --intent.",
+            ),
+        ] = "",
         device: _options.Device = "auto",
         minutes: _options.Minutes = None,
         attempts: _options.Attempts = None,
         dollars: _options.Dollars = None,
         out: _options.Out = None,
+        reference: Annotated[
+            str,
+            typer.Option(
+                "--reference",
+                metavar="TARGET",
+                help="The target is a kernel of yours (ModelNew in a .py file or a folder, or bare C++) that "
+                "computes the same as this one: go on from it.",
+            ),
+        ] = "",
+        origin: Annotated[
+            str,
+            typer.Option("--from", metavar="KIND", help="sequential: make a C or C++ function parallel."),
+        ] = "",
+        intent: Annotated[
+            str,
+            typer.Option(
+                "--intent",
+                metavar="WORDS",
+                help="What to compute, in words: a model writes the reference and its inputs first.",
+            ),
+        ] = "",
         input_shape: _options.InputShape = None,
         input_dtype: _options.InputDType = None,
         dtype: _options.DType = "float32",
@@ -48,14 +75,21 @@ def register(app: typer.Typer) -> None:
             search__judge=judge or llm,
             llm__record=record,
         )
-        from agentforge.campaigns import optimize as run
         from agentforge.devices import detect
 
         from ._report import campaign
+        from ._start import choose
 
         kind = detect(device).kind
-        options = _options.frontend_options(input_shape, input_dtype, dtype, init_args, kind)
+        start = choose(
+            target,
+            reference=reference,
+            origin=origin,
+            intent=intent,
+            shapes=input_shape or [],
+            options=_options.frontend_options(input_shape, input_dtype, dtype, init_args, kind),
+        )
         campaign(
-            lambda on_event: run(target, options, settings, device=device, out=out, on_event=on_event),
+            lambda on_event: start(settings, device=device, out=out, on_event=on_event),
             as_json=json,
         )

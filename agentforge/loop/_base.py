@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from agentforge.agents import Coder, Judge, Planner
+from agentforge.agents import Author, Coder, Judge, Planner
 from agentforge.schema import (
     Bottleneck,
     Context,
@@ -97,6 +97,8 @@ class Agents:
     planner: Planner
     coder: Coder
     judge: Judge
+    author: Author | None = None
+    """Writes the reference of a run that begins with words."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
-"""Planner, coder and judge that ask a language model."""
+"""Author, planner, coder and judge that ask a language model."""
 
+from .author import LLMAuthor
 from .coder import LLMCoder
 from .judge import LLMJudge
 from .planner import LLMPlanner
 
-__all__ = ["LLMCoder", "LLMJudge", "LLMPlanner"]
+__all__ = ["LLMAuthor", "LLMCoder", "LLMJudge", "LLMPlanner"]
