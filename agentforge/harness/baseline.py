@@ -11,6 +11,7 @@ from agentforge.schema import Definition
 
 from . import values
 from .convention import Problem, load_problem
+from .gradients import gradients
 from .leaves import describe, flatten, total_bytes
 from .memory import Block, Layout, aligned
 from .server import Server, put_leaves
@@ -55,6 +56,7 @@ class BaselineServer(Server):
             "perturbed": self._perturbed,
             "shape": self._shape,
             "without": self._without,
+            "exact_gradients": self._exact_gradients,
         }
 
     def _reference(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
@@ -128,6 +130,16 @@ class BaselineServer(Server):
         args, kwargs = _doubled(self._slots[body["slot"]])
         with _default_dtype(torch.float64):
             leaves = flatten(model(*args, **kwargs))
+        put_leaves(leaves, self._outputs)
+        return {"leaves": describe(leaves)}
+
+    def _exact_gradients(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
+        """What a backward pass in float64 gives."""
+        assert self._module is not None and self._outputs is not None
+        model = copy.deepcopy(self._module).double()
+        args, kwargs = _doubled(self._slots[body["slot"]])
+        with _default_dtype(torch.float64):
+            leaves = gradients(model, args, kwargs, body["seed"])
         put_leaves(leaves, self._outputs)
         return {"leaves": describe(leaves)}
 

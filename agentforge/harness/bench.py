@@ -13,7 +13,7 @@ import torch
 from agentforge.config import RefereeSettings
 from agentforge.schema import Definition, TargetError, Workload
 
-from .contents import Content
+from .contents import Answer, Content
 from .inputs import Arguments, Inputs, arguments_of
 from .leaves import Leaf
 from .memory import Block
@@ -182,6 +182,8 @@ class Bench:
         shape = eager.request({"op": "shape", "slot": 0})
         # Room for float64 outputs; pages that are not touched cost nothing.
         course.outputs_bytes = max(shape["nbytes64"], inputs.slot_bytes) + (1 << 16)
+        if self.definition.differentiable:
+            course.outputs_bytes += 4 * (inputs.slot_bytes + self.weights.block.nbytes)
         eager.configure(course.body(), inputs, course.outputs_bytes)
         self._find_mutation(course)
         self._derive_bounds(course)
@@ -295,6 +297,25 @@ class Bench:
             comparable = isinstance(better.value, torch.Tensor) and better.value.shape == ours.value.shape
             bounds.append(derive(ours.value, better.value if comparable else None, policy, course.reduction))
         return bounds
+
+    def gradients(self, course: Course, slot: int, seed: int) -> Answer:
+        """The reference's gradients for a slot, and bounds from their own error against float64.
+
+        Raises:
+            TargetError: it has none.
+        """
+        body = {"slot": slot, "seed": seed}
+        try:
+            found = self.eager.leaves(self.eager.request({"op": "gradients", **body}))
+            exact = self.eager.leaves(self.eager.request({"op": "exact_gradients", **body}))
+        except PartyFailure as failure:
+            raise TargetError(
+                f"{self.definition.name} asks for gradients, and its reference has none "
+                f"({failure.reason.splitlines()[0][:200]}); mend it, or ask for the forward pass alone"
+            ) from failure
+        policy, reduction = self.definition.tolerance, course.reduction
+        bounds = [derive(a.value, b.value, policy, reduction) for a, b in zip(found, exact, strict=True)]
+        return Answer(found, exact, bounds)
 
     def stop(self) -> None:
         """Stop every trusted party until it is called again."""

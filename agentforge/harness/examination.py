@@ -36,14 +36,18 @@ from .stages import (
     Attestation,
     Context,
     Determinism,
+    Edges,
+    Gradients,
     Mutation,
     RandomInputs,
+    Relations,
     Sharpened,
     Smoke,
     Stability,
     Stage,
     StaticNotes,
     Threads,
+    Types,
 )
 from .statistics import holds_one
 from .timing import GroupTimes, Timer, device_lock
@@ -55,7 +59,7 @@ Progress = Callable[[str], None]
 
 STAGES: tuple[Stage, ...] = (
     Smoke(), RandomInputs(), Sharpened(), Determinism(), Mutation(), Attestation(), Threads(), Aftermath(),
-    Stability(),
+    Types(), Gradients(), Edges(), Stability(), Relations(),
 )  # fmt: skip
 """Those that need a running candidate, in the order of their cost."""
 

@@ -22,6 +22,7 @@ import torch
 from agentforge.languages import PRELUDE
 
 from . import values
+from .gradients import gradients
 from .leaves import Leaf, UnusableOutput, describe, flatten, locate, total_bytes
 from .memory import Block, Layout, Window, aligned, in_pages
 from .weights import varied_construction
@@ -54,6 +55,7 @@ class Server:
             "call": self._call,
             "put": self._put,
             "attest": self._attest,
+            "gradients": self._gradients,
             "launches": self._launches,
         }
 
@@ -64,14 +66,18 @@ class Server:
                 message = self._channel.receive()
             except ChannelClosed:
                 return
-            try:
-                if "slot" in message.body and message.fds:
-                    self._show(message.body["slot"], message.fds[0])
-                reply = self._handlers[message.body["op"]](message.body, message.fds)
-            except BaseException as error:
-                reply = {"error": describe_error(error)}
-            reply["id"] = message.body.get("id")
-            self._channel.send(reply)
+            self._channel.send(self.answer(message.body, message.fds))
+
+    def answer(self, body: dict[str, Any], fds: tuple[int, ...]) -> dict[str, Any]:
+        """The reply to one request, which gives away its descriptors."""
+        try:
+            if "slot" in body and fds:
+                self._show(body["slot"], fds[0])
+            reply = self._handlers[body["op"]](body, fds)
+        except BaseException as error:
+            reply = {"error": describe_error(error)}
+        reply["id"] = body.get("id")
+        return reply
 
     # -- construction
 
@@ -174,6 +180,14 @@ class Server:
         """How own kernels were launched so far, where the language's prelude keeps a record."""
         launches = getattr(sys.modules.get(PRELUDE.removesuffix(".py")), "launches", None)
         return {"launches": launches() if callable(launches) else []}
+
+    def _gradients(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
+        """Put what a backward pass gives in the referee's memory."""
+        assert self._model is not None and self._outputs is not None
+        args, kwargs = self._slots[body["slot"]]
+        leaves = gradients(self._model, args, kwargs, body["seed"])
+        put_leaves(leaves, self._outputs)
+        return {"leaves": describe(leaves)}
 
     def _attest(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """Run once under a dispatch mode; say which operators and own kernels did the work."""

@@ -39,9 +39,14 @@ class Bound:
     reference_error: float
     """Relative L2 error of the reference against float64."""
 
-    def tightened(self) -> Bound:
-        """Half of it."""
-        return replace(self, relative=self.relative / 2, element=self.element / 2, absolute=self.absolute / 2)
+    def scaled(self, factor: float) -> Bound:
+        """So many times as much."""
+        return replace(
+            self,
+            relative=self.relative * factor,
+            element=self.element * factor,
+            absolute=self.absolute * factor,
+        )
 
 
 @dataclass(frozen=True)

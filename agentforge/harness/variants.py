@@ -6,6 +6,7 @@ shape says so by raising); it may not give a wrong answer.
 
 from __future__ import annotations
 
+import math
 import mmap
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -59,6 +60,22 @@ def _first_columns(columns: int, of: int) -> Change:
     return change
 
 
+def _more_rows(rows: int, of: int) -> Change:
+    """More than there were: the first ones once more."""
+
+    def change(tensor: torch.Tensor) -> torch.Tensor | None:
+        if tensor.dim() == 0 or tensor.shape[0] != of:
+            return None
+        return torch.cat([tensor, tensor[: rows - of]])
+
+    return change
+
+
+def _prime_below(size: int) -> int:
+    """The largest prime below; 1 where there is none."""
+    return next((n for n in range(size - 1, 1, -1) if all(n % d for d in range(2, math.isqrt(n) + 1))), 1)
+
+
 def changes(tensors: Sequence[torch.Tensor]) -> dict[str, Change]:
     """Variants that fit these inputs, by name."""
     found: dict[str, Change] = {"padded rows": _padded, "transposed memory": _transposed}
@@ -68,10 +85,11 @@ def changes(tensors: Sequence[torch.Tensor]) -> dict[str, Change]:
     # With several inputs a size must name one dimension: cutting another one would mean something else.
     if len(rows) == 1 and (len(shaped) == 1 or not rows & inner):
         size = rows.pop()
-        found |= {f"{n} rows": _first_rows(n, size) for n in (size - 1, 7, 1) if 0 < n < size}
+        found |= {f"{n} rows": _first_rows(n, size) for n in (size - 1, 7, 1, 0) if 0 <= n < size}
+        found[f"{size + 1} rows"] = _more_rows(size + 1, size)
     if len(columns) == 1 and (len(shaped) == 1 or not columns & outer):
         size = columns.pop()
-        found |= {f"{n} columns": _first_columns(n, size) for n in (size - 3,) if 0 < n < size}
+        found |= {f"{n} columns": _first_columns(n, size) for n in (_prime_below(size), 1) if 0 < n < size}
     return found
 
 
@@ -119,7 +137,7 @@ class Variants:
             changed = [change(t) for t in tensors]
             if any(t is not None for t in changed):
                 content = [t if c is None else c for t, c in zip(tensors, changed, strict=True)]
-                result = self._try(self._course(course, content), name)
+                result = self._try(laid_out(course, content), name)
                 outcome.setdefault(result, []).append(name)
         result = self._try(self._guarded(course, tensors), "forbidden pages around its inputs")
         outcome.setdefault(result, []).append("forbidden pages")
@@ -151,13 +169,6 @@ class Variants:
         finally:
             variant.inputs.close()
 
-    def _course(self, course: Course, content: Sequence[torch.Tensor]) -> Course:
-        layouts, offset = [], 0
-        for tensor in content:
-            layouts.append(Layout.of(tensor, offset))
-            offset += aligned(layouts[-1].nbytes)
-        return self._laid_out(course, content, layouts, offset)
-
     def _guarded(self, course: Course, content: Sequence[torch.Tensor]) -> Course:
         """Every input ends where a page begins that must not be read, and another lies before it."""
         layouts, guards, offset = [], [0], mmap.PAGESIZE
@@ -167,17 +178,27 @@ class Variants:
             layouts.append(layout.at(end - aligned(layout.nbytes)))
             guards.append(end)
             offset = end + mmap.PAGESIZE
-        variant = self._laid_out(course, content, layouts, offset)
+        variant = _placed(course, content, layouts, offset)
         # Slots follow one another: only the first is used, and its pages are guarded.
         variant.guards = guards
         return variant
 
-    def _laid_out(
-        self, course: Course, content: Sequence[torch.Tensor], layouts: Sequence[Layout], offset: int
-    ) -> Course:
-        arguments = type(course.inputs.arguments)(replaced(course.inputs.arguments.encoded, layouts), offset)
-        inputs = Inputs(course.workload, arguments, None)
-        for target, tensor in zip(inputs.tensors(0), content, strict=True):
-            target.copy_(tensor)
-        bytes_needed = max(course.outputs_bytes, offset + (1 << 16))
-        return Course(course.workload, inputs, course.copy_inputs, bytes_needed, exact_ok=course.exact_ok)
+
+def laid_out(course: Course, content: Sequence[torch.Tensor]) -> Course:
+    """A course like another one with these inputs, one after the other."""
+    layouts, offset = [], 0
+    for tensor in content:
+        layouts.append(Layout.of(tensor, offset))
+        offset += aligned(layouts[-1].nbytes)
+    return _placed(course, content, layouts, offset)
+
+
+def _placed(
+    course: Course, content: Sequence[torch.Tensor], layouts: Sequence[Layout], offset: int
+) -> Course:
+    arguments = type(course.inputs.arguments)(replaced(course.inputs.arguments.encoded, layouts), offset)
+    inputs = Inputs(course.workload, arguments, None)
+    for target, tensor in zip(inputs.tensors(0), content, strict=True):
+        target.copy_(tensor)
+    bytes_needed = max(course.outputs_bytes, offset + (1 << 16))
+    return Course(course.workload, inputs, course.copy_inputs, bytes_needed, exact_ok=course.exact_ok)

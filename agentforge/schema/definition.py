@@ -99,6 +99,8 @@ class Definition(FrozenModel):
     """Allowed error."""
     differentiable: bool = False
     """True where gradients are part of the contract."""
+    dtypes: tuple[DType, ...] = ()
+    """Other types of floating-point inputs that a solution must be right for, beside the workloads' own."""
     description: str = ""
     """For people and prompts."""
     tags: tuple[str, ...] = ()
@@ -107,4 +109,5 @@ class Definition(FrozenModel):
     @cached_property
     def hash(self) -> str:
         """Hash of what affects behaviour: everything but name, description and tags."""
-        return content_hash(self.model_dump(mode="json", exclude={"name", "description", "tags"}))
+        exclude = {"name", "description", "tags"} | (set() if self.dtypes else {"dtypes"})
+        return content_hash(self.model_dump(mode="json", exclude=exclude))

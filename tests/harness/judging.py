@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from agentforge.config import RefereeSettings
 from agentforge.devices import DeviceSpec
 from agentforge.harness import Referee
+from agentforge.harness.candidate import Workshop
+from agentforge.harness.judge import Judge
+from agentforge.harness.stages import Context
+from agentforge.harness.timing import one_thread
 from agentforge.schema import (
     BuildSpec,
     Definition,
@@ -82,6 +88,28 @@ def judge(
     """The verdict on the reference with parts of its text replaced."""
     solution = solution_of(definition, *changes)
     return referee.evaluate(definition, [WORKLOAD], solution, level=level)
+
+
+@contextmanager
+def examined(referee: Referee, definition: Definition, *changes: tuple[str, str]) -> Iterator[Context]:
+    """A started candidate, for a stage of level full to be run alone."""
+    solution = solution_of(definition, *changes)
+    with one_thread():
+        bench = referee.bench(definition, [WORKLOAD])
+        course = bench.courses[0]
+        bench.enter(course)
+        assert referee._untrusted is not None and referee._folder is not None
+        workshop = Workshop(
+            referee._untrusted, referee._floor, referee._folder, referee._cache, referee.settings
+        )
+        folder, _ = workshop.build(solution)
+        candidate = workshop.start(solution, folder, bench, course)
+        try:
+            yield Context(
+                definition, solution, referee.settings, Level.FULL, bench, candidate.party, Judge(), course
+            )
+        finally:
+            candidate.close()
 
 
 def stage(evaluation: Evaluation, name: str) -> StageResult:

@@ -104,7 +104,7 @@ def test_contents_change_what_they_say():
 
 
 def test_a_tightened_bound_is_half():
-    assert Bound(2.0, 4.0, 6.0, 0.5).tightened() == Bound(1.0, 2.0, 3.0, 0.5)
+    assert Bound(2.0, 4.0, 6.0, 0.5).scaled(0.5) == Bound(1.0, 2.0, 3.0, 0.5)
 
 
 def test_reports_of_several_workloads_become_one():

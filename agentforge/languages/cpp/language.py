@@ -20,7 +20,7 @@ from .cache import BuildRecord, ObjectCache
 from .diagnostics import parse_diagnostics, render
 from .vectorised import read_report, vectorisation
 
-_SUFFIXES = (".cpp", ".cc", ".cxx")
+SUFFIXES = (".cpp", ".cc", ".cxx")
 _RECORDS = 2
 """Raised when more is kept beside an object, so that older ones are built again."""
 _INSTALL = "install g++ (apt-get install g++), or set CXX to a C++20 compiler"
@@ -165,11 +165,11 @@ class Cpp:
             return BuildResult(
                 False, time.monotonic() - start, diagnostics=(unwritten,), log=unwritten.message
             )
-        headers = {f.path: f.content for f in solution.sources if not f.path.endswith((".py", *_SUFFIXES))}
+        headers = {f.path: f.content for f in solution.sources if not f.path.endswith((".py", *SUFFIXES))}
         shared = content_hash([version, headers])
         jobs = []
         for file in solution.sources:
-            if file.path.endswith(_SUFFIXES):
+            if file.path.endswith(SUFFIXES):
                 source = folder / file.path
                 flags, dependencies = runtime.settings(source)
                 jobs.append(_Job(source, folder, flags, dependencies, shared, run, start + timeout_s))
