@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from agentforge.harness.child import ChildFailure, run_child
-from agentforge.schema import Definition, InputSpec, Target, TargetError, Workload
+from agentforge.schema import Definition, DType, InputSpec, Target, TargetError, Workload
 
 _TIMEOUT_S = 600.0
+_MAX_SOURCE_BYTES = 16 << 20
 
 
 def read_source(path: Path) -> str:
@@ -23,11 +24,18 @@ def read_source(path: Path) -> str:
     if not path.is_file():
         raise TargetError(f"{path} is not a file; give the path of a Python file")
     try:
+        size = path.stat().st_size
+        if size > _MAX_SOURCE_BYTES:
+            raise TargetError(
+                f"{path} has {size >> 20} MiB; a reference's source has at most {_MAX_SOURCE_BYTES >> 20} MiB"
+            )
         source = path.read_text(encoding="utf-8")
+        if not source.strip():
+            raise TargetError(f"{path} is empty; give a file with class Model, get_inputs, get_init_inputs")
         ast.parse(source)
     except (OSError, UnicodeDecodeError) as error:
         raise TargetError(f"{path} cannot be read: {error}") from error
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise TargetError(f"{path} is not valid Python ({error}); mend it first") from error
     return source
 
@@ -51,6 +59,32 @@ def import_root_of(source: str, folder: Path) -> str | None:
     return None
 
 
+def asked_for(source: str) -> dict[str, Any]:
+    """What a source says of its own contract at module level: `differentiable = True` where gradients belong
+    to it, `dtypes = ("bfloat16", "float64")` for other types of its inputs.
+
+    Raises:
+        TargetError: an unknown type.
+    """
+    found: dict[str, Any] = {}
+    for node in ast.parse(source).body:
+        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
+            continue
+        name = node.targets[0].id
+        try:
+            value = ast.literal_eval(node.value)
+        except ValueError:
+            continue
+        if name == "differentiable" and isinstance(value, bool):
+            found[name] = value
+        elif name == "dtypes" and isinstance(value, (list, tuple)) and all(isinstance(v, str) for v in value):
+            unknown = [v for v in value if v not in tuple(DType)]
+            if unknown:
+                raise TargetError(f"dtypes names {unknown[0]!r}; the types are {', '.join(DType)}")
+            found[name] = tuple(DType(v) for v in value)
+    return found
+
+
 def make_target(
     *, name: str, origin: str, source: str, import_root: str | None, device: str, description: str = ""
 ) -> Target:
@@ -65,6 +99,7 @@ def make_target(
         reference=source,
         import_root=import_root,
         description=description or f"The whole model of {origin}.",
+        **asked_for(source),
     )
     found = _probe(definition, device)
     inputs: list[InputSpec] = found["inputs"]

@@ -13,6 +13,8 @@ from agentforge.harness.convention import Problem, load_problem
 from agentforge.harness.describe import describe_arguments, flatten_tensors
 from agentforge.schema import Definition, TargetError
 
+_NO_GPU = ("Torch not compiled with CUDA", "NVIDIA driver", "No CUDA GPUs", "No HIP GPUs")
+"""Words of torch where a GPU is asked for that is not there."""
 _SEED = 0
 _SAME = 1e-3
 """Relative L2 distance below which two outputs are one: atomics may reorder float sums."""
@@ -104,9 +106,14 @@ def _stage(name: str, what: str, run: Callable[[], Any]) -> Any:
     except Exception as error:
         if "memory" in str(error) and "alloc" in str(error):
             raise
+        gpu = any(word in str(error) for word in _NO_GPU)
+        advice = (
+            "it asks for a GPU that is not here: leave out the device"
+            if gpu
+            else "run it once by hand and mend that"
+        )
         raise TargetError(
-            f"{name}: {what} raises {type(error).__name__}: {_first_line(error)}; "
-            "run it once by hand and mend that"
+            f"{name}: {what} raises {type(error).__name__}: {_first_line(error)}; {advice}"
         ) from error
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentforge.frontends import FrontendOptions, load_target
+from agentforge.frontends._load import asked_for
 from agentforge.frontends.kernelbench import KernelBenchFile
 from agentforge.schema import TargetError, UsageError
 from agentforge.testing.frontend import FrontendContract
@@ -143,3 +144,18 @@ def test_bad_models(tmp_path):
 
 def test_more_memory_than_there_is(tmp_path):
     refuse(write(tmp_path, "return torch.empty(1 << 45) + 1"), "more memory")
+
+
+def test_a_file_may_ask_for_gradients_and_other_types(tmp_path):
+    path = Path(write(tmp_path))
+    path.write_text(path.read_text() + "\ndifferentiable = True\ndtypes = ['bfloat16', 'float64']\n")
+    definition = load_target(str(path), FrontendOptions()).definition
+    assert definition.differentiable
+    assert definition.dtypes == ("bfloat16", "float64")
+    path.write_text(path.read_text().replace("bfloat16", "float12"))
+    with pytest.raises(TargetError, match="float12"):
+        load_target(str(path), FrontendOptions())
+
+
+def test_other_values_of_these_names_say_nothing():
+    assert asked_for("differentiable = 1\ndtypes = [torch.float32]\ndtypes = 3") == {}
