@@ -80,7 +80,7 @@ class Workshop:
         try:
             language = languages.create(solution.spec.language)
             result = language.build(
-                solution, folder, cache=self.cache, run=self._run, timeout_s=self.settings.build_timeout_s
+                solution, folder, cache=self.cache, run=self.run, timeout_s=self.settings.build_timeout_s
             )
         except (UnicodeError, OSError, RecursionError, MemoryError) as error:
             shutil.rmtree(folder, ignore_errors=True)
@@ -119,14 +119,14 @@ class Workshop:
             Path(scratch).chmod(0o755)
             timeout = self.settings.build_timeout_s
             result = language.compile_launched(
-                solution, copy, launches, cache=self.cache, run=self._run, timeout_s=timeout
+                solution, copy, launches, cache=self.cache, run=self.run, timeout_s=timeout
             )
         if not result.ok:
             status = EvaluationStatus.TIMEOUT if result.timed_out else EvaluationStatus.COMPILE_ERROR
             raise BuildFailure(status, _first_error(result), result)
         return result
 
-    def _run(
+    def run(
         self,
         argv: Sequence[str],
         *,

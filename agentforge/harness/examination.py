@@ -15,6 +15,7 @@ from agentforge.devices import DeviceSpec
 from agentforge.languages import AheadOfTimeLanguage, languages
 from agentforge.schema import (
     Definition,
+    Diagnostic,
     EvaluationStatus,
     Interval,
     Level,
@@ -29,6 +30,7 @@ from .bench import Bench, Course
 from .candidate import BuildFailure, Candidate, Workshop
 from .endurance import endure
 from .judge import Judge
+from .laboratory import Laboratory
 from .neuter import neuter_folder
 from .party import PartyFailure
 from .stages import (
@@ -49,6 +51,7 @@ from .stages import (
     Threads,
     Types,
 )
+from .stages.memory_safety import SANITIZERS, MemorySafety, has_kernels, other_thread_counts
 from .statistics import holds_one
 from .timing import GroupTimes, Timer, device_lock
 from .variants import Variants
@@ -69,6 +72,9 @@ _GROUPS_SLACK = 0.30
 """Ratio between process groups beyond which disjoint intervals are a disagreement."""
 _CLOCK_DISAGREES = 0.5
 _CLOCK_LEAST_S = 1e-3
+_OTHER_WEIGHTS = (
+    "its state_dict has other names or shapes than the reference's: those weights kept their initial values"
+)
 _ALL_OF_IT = 1.1
 """Share of the measured time that a worker may claim, clocks being what they are."""
 _LEAST_BLOCKS = 4
@@ -86,6 +92,7 @@ class Examination:
     settings: RefereeSettings
     device: DeviceSpec
     workshop: Workshop
+    laboratory: Laboratory | None
     warm: Callable[[], Bench]
     fresh: Callable[[], Bench]
     cache: Path
@@ -134,6 +141,9 @@ class Examination:
             self.findings.suspicions.extend(task.weaknesses)
         if task.notes():
             self.findings.notes["task"] = "; ".join(task.notes())
+        if self.laboratory is not None and self.level is Level.FULL and has_kernels(self.solution):
+            for sanitizer in SANITIZERS:
+                self.laboratory.prepare(sanitizer)
         judge = Judge()
         groups: list[list[GroupTimes]] = []
         try:
@@ -167,6 +177,10 @@ class Examination:
                 if (times := self._course(folder, candidate, bench, course, judge, whole=whole)) is not None
             ]
             self.findings.log = candidate.party.worker.log_tail()[-8000:]
+        except PartyFailure:
+            if candidate.weights == "partly":
+                self.findings.unproven.append(_OTHER_WEIGHTS)
+            raise
         finally:
             candidate.close()
         return times
@@ -244,6 +258,23 @@ class Examination:
         if self.level is Level.FULL or self.definition.policy != "anything-faster":
             with self._stage("engagement") as detail:
                 detail.append(self._engagement(folder, bench, course))
+        if self.level is Level.FULL and has_kernels(self.solution):
+            self._memory_safety(folder, bench, course)
+
+    def _memory_safety(self, folder: Path, bench: Bench, course: Course) -> None:
+        """Out of bounds, undefined behaviour, races: sanitized builds in processes of their own."""
+        assert self.laboratory is not None
+        checks = MemorySafety(self.laboratory, self.workshop, self.solution, bench)
+        for sanitizer in SANITIZERS:
+            self._out_of_time()
+            with self._stage(sanitizer.name) as detail:
+                found: list[Diagnostic] = []
+                try:
+                    detail.append(checks.run(folder, course, sanitizer, found))
+                finally:
+                    self.findings.diagnostics += tuple(found)
+        with self._stage("thread counts") as detail:
+            detail.append(other_thread_counts(self.workshop, self.solution, folder, bench, course))
 
     def _engagement(self, folder: Path, bench: Bench, course: Course) -> str:
         """Whether the answer is still right when the candidate's own kernels do nothing."""

@@ -194,6 +194,7 @@ class Forkserver:
         folder: for logs and scratch folders; the caller removes it.
         environment: of the zygote and all its workers.
         readable: what the workers may see beside the system.
+        prefix: command that runs the interpreter.
     """
 
     def __init__(
@@ -203,6 +204,8 @@ class Forkserver:
         folder: Path,
         environment: Mapping[str, str],
         readable: Sequence[Path] = (),
+        *,
+        prefix: Sequence[str] = (),
     ) -> None:
         self.kind = kind
         self._sandbox = sandbox
@@ -212,7 +215,7 @@ class Forkserver:
         self._identities: dict[int, int] = {}
         self._lock = threading.Lock()
         self._control, theirs = pair()
-        argv = [sys.executable, "-m", "agentforge.harness.zygote", str(theirs.fileno()), kind,
+        argv = [*prefix, sys.executable, "-m", "agentforge.harness.zygote", str(theirs.fileno()), kind,
                 sandbox.name if sandbox else "none"]  # fmt: skip
         if sandbox is not None:
             argv = sandbox.wrap(argv, scratch=folder, readable=[*readable, _PACKAGE_ROOT], env=environment)

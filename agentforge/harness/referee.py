@@ -31,6 +31,7 @@ from ._base import Sandbox, sandboxes
 from .bench import Bench
 from .candidate import BuildFailure, Workshop
 from .examination import Examination, Progress
+from .laboratory import Laboratory
 from .party import Floor, Party, PartyFailure
 from .process import Forkserver, baseline_cache, worker_environment
 from .timing import one_thread
@@ -93,6 +94,7 @@ class Referee:
         self._folder: Path | None = None
         self._trusted: Forkserver | None = None
         self._untrusted: Forkserver | None = None
+        self._laboratory: Laboratory | None = None
         self._bench: Bench | None = None
         self._bench_key: tuple[object, ...] = ()
 
@@ -123,6 +125,7 @@ class Referee:
             self._untrusted = Forkserver(
                 "candidate", self.sandbox, folder, worker_environment(threads, folder, {})
             )
+            self._laboratory = Laboratory(self.sandbox, folder, worker_environment(threads, folder, {}))
         except OSError as error:
             self.close()
             raise HarnessError(
@@ -138,10 +141,10 @@ class Referee:
     def close(self) -> None:
         """End every process, remove every temporary file; safe to call twice."""
         self.release()
-        for server in (self._trusted, self._untrusted):
+        for server in (self._trusted, self._untrusted, self._laboratory):
             if server is not None:
                 server.close()
-        self._trusted = self._untrusted = None
+        self._trusted = self._untrusted = self._laboratory = None
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
         self._folder = None
@@ -265,6 +268,7 @@ class Referee:
             settings=self.settings,
             device=self.device,
             workshop=workshop,
+            laboratory=self._laboratory,
             warm=lambda: self.bench(definition, workloads),
             fresh=fresh,
             cache=self._cache,

@@ -46,8 +46,8 @@ class Sanitizer:
 
 MEMORY = Sanitizer(
     "memory",
-    (*_READABLE, "-O1", "-fsanitize=address", "-fsanitize=bounds,null,return,unreachable,integer-divide-by-zero",
-     "-fsanitize=vla-bound"),
+    (*_READABLE, "-O1", "-fsanitize=address",
+     "-fsanitize=bounds,null,return,unreachable,integer-divide-by-zero,vla-bound"),
     ("-fsanitize=address,undefined",),
     "libasan.so",
     # torch's and Python's own habits are none of our business: leaks, allocators that are mixed.
