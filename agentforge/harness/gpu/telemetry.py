@@ -1,0 +1,81 @@
+"""Clocks, temperature, power and why a GPU holds back, by NVML; read, never changed."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from agentforge.schema import FrozenModel
+
+_SM, _MEMORY, _CORE_TEMPERATURE = 1, 2, 0
+_REASONS = {
+    0x1: "idle", 0x2: "applications' clock setting", 0x4: "power cap", 0x8: "hardware slowdown",
+    0x10: "sync boost", 0x20: "software thermal", 0x40: "hardware thermal", 0x80: "hardware power brake",
+    0x100: "display clock setting",
+}  # fmt: skip
+_HARMFUL = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
+
+
+class Reading(FrozenModel):
+    """One look at a GPU; None where the driver does not tell."""
+
+    sm_mhz: int | None = None
+    memory_mhz: int | None = None
+    celsius: int | None = None
+    watts: float | None = None
+    throttled: tuple[str, ...] = ()
+    """Why its clocks are lower than they could be."""
+    disturbed: bool = False
+    """One of the reasons makes a timing doubtful: heat or power."""
+
+
+def reasons(mask: int) -> tuple[tuple[str, ...], bool]:
+    """Names of NVML's clock event reasons, and whether one of them makes timings doubtful."""
+    return tuple(name for bit, name in _REASONS.items() if mask & bit), bool(mask & _HARMFUL)
+
+
+class Telemetry:
+    """NVML of one GPU; gives empty readings where there is no NVML.
+
+    Args:
+        index: by NVML's order, that of the bus.
+        library: `libnvidia-ml.so.1`, opened; None looks for it.
+    """
+
+    def __init__(self, index: int = 0, library: Any = None) -> None:
+        self._library = library if library is not None else _open()
+        self._handle = ctypes.c_void_p()
+        if self._library is not None and (
+            self._library.nvmlInit_v2()
+            or self._library.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(self._handle))
+        ):
+            self._library = None
+
+    def read(self) -> Reading:
+        """What the GPU says now."""
+        if self._library is None:
+            return Reading()
+        mask = ctypes.c_ulonglong()
+        code = self._library.nvmlDeviceGetCurrentClocksThrottleReasons(self._handle, ctypes.byref(mask))
+        names, harmful = reasons(0 if code else mask.value)
+        milliwatts = self._number("nvmlDeviceGetPowerUsage")
+        return Reading(
+            sm_mhz=self._number("nvmlDeviceGetClockInfo", _SM),
+            memory_mhz=self._number("nvmlDeviceGetClockInfo", _MEMORY),
+            celsius=self._number("nvmlDeviceGetTemperature", _CORE_TEMPERATURE),
+            watts=None if milliwatts is None else milliwatts / 1e3,
+            throttled=names,
+            disturbed=harmful,
+        )
+
+    def _number(self, function: str, *arguments: int) -> int | None:
+        value = ctypes.c_uint()
+        code = getattr(self._library, function)(self._handle, *arguments, ctypes.byref(value))
+        return None if code else value.value
+
+
+def _open() -> Any:
+    try:
+        return ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError:
+        return None
