@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import timeit
@@ -16,8 +15,6 @@ from agentforge.languages.cpp import runtime
 from agentforge.languages.cpp.runtime import Library, Strided, load
 
 from .sources import RMSNORM
-
-HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
 def write(folder: Path, files: dict[str, str]) -> str:
@@ -260,20 +257,28 @@ class TestEmpty:
         assert (made.shape, made.dtype, made.stride()) == (expected.shape, expected.dtype, expected.stride())
         assert made.fill_(1).sum() == made.numel()
 
-    @pytest.mark.skipif(
-        not HUGE_PAGES.is_file() or "[never]" in HUGE_PAGES.read_text(),
-        reason="no huge pages here",
-    )
-    def test_large_memory_asks_for_huge_pages(self) -> None:
-        made = runtime.empty((64 << 20,), torch.uint8)
-        middle = made.data_ptr() + made.numel() // 2
-        flags = ""
-        for line in Path("/proc/self/smaps").read_text().splitlines():
-            if found := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
-                inside = int(found[1], 16) <= middle < int(found[2], 16)
-            elif inside and line.startswith("VmFlags:"):
-                flags = line
-        assert " hg" in flags
+    def test_memory_is_used_again_when_nothing_holds_it(self) -> None:
+        runtime.empty_cache()
+        first = runtime.empty((5, 1 << 20))
+        first.fill_(3)
+        where, part = first.data_ptr(), first[2:3, :7]
+        del first
+        second = runtime.empty((5, 1 << 20))
+        second.fill_(4)
+        assert second.data_ptr() != where
+        assert (part == 3).all()
+        del part
+        assert runtime.empty((1 << 20, 5)).data_ptr() == where
+        assert runtime.empty((6, 1 << 20)).data_ptr() != where
+
+    def test_what_is_kept_is_bounded(self) -> None:
+        runtime.empty_cache()
+        held = [runtime.empty((300 << 20,), torch.uint8) for _ in range(5)]
+        assert not any(runtime._IDLE.values())
+        held.clear()
+        assert sum(map(len, runtime._IDLE.values())) == 3
+        runtime.empty_cache()
+        assert not runtime._IDLE
 
 
 @pytest.mark.timing
