@@ -68,6 +68,7 @@ def judge(
     spec = detect(device)
     if not solution.exists():
         raise UsageError(f"{solution} does not exist: give a file with ModelNew, or a solution's folder")
+    read_solution(solution, "-")  # before the reference is run: what cannot be read is told at once
     target = load_target(str(reference), FrontendOptions(device=spec.kind))
     candidate = read_solution(solution, target.definition.hash)
     with Referee(settings.referee, device=spec, cache=settings.cache) as referee:
