@@ -273,6 +273,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 record = judge(referee, definition)
                 whole, after = sizes(original.reference), sizes(definition.reference)
                 record["resized"] = {n: [whole[n], after[n]] for n in whole if whole[n] != after[n]}
+            record["commit"] = origin["commit"]
             name = f"{path.parent.name}/{path.stem}"
             done[name] = record
             remarks = (*record.get("reasons", ()), *record.get("weak_against", ()))

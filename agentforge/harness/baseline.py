@@ -56,6 +56,7 @@ class BaselineServer(Server):
             "perturbed": self._perturbed,
             "shape": self._shape,
             "without": self._without,
+            "rounded": self._rounded,
             "exact_gradients": self._exact_gradients,
         }
 
@@ -160,6 +161,26 @@ class BaselineServer(Server):
             return {"changed": True, "leaves": describe(leaves)}
         finally:
             tensor.copy_(held)
+
+    def _rounded(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
+        """Output with all weights and buffers rounded to half precision."""
+        assert self._module is not None and self._outputs is not None
+        state = {
+            k: t for k, t in self._module.state_dict().items() if t.dtype in (torch.float32, torch.float64)
+        }
+        held = {k: t.clone() for k, t in state.items()}
+        try:
+            for tensor in state.values():
+                tensor.copy_(tensor.half())
+            if body["exact"]:
+                return self._exact(body, ())
+            args, kwargs = self._inputs(body["slot"])
+            leaves = flatten(self._module(*args, **kwargs))
+            put_leaves(leaves, self._outputs)
+            return {"leaves": describe(leaves)}
+        finally:
+            for key, tensor in state.items():
+                tensor.copy_(held[key])
 
     def _perturbed(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """Output for inputs moved by half a unit in the last place: conditioning where float64 fails."""

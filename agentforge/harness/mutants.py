@@ -46,7 +46,8 @@ def mutants(bench: Bench, course: Course) -> Iterator[Mutant]:
         yield Mutant(f"a copy of input {k}", _copied(course, k), fixed=True)
     if any(t.dtype in (torch.float32, torch.float64) for t in course.inputs.tensors(0)):
         halves: dict[int, _Fill] = dict.fromkeys(range(number), _halved)
-        yield Mutant("an answer computed from half-precision inputs", _Replaced(bench, course, halves))
+        name = "an answer computed in half precision"
+        yield Mutant(name, _Replaced(bench, course, halves, _rounded(bench)))
     for k in range(number):
         name = f"an answer that ignores input {k}" if number > 1 else "an answer that ignores its input"
         for content in (_other(course, k), torch.zeros_like, torch.ones_like):
@@ -133,8 +134,11 @@ def _other(course: Course, number: int) -> _Fill:
 class _Replaced:
     """Runs the reference on slot 0 with some inputs replaced; the slot has them again afterwards."""
 
-    def __init__(self, bench: Bench, course: Course, fills: dict[int, _Fill]) -> None:
+    def __init__(
+        self, bench: Bench, course: Course, fills: dict[int, _Fill], run: Make | None = None
+    ) -> None:
         self._bench, self._course, self._fills = bench, course, fills
+        self._run = run or self._as_it_is
 
     def __call__(self, right: Sequence[Leaf], exactly: bool) -> list[Leaf] | None:
         tensors = self._course.inputs.tensors(0)
@@ -147,13 +151,25 @@ class _Replaced:
                     tensors[n].copy_(content)
             if not held:
                 return None
-            if exactly:
-                return self._bench.exact(self._course, 0)
-            self._bench.eager.call(0)
-            return self._bench.eager.fetch(0)
+            return self._run(right, exactly)
         finally:
             for n, original in held.items():
                 tensors[n].copy_(original)
+
+    def _as_it_is(self, right: Sequence[Leaf], exactly: bool) -> list[Leaf] | None:
+        if exactly:
+            return self._bench.exact(self._course, 0)
+        self._bench.eager.call(0)
+        return self._bench.eager.fetch(0)
+
+
+def _rounded(bench: Bench) -> Make:
+    """With weights in half precision: less than what half-precision arithmetic would lose."""
+
+    def make(right: Sequence[Leaf], exactly: bool) -> list[Leaf] | None:
+        return bench.eager.leaves(bench.eager.request({"op": "rounded", "slot": 0, "exact": exactly}))
+
+    return make
 
 
 def _without(bench: Bench, key: str, value: float) -> Make:
