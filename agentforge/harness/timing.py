@@ -32,7 +32,8 @@ from .spotcheck import Look, Seen, SpotChecks
 from .statistics import ratio_interval, undisturbed
 
 _SHORT_S, _LONG_S = 2e-3, 2e-2
-_SHARED_BYTES = 320 << 20
+_LARGE_OUTPUT = 16 << 20
+_SHARED_BYTES = 640 << 20
 """Contents of a block's calls up to this size are made once for all parties."""
 _SETTLED_BLOCKS, _SETTLED_WIDTH = 10, 0.04
 _MAX_STEAL = 0.05
@@ -79,11 +80,15 @@ class GroupTimes:
         return min((len(v) for v in self.seconds.values()), default=0)
 
 
-def turn_shape(call_s: float) -> TurnShape:
-    """How many calls a turn has: short calls need company to warm up threads that were stopped."""
+def turn_shape(call_s: float, output_bytes: int) -> TurnShape:
+    """How many calls a turn has.
+
+    Short calls need company to warm up threads that were stopped; what large outputs cost depends on which
+    memory they are given, so that one call says little.
+    """
     if call_s < _SHORT_S:
         return TurnShape(2, 5)
-    if call_s < _LONG_S:
+    if call_s < _LONG_S or output_bytes > _LARGE_OUTPUT:
         return TurnShape(1, 3)
     return TurnShape(1, 1)
 
@@ -153,7 +158,7 @@ class Timer:
             PartyFailure: a timed call was wrong, or the candidate failed in it.
         """
         times = GroupTimes({n: [] for n in self._parties}, {n: [] for n in self._parties})
-        shape = turn_shape(self._estimate())
+        shape = turn_shape(self._estimate(), self._checks.nbytes)
         begin = time.monotonic()
         steals = []
         while self._wanted(times, blocks, least, (time.monotonic() - begin) / seconds):

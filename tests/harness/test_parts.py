@@ -88,7 +88,8 @@ def test_the_filter_is_well_formed():
 
 
 def test_short_calls_have_more_company():
-    assert turn_shape(1e-4).calls > turn_shape(1e-2).calls > turn_shape(1.0).timed
+    assert turn_shape(1e-4, 0).calls > turn_shape(1e-2, 0).calls > turn_shape(1.0, 0).timed
+    assert turn_shape(1.0, 1 << 27).timed == 3
 
 
 @pytest.mark.parametrize("text", ["import os\nos._exit(0)", "def (", "(" * 5000, "x = 1\0"])
