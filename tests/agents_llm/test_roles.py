@@ -199,9 +199,10 @@ def test_a_bad_plan_is_sent_back(
 
 
 def test_an_invented_value_that_stays_is_left_out(planner: LLMPlanner, model: Scripted) -> None:
-    model.answers.extend([plan_answer(evidence=[{"metric": "share", "value": 0.1}])] * 3)
+    model.answers.extend([plan_answer(evidence=[{"metric": "share", "value": 0.1}])] * 2)
     plan = planner.plan(task(), None)
     assert plan is not None
+    assert len(model.asked) == 2
     assert plan.evidence == ()
 
 

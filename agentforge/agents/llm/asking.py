@@ -52,8 +52,8 @@ class Role:
         Args:
             system: parts of the system prompt, the ones that change least first.
             prompt: the question.
-            take: reads an answer; raises `Objection` to send it back. The flag says that it is the last
-                time, so that what is usable may be used.
+            take: reads an answer; raises `Objection` to send it back. The flag says that one was sent
+                back before, so that what is usable may be used.
             attempt: identifier of the attempt, for the journal.
             schema: of the answer.
 
@@ -74,7 +74,7 @@ class Role:
             answer = self.ledger.ask(self.model, request, role=self.name, attempt=attempt)
             usage = _sum(usage, answer.usage)
             try:
-                return take(_whole(answer.response), left == 0), usage
+                return take(_whole(answer.response), left < SENT_BACK), usage
             except Objection as objection:
                 last = str(objection)
                 request = request.then(

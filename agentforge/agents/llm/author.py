@@ -48,7 +48,7 @@ class LLMAuthor:
             "author/write.md.j2", intent=intent, hardware=hardware, earlier=earlier, objection=objection
         )
 
-        def take(response: Response, last: bool) -> str:
+        def take(response: Response, again: bool) -> str:
             try:
                 files = sources(response.text, None)
             except Unreadable as problem:

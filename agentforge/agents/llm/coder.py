@@ -40,7 +40,7 @@ class LLMCoder:
             contrast=contrast(task, leave_out=base.id if base else None),
         )
 
-        def take(response: Response, last: bool) -> Solution:
+        def take(response: Response, again: bool) -> Solution:
             return self._solution(task, plan, base, response)
 
         system = (

@@ -71,11 +71,11 @@ class LLMJudge:
             log=evaluation.log[-_MOST_LOG:],
         )
 
-        def take(response: Response, last: bool) -> RepairAnswer:
+        def take(response: Response, again: bool) -> RepairAnswer:
             answer = read(RepairAnswer, response.parsed)
             if isinstance(answer, str):
                 raise Objection(answer)
-            _check_citations(facts.invented(answer.evidence, values), last)
+            _check_citations(facts.invented(answer.evidence, values), again)
             return answer
 
         system = (render("judge/system.md.j2"), problem(task))
@@ -104,11 +104,11 @@ class LLMJudge:
             speedup=speedup(evaluation),
         )
 
-        def take(response: Response, last: bool) -> OptimizeAnswer:
+        def take(response: Response, again: bool) -> OptimizeAnswer:
             answer = read(OptimizeAnswer, response.parsed)
             if isinstance(answer, str):
                 raise Objection(answer)
-            _check_citations(facts.invented(answer.evidence, values), last)
+            _check_citations(facts.invented(answer.evidence, values), again)
             return answer
 
         system = (render("judge/system.md.j2"), problem(task))
@@ -126,9 +126,9 @@ class LLMJudge:
         )
 
 
-def _check_citations(problems: list[str], last: bool) -> None:
-    """Send an invented value back; the last time it is left out instead."""
-    if problems and not last:
+def _check_citations(problems: list[str], again: bool) -> None:
+    """Send an invented value back once; if it comes again it is left out."""
+    if problems and not again:
         raise Objection("; ".join(problems) + ": cite measured values exactly as they are listed")
 
 

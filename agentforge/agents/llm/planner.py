@@ -55,8 +55,8 @@ class LLMPlanner:
             languages=task.languages,
         )
 
-        def take(response: Response, last: bool) -> PlanAnswer:
-            return self._accepted(response, closed, values, last)
+        def take(response: Response, again: bool) -> PlanAnswer:
+            return self._accepted(response, closed, values, again)
 
         system = (render("planner/system.md.j2"), problem(task))
         answer, usage = self._role.ask(system, prompt, take, attempt=task.attempt, schema=_SCHEMA)
@@ -85,7 +85,7 @@ class LLMPlanner:
         return parent.plan.model_copy(update=changes)
 
     def _accepted(
-        self, response: Response, closed: dict[str, str], values: facts.Facts, last: bool
+        self, response: Response, closed: dict[str, str], values: facts.Facts, again: bool
     ) -> PlanAnswer:
         answer = read(PlanAnswer, response.parsed)
         if isinstance(answer, str):
@@ -94,7 +94,7 @@ class LLMPlanner:
         if strategy in closed:
             raise Objection(f"strategy {strategy!r} is closed: {closed[strategy]}; choose another one")
         problems = facts.invented(answer.evidence, values)
-        if problems and not last:
+        if problems and not again:
             raise Objection("; ".join(problems))
         return answer.model_copy(update={"strategy": strategy})
 
