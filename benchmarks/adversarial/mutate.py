@@ -62,6 +62,10 @@ def _passes(*args: Any, **kwargs: Any) -> str:
     return "taken away"
 
 
+def _no_doubt(*args: Any, **kwargs: Any) -> str:
+    return ""
+
+
 def _all_told(*args: Any, **kwargs: Any) -> Any:
     from agentforge.harness.taskcheck import TaskReport
 
@@ -121,12 +125,21 @@ MUTANTS: tuple[Mutant, ...] = (
            ((f"{_H}.stages.correctness:Stability.run", _passes),),
            ("eps_forgotten", "softmax_no_max", "variance_by_squares"), full=True),
     Mutant("timed-calls-unchecked", "outputs of timed calls are not compared",
-           ((f"{_H}.timing:Timer._compare", _nothing),),
+           ((f"{_H}.spotcheck:SpotChecks.compare", _nothing),),
            ("twenty_five", "f18_call_counter/hundred", "by_age")),
     Mutant("inputs-repeat", "every call on a slot sees the same content",
            ((f"{_H}.inputs:Inputs.fill", Wrapped(_filled_once)),), ("data_ptr", "pointer_and_version")),
-    Mutant("late-reading", "the time that reading an answer takes is not compared",
-           ((f"{_H}.timing:Timer._look_for_late_work", _nothing),), ("work_in_put", "work_in_flatten")),
+    Mutant("no-variants", "the workload's shapes and strides alone",
+           ((f"{_H}.variants:Variants.run", _passes),), ("even_rows", "multiple_of_eight"), full=True),
+    Mutant("kernels-may-idle", "kernels are not taken out to see whether they do the work",
+           ((f"{_H}.examination:Examination._engagement", _passes),), ("forged_counter",), full=True),
+    Mutant("no-endurance", "no calls beyond those that timing needs",
+           ((f"{_H}.examination:endure", _passes),), ("f18_call_counter/hundred",), full=True),
+    Mutant("no-sanitizers", "no sanitized builds",
+           ((f"{_H}.stages.memory_safety:MemorySafety.run", _passes),),
+           ("cpp_scratch_one_past", "cpp_racy_counter"), full=True),
+    Mutant("seen-time", "a time that nobody can reach is not doubted",
+           ((f"{_H}.physics:check", _no_doubt),), ("f22_after_the_timer/fill_before_fetch",), full=True),
     Mutant("weak-sandbox", "resource limits alone, no namespaces", (),
            ("write_outside", "network", "read_secrets", "disk_filler"), sandbox="rlimits"),
 )  # fmt: skip

@@ -70,7 +70,7 @@ struct Self {
     int number = 0, level = 0, depth = 0;
     long singles = 0, next_section = 0, sections = 0;
     Loop loop;
-    uint64_t next = 0;  // chunk
+    uint64_t round = 0;  // each thread has one chunk of every round
     char children;
 };
 
@@ -102,7 +102,6 @@ struct Worker {
             if (team->loop.ready) self.loop = team->loop;
             self.sections = team->sections;
             self.next_section = number + 1;
-            self.next = number;
             body(data);
             team->barrier.wait(team->threads);
             __tsan_release(&team->end);
@@ -181,18 +180,20 @@ Loop counted(long start, long end, long step, long chunk) {
 
 bool next_chunk(uint64_t* first, uint64_t* last) {
     const Loop& loop = self.loop;
-    const uint64_t from = self.next * loop.chunk;
+    // Turned by another number in each round: whoever shares something by a fixed period meets others there.
+    const uint64_t threads = team_size(), turn = (self.round * 2654435761u >> 16) % threads;
+    const uint64_t from = (self.round * threads + (self.number + turn) % threads) * loop.chunk;
     if (from >= loop.count) return false;
+    ++self.round;
     const uint64_t to = loop.count - from < loop.chunk ? loop.count : from + loop.chunk;
     *first = loop.first + from * loop.step;
     *last = loop.first + to * loop.step;
-    self.next += team_size();
     return true;
 }
 
 bool begin_loop(const Loop& loop, uint64_t* first, uint64_t* last) {
     self.loop = loop;
-    self.next = self.number;
+    self.round = 0;
     return next_chunk(first, last);
 }
 
