@@ -1,0 +1,67 @@
+"""Kernels that cheat a timer on a GPU; the timer of `agentforge.harness.gpu` must not be cheated."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from agentforge.harness.gpu import TorchGpu, compare
+from agentforge.harness.gpu.device import _runtime
+
+_TOO_GOOD = 1.3
+"""So much faster than the honest twin that the attack paid."""
+
+
+def other_stream(x: torch.Tensor, out: torch.Tensor) -> Callable[[], None]:
+    """Works on a stream that the events do not see."""
+    side = torch.cuda.Stream()
+
+    def call() -> None:
+        with torch.cuda.stream(side):
+            torch.mul(x, 2.0, out=out)
+
+    return call
+
+
+def carve_out(x: torch.Tensor, out: torch.Tensor) -> Callable[[], None]:
+    """Sets as much of the L2 aside for persisting data as the GPU allows, at every call."""
+    runtime = _runtime()
+
+    def call() -> None:
+        if runtime is not None:
+            runtime.cudaDeviceSetLimit(0x06, ctypes.c_size_t(1 << 30))
+        torch.mul(x, 2.0, out=out)
+
+    return call
+
+
+def failed_launch() -> dict[str, Any]:
+    """A launch that fails must not pass for one that worked on what lay in memory."""
+    from gpu.kernel_modules import load
+
+    module = load("cuda-softmax")
+    x = torch.randn(64, 64, device="cuda")
+    module.softmax(x)
+    module.PARAMETERS["threads"] = 4096
+    try:
+        module.softmax(x)
+    except RuntimeError as error:
+        return {"ok": "out of range" in str(error), "said": str(error)}
+    return {"ok": False, "said": "the launch was believed"}
+
+
+def attempt() -> dict[str, Any]:
+    """Every attack beside its honest twin."""
+    gpu = TorchGpu()
+    x = torch.randn(gpu.l2_bytes // 8, device="cuda")
+    out = torch.empty_like(x)
+    found: dict[str, Any] = {"failed_launch": failed_launch()}
+    for name, attack in (("other_stream", other_stream), ("carve_out", carve_out)):
+        parties = {"honest": [lambda: torch.mul(x, 2.0, out=out)], "attack": [attack(x, out)]}
+        times = compare(parties, gpu, blocks=40)
+        gain = times.speedup("honest", "attack")
+        found[name] = {"ok": gain < _TOO_GOOD, "gain": gain, "hidden": times.hidden["attack"]}
+    return {"ok": all(f["ok"] for f in found.values()), "attacks": found}
