@@ -137,7 +137,7 @@ class Variants:
             changed = [change(t) for t in tensors]
             if any(t is not None for t in changed):
                 content = [t if c is None else c for t, c in zip(tensors, changed, strict=True)]
-                result = self._try(laid_out(course, content), name)
+                result = self._try(laid_out(course, content), name, _became_one(tensors, content))
                 outcome.setdefault(result, []).append(name)
         result = self._try(self._guarded(course, tensors), "forbidden pages around its inputs")
         outcome.setdefault(result, []).append("forbidden pages")
@@ -145,7 +145,8 @@ class Variants:
         self._candidate.party.configure(course.body(), course.inputs, course.outputs_bytes)
         return "; ".join(f"{key}: {', '.join(names)}" for key, names in outcome.items() if names)
 
-    def _try(self, variant: Course, name: str) -> str:
+    def _try(self, variant: Course, name: str, broadcast: frozenset[int] = frozenset()) -> str:
+        """How it went; sizes in `broadcast` that are still in the answer came from weights of that size."""
         try:
             try:
                 self._bench.eager.configure(variant.body(), variant.inputs, variant.outputs_bytes)
@@ -155,6 +156,8 @@ class Variants:
                 if not self._bench.eager.worker.running:
                     raise
                 return "not defined by the reference"
+            if any(isinstance(x.value, torch.Tensor) and broadcast & {*x.value.shape} for x in expected):
+                return "broadcast by the reference"
             party = self._candidate.party
             party.configure(variant.body(), variant.inputs, variant.outputs_bytes)
             try:
@@ -182,6 +185,14 @@ class Variants:
         # Slots follow one another: only the first is used, and its pages are guarded.
         variant.guards = guards
         return variant
+
+
+def _became_one(before: Sequence[torch.Tensor], after: Sequence[torch.Tensor]) -> frozenset[int]:
+    """Sizes that were cut down to one: where a weight has them, one row is spread, which nobody asked for."""
+    pairs = [
+        (a, b) for x, y in zip(before, after, strict=True) for a, b in zip(x.shape, y.shape, strict=True)
+    ]
+    return frozenset(a for a, b in pairs if b == 1 < a)
 
 
 def laid_out(course: Course, content: Sequence[torch.Tensor]) -> Course:

@@ -14,7 +14,7 @@ from agentforge.harness.leaves import UnusableOutput, describe, flatten, parse_l
 from agentforge.harness.neuter import neuter
 from agentforge.harness.stages import StaticNotes
 from agentforge.harness.timing import turn_shape
-from agentforge.harness.variants import changes
+from agentforge.harness.variants import _became_one, changes
 from agentforge.harness.wire import ProtocolViolation
 from agentforge.schema import BuildSpec, Solution, SourceFile
 
@@ -59,6 +59,13 @@ def test_which_variants_fit():
     assert not any("rows" in name and name[0].isdigit() for name in square)
     assert "15 rows" in changes([torch.ones(16, 64), torch.ones(64)])
     assert changes([torch.ones(5)]).keys() == {"padded rows", "transposed memory", "3 columns", "1 columns"}
+
+
+def test_sizes_that_became_one_may_be_broadcast():
+    x, weight = torch.ones(6, 4), torch.ones(4)
+    assert _became_one([x, weight], [x[:, :1], weight[:1]]) == {4}
+    assert _became_one([x], [x[:1]]) == {6}
+    assert _became_one([x[:1]], [x[:1]]) == frozenset()
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")

@@ -4,16 +4,19 @@ is right."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
 
 from agentforge.harness import Referee
+from agentforge.harness.candidate import Candidate
 from agentforge.harness.leaves import Leaf
 from agentforge.harness.party import PartyFailure
 from agentforge.harness.relations import holds, related, relations
 from agentforge.harness.stages import Edges, Gradients, Relations, Sharpened, Stability, Types
 from agentforge.harness.tolerance import Bound
+from agentforge.harness.variants import Variants
 from agentforge.schema import Definition, DType, EvaluationStatus, TargetError
 
 from .judging import examined, judge, problem, quick_referee, stage
@@ -126,6 +129,22 @@ def test_what_does_not_hold_is_no_relation():
     assert holds(rows, [Leaf("out", x)], [Leaf("out", after[0])], bound)
     assert not holds(same, [Leaf("out", x)], [Leaf("out", after[0])], bound)
     assert torch.equal(related(rows, [Leaf("out", x)])[0].value, after[0])
+
+
+def test_one_column_that_a_weight_would_spread_is_no_variant(referee):
+    scaled = problem(
+        "return x * self.scale", "torch.randn(16, 32)", "self.scale = torch.nn.Parameter(torch.randn(32))"
+    )
+    strict = (
+        "return x",
+        "y = torch.empty_like(x)\n        y[:] = x * self.scale[: x.shape[1]]\n        return y #",
+    )
+    with examined(referee, scaled, strict) as context:
+        candidate = Candidate(context.candidate, Path("unused"))
+        told = Variants(context.bench, candidate, context.judge).run(context.course)
+    assert "broadcast by the reference: 1 columns" in told
+    assert "1 rows" in told.split("right: ")[1].split(";")[0]
+    assert "17 rows" in told
 
 
 # -- other types
