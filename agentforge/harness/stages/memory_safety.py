@@ -174,7 +174,11 @@ def _sweep(tensors: Sequence[torch.Tensor]) -> list[tuple[str, list[torch.Tensor
     found = []
     for name, change in changes(tensors).items():
         changed = [change(t) for t in tensors]
-        if any(c is not None for c in changed):
+        # A size of one is accepted by broadcasting where no kernel has to know what is meant.
+        one = any(
+            c is not None and 1 in c.shape and 1 not in t.shape for c, t in zip(changed, tensors, strict=True)
+        )
+        if not one and any(c is not None for c in changed):
             found.append((name, [t if c is None else c for t, c in zip(tensors, changed, strict=True)]))
     return sorted(found, key=lambda entry: sum(t.nbytes for t in entry[1]))
 
