@@ -121,7 +121,7 @@ class _LocalWorkshop(Workshop):
         body = {
             "op": "load", "folder": str(folder / entry.parent), "module": entry.stem,
             "class": solution.entry_class, "init": weights.init, "state": weights.state,
-            "seed": weights.seed, "threads": self.settings.threads,
+            "seed": weights.seed, "threads": self.settings.threads, "compiled": "",
         }  # fmt: skip
         candidate.weights = party.request(body, [descriptor])["weights"]
         os.close(descriptor)

@@ -21,6 +21,7 @@ from agentforge.schema import Diagnostic, EvaluationStatus, MachineError, Soluti
 
 from ._base import Box, Limits
 from .bench import Bench, Course, Weights
+from .compiled import CompiledCode
 from .party import Floor, Party
 from .process import Forkserver
 
@@ -47,7 +48,7 @@ class BuildFailure(Exception):
 
 @dataclass
 class Workshop:
-    """Builds and starts solutions in the sandbox.
+    """Builds and starts one evaluation's solution in the sandbox.
 
     Args:
         forkserver: for candidates.
@@ -62,6 +63,13 @@ class Workshop:
     folder: Path
     cache: Path
     settings: RefereeSettings
+
+    def __post_init__(self) -> None:
+        self._compiled = CompiledCode(self.folder / f"compiled-{next(_identities)}")
+
+    def close(self) -> None:
+        """Remove what the solution compiled when it ran."""
+        self._compiled.forget()
 
     def build(self, solution: Solution) -> tuple[Path, BuildResult]:
         """Build a solution in a fresh folder; the caller removes it.
@@ -168,7 +176,8 @@ class Workshop:
         if os.geteuid() == 0:
             os.chown(scratch, identity, identity)
         memory = self.memory_limit(bench)
-        box = Box(scratch, readable=(folder, _PRELUDES), identity=identity)
+        readable = (folder, _PRELUDES, self._compiled.folder) if self._compiled.there else (folder, _PRELUDES)
+        box = Box(scratch, readable=readable, identity=identity)
         limits = replace(
             Limits(memory_bytes=memory), cpu_seconds=int(self.settings.evaluation_timeout_s * 64)
         )
@@ -184,7 +193,7 @@ class Workshop:
             call_timeout_s=self.settings.call_timeout_s,
             memory_bytes=memory + _SLACK,
         )
-        candidate = Candidate(party, scratch)
+        candidate = Candidate(party, scratch, self._compiled)
         try:
             candidate.weights = self._load(party, solution, folder, bench.weights)
             party.configure(course.body(), course.inputs, course.outputs_bytes)
@@ -207,6 +216,7 @@ class Workshop:
                     "state": weights.state,
                     "seed": weights.seed,
                     "threads": self.settings.threads,
+                    "compiled": str(self._compiled.folder) if self._compiled.there else "",
                 },
                 [descriptor],
             )
@@ -228,11 +238,16 @@ class Candidate:
 
     party: Party
     scratch: Path
+    compiled: CompiledCode | None = None
+    """Where to leave what it compiled, for its successor."""
     weights: str = ""
     """How it got its weights: `seed`, `state_dict` or `partly`."""
 
     def close(self) -> None:
         """Kill it and remove what it wrote."""
+        if self.compiled is not None and self.party.worker.running:
+            self.party.worker.stop()
+            self.compiled.collect(self.party.worker.pid, self.scratch)
         self.party.close()
         shutil.rmtree(self.scratch, ignore_errors=True)
 

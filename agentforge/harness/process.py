@@ -20,6 +20,7 @@ from agentforge.schema import HarnessError
 
 from . import procfs
 from ._base import Box, Limits, Sandbox
+from .compiled import cache_place
 from .wire import Channel, ChannelClosed, ChannelTimeout, Message, ProtocolViolation, pair
 
 _PACKAGE_ROOT = Path(__file__).resolve().parents[2]
@@ -273,7 +274,10 @@ class Forkserver:
         channel, theirs = pair(credentials=True)
         own = {"HOME": str(scratch), "TMPDIR": str(scratch)}
         if self._sandbox is not None:
-            own |= {"TORCHINDUCTOR_CACHE_DIR": f"{scratch}/inductor", "TRITON_CACHE_DIR": f"{scratch}/triton"}
+            own |= {
+                "TORCHINDUCTOR_CACHE_DIR": str(cache_place(scratch)),
+                "TRITON_CACHE_DIR": f"{scratch}/triton",
+            }
         body = {"number": number, "env": own, **extra}
         if box is not None:
             body["box"] = {

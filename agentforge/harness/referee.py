@@ -260,19 +260,22 @@ class Referee:
         assert self._untrusted is not None and self._folder is not None
         workshop = Workshop(self._untrusted, self._floor, self._folder, self._cache, self.settings)
         fresh: Callable[[], Bench] = lambda: self._new_bench(definition, workloads)  # noqa: E731
-        Examination(
-            definition=definition,
-            workloads=workloads,
-            solution=solution,
-            level=level,
-            settings=self.settings,
-            device=self.device,
-            workshop=workshop,
-            laboratory=self._laboratory,
-            warm=lambda: self.bench(definition, workloads),
-            fresh=fresh,
-            cache=self._cache,
-            sol_s=sol_s,
-            findings=findings,
-            progress=progress,
-        ).run()
+        try:
+            Examination(
+                definition=definition,
+                workloads=workloads,
+                solution=solution,
+                level=level,
+                settings=self.settings,
+                device=self.device,
+                workshop=workshop,
+                laboratory=self._laboratory,
+                warm=lambda: self.bench(definition, workloads),
+                fresh=fresh,
+                cache=self._cache,
+                sol_s=sol_s,
+                findings=findings,
+                progress=progress,
+            ).run()
+        finally:
+            workshop.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+import shutil
 import sys
 import time
 import traceback
@@ -24,12 +25,14 @@ from agentforge.languages import PRELUDE
 from . import values
 from .gradients import gradients
 from .leaves import Leaf, UnusableOutput, describe, flatten, locate, total_bytes
-from .memory import Block, Layout, Window, aligned, in_pages
+from .memory import Block, Layout, Window, aligned, in_pages, make_resident
 from .weights import varied_construction
 from .wire import Channel, ChannelClosed
 
 Handler = Callable[[dict[str, Any], tuple[int, ...]], dict[str, Any]]
 _MAX_TEXT = 4000
+_LARGE, _IDLE_S = 16 << 20, 0.4
+"""Room for outputs, and a pause, from which free memory may have gone back to a host."""
 
 
 class Server:
@@ -45,6 +48,7 @@ class Server:
         self._shown: list[int] = []
         """Files to close while no clock runs."""
         self._copy_inputs = False
+        self._called_at = 0.0
         self._outputs: Block | None = None
         self._kept: list[Any] = []
         """Outputs that the referee may still look at, the newest last."""
@@ -85,6 +89,8 @@ class Server:
         """Import the entry file and construct the model; `fds` holds the weights."""
         torch.set_num_threads(body["threads"])
         weights = Block(fds[0], os.fstat(fds[0]).st_size, writable=False)
+        if body["compiled"]:
+            shutil.copytree(body["compiled"], os.environ["TORCHINDUCTOR_CACHE_DIR"], dirs_exist_ok=True)
         sys.path.insert(0, body["folder"])
         if (Path(body["folder"]) / PRELUDE).is_file():
             importlib.import_module(PRELUDE.removesuffix(".py"))
@@ -140,6 +146,9 @@ class Server:
             os.close(self._shown.pop())
         # The others stay alive during the call: buffers that are used again for later answers show.
         del self._kept[: max(0, len(self._kept) - body["keep"])]
+        room = self._outputs.nbytes if self._outputs is not None else 0
+        if room > _LARGE and time.monotonic() - self._called_at > _IDLE_S:
+            make_resident(room + self._stride)
         return {}
 
     def _call(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
@@ -148,6 +157,7 @@ class Server:
         start = time.perf_counter_ns()
         leaves = flatten(self._model(*args, **kwargs))
         took = time.perf_counter_ns() - start
+        self._called_at = time.monotonic()
         self._kept.append(leaves)
         return {"ns": took, "leaves": locate(leaves)}
 

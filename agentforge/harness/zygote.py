@@ -95,9 +95,7 @@ class Zygote:
         channel.send({"hello": "warden"})
         for key, value in body["env"].items():
             os.environ[key] = value
-        tempfile.tempdir = None  # cached before the fork, as is the place of compiled code
-        if self._kind == "candidate":
-            os.environ.pop("TORCHINDUCTOR_CACHE_DIR", None)
+        tempfile.tempdir = None  # cached before the fork
         if self._sandbox is not None:
             self._sandbox.enter(
                 Limits(**body["limits"]), keep_fds=[socket_fd], box=box_from_json(body["box"])
