@@ -10,6 +10,7 @@ process tree, descriptors, shared memory and temporary folders are counted.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import socket
@@ -53,6 +54,7 @@ class Footprint(BaseModel):
     @classmethod
     def now(cls) -> Footprint:
         """Count; the referee must be closed, so that what is left was leaked."""
+        gc.collect()  # a failure's traceback and the frames in it hold each other, and what those have open
         me = psutil.Process()
         folders = [
             p for p in Path(tempfile.gettempdir()).iterdir() if p.name.startswith("agentforge-referee-")
@@ -165,8 +167,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         canary(),
         listener() as reached,
     ):
-        before = Footprint.now()
         judging = Judging(Level.QUICK, compiled=False, cache=Path(cache))
+        # What libraries open once for good is no leak: count after a first evaluation.
+        judging.evaluate(honest_for(attacks[0], cases))
+        judging.close()
+        before = Footprint.now()
         try:
             for attack in attacks * options.rounds:
                 trials.append(trial(judging, attack, cases))
