@@ -113,3 +113,42 @@ FILE: kernel.cpp
 extern "C" void nothing() {}
 ```
 """
+
+TRITON = """\
+FILE: model_new.py
+```python
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def rms_norm(x_ptr, weight_ptr, out_ptr, cols, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    at = tl.arange(0, BLOCK)
+    inside = at < cols
+    x = tl.load(x_ptr + row * cols + at, mask=inside, other=0.0)
+    scale = 1.0 / tl.sqrt(tl.sum(x * x, axis=0) / cols + eps)
+    weight = tl.load(weight_ptr + at, mask=inside, other=0.0)
+    tl.store(out_ptr + row * cols + at, x * scale * weight, mask=at < LAST)
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x, weight):
+        x = x.contiguous()
+        out = torch.empty_like(x)
+        cols = x.shape[-1]
+        rms_norm[(x.numel() // cols,)](x, weight, out, cols, 1e-6, BLOCK=triton.next_power_of_2(cols))
+        return out
+```
+"""
+TRITON_DOES_NOT_COMPILE = TRITON.replace("LAST)", "cols")
+TRITON_WRONG_LAST_COLUMNS = TRITON.replace("LAST", "cols // 8 * 8")
+TRITON_RIGHT = """\
+EDIT: model_new.py
+<<<<<<< SEARCH
+    tl.store(out_ptr + row * cols + at, x * scale * weight, mask=at < cols // 8 * 8)
+=======
+    tl.store(out_ptr + row * cols + at, x * scale * weight, mask=inside)
+>>>>>>> REPLACE
+"""

@@ -43,19 +43,20 @@ def get_init_inputs():
 HARDWARE = Hardware("test machine", "x86-64", 4, 2e10, 1e11, (32768, 1048576, 33554432))
 
 
-def bottleneck() -> Bottleneck:
-    definition = Definition(name="rms_norm_test", op_type="norm", reference=REFERENCE)
+def bottleneck(rows: int = ROWS, cols: int = COLS) -> Bottleneck:
+    reference = REFERENCE.replace(str(ROWS), str(rows)).replace(str(COLS), str(cols))
+    definition = Definition(name="rms_norm_test", op_type="norm", reference=reference)
     inputs = (
-        TensorInput(name="x", shape=(ROWS, COLS), dtype=DType.FLOAT32),
-        TensorInput(name="weight", shape=(COLS,), dtype=DType.FLOAT32),
+        TensorInput(name="x", shape=(rows, cols), dtype=DType.FLOAT32),
+        TensorInput(name="weight", shape=(cols,), dtype=DType.FLOAT32),
     )
     site = CallSite(
         name="norm/rms_norm", nodes=("mul",), operators=("aten.pow.Tensor_Scalar", "aten.mul.Tensor"),
-        time_s=4e-3, bytes=2.0 * ROWS * COLS * 4, flops=4.0 * ROWS * COLS, sol_s=1e-4,
+        time_s=4e-3, bytes=2.0 * rows * cols * 4, flops=4.0 * rows * cols, sol_s=1e-4,
     )  # fmt: skip
     return Bottleneck(
         definition=definition,
-        workloads=(Workload(name=f"{ROWS}x{COLS}", inputs=inputs),),
+        workloads=(Workload(name=f"{rows}x{cols}", inputs=inputs),),
         call_sites=(site,),
         time_s=4e-3,
         share=0.8,
@@ -66,8 +67,8 @@ def bottleneck() -> Bottleneck:
     )
 
 
-def profile() -> Profile:
-    b = bottleneck()
+def profile(rows: int = ROWS, cols: int = COLS) -> Profile:
+    b = bottleneck(rows, cols)
     return Profile(
         target="target", device="null device", architecture="x86-64", total_s=5e-3, traces=3,
         attributed=1.0, call_sites=b.call_sites, bottlenecks=(b,),

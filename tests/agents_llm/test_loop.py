@@ -15,7 +15,7 @@ from agentforge.harness import Referee
 from agentforge.llm import Ledger
 from agentforge.loop import Agents, Journal, Meter, SearchResult, Session, run_search
 from agentforge.loop.standing import gain_over_eager
-from agentforge.schema import AttemptStatus, Budget, EvaluationStatus
+from agentforge.schema import AttemptStatus, Budget, EvaluationStatus, Profile
 from agentforge.search import BestFirst
 from agentforge.store import Store
 from tests.llm.server import LLMServer
@@ -41,7 +41,14 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def search(
-    store: Store, folder: Path, spec: str, device: DeviceSpec, budget: Budget, **llm: object
+    store: Store,
+    folder: Path,
+    spec: str,
+    device: DeviceSpec,
+    budget: Budget,
+    region: Profile | None = None,
+    language: str = "cpp",
+    **llm: object,
 ) -> SearchResult:
     run = store.get_run("run")
     settings = LLMSettings.model_validate({"retries": 0, **llm})
@@ -66,12 +73,12 @@ def search(
             knowledge=NullKnowledge(),
             context_for=lambda _: CONTEXT,
             policy=BestFirst(repairs=3, starts=1),
-            settings=SearchSettings(patience=6),
+            settings=SearchSettings(patience=6, language=language),
             device=device,
             hardware=HARDWARE,
         )
         checkpoint = folder / "checkpoint.db"
-        return run_search(profile(), journal, Meter(budget), session, checkpoint=checkpoint)
+        return run_search(region or profile(), journal, Meter(budget), session, checkpoint=checkpoint)
 
 
 @pytest.mark.slow
@@ -136,6 +143,27 @@ def replayed(folder: Path, cassette: Path, device: DeviceSpec, server: LLMServer
         EvaluationStatus.PASSED,
     ]
     assert len(server.seen) == asked
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wire", ["anthropic", "openai"])
+def test_triton_in_its_interpreter_is_right_in_the_end(server: LLMServer, tmp_path: Path, wire: str) -> None:
+    pytest.importorskip("triton")
+    if detect("auto").kind != "cpu":
+        pytest.skip("there is a GPU here: Triton kernels run on it")
+    codes = [kernels.TRITON_DOES_NOT_COMPILE, kernels.TRITON_WRONG_LAST_COLUMNS, kernels.TRITON_RIGHT]
+    script = Script(deque(codes))
+    server.script = script
+    spec = f"anthropic:m@{server.root}" if wire == "anthropic" else f"openai:m@{server.url}"
+    device, budget = detect("cpu"), Budget(attempts=3)
+    with Store(f"sqlite:///{tmp_path / 'a.db'}") as store:
+        store.create_run(make_run(budget=budget).model_copy(update={"device": device.name}))
+        result = search(store, tmp_path, spec, device, budget, profile(16, 131), "triton")
+        judged = [store.get_evaluation(a.evaluation) for a in store.attempts("run") if a.evaluation]
+    assert [e.status.value for e in judged] == ["COMPILE_ERROR", "INCORRECT_NUMERICAL", "PASSED"]
+    assert judged[-1].performance is None, "what is simulated is not timed"
+    assert not result.wins
+    assert "does not compile" in script.of("coder")[1]
 
 
 @pytest.mark.slow

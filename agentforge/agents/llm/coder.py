@@ -30,7 +30,7 @@ class LLMCoder:
         """See `Coder.code`."""
         language = plan.language
         if not exists(f"coder/languages/{language}.md.j2"):
-            raise CannotCode(f"there is no prompt for solutions in {language}: choose cpp or python")
+            raise CannotCode(f"there is no prompt for solutions in {language}: choose cpp, triton or python")
         base = _base(plan, parent)
         prompt = render(
             _situation(base),
