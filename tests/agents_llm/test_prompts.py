@@ -12,6 +12,7 @@ from agentforge.agents.llm.blocks import sources
 from agentforge.config import RefereeSettings
 from agentforge.devices import detect
 from agentforge.harness import Referee
+from agentforge.languages import languages
 from agentforge.resources import resource
 from agentforge.schema import BuildSpec, Definition, Level, Solution, Workload
 
@@ -60,7 +61,10 @@ FORWARDS = {
 
 
 @pytest.mark.slow
-def test_worked_examples_are_right(tmp_path: Path) -> None:
+@pytest.mark.parametrize("language", ["cpp", "triton"])
+def test_worked_examples_are_right(tmp_path: Path, language: str) -> None:
+    if not languages.create(language).available().ok:
+        pytest.skip(f"{language} cannot be built here")
     settings = RefereeSettings(quick_seconds=0.1, random_seeds=1, compile_baseline=False, quick_blocks=2)
     with Referee(settings, device=detect("cpu"), cache=tmp_path) as referee:
         for category, (names, body, inputs) in FORWARDS.items():
@@ -70,9 +74,9 @@ def test_worked_examples_are_right(tmp_path: Path) -> None:
                 "def get_init_inputs():\n    return []\n"
             )
             definition = Definition(name=category, op_type="other", reference=reference)
-            text = prompts.render(f"coder/examples/cpp/{category}.md.j2")
+            text = prompts.render(f"coder/examples/{language}/{category}.md.j2")
             solution = Solution(
-                name=category, definition=definition.hash, author="person", spec=BuildSpec(language="cpp"),
+                name=category, definition=definition.hash, author="person", spec=BuildSpec(language=language),
                 sources=sources(text, None),
             )  # fmt: skip
             workload = Workload(name="w", source="reference")
