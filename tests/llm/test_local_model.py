@@ -1,4 +1,4 @@
-"""A small open model, where Ollama or vLLM serves one on this machine; skipped, with the reason, where not."""
+"""A small open model, where Ollama or vLLM serves one here; skipped, with the reason, where not."""
 
 from __future__ import annotations
 
