@@ -90,6 +90,7 @@ MIXED = Content("mixed magnitudes", _mixed)
 SHIFTED = Content("shifted by 30", lambda t: t + 30)
 NEGATED = Content("negated inputs", lambda t: -t)
 HARD_TO_ROUND = Content("inputs that are hard to round", _hard_to_round)
+LARGE_AND_HARD = Content("large inputs that are hard to round", lambda t: _hard_to_round(t * 64))
 SMALL_INTEGERS = Content("small integers", _integers)
 
 UNUSUAL = (
@@ -112,7 +113,7 @@ def sharper(inputs: int) -> list[Content]:
     Args:
         inputs: how many tensors a slot has.
     """
-    found = [HARD_TO_ROUND, SMALL, NEGATED, LARGE, SHIFTED, MIXED]
+    found = [HARD_TO_ROUND, LARGE_AND_HARD, SMALL, NEGATED, LARGE, SHIFTED, MIXED]
     if inputs > 1:
         for number in range(inputs):
             found.append(Content(f"input {number} 64 times as large", lambda t: t * 64, only=number))

@@ -180,15 +180,31 @@ class Window(Memory):
             raise OSError(ctypes.get_errno(), "mmap")
 
 
-def make_resident(nbytes: int) -> None:
-    """Touch so much memory and let go of it, so that what is allocated next is backed by the machine.
+class Reserve:
+    """Memory that is held while nobody else needs it.
 
-    A virtual machine gives memory that lay free for a second or two back to its host, and the first touch
-    afterwards takes twenty times longer than usual. Where it is refused, all is as it was.
+    A virtual machine may give memory that lies free for a second back to its host, and whoever touches it
+    next waits twenty times longer than usual. Where it cannot be had, nothing is held.
     """
-    with suppress(OSError, ValueError), mmap.mmap(-1, nbytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as room:
-        room.madvise(mmap.MADV_HUGEPAGE)
-        room.madvise(_MADV_POPULATE_WRITE)
+
+    def __init__(self, nbytes: int) -> None:
+        self._nbytes = nbytes
+        self._held: mmap.mmap | None = None
+
+    def hold(self) -> None:
+        """Take it, page by page."""
+        if not self._nbytes or self._held is not None:
+            return
+        with suppress(OSError, ValueError):
+            self._held = mmap.mmap(-1, self._nbytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            self._held.madvise(mmap.MADV_HUGEPAGE)
+            self._held.madvise(_MADV_POPULATE_WRITE)
+
+    def release(self) -> None:
+        """Let go of it: whoever allocates next is given this memory."""
+        if self._held is not None:
+            self._held.close()
+            self._held = None
 
 
 class Block(Memory):

@@ -25,14 +25,12 @@ from agentforge.languages import PRELUDE
 from . import values
 from .gradients import gradients
 from .leaves import Leaf, UnusableOutput, describe, flatten, locate, total_bytes
-from .memory import Block, Layout, Window, aligned, in_pages, make_resident
+from .memory import Block, Layout, Window, aligned, in_pages
 from .weights import varied_construction
 from .wire import Channel, ChannelClosed
 
 Handler = Callable[[dict[str, Any], tuple[int, ...]], dict[str, Any]]
 _MAX_TEXT = 4000
-_LARGE, _IDLE_S = 16 << 20, 0.4
-"""Room for outputs, and a pause, from which free memory may have gone back to a host."""
 
 
 class Server:
@@ -48,7 +46,6 @@ class Server:
         self._shown: list[int] = []
         """Files to close while no clock runs."""
         self._copy_inputs = False
-        self._called_at = 0.0
         self._outputs: Block | None = None
         self._kept: list[Any] = []
         """Outputs that the referee may still look at, the newest last."""
@@ -146,9 +143,6 @@ class Server:
             os.close(self._shown.pop())
         # The others stay alive during the call: buffers that are used again for later answers show.
         del self._kept[: max(0, len(self._kept) - body["keep"])]
-        room = self._outputs.nbytes if self._outputs is not None else 0
-        if room > _LARGE and time.monotonic() - self._called_at > _IDLE_S:
-            make_resident(room + self._stride)
         return {}
 
     def _call(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
@@ -157,7 +151,6 @@ class Server:
         start = time.perf_counter_ns()
         leaves = flatten(self._model(*args, **kwargs))
         took = time.perf_counter_ns() - start
-        self._called_at = time.monotonic()
         self._kept.append(leaves)
         return {"ns": took, "leaves": locate(leaves)}
 

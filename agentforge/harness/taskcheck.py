@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _INDEPENDENT = 1e-9
 """Relative change in float64 below which an answer does not depend on what was replaced."""
 _NAMED = 8
+_PATIENCE = 8
 _SHARPEST = 4
 """Contents that a candidate is tried with beside the usual ones, at most."""
 
@@ -105,17 +106,18 @@ def examine_task(bench: Bench, course: Course, seconds: float) -> TaskReport:
     Args:
         bench: whose eager worker has the course.
         course: workload made ready.
-        seconds: after which no further mutant is tried.
+        seconds: after which no further mutant is tried; what tells a mutant that passes is looked for longer.
 
     Raises:
         PartyFailure: the reference's process died.
     """
-    return _Examination(bench, course, time.monotonic() + seconds).run()
+    return _Examination(bench, course, seconds).run()
 
 
 class _Examination:
-    def __init__(self, bench: Bench, course: Course, deadline: float) -> None:
-        self._bench, self._course, self._deadline = bench, course, deadline
+    def __init__(self, bench: Bench, course: Course, seconds: float) -> None:
+        self._bench, self._course, self._seconds = bench, course, seconds
+        self._deadline = time.monotonic() + seconds
         self._report = TaskReport()
         self._told: set[str] = set()
         """Names of mutants one of which is told: the answer depends on what they ignore."""
@@ -151,7 +153,7 @@ class _Examination:
         contents = sharper(len(self._course.inputs.layouts))
         while left and contents and len(self._course.sharper) < _SHARPEST:
             content = contents.pop(0)
-            if time.monotonic() > self._deadline:
+            if time.monotonic() > self._until(left):
                 break
             self._course.inputs.fill(0)
             content.apply(self._course.inputs.tensors(0))
@@ -165,10 +167,15 @@ class _Examination:
         self._course.inputs.fill(0)
         return left
 
+    def _until(self, left: list[tuple[Mutant, Outcome]]) -> float:
+        """Where a wrong answer passes, what tells it is worth more time: nothing can be verified without."""
+        passes = any(outcome is Outcome.PASSES for _, outcome in left)
+        return self._deadline + (_PATIENCE * self._seconds if passes else 0.0)
+
     def _tighten(self, left: list[tuple[Mutant, Outcome]], usual: Answer) -> list[tuple[Mutant, Outcome]]:
         """Half the tolerance, where that tells what is left."""
         passing = [m for m, outcome in left if outcome is Outcome.PASSES]
-        if not passing or time.monotonic() > self._deadline:
+        if not passing or time.monotonic() > self._until(left):
             return left
         bounds = [bound.scaled(0.5) for bound in usual.bounds]
         self._course.inputs.fill(0)

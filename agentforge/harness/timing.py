@@ -26,13 +26,13 @@ from agentforge.schema import EvaluationStatus
 from .bench import Bench, Course
 from .inputs import Recipe
 from .judge import Judge
-from .memory import Block
+from .memory import Block, Reserve
 from .party import Party, PartyFailure
 from .spotcheck import Look, Seen, SpotChecks
 from .statistics import ratio_interval, undisturbed
 
 _SHORT_S, _LONG_S = 2e-3, 2e-2
-_LARGE_OUTPUT = 16 << 20
+_LARGE_OUTPUT, _MOST_RESERVED = 16 << 20, 512 << 20
 _SHARED_BYTES = 640 << 20
 """Contents of a block's calls up to this size are made once for all parties."""
 _SETTLED_BLOCKS, _SETTLED_WIDTH = 10, 0.04
@@ -145,6 +145,8 @@ class Timer:
         self._random = SystemRandom()
         self._parties: dict[str, Party] = {**bench.parties, "candidate": candidate}
         self._checks = SpotChecks(course, judge, self._random)
+        wanted = self._checks.nbytes + course.inputs.slot_bytes
+        self._reserve = Reserve(min(wanted, _MOST_RESERVED) if wanted > _LARGE_OUTPUT else 0)
 
     def run(self, blocks: int, seconds: float, least: int) -> GroupTimes:
         """Interleave blocks until there are enough or the time is used up.
@@ -248,6 +250,7 @@ class Timer:
         took: list[float] = []
         seen: list[Seen] = []
         party.pauses = False
+        self._reserve.release()
         for number, call in enumerate(calls):
             nanoseconds, output = self._call(party, call, times)
             seen.append(output if party in (self._candidate, self._bench.eager) else Seen())
@@ -257,6 +260,7 @@ class Timer:
                 times.claimed[name] = max(times.claimed.get(name, 0.0), ratio)
         party.pauses = True
         party.worker.stop()
+        self._reserve.hold()
         times.seconds[name].append(statistics.median(took))
         if party is self._candidate:
             self._look_back(calls, seen)
