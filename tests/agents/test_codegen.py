@@ -141,7 +141,7 @@ def test_rows_with_infinities(tmp_path: Path) -> None:
 
 KNOBS: list[dict[str, Any]] = [
     {"online": True, "tile": 64},
-    {"nontemporal": "on", "stage": "all", "tile": 64, "prefetch": 512, "huge_pages": True},
+    {"nontemporal": "on", "stage": "all", "tile": 64, "prefetch": 512},
     {"math": "libm", "schedule": "dynamic", "accumulate": "float", "stage": "off", "grain": 1},
     {"split": "on", "lanes": 16, "fuse_bias": False, "inplace": False, "grain": 1, "math": "strict"},
 ]

@@ -31,11 +31,6 @@ class KernelWriter(Rows):
 
     def write(self) -> str:
         """The body's text."""
-        if self.options.huge_pages:
-            for output in self.outputs:
-                if output.name not in self.renamed:
-                    size = prod(output.shape) * output.dtype.itemsize
-                    self.writer.add(f"af::huge_pages({output.name}, {size});")
         getattr(self, f"_{self.form}")()
         return self.writer.text
 

@@ -35,8 +35,6 @@ class Options:
     """Neighbouring rows that are reduced side by side where the reduced dimension is not the inner one."""
     prefetch: int = 0
     """Bytes ahead of the reading position that are prefetched by software; 0 leaves it to the hardware."""
-    huge_pages: bool = False
-    """Ask for huge pages behind outputs before they are first written."""
     fuse_bias: bool = True
     """Take the bias out of `addmm` and add it in the epilogue."""
     inplace: bool = True
@@ -75,7 +73,6 @@ _CHOICES: dict[str, tuple[Value, ...]] = {
     "stage": ("auto", "all", "off"),
     "online": (False, True),
     "accumulate": ("float", "double"),
-    "huge_pages": (False, True),
     "split": ("auto", "on", "off"),
     "fuse_bias": (False, True),
     "inplace": (False, True),
