@@ -64,7 +64,7 @@ def test_version(run: Run) -> None:
     ("arguments", "said"),
     [
         (("optimize", "--nope"), "No such option: --nope"),
-        (("optimize",), "target"),
+        (("optimize",), "say what to optimize"),
         (("nope",), "nope"),
         (("runs", "list", "-c", "foo=1"), "unknown setting 'foo'"),
         (("runs", "list", "-c", "foo"), "key.path=value"),

@@ -71,6 +71,8 @@ def test_time_out_ends_the_child_and_its_children(tmp_path):
 
 
 def test_ctrl_c_ends_the_child(tmp_path):
+    # A test run in the background of a shell was started with SIGINT ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     pid_file = tmp_path / "pid"
 
     def interrupt_when_running() -> None:
@@ -79,8 +81,11 @@ def test_ctrl_c_ends_the_child(tmp_path):
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt_when_running, daemon=True).start()
-    with pytest.raises(KeyboardInterrupt):
-        run("spawn_and_hang", {"pid_file": str(pid_file)})
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run("spawn_and_hang", {"pid_file": str(pid_file)})
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert gone(int(pid_file.read_text()))
 
 

@@ -284,10 +284,9 @@ def test_a_weak_task_verifies_nothing(referee):
 
 
 def test_impossible_times_are_no_speedup(referee):
-    evaluation = referee.evaluate(
-        DEFINITION, [WORKLOAD], solution(model("time.sleep(0.1); return self.right(x)")), sol_s=0.05
-    )
+    evaluation = referee.evaluate(DEFINITION, [WORKLOAD], solution(RIGHT), sol_s=10.0)
     assert evaluation.evidence is Evidence.SUSPICIOUS
+    assert "speed of light" in evaluation.reasons[0]
 
 
 def test_an_answer_that_depends_on_the_number_of_calls_is_found(referee):
