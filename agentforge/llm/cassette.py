@@ -1,8 +1,8 @@
 """Cassettes: a run's exchanges as JSON lines, recorded and played back without a network.
 
 What is measured differs from run to run, and prompts hold it. So a request that is not held exactly is
-found when it differs in numbers only; the numbers that the recorded answer quotes are then replaced by
-those that stand in their places now.
+found when it differs in numbers, in which values could be measured, and in what the referee notes about the
+measuring; the numbers that the recorded answer quotes are then replaced by those of now.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ _DIFFERENCE_LINES = 12
 _NUMBER = re.compile(r"-?(?:\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\binf\b|\bnan\b)")
 _MEASURED = re.compile(r"-?(?:\d*\.\d{2,}(?:[eE][+-]?\d+)?|\d+(?:\.\d+)?[eE][+-]?\d+)")
 """Numbers that an answer may quote from a prompt: not those that stand in code for themselves."""
+_VALUE = re.compile(r"(?P<name>[\w.#]+) = (?P<value>-?[\d.]+(?:e[+-]?\d+)?|inf|nan)")
+"""A line that says what was measured; whether it is there may depend on the machine."""
+_NOTES = "The referee notes:"
 
 
 class Exchange(FrozenModel):
@@ -141,17 +144,30 @@ class Replay:
 
 
 def _masked(request: Request) -> str:
-    """Hash of a request without its numbers."""
-    return content_hash(_NUMBER.sub("#", "\n".join(_lines(request))), length=32)
+    """Hash of a request without its numbers, and without lines that are there or not by what was measured."""
+    return content_hash(_NUMBER.sub("#", "\n".join(_proposed(request))), length=32)
+
+
+def _proposed(request: Request) -> list[str]:
+    """A request's lines without those that only measurements decide."""
+    return [line for line in _lines(request) if not (_VALUE.fullmatch(line) or line.startswith(_NOTES))]
 
 
 def _quoting(text: str, recorded: Request, asked: Request) -> str:
     """A recorded answer with the measured values that it quotes as they are now."""
     if recorded.hash == asked.hash:
         return text
-    before, now = (_NUMBER.findall("\n".join(_lines(request))) for request in (recorded, asked))
+    before, now = (_NUMBER.findall("\n".join(_proposed(request))) for request in (recorded, asked))
     places = dict(zip(before, now, strict=True))
+    values, current = (_values(request) for request in (recorded, asked))
+    places |= {value: current[name] for name, value in values.items() if name in current}
     return _MEASURED.sub(lambda found: places.get(found[0], found[0]), text)
+
+
+def _values(request: Request) -> dict[str, str]:
+    """Measured values by name."""
+    matches = (_VALUE.fullmatch(line) for line in _lines(request))
+    return {found["name"]: found["value"] for found in matches if found}
 
 
 def _read(path: Path) -> list[Exchange]:

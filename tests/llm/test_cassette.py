@@ -56,6 +56,19 @@ def test_measured_values_may_differ_and_are_quoted_as_they_are_now(tmp_path: Pat
     }
 
 
+def test_which_values_were_measured_may_differ_too(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    recorded = (
+        "It is right.\nlatency_s = 0.00123\nsol_fraction = 0.5\nThe referee notes: measure again\nGo on."
+    )
+    Recorder(Fake(lambda _: said('{"value": 0.00123}')), path).complete(request(recorded))
+    replay = Replay(str(path))
+    with pytest.raises(UsageError, match="does not hold"):
+        replay.complete(request("It is wrong.\nlatency_s = 0.00456\nGo on."))
+    asked = "It is right.\nlatency_s = 0.00456\nspeedup.eager = 1e-05\nGo on."
+    assert replay.complete(request(asked)).parsed == {"value": 0.00456}
+
+
 @pytest.mark.parametrize("content", ["not json\n", '{"spec": "x"}\n', "\udcff"])
 def test_what_is_no_cassette_is_said_to_be_none(tmp_path: Path, content: str) -> None:
     path = tmp_path / "run.jsonl"
