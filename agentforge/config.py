@@ -127,7 +127,7 @@ class Settings(BaseSettings):
     """Folder for the database, caches and runs."""
     database_url: str | None = None
     """Any SQLAlchemy URL; None is SQLite under `home`."""
-    budget: Budget = Budget(minutes=1.5)
+    budget: Budget = Budget(minutes=1.25)
     referee: RefereeSettings = RefereeSettings()
     search: SearchSettings = SearchSettings()
     llm: LLMSettings = LLMSettings()
