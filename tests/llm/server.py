@@ -68,8 +68,7 @@ class LLMServer:
         self.replies: deque[Reply] = deque()
         self.script = script
         self.seen: list[Seen] = []
-        self.billed: list[tuple[int, int]] = []
-        """Tokens in and out of each answer that was given in full."""
+        self._billed: list[tuple[int, int]] = []
         self.stall_s = 60.0
         self.most_at_once = 0
         self.delay_s = 0.0
@@ -93,6 +92,15 @@ class LLMServer:
     def url(self) -> str:
         """Base URL for OpenAI's SDK."""
         return f"{self.root}/v1"
+
+    @property
+    def billed(self) -> list[tuple[int, int]]:
+        """Tokens in and out of each answer that was given in full, once those under way have ended: a client
+        has read an answer before the server's thread comes to write it down."""
+        until = time.monotonic() + 5.0
+        while self._at_once and time.monotonic() < until:
+            time.sleep(0.005)
+        return self._billed
 
     def then(self, *replies: Reply | str) -> Self:
         self.replies.extend(Reply(r) if isinstance(r, str) else r for r in replies)
@@ -206,7 +214,7 @@ class _Handler(BaseHTTPRequestHandler):
                 line = line.replace("¿".encode(), b"\xff\xfe")
             self.wfile.write(line)
             self.wfile.flush()
-        self.server_state.billed.append((wire(body, reply).tokens_in, wire(body, reply).tokens_out))
+        self.server_state._billed.append((wire(body, reply).tokens_in, wire(body, reply).tokens_out))
 
 
 KINDS = {
