@@ -19,22 +19,20 @@ import ast
 import json
 import math
 import re
-import signal
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE)]
 
 from _provenance import provenance  # noqa: E402
+from _time_limit import TimeOver, time_limit  # noqa: E402
 
 from agentforge.config import RefereeSettings  # noqa: E402
 from agentforge.devices import detect  # noqa: E402
@@ -60,10 +58,6 @@ _FORM = re.compile("kernel|stride|padding|dilation|group|head|dim", re.IGNORECAS
 _LEAST_SIZE = 24
 _LIMIT_S = 300
 Record = dict[str, Any]
-
-
-class TooLong(BaseException):
-    """A problem took longer than its limit; not an Exception, so that nothing of the referee swallows it."""
 
 
 def definition_of(path: Path) -> Definition:
@@ -180,22 +174,6 @@ def fitting(definition: Definition) -> tuple[Definition | None, str]:
     return None, reason
 
 
-@contextmanager
-def time_limit(seconds: int) -> Iterator[None]:
-    """Raise `TooLong` in this thread after so long."""
-
-    def ring(number: int, frame: FrameType | None) -> None:
-        raise TooLong
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
-
-
 def judge(referee: Referee, definition: Definition) -> Record:
     """Weaknesses of a task, and the verdict on its reference."""
     workload = Workload(name="reference", source="reference")
@@ -204,7 +182,7 @@ def judge(referee: Referee, definition: Definition) -> Record:
         with time_limit(_LIMIT_S):
             verdict = referee.evaluate(definition, [workload], itself(definition), level=Level.QUICK)
             bench = referee.bench(definition, [workload])
-    except TooLong:
+    except TimeOver:
         referee.close()  # in the middle of an exchange; the next evaluation opens it again
         return {"outcome": "too long", "reason": f"more than {_LIMIT_S} s"}
     except AgentForgeError as error:

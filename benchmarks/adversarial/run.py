@@ -15,7 +15,6 @@ import argparse
 import json
 import os
 import shutil
-import signal
 import sys
 import tempfile
 import time
@@ -23,12 +22,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatch
 from pathlib import Path
-from types import FrameType
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from _provenance import provenance  # noqa: E402
+from _time_limit import TimeOver, time_limit  # noqa: E402
 from corpus import Case, Problems, load_cases  # noqa: E402
 from rich.console import Console  # noqa: E402
 from verdicts import GOOD, Outcome, Record, broken, judge, refused, summary, table  # noqa: E402
@@ -42,10 +41,6 @@ from agentforge.schema import AgentForgeError, Level, UsageError  # noqa: E402
 RESULTS = HERE.parent / "results" / "adversarial.json"
 CANARY = "AGENTFORGE_CANARY"
 _OUTSIDE = ("/", "/tmp", "/var/tmp", "/dev/shm", "/etc", "/root", "/home", "/usr/lib", "/opt", "/srv")
-
-
-class Hung(BaseException):
-    """The referee did not come back; not an Exception, so that nothing of its own swallows it."""
 
 
 def settings(level: Level, *, compiled: bool, sandbox: str = "auto") -> RefereeSettings:
@@ -62,22 +57,6 @@ def settings(level: Level, *, compiled: bool, sandbox: str = "auto") -> RefereeS
         quick_seconds=0.5,
         compile_baseline=compiled and not quick,
     )
-
-
-@contextmanager
-def time_limit(seconds: int) -> Iterator[None]:
-    """Raise `Hung` in this thread after so long."""
-
-    def ring(number: int, frame: FrameType | None) -> None:
-        raise Hung
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 @contextmanager
@@ -129,7 +108,7 @@ class Judging:
                 if self._referee is None:
                     self._referee = Referee(self._settings, device=self._device, cache=self._cache)
                 evaluation = self._referee.evaluate(definition, workloads, solution, level=self._level)
-        except Hung:
+        except TimeOver:
             record = broken(
                 case, f"the referee hung for {self._limit_s} s", time.monotonic() - start, sweep_escapes()
             )
@@ -149,7 +128,7 @@ class Judging:
     def close(self) -> None:
         referee, self._referee = self._referee, None
         if referee is not None:
-            with suppress(Exception, Hung), time_limit(30):
+            with suppress(Exception, TimeOver), time_limit(30):
                 referee.close()
 
 

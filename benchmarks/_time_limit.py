@@ -1,0 +1,28 @@
+"""An end to what may never end."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class TimeOver(BaseException):
+    """No `Exception`, so that nothing that is judged takes it for a failure of its own."""
+
+
+@contextmanager
+def time_limit(seconds: int) -> Iterator[None]:
+    """Raise `TimeOver` in the main thread after so long."""
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        raise TimeOver
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
