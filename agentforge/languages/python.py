@@ -26,6 +26,13 @@ def check_syntax(file: SourceFile) -> Diagnostic | None:
     return None
 
 
+def write_checked(solution: Solution, folder: Path) -> tuple[Diagnostic, ...]:
+    """Write a solution; say what cannot be written and which Python file does not parse."""
+    python = (file for file in solution.sources if file.path.endswith(".py"))
+    found = (write_or_explain(solution, folder), *(check_syntax(file) for file in python))
+    return tuple(d for d in found if d is not None)
+
+
 class Python:
     """Python sources, written as they are; nothing is imported or run here."""
 
@@ -46,9 +53,7 @@ class Python:
         timeout_s: float,
     ) -> BuildResult:
         start = time.perf_counter()
-        unwritten = write_or_explain(solution, folder)
-        found = [unwritten] + [check_syntax(file) for file in solution.sources if file.path.endswith(".py")]
-        diagnostics = tuple(d for d in found if d is not None)
+        diagnostics = write_checked(solution, folder)
         log = "\n".join(f"{d.file}:{d.line}: {d.message}" for d in diagnostics)
         return BuildResult(
             ok=not diagnostics,

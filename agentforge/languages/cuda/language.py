@@ -7,8 +7,7 @@ from pathlib import Path
 
 from agentforge.languages._base import Availability, BuildResult, CommandRunner
 from agentforge.languages.cpp.language import compiler_version
-from agentforge.languages.folder import write_or_explain
-from agentforge.languages.python import check_syntax
+from agentforge.languages.python import write_checked
 from agentforge.schema import Diagnostic, MachineError, Solution
 
 from . import source as text
@@ -65,9 +64,7 @@ class Cuda:
         compiler = compilers()
         if compiler is None and not compiler_version():
             raise MachineError(f"neither a CUDA compiler nor a C++ compiler was found; {_INSTALL}")
-        unwritten = write_or_explain(solution, folder)
-        found = [unwritten, *(check_syntax(f) for f in solution.sources if f.path.endswith(".py"))]
-        wrong = tuple(d for d in found if d is not None)
+        wrong = write_checked(solution, folder)
         if wrong:
             return Part(False, wrong).result(start)
         part = self._compile(compiler, solution, folder, cache, run, start + timeout_s, device)

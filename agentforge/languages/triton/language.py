@@ -11,9 +11,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from agentforge.languages._base import PRELUDE, Availability, BuildResult, CommandRunner
-from agentforge.languages.folder import write_or_explain
 from agentforge.languages.occupancy import target_limits
-from agentforge.languages.python import check_syntax
+from agentforge.languages.python import write_checked
 from agentforge.schema import Diagnostic, MachineError, Solution, UsageError
 
 from .ahead import AheadOfTime
@@ -79,16 +78,12 @@ class Triton:
         """
         start = time.monotonic()
         self._need_triton()
-        unwritten = write_or_explain(solution, folder)
-        python = [file for file in solution.sources if file.path.endswith(".py")]
-        found = [unwritten, *(check_syntax(file) for file in python)]
-        diagnostics = [d for d in found if d is not None]
-        if unwritten is None:
-            module = "on_gpu" if device == "cuda" else "interpreted"
-            place = folder / PurePosixPath(solution.entry_file).parent / PRELUDE
-            place.write_text(_PRELUDE.format(module=module))
+        diagnostics = write_checked(solution, folder)
         if diagnostics:
             return _result(False, start, diagnostics)
+        module = "on_gpu" if device == "cuda" else "interpreted"
+        place = folder / PurePosixPath(solution.entry_file).parent / PRELUDE
+        place.write_text(_PRELUDE.format(module=module))
         launches, problems = declared_launches(solution)
         if problems:
             return _result(False, start, problems)
