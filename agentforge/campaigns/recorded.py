@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentforge.loop import Evaluator, Journal
+from agentforge.harness import Evaluator
+from agentforge.loop import Journal
 from agentforge.schema import Definition, Evaluation, Level, Solution, Workload
 
 

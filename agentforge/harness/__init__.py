@@ -10,13 +10,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._base import Box, Limits, Sandbox, sandboxes
+    from ._base import Box, Builder, Evaluator, Limits, Sandbox, sandboxes
     from .referee import Referee, choose_sandbox
     from .verdict import exit_code
     from .warm import warm_compiler_cache
 
 __all__ = [
     "Box",
+    "Builder",
+    "Evaluator",
     "Limits",
     "Referee",
     "Sandbox",
@@ -28,6 +30,8 @@ __all__ = [
 
 _HOMES = {
     "Box": "_base",
+    "Builder": "_base",
+    "Evaluator": "_base",
     "Limits": "_base",
     "Sandbox": "_base",
     "sandboxes": "_base",

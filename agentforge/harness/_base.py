@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from agentforge.languages import Availability
 from agentforge.registry import Registry
+from agentforge.schema import Definition, Evaluation, Level, Solution, Workload
 
 
 @dataclass(frozen=True)
@@ -78,3 +79,32 @@ sandboxes: Registry[Sandbox] = Registry(
     },
 )
 """All sandboxes, the strongest first."""
+
+
+class Evaluator(Protocol):
+    """The referee, as those who have solutions judged see it."""
+
+    def evaluate(
+        self,
+        definition: Definition,
+        workloads: Sequence[Workload],
+        solution: Solution,
+        *,
+        level: Level,
+        sol_s: float | None = None,
+    ) -> Evaluation:
+        """Judge one solution; a candidate's failure is data.
+
+        Raises:
+            HarnessError: the referee itself failed.
+        """
+        ...
+
+
+@runtime_checkable
+class Builder(Protocol):
+    """An evaluator that can compile ahead of time."""
+
+    def build(self, solution: Solution) -> None:
+        """Compile a solution into the cache. Thread-safe; what fails is said by its evaluation."""
+        ...

@@ -14,6 +14,30 @@ from .party import PartyFailure
 from .tolerance import Bound, Distance, explain, measure
 
 
+def accepts(got: Sequence[Leaf], expected: Sequence[Leaf], bounds: Sequence[Bound]) -> bool:
+    """Whether every tensor and scalar of an answer is within its bound; nobody is told where it is not.
+
+    Args:
+        got: an answer.
+        expected: what it is held against.
+        bounds: one for each leaf.
+    """
+    if [x.path for x in got] != [x.path for x in expected]:
+        return False
+    for ours, theirs, bound in zip(got, expected, bounds, strict=True):
+        if not isinstance(theirs.value, torch.Tensor):
+            if ours.value != theirs.value:
+                return False
+        elif (
+            not isinstance(ours.value, torch.Tensor)
+            or ours.value.shape != theirs.value.shape
+            or ours.value.dtype != theirs.value.dtype
+            or not measure(ours.value, theirs.value, bound).within(bound)
+        ):
+            return False
+    return True
+
+
 class Judge:
     """Knows how a candidate's outputs were so far; raises `PartyFailure` at the first wrong one."""
 

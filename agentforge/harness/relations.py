@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import torch
 
+from .judge import accepts
 from .leaves import Leaf
-from .tolerance import Bound, measure
+from .tolerance import Bound
 
 _INEXACT = 2.0
 """Slack where the order of a sum or the rounding of an exponential may differ between the two answers."""
@@ -97,17 +98,4 @@ def related(relation: Relation, outputs: Sequence[Leaf]) -> list[Leaf]:
 
 def holds(relation: Relation, before: Sequence[Leaf], after: Sequence[Leaf], bounds: Sequence[Bound]) -> bool:
     """Whether a relation holds between two answers of the reference."""
-    if [x.path for x in before] != [x.path for x in after]:
-        return False
-    for ours, theirs, bound in zip(after, related(relation, before), bounds, strict=True):
-        if not isinstance(theirs.value, torch.Tensor):
-            if ours.value != theirs.value:
-                return False
-        elif (
-            not isinstance(ours.value, torch.Tensor)
-            or ours.value.shape != theirs.value.shape
-            or ours.value.dtype != theirs.value.dtype
-            or not measure(ours.value, theirs.value, bound).within(bound)
-        ):
-            return False
-    return True
+    return accepts(after, related(relation, before), bounds)

@@ -18,13 +18,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
-import torch
-
 from .contents import Answer, right_answer, sharper
+from .judge import accepts
 from .leaves import Leaf
 from .mutants import Mutant, mutants
 from .party import PartyFailure
-from .tolerance import Bound, measure
+from .tolerance import Bound
 
 if TYPE_CHECKING:
     from .bench import Bench, Course
@@ -196,14 +195,14 @@ class _Examination:
 
     def _told_by(self, mutant: Mutant, answer: Answer) -> bool:
         wrong = self._make(mutant, answer.outputs, exactly=False)
-        return wrong is not None and not _within(wrong, answer.outputs, answer.bounds)
+        return wrong is not None and not accepts(wrong, answer.outputs, answer.bounds)
 
     def _outcome(self, mutant: Mutant, answer: Answer) -> Outcome | None:
         """What the comparison makes of a mutant; None where there is nothing to try."""
         wrong = self._make(mutant, answer.outputs, exactly=False)
         if wrong is None:
             return None
-        if not _within(wrong, answer.outputs, answer.bounds):
+        if not accepts(wrong, answer.outputs, answer.bounds):
             return Outcome.TOLD
         if mutant.fixed:
             return Outcome.PASSES
@@ -220,25 +219,7 @@ class _Examination:
             return None
 
 
-def _within(wrong: Sequence[Leaf], right: Sequence[Leaf], bounds: Sequence[Bound]) -> bool:
-    """Whether every tensor and scalar of a wrong answer would be accepted."""
-    if [x.path for x in wrong] != [x.path for x in right]:
-        return False
-    for ours, theirs, bound in zip(wrong, right, bounds, strict=True):
-        if not isinstance(theirs.value, torch.Tensor):
-            if ours.value != theirs.value:
-                return False
-        elif (
-            not isinstance(ours.value, torch.Tensor)
-            or ours.value.shape != theirs.value.shape
-            or ours.value.dtype != theirs.value.dtype
-            or not measure(ours.value, theirs.value, bound).within(bound)
-        ):
-            return False
-    return True
-
-
 def _same(ours: Sequence[Leaf], theirs: Sequence[Leaf]) -> bool:
     """Whether two answers differ by rounding alone, in float64."""
     bound = Bound(_INDEPENDENT, _INDEPENDENT, 0.0, 0.0)
-    return _within(ours, theirs, [bound] * len(theirs))
+    return accepts(ours, theirs, [bound] * len(theirs))

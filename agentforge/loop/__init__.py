@@ -1,6 +1,6 @@
 """The optimization loop: select, plan, code, evaluate, judge, record."""
 
-from ._base import Agents, Evaluator, Knowledge, OnEvent, SearchResult, Win
+from ._base import Agents, Knowledge, OnEvent, SearchResult, Win
 from .handed import Proposal, hand_in
 from .journal import Journal
 from .meter import Meter
@@ -10,7 +10,6 @@ from .supervisor import Supervisor
 
 __all__ = [
     "Agents",
-    "Evaluator",
     "Journal",
     "Knowledge",
     "Meter",

@@ -4,52 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from agentforge.agents import Author, Coder, Judge, Planner
 from agentforge.schema import (
     Bottleneck,
     Context,
-    Definition,
     Evaluation,
     Event,
-    Level,
     Solution,
     Strategy,
-    Workload,
 )
 
 OnEvent = Callable[[Event], None]
 """Called with each event after it was stored; views read nothing else."""
-
-
-class Evaluator(Protocol):
-    """The referee, as the loop sees it."""
-
-    def evaluate(
-        self,
-        definition: Definition,
-        workloads: Sequence[Workload],
-        solution: Solution,
-        *,
-        level: Level,
-        sol_s: float | None = None,
-    ) -> Evaluation:
-        """Judge one solution; a candidate's failure is data.
-
-        Raises:
-            HarnessError: the referee itself failed.
-        """
-        ...
-
-
-@runtime_checkable
-class Builder(Protocol):
-    """An evaluator that can compile ahead of time."""
-
-    def build(self, solution: Solution) -> None:
-        """Compile a solution into the cache. Thread-safe; what fails is said by its evaluation."""
-        ...
 
 
 class Knowledge(Protocol):

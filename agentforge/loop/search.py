@@ -9,10 +9,11 @@ from pathlib import Path
 from agentforge.agents import Hardware
 from agentforge.config import SearchSettings
 from agentforge.devices import DeviceSpec
+from agentforge.harness import Evaluator
 from agentforge.schema import Bottleneck, Context, Event, Profile
 from agentforge.search import SearchPolicy
 
-from ._base import Agents, Evaluator, Knowledge, SearchResult, Win
+from ._base import Agents, Knowledge, SearchResult, Win
 from .graph import run_graph
 from .journal import Journal
 from .meter import Meter

@@ -13,6 +13,7 @@ from typing import Any, TypedDict
 
 from agentforge.agents import CannotCode, Hardware, Past, Task
 from agentforge.config import SearchSettings
+from agentforge.harness import Builder, Evaluator
 from agentforge.llm import CannotAfford
 from agentforge.schema import (
     AgentForgeError,
@@ -31,7 +32,7 @@ from agentforge.schema import (
     Usage,
 )
 
-from ._base import Agents, Builder, Evaluator, Knowledge
+from ._base import Agents, Knowledge
 from ._describe import add_usage, numbers, sentence
 from .journal import Journal
 from .meter import Meter

@@ -4,39 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from agentforge.devices import DeviceSpec, Roofline
+from agentforge.harness import Builder, Evaluator
 from agentforge.schema import Definition, Evaluation, Level, Solution, Workload, merged_metrics
 
 from .achieved import Work, achieved, with_roofline
 from .classify import by_roofline, values_of
 from .nsight import Observation
-
-
-class Judge(Protocol):
-    """What is used of the referee."""
-
-    def evaluate(
-        self,
-        definition: Definition,
-        workloads: Sequence[Workload],
-        solution: Solution,
-        *,
-        level: Level,
-        sol_s: float | None = None,
-    ) -> Evaluation:
-        """Judge one solution."""
-        ...
-
-
-@runtime_checkable
-class Builds(Protocol):
-    """A referee that can compile ahead of time."""
-
-    def build(self, solution: Solution) -> None:
-        """Compile a solution into the cache."""
-        ...
 
 
 class Observer(Protocol):
@@ -60,7 +36,7 @@ class Instrumented:
     The verdict is the referee's: nothing here changes a status, a reason or a time.
     """
 
-    referee: Judge
+    referee: Evaluator
     device: DeviceSpec
     roofline: Roofline
     work: Mapping[str, Work]
@@ -87,7 +63,7 @@ class Instrumented:
 
     def build(self, solution: Solution) -> None:
         """Compile a solution into the cache, where the referee can."""
-        if isinstance(self.referee, Builds):
+        if isinstance(self.referee, Builder):
             self.referee.build(solution)
 
 
