@@ -12,6 +12,7 @@ its slope.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import random
@@ -23,6 +24,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from statistics import linear_regression
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
@@ -41,8 +43,9 @@ from agentforge.schema import Solution, Target  # noqa: E402
 RESULTS = HERE / "results" / "soak.json"
 KILLED = "worker killed from outside"
 _HONEST_SHARE = 0.5
-_MAX_STEP_MB = 0.25
+_MAX_STEP_MB = 0.02
 """Growth of the referee's own memory for each evaluation, in the second half, that counts as flat."""
+_ENOUGH_FOR_A_SLOPE = 200
 
 REFERENCE = """import torch
 
@@ -77,30 +80,29 @@ def channel():
             return server._channel
         frame = frame.f_back
 """
-FAULTS = {
-    "crash": ("ctypes.string_at(0)", "CRASHED"),
-    "abort": ("os.abort()", "CRASHED"),
-    "leave": ("os._exit(3)", "CRASHED"),
-    "hang": ("time.sleep(60)", "TIMEOUT"),
-    "stop itself": ("os.kill(os.getpid(), signal.SIGSTOP)", "TIMEOUT"),
-    "raise": ("raise ValueError('no')", "RUNTIME_ERROR"),
-    "eat memory": ("held = [bytearray(1 << 28) for _ in range(400)]", "OUT_OF_MEMORY"),
-    "children": ("[subprocess.Popen(['sleep', '60']) for _ in range(8)]", ""),
+FAULTS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "crash": ("ctypes.string_at(0)", ("CRASHED",)),
+    "abort": ("os.abort()", ("CRASHED",)),
+    "leave": ("os._exit(3)", ("CRASHED",)),
+    "hang": ("time.sleep(60)", ("TIMEOUT",)),
+    "stop itself": ("os.kill(os.getpid(), signal.SIGSTOP)", ("TIMEOUT",)),
+    "raise": ("raise ValueError('no')", ("RUNTIME_ERROR",)),
+    "eat memory": ("held = [bytearray(1 << 28) for _ in range(400)]", ("OUT_OF_MEMORY", "TIMEOUT")),
+    "children": ("[subprocess.Popen(['sleep', '60']) for _ in range(8)]", ()),
     "threads": (
         "[threading.Thread(target=time.sleep, args=(60,), daemon=True).start() for _ in range(8)]",
-        "",
+        (),
     ),
-    "daemon": ("os.fork() or (os.setsid(), time.sleep(60), os._exit(0))", ""),
-    "descriptors": ("held = [os.dup(1) for _ in range(100)]", ""),
-    "files": ("open(os.path.join(os.environ['HOME'], str(time.time())), 'wb').write(bytes(1 << 20))", ""),
-    "print": ("print('x' * 100000)", ""),
-    "rubbish": ("channel().sock.sendall(b'\\x00\\x00\\x00\\x05hello')", "CHEATING"),
-    "huge message": ("channel().sock.sendall(b'\\xff' * 64)", "CHEATING"),
-    "hang up": ("channel().sock.close()", ""),
-    "wrong": ("x = x + 1", "INCORRECT_NUMERICAL"),
+    "daemon": ("os.fork() or (os.setsid(), time.sleep(60), os._exit(0))", ()),
+    "descriptors": ("held = [os.dup(1) for _ in range(100)]", ()),
+    "files": ("open(os.path.join(os.environ['HOME'], str(time.time())), 'wb').write(bytes(1 << 20))", ()),
+    "print": ("print('x' * 100000)", ()),
+    "rubbish": ("channel().sock.sendall(b'\\x00\\x00\\x00\\x05hello')", ("CHEATING",)),
+    "huge message": ("channel().sock.sendall(b'\\xff' * 64)", ("CHEATING",)),
+    "hang up": ("channel().sock.close()", ()),
+    "wrong": ("x = x + 1", ("INCORRECT_NUMERICAL",)),
 }
-"""What a candidate does in its call, and the status that it must get; none where only passing unnoticed or
-being refused are both right."""
+"""What a candidate does in its call, and the statuses that are right; none where any verdict is."""
 
 
 def solutions(target: Target, folder: Path) -> dict[str, Solution]:
@@ -140,6 +142,7 @@ def folders() -> list[Path]:
 
 def held() -> dict[str, int]:
     """What this process and its descendants have at the moment."""
+    gc.collect()  # a failure's traceback and the frames in it hold each other, and what those have open
     me = psutil.Process()
     names = []
     for entry in Path("/proc/self/fd").iterdir():
@@ -170,7 +173,13 @@ def judge_all(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
     made = solutions(target, folder)
     chance = random.Random(arguments.seed)
     settings = RefereeSettings(
-        call_timeout_s=2.0, compile_baseline=False, task_seconds=0.2, quick_blocks=2, quick_seconds=0.1
+        build_timeout_s=1.0,  # a first call may take so much longer than others
+        call_timeout_s=1.0,
+        compile_baseline=False,
+        random_seeds=1,
+        task_seconds=0.2,
+        quick_blocks=2,
+        quick_seconds=0.05,
     )
     verdicts: Counter[str] = Counter()
     problems: list[str] = []
@@ -193,10 +202,12 @@ def judge_all(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
                     problems.append(f"{len(series)}: {after} after {KILLED}")
             else:
                 status = evaluate(referee, name)
-            wanted = FAULTS[name][1] if name in FAULTS else "" if name == KILLED else "PASSED"
+            wanted = FAULTS[name][1] if name in FAULTS else () if name == KILLED else ("PASSED",)
             broken = name in FAULTS and status == "HARNESS_ERROR"
-            if broken or (wanted and status != wanted):
-                problems.append(f"{len(series)}: {name or 'honest'} is {status}, not {wanted or 'a verdict'}")
+            if broken or (wanted and status not in wanted):
+                problems.append(
+                    f"{len(series)}: {name or 'honest'} is {status}, not {' or '.join(wanted) or 'a verdict'}"
+                )
             verdicts[f"{name or 'honest'}: {status}"] += 1
             now = settled(usual)
             problems += [f"{len(series)}: {k} {usual[k]} -> {v} after {name or 'honest'}"
@@ -207,8 +218,8 @@ def judge_all(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
     if left:
         problems.append(f"left after closing: {left}")
     half = [s["memory_mb"] for s in series[len(series) // 2 :]]
-    growth = (half[-1] - half[0]) / max(len(half) - 1, 1)
-    if growth > _MAX_STEP_MB:
+    growth = linear_regression(range(len(half)), half).slope if len(half) > 1 else 0.0
+    if len(series) >= _ENOUGH_FOR_A_SLOPE and growth > _MAX_STEP_MB:
         problems.append(f"memory grows by {growth:.2f} MB with each evaluation")
     return {
         "evaluations": len(series),

@@ -56,15 +56,13 @@ class Footprint(BaseModel):
         """Count; the referee must be closed, so that what is left was leaked."""
         gc.collect()  # a failure's traceback and the frames in it hold each other, and what those have open
         me = psutil.Process()
-        folders = [
-            p for p in Path(tempfile.gettempdir()).iterdir() if p.name.startswith("agentforge-referee-")
-        ]
-        mine = [p for p in folders if p.stat().st_uid == os.getuid()]
+        # Of this process alone: other referees may be at work beside it.
+        folders = list(Path(tempfile.gettempdir()).glob(f"agentforge-referee-{os.getpid()}-*"))
         return cls(
             processes=len(me.children(recursive=True)),
             descriptors=me.num_fds(),
             shared_memory=len(list(Path("/dev/shm").glob("agentforge*"))),
-            folders=len(mine),
+            folders=len(folders),
             resident_mb=me.memory_info().rss >> 20,
         )
 
