@@ -1,9 +1,11 @@
-"""What makes a gate's verdict repeat: the same examples everywhere, and no test that finds another's modules.
+"""What makes a gate's verdict repeat: the same examples everywhere, no test that finds another's modules, and
+Ctrl-C that reaches what tests start.
 
 `HYPOTHESIS_PROFILE=explore` draws new examples each time.
 """
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 
@@ -15,7 +17,18 @@ settings.register_profile("gate", UNHURRIED, derandomize=True)
 settings.register_profile("explore", UNHURRIED)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gate"))
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Jobs in the background of a shell are started so, and every process that they start inherits it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 _SOLUTIONS = ("model_new", "reference_model", "agentforge_stitch", "agentforge_cpp", "agentforge_run")
+
+
+@pytest.fixture
+def no_torch_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stitching tries no variant under torch.compile, each of which compiles for a minute."""
+    monkeypatch.setattr("agentforge.stitch.select._MODES", ("kernels",))
+    monkeypatch.setattr("agentforge.stitch.variants.Variants.compiled", lambda _: None)
 
 
 @pytest.fixture(autouse=True)

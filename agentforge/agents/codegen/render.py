@@ -37,8 +37,9 @@ class Case:
 
 @lru_cache(maxsize=1)
 def environment() -> jinja2.Environment:
-    """Templates under `knowledge_base/templates/cpp`; a missing variable is an error."""
-    loader = jinja2.FileSystemLoader(resource("knowledge_base", "templates", "cpp"))
+    """Templates under `knowledge_base/templates`; a missing variable is an error."""
+    folders = [resource("knowledge_base", "templates", language) for language in ("cpp", "triton")]
+    loader = jinja2.FileSystemLoader(folders)
     return jinja2.Environment(
         loader=loader, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         keep_trailing_newline=True, autoescape=False,
@@ -56,33 +57,39 @@ def render(cases: Sequence[Case], options: Options, definition: Definition) -> t
     scripts: list[dict[str, Any]] = []
     for number, case in enumerate(cases):
         prefix = f"w{number}_" if len(cases) > 1 else ""
-        writer = _CaseWriter(case.program, options, prefix)
+        writer = CaseWriter(case.program, options, prefix)
         scripts.append(writer.script(f"case{number}"))
         kernels += writer.kernels
-    first = cases[0].program
-    title = definition.name.replace("\\", "/").replace('"', "'")
-    shapes = ", ".join(f"{t.name} {t.dtype.value}{list(t.shape)}" for t in first.traced.inputs)
+    title = title_of(definition)
+    shapes = ", ".join(f"{t.name} {t.dtype.value}{list(t.shape)}" for t in cases[0].program.traced.inputs)
     cpp = environment().get_template("program.cpp.j2").render(title=title, signature=shapes, kernels=kernels)
-    python = (
-        environment()
-        .get_template("model_new.py.j2")
-        .render(
-            title=title,
-            cases=scripts,
-            parameters=[
-                {"name": p.name, "shape": p.shape, "dtype": str(p.dtype), "buffer": p.buffer}
-                for p in first.traced.parameters
-            ],
-            forward=_forward(cases[0].workload),
-            tensors=[t.name for t in first.traced.inputs],
-        )
-    )
+    python = environment().get_template("model_new.py.j2").render(model_facts(cases, scripts, title))
     header = environment().get_template("vector_math.h.j2").render(libm=options.math == "libm")
     return (
         SourceFile(path="model_new.py", content=python),
         SourceFile(path="kernel.cpp", content=cpp),
         SourceFile(path="vector_math.h", content=header),
     )
+
+
+def title_of(definition: Definition) -> str:
+    """A definition's name, fit for a comment."""
+    return definition.name.replace("\\", "/").replace('"', "'")
+
+
+def model_facts(cases: Sequence[Case], scripts: list[dict[str, Any]], title: str) -> dict[str, Any]:
+    """What the template of a `ModelNew` says, whatever its kernels are written in."""
+    first = cases[0].program.traced
+    return {
+        "title": title,
+        "cases": scripts,
+        "parameters": [
+            {"name": p.name, "shape": p.shape, "dtype": str(p.dtype), "buffer": p.buffer}
+            for p in first.parameters
+        ],
+        "forward": _forward(cases[0].workload),
+        "tensors": [t.name for t in first.inputs],
+    }
 
 
 def _forward(workload: Workload) -> list[str]:
@@ -98,7 +105,7 @@ def _forward(workload: Workload) -> list[str]:
     return result
 
 
-class _CaseWriter:
+class CaseWriter:
     """Writes one program: its kernels in C++, the sequence of calls in Python."""
 
     def __init__(self, program: Program, options: Options, prefix: str) -> None:
@@ -184,7 +191,7 @@ class _CaseWriter:
             "summary": f"{writer.form}: {' x '.join(map(str, step.nest.shape)) or 'scalar'}",
         })  # fmt: skip
         lines = [f"{b.name} = empty({b.shape}, {b.dtype})" for b in step.outputs if b.name not in taken]
-        passed = [_flat(b) for b in step.inputs] + [b.name for b in step.outputs if b.name not in taken]
+        passed = [flat(b) for b in step.inputs] + [b.name for b in step.outputs if b.name not in taken]
         lines.append(f"lib.{name}({', '.join(passed)})")
         for new, old in taken.items():
             shape = self.buffers[new].shape
@@ -245,7 +252,7 @@ def _rows_are_disjoint(passes: Passes, final: tuple[Pass, ...], name: str) -> bo
     return True
 
 
-def _flat(buffer: Buffer) -> str:
+def flat(buffer: Buffer) -> str:
     """The tensor as the kernels read it: dense memory from its first element to its last."""
     if buffer.contiguous or buffer.shape == ():
         return buffer.name
