@@ -52,7 +52,7 @@ from .stages import (
     Types,
 )
 from .stages.memory_safety import SANITIZERS, MemorySafety, has_kernels, other_thread_counts
-from .statistics import holds_one
+from .statistics import CONTROL_SLACK, holds_one
 from .timing import GroupTimes, Timer, device_lock
 from .variants import Variants
 from .verdict import MAX_STAGE_TEXT, Findings, disagreement, group_intervals, performance, weighted
@@ -66,8 +66,6 @@ STAGES: tuple[Stage, ...] = (
 )  # fmt: skip
 """Those that need a running candidate, in the order of their cost."""
 
-_CONTROL_SLACK = 0.10
-"""How far from 1 the A/A' control's interval may lie."""
 _GROUPS_SLACK = 0.30
 """Ratio between process groups beyond which disjoint intervals are a disagreement."""
 _CLOCK_DISAGREES = 0.5
@@ -341,7 +339,7 @@ class Examination:
                 group = self._group(folder, bench, judge, whole=False)
             finally:
                 bench.close()
-            if spare and not holds_one(_controls(self, [group]), _CONTROL_SLACK):
+            if spare and not holds_one(_controls(self, [group]), CONTROL_SLACK):
                 spare -= 1
                 self.findings.notes["redone"] = (
                     f"{_SPARE_GROUPS - spare} process groups with an unsteady control"
@@ -370,7 +368,7 @@ class Examination:
         if self.level is not Level.FULL:
             findings.unproven.append("level quick measures one process group; run level full to verify")
             return
-        if not holds_one(_controls(self, groups), _CONTROL_SLACK):
+        if not holds_one(_controls(self, groups), CONTROL_SLACK):
             findings.unproven.append(
                 f"the same baseline in two processes differs by {result.control.low:.2f} to "
                 f"{result.control.high:.2f}: measure again on a quieter machine"

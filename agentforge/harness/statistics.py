@@ -15,6 +15,9 @@ from agentforge.schema import Interval
 
 from .scores import geometric_mean
 
+CONTROL_SLACK = 0.10
+"""How far from 1 the A/A' control's interval may lie."""
+
 _RESAMPLES = 2000
 _WIDEST = 5
 _BOOTSTRAP_SEED = 20_260_101

@@ -29,7 +29,7 @@ from .judge import Judge
 from .memory import Block, Reserve
 from .party import Party, PartyFailure
 from .spotcheck import Look, Seen, SpotChecks
-from .statistics import ratio_interval, undisturbed
+from .statistics import CONTROL_SLACK, holds_one, ratio_interval, undisturbed
 
 _SHORT_S, _LONG_S = 2e-3, 2e-2
 _LARGE_OUTPUT, _MOST_RESERVED = 16 << 20, 512 << 20
@@ -182,8 +182,8 @@ class Timer:
     def _wanted(self, times: GroupTimes, blocks: int, least: int, used: float) -> bool:
         """Whether another block is needed.
 
-        Only widths and a party's deviations from its own median are looked at, never the ratios themselves,
-        so that stopping favours no outcome.
+        Only widths, a party's deviations from its own median and the control are looked at, never the
+        candidate's ratios, so that stopping favours no outcome.
 
         Args:
             times: so far.
@@ -195,7 +195,7 @@ class Timer:
         if done < least:
             return True
         calm = len(undisturbed(times.seconds, _DISTURBED))
-        if calm < least and done < _PATIENCE * least and used < _PATIENCE:
+        if done < _PATIENCE * blocks and used < _PATIENCE and (calm < least or not _steady(times)):
             return True
         enough = calm >= blocks or done >= _PATIENCE * blocks
         return not (enough or used >= 1 or self._settled(times))
@@ -313,6 +313,12 @@ class Timer:
                 f"reading its output takes {late * 1e3:.2f} ms, the reference's {usual * 1e3:.2f} ms: "
                 "work is put off until the clock has stopped",
             )
+
+
+def _steady(times: GroupTimes) -> bool:
+    """Whether the same baseline in two processes takes the same time."""
+    series = times.seconds
+    return holds_one([ratio_interval(series["eager"], series["control"])], CONTROL_SLACK)
 
 
 def _processor_time() -> tuple[int, int]:
