@@ -45,7 +45,7 @@ KILLED = "worker killed from outside"
 _HONEST_SHARE = 0.5
 _MAX_STEP_MB = 0.02
 """Growth of the referee's own memory for each evaluation, in the second half, that counts as flat."""
-_ENOUGH_FOR_A_SLOPE = 200
+_ENOUGH_FOR_A_SLOPE, _TOLD_EVERY = 200, 50
 
 REFERENCE = """import torch
 
@@ -174,7 +174,7 @@ def judge_all(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
     chance = random.Random(arguments.seed)
     settings = RefereeSettings(
         build_timeout_s=1.0,  # a first call may take so much longer than others
-        call_timeout_s=1.0,
+        call_timeout_s=3.0,
         compile_baseline=False,
         random_seeds=1,
         task_seconds=0.2,
@@ -214,6 +214,8 @@ def judge_all(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
                          for k, v in now.items() if v > usual[k]]  # fmt: skip
             usual = {k: max(v, usual[k]) for k, v in now.items()}
             series.append({**now, "memory_mb": psutil.Process().memory_info().rss / 1e6})
+            if len(series) % _TOLD_EVERY == 0:
+                print(f"{len(series)} in {time.monotonic() - begin:.0f} s; problems: {problems}", flush=True)
     left: list[object] = [*psutil.Process().children(recursive=True), *folders()]
     if left:
         problems.append(f"left after closing: {left}")
