@@ -122,6 +122,8 @@ class CannotCode(Exception):
     """A plan that this coder cannot carry out: data for the loop, not an infrastructure failure."""
 
 
-planners: Registry[Planner] = Registry("planners", {"playbook": "agentforge.agents.playbook:PlaybookPlanner"})
-coders: Registry[Coder] = Registry("coders", {"playbook": "agentforge.agents.playbook:PlaybookCoder"})
-judges: Registry[Judge] = Registry("judges", {"playbook": "agentforge.agents.playbook:PlaybookJudge"})
+_PLAYBOOK = "agentforge.agents.playbook"
+
+planners: Registry[Planner] = Registry("planners", {"playbook": f"{_PLAYBOOK}.planner:PlaybookPlanner"})
+coders: Registry[Coder] = Registry("coders", {"playbook": f"{_PLAYBOOK}.coder:PlaybookCoder"})
+judges: Registry[Judge] = Registry("judges", {"playbook": f"{_PLAYBOOK}.judge:PlaybookJudge"})

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agentforge.agents import create_coder, create_judge, create_planner
 from agentforge.analysis import Report, build_report
 from agentforge.config import Settings
 from agentforge.devices import DeviceSpec, detect, measure_roofline
 from agentforge.frontends import FrontendOptions, load_target
-from agentforge.harness import Referee
 from agentforge.knowledge import KnowledgeBase
 from agentforge.loop import (
     Agents,
@@ -35,6 +35,9 @@ from agentforge.store import Store
 
 from .optimize import begun, create_run
 from .phases import Phases
+
+if TYPE_CHECKING:
+    from agentforge.harness import Referee
 
 AGENT = "playbook"
 """Who judges, and would go on on a resume, unless another is named then."""
@@ -68,6 +71,8 @@ class Workbench:
     def referee(self) -> Referee:
         """The referee; its workers start with the first question."""
         if self._referee is None:
+            from agentforge.harness import Referee  # it needs torch, and most tools do not
+
             settings = self.settings
             self._referee = Referee(settings.referee, device=self.device, cache=settings.cache)
         return self._referee

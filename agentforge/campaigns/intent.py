@@ -15,7 +15,6 @@ from agentforge.analysis import Report
 from agentforge.config import Settings
 from agentforge.devices import detect, measure_roofline
 from agentforge.frontends import FrontendOptions, load_target
-from agentforge.harness import Referee
 from agentforge.llm import CallFailed, CannotAfford, is_spec
 from agentforge.loop import Journal, OnEvent
 from agentforge.schema import (
@@ -150,6 +149,8 @@ class IntentPhases(KernelPhases):
 
     def _blind(self, target: Target) -> str:
         """Wrong answers that the task would accept, as the referee finds them; empty where there are none."""
+        from agentforge.harness import Referee  # it needs torch, and the author does not
+
         self._tell("the referee checks that the task can tell right from wrong")
         settings = self.settings.referee.model_copy(update={"compile_baseline": False})
         definition = whole(target.definition)

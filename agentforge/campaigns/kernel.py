@@ -16,7 +16,7 @@ from agentforge.config import Settings
 from agentforge.devices import Roofline, detect
 from agentforge.frontends import FrontendOptions, load_target
 from agentforge.frontends.sequential import read_sequential, reference
-from agentforge.harness import Referee
+from agentforge.harness import Evaluator
 from agentforge.languages import write_solution
 from agentforge.loop import Journal, OnEvent, Proposal, SearchResult, hand_in, make_supervisor, run_search
 from agentforge.schema import (
@@ -156,7 +156,7 @@ class KernelPhases(Phases):
         """The whole reference as the only bottleneck."""
         return as_one(super().make_profile(roofline), self.target, roofline)
 
-    def search(self, profile: Profile, roofline: Roofline, referee: Referee) -> SearchResult:
+    def search(self, profile: Profile, roofline: Roofline, referee: Evaluator) -> SearchResult:
         """Judge the given kernels, then search on from them."""
         self.journal.set_status(RunStatus.SEARCHING, error="")
         session = self.session(roofline, referee)
@@ -187,7 +187,7 @@ class KernelPhases(Phases):
             for solution in [self.journal.solution(kernel["solution"])]
         ]
 
-    def stitch(self, profile: Profile, result: SearchResult, referee: Referee) -> None:
+    def stitch(self, profile: Profile, result: SearchResult, referee: Evaluator) -> None:
         """Write the fastest verified solution out; there is nothing to put it into."""
         journal, folder = self.journal, self.out or self.folder / "artifact"
         win = result.wins[0] if result.wins else None

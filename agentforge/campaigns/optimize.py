@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from agentforge.schema import Budget, LLMCall, MachineError, Run, RunStatus, Sto
 from agentforge.search import policies
 from agentforge.store import Store
 
+from .meanwhile import Meanwhile
 from .phases import Phases
 
 
@@ -51,11 +53,13 @@ def optimize(
         KeyboardInterrupt: the run was interrupted and can be resumed.
     """
     where = detect(device)
+    loading = Meanwhile(lambda: load_target(spec, options))  # a child runs it; SDKs and graph take as long
     check_agents(settings.search, settings.llm)
     check_out(out)
     check_language(settings.search.language)
+    import_module("agentforge.loop.graph")
     with Store(settings.url) as store:
-        target = load_target(spec, options)
+        target = loading.result()
         run = create_run(store, target, settings, where)
         return go_on(store, run, target, settings, where, out, on_event)
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agentforge.agents import Hardware
 from agentforge.config import Settings
 from agentforge.devices import DeviceSpec, Roofline, measure_roofline
-from agentforge.harness import Referee, warm_compiler_cache
+from agentforge.harness import Evaluator
 from agentforge.knowledge import KnowledgeBase, context_for
 from agentforge.loop import Agents, Journal, Meter, SearchResult, Session, run_search
 from agentforge.profiling import profile_target
@@ -18,9 +20,14 @@ from agentforge.profiling.instrumented import Instrumented
 from agentforge.resources import resource
 from agentforge.schema import Bottleneck, Context, Profile, RunStatus, Target
 from agentforge.search import SearchPolicy
-from agentforge.stitch import Artifact, stitch
 
+from .meanwhile import ReadyReferee
 from .recorded import Recorded
+
+if TYPE_CHECKING:
+    from agentforge.stitch import Artifact
+
+CEILINGS = "this machine's ceilings, measured once while nobody else is at work"
 
 
 @dataclass(frozen=True)
@@ -44,10 +51,10 @@ class Phases:
     def run(self) -> None:
         """Profile, search, stitch."""
         self.folder.mkdir(parents=True, exist_ok=True)
+        self._tell(CEILINGS)
         roofline = measure_roofline(self.device, self.settings.cache)
         profile = self.profile(roofline)
-        self._warm(profile)
-        with Referee(self.settings.referee, device=self.device, cache=self.settings.cache) as referee:
+        with closing(self._referee(profile)) as referee:
             result = self.search(profile, roofline, referee)
             self.stitch(profile, result, referee)
 
@@ -73,26 +80,30 @@ class Phases:
         """Measure where the target's time goes."""
         return profile_target(self.target, self.device, roofline, progress=self._tell)
 
-    def _warm(self, profile: Profile) -> None:
-        """Compile the baselines of what will be measured side by side, before anything is timed."""
+    def _referee(self, profile: Profile) -> ReadyReferee:
+        """The referee, which compiles the baselines of what will be measured before it times anything."""
         wanted = [
             b.definition
             for b in profile.bottlenecks
             if b.optimizable and b.share >= self.settings.search.min_share
         ]
         if wanted and self.settings.referee.compile_baseline:
-            self._tell(f"compiling {len(wanted) + 1} baselines with torch.compile")
-            definitions = [self.target.definition, *wanted]
-            warm_compiler_cache(definitions, self.settings.referee, self.settings.cache)
+            self._tell(f"compiling {len(wanted) + 1} baselines with torch.compile meanwhile")
+        return ReadyReferee(
+            self.settings.referee,
+            device=self.device,
+            cache=self.settings.cache,
+            definitions=[self.target.definition, *wanted] if wanted else [],
+        )
 
-    def search(self, profile: Profile, roofline: Roofline, referee: Referee) -> SearchResult:
+    def search(self, profile: Profile, roofline: Roofline, referee: Evaluator) -> SearchResult:
         """Search within the budget."""
         self.journal.set_status(RunStatus.SEARCHING, error="")
         session = self.session(roofline, referee)
         checkpoint = self.folder / "checkpoint.db"
         return run_search(profile, self.journal, self.meter, session, checkpoint=checkpoint)
 
-    def session(self, roofline: Roofline, referee: Referee) -> Session:
+    def session(self, roofline: Roofline, referee: Evaluator) -> Session:
         """What the search runs with."""
         return Session(
             agents=self.agents,
@@ -105,7 +116,7 @@ class Phases:
             hardware=hardware(self.device, roofline),
         )
 
-    def _instrumented(self, roofline: Roofline, referee: Referee) -> Instrumented:
+    def _instrumented(self, roofline: Roofline, referee: Evaluator) -> Instrumented:
         """The referee, whose evaluations say what a solution achieved of the roofline."""
         profile = self.journal.store.get_profile(self.journal.run.id)
         work = work_by_definition(profile) if profile else {}
@@ -115,8 +126,10 @@ class Phases:
         """Folders of strategy cards: those that ship, and the user's own."""
         return resource("knowledge_base", "playbook"), self.settings.home / "playbook"
 
-    def stitch(self, profile: Profile, result: SearchResult, referee: Referee) -> None:
+    def stitch(self, profile: Profile, result: SearchResult, referee: Evaluator) -> None:
         """Put the wins in and prove them; not again where an earlier session did it with the same ones."""
+        from agentforge.stitch import stitch  # it needs torch, and the first plan does not
+
         journal = self.journal
         chosen = {win.bottleneck.definition.hash: win.solution for win in result.wins}
         hashes = {definition: solution.hash for definition, solution in chosen.items()}

@@ -241,6 +241,15 @@ class Referee:
             findings, definition, workloads, solution, level, self.device, self.sandbox.name, seconds
         )
 
+    def build(self, solution: Solution) -> None:
+        """Compile a solution into the cache; see `Builder`. Not while one is evaluated."""
+        self._open()
+        assert self._untrusted is not None and self._folder is not None
+        workshop = Workshop(self._untrusted, self._floor, self._folder, self._cache, self.settings)
+        with suppress(BuildFailure):
+            folder, _ = workshop.build(solution)
+            shutil.rmtree(folder, ignore_errors=True)
+
     def _restart(self) -> None:
         try:
             self.close()

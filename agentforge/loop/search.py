@@ -14,7 +14,6 @@ from agentforge.schema import Bottleneck, Context, Event, Profile
 from agentforge.search import SearchPolicy
 
 from ._base import Agents, Knowledge, SearchResult, Win
-from .graph import run_graph
 from .journal import Journal
 from .meter import Meter
 from .steps import Steps
@@ -59,6 +58,8 @@ def run_search(
         HarnessError: the referee keeps failing.
         AgentForgeError: something of the infrastructure is missing; what was done is kept.
     """
+    from .graph import run_graph  # LangGraph takes a second to import; those who hand in need none of it
+
     supervisor = make_supervisor(profile, journal, meter, session)
     steps = Steps(supervisor, session.policy, session.settings.width)
     try:

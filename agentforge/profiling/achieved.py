@@ -23,7 +23,9 @@ from .classify import (
     by_roofline,
     values_of,
 )
-from .cost import bandwidth_for
+
+_CACHE_SHARE = 0.5
+"""A working set below this share of the last cache counts as cached; the model's weights live there too."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,14 @@ class Work:
     flops: float
     """Floating-point operations."""
     dtype: str = "float32"
+
+
+def bandwidth_for(moved: float, device: DeviceSpec, roofline: Roofline) -> float:
+    """Bytes/s that so many bytes can reach: a working set that stays in the last cache has that one's."""
+    cache = device.cache_bytes[-1] if device.cache_bytes else 0
+    if roofline.cache_bandwidth and moved <= _CACHE_SHARE * cache:
+        return max(roofline.cache_bandwidth, roofline.bandwidth)
+    return roofline.bandwidth
 
 
 def work_by_definition(profile: Profile) -> dict[str, Work]:

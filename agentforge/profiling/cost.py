@@ -12,6 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from agentforge.devices import DeviceSpec, Roofline
 from agentforge.schema import Bound, TensorInput
 
+from .achieved import bandwidth_for
 from .operators import VENDOR, Kind, argument, kind_of, numel_of, op_name, run_fake, value_of
 from .record import Seen
 from .region import Region
@@ -19,8 +20,6 @@ from .region import Region
 _GATHERS = {"embedding", "embedding_bag", "_embedding_bag", "index", "index_select", "gather"}
 _ROW_PASSES = {"layer_norm": 8, "group_norm": 8, "rms_norm": 5, "softmax": 5, "log_softmax": 5, "var": 4}
 """Operations an element of composite reductions; 1 for a plain one."""
-_CACHE_SHARE = 0.5
-"""A working set below this share of the last cache counts as cached; the model's weights live there too."""
 
 
 @dataclass(frozen=True)
@@ -50,14 +49,6 @@ def cost_of(region: Region, seen: Mapping[Node, Seen], device: DeviceSpec, roofl
     if sol < roofline.call_overhead_s:
         bound = Bound.OVERHEAD
     return Cost(flops, moved, sol, bound, max(sol, roofline.call_overhead_s))
-
-
-def bandwidth_for(moved: float, device: DeviceSpec, roofline: Roofline) -> float:
-    """Bytes/s that so many bytes can reach: a working set that stays in the last cache has that one's."""
-    cache = device.cache_bytes[-1] if device.cache_bytes else 0
-    if roofline.cache_bandwidth and moved <= _CACHE_SHARE * cache:
-        return max(roofline.cache_bandwidth, roofline.bandwidth)
-    return roofline.bandwidth
 
 
 def _bytes(region: Region, seen: Mapping[Node, Seen]) -> float:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from agentforge.agents import Past
 from agentforge.agents.llm import facts
-from agentforge.agents.playbook import PlaybookJudge, PlaybookPlanner
 from agentforge.agents.playbook.facts import measured_metrics, suited
+from agentforge.agents.playbook.judge import PlaybookJudge
+from agentforge.agents.playbook.planner import PlaybookPlanner
 from agentforge.schema import Bound, Citation, Classification, Evaluation, Metric, Plan, Reason
 from agentforge.testing.agents import STRATEGY, make_evaluation, make_solution, make_task
 

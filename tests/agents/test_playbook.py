@@ -7,8 +7,9 @@ import math
 import pytest
 
 from agentforge.agents import CannotCode, Past, coders, judges, planners
-from agentforge.agents.playbook import PlaybookCoder, PlaybookJudge, PlaybookPlanner
-from agentforge.agents.playbook.coder import PROGRAM
+from agentforge.agents.playbook.coder import PROGRAM, PlaybookCoder
+from agentforge.agents.playbook.judge import PlaybookJudge
+from agentforge.agents.playbook.planner import PlaybookPlanner
 from agentforge.knowledge import load_cards
 from agentforge.resources import resource
 from agentforge.schema import Critique, Diagnostic, EvaluationStatus, Plan, StrategyRecord

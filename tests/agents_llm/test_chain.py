@@ -19,7 +19,8 @@ from agentforge.agents import (
 )
 from agentforge.agents.chain import PATIENCE, ChainCoder, ChainJudge, ChainPlanner
 from agentforge.agents.llm import LLMPlanner
-from agentforge.agents.playbook import PlaybookCoder, PlaybookPlanner
+from agentforge.agents.playbook.coder import PlaybookCoder
+from agentforge.agents.playbook.planner import PlaybookPlanner
 from agentforge.config import LLMSettings, SearchSettings
 from agentforge.llm import Ledger
 from agentforge.schema import (
