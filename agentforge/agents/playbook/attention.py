@@ -91,14 +91,18 @@ def _forward(definition: Definition) -> str:
         traced = symbolic_trace(load_problem(definition).build(0))
     except Exception as error:
         raise CannotCode(f"the reference is no straight line of operators: {error}") from error
-    _rewrite(traced)
+    fuse(traced)
     traced.recompile()
     code = traced.code.strip().replace("torch._C._nn.", "").replace("torch.nn.functional.", "")
     return textwrap.indent(code, "    ")
 
 
-def _rewrite(traced: GraphModule) -> None:
-    """Replace the chain from the second product up to the first by one call."""
+def fuse(traced: GraphModule) -> None:
+    """Replace the chain from the second product up to the first by one call.
+
+    Raises:
+        CannotCode: it is not two products around a scaled, masked softmax.
+    """
     graph = traced.graph
     softmax = _single([n for n in graph.nodes if n.target is _aten.softmax.int])
     after = _single(list(softmax.users))

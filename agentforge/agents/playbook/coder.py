@@ -11,6 +11,7 @@ from agentforge.schema import BuildSpec, Plan, Solution, SourceFile, Usage
 
 from .attention import ATTENTION, FLASH, attention_source, flash_attention
 from .facts import SAME_CODE, SEED, describe
+from .triton import TRITON_KERNEL, TRITON_PROGRAM, program, with_kernel
 
 PROGRAM = "cpp/program.cpp.j2"
 """The template of generated loop programs."""
@@ -19,7 +20,7 @@ _DEFAULT_CACHE = 32 << 20
 
 
 class PlaybookCoder:
-    """Writes C++/OpenMP kernels by code generation; stateless."""
+    """Writes C++/OpenMP and Triton kernels by code generation; stateless."""
 
     name = "playbook"
 
@@ -31,8 +32,10 @@ class PlaybookCoder:
             SEED: self._seed,
             ATTENTION: self._attention,
             FLASH: self._flash,
+            TRITON_PROGRAM: self._triton,
         }
-        writer = writers.get(plan.template)
+        brought = plan.template.startswith(TRITON_KERNEL)
+        writer = self._triton if brought else writers.get(plan.template)
         if writer is None:
             raise CannotCode(f"no template {plan.template!r} that the playbook can instantiate")
         solution = writer(task, plan, parent)
@@ -81,6 +84,26 @@ class PlaybookCoder:
             sources=flash_attention(definition, task.bottleneck.workloads[0], **sizes),
             description=describe(plan),
             parameters=dict(plan.parameters),
+        )
+
+    def _triton(self, task: Task, plan: Plan, parent: Past | None) -> Solution:
+        definition, workloads = task.bottleneck.definition, task.bottleneck.workloads
+        parameters = dict(plan.parameters)
+        if plan.template == TRITON_PROGRAM:
+            files = program(definition, workloads, parameters, task.hardware.threads)
+        else:
+            if len(workloads) > 1:
+                raise CannotCode("a kernel that we bring is put in for one workload")
+            name = plan.template.removeprefix(TRITON_KERNEL)
+            files = with_kernel(definition, workloads[0], name, parameters)
+        return Solution(
+            name=f"{plan.strategy}-{definition.op_type}",
+            definition=definition.hash,
+            author="playbook",
+            spec=BuildSpec(language="triton"),
+            sources=files,
+            description=describe(plan),
+            parameters=parameters,
         )
 
     def _seed(self, task: Task, plan: Plan, parent: Past | None) -> Solution:

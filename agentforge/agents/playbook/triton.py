@@ -1,0 +1,252 @@
+"""Kernels for GPUs: the generator's, and those that we bring in the place of an operator."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import FunctionType
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node, symbolic_trace
+from torch.fx.passes.fake_tensor_prop import FakeTensorProp
+
+from agentforge.agents._base import CannotCode
+from agentforge.agents.codegen.triton_kernels import Blocks
+from agentforge.agents.codegen.triton_program import generate_triton
+from agentforge.harness.convention import load_problem
+from agentforge.languages.library import kernel_templates
+from agentforge.schema import Definition, SourceFile, TensorInput, Workload
+
+from .attention import fuse
+
+TRITON_PROGRAM = "triton/model_new_triton.py.j2"
+"""The template of generated Triton programs."""
+TRITON_KERNEL = "kernels/triton/"
+"""Templates that begin so put a kernel of `knowledge_base/kernels/triton` in the place of an operator."""
+
+_aten = torch.ops.aten
+_STANDS_FOR = "af_kernel"
+"""Module of the functions that stand for a kernel's until the code is printed."""
+_REDUCTIONS = ("none", "mean", "sum")
+_ACTIVATIONS: dict[Any, str] = {
+    _aten.gelu.default: "gelu", _aten.relu.default: "relu", _aten.silu.default: "silu",
+}  # fmt: skip
+_SOURCE = """\
+{kernel}
+
+from torch import device, inf, nan
+
+
+class ModelNew(torch.nn.Module):
+{forward}
+"""
+
+Parameters = dict[str, int | float | str | bool]
+
+
+def program(
+    definition: Definition, workloads: Sequence[Workload], parameters: Parameters, processors: int
+) -> tuple[SourceFile, ...]:
+    """Generated kernels for the whole of a region.
+
+    Args:
+        definition: the region.
+        workloads: what the kernels are for.
+        parameters: of `Blocks`.
+        processors: of the device.
+
+    Raises:
+        CannotCode: the generator does not know an operator.
+    """
+    known = {k: v for k, v in parameters.items() if k in ("block", "max_block", "lanes", "num_warps")}
+    return generate_triton(definition, workloads, Blocks(processors=max(processors, 1), **known))  # type: ignore[arg-type]
+
+
+def with_kernel(
+    definition: Definition, workload: Workload, name: str, parameters: Parameters
+) -> tuple[SourceFile, ...]:
+    """The reference with a kernel that we bring in the place of an operator.
+
+    Args:
+        definition: a region as profiling extracts it: straight-line ATen calls.
+        workload: its inputs.
+        name: the kernel's identifier.
+        parameters: of its tuning space.
+
+    Raises:
+        CannotCode: the region has no operator that the kernel can take the place of.
+    """
+    try:
+        traced = symbolic_trace(load_problem(definition).build(0))
+    except Exception as error:
+        raise CannotCode(f"the reference is no straight line of operators: {error}") from error
+    if name == "flash-attention" and any(n.target is _aten.softmax.int for n in traced.graph.nodes):
+        fuse(traced)
+    _know_shapes(traced, workload)
+    replaced = 0
+    for node in list(traced.graph.nodes):
+        call = _CALLS[name](node) if node.op == "call_function" and node.users else None
+        if call is not None:
+            _replace(traced, call)
+            replaced += 1
+    if not replaced:
+        raise CannotCode(f"no operator here that the kernel {name} computes")
+    traced.graph.eliminate_dead_code()
+    traced.recompile()
+    kernel = kernel_templates()[name].render(parameters)
+    code = traced.code.strip().replace(f"{_STANDS_FOR}_", "").replace("torch._C._nn.", "")
+    text = _SOURCE.format(kernel=kernel.rstrip(), forward=textwrap.indent(code, "    "))
+    return (SourceFile(path="model_new.py", content=text),)
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A call of a kernel's host function."""
+
+    instead_of: Node
+    function: str
+    arguments: tuple[Any, ...]
+    named: dict[str, Any] = field(default_factory=dict)
+    flat: bool = False
+    """The function takes a matrix: the first argument's leading dimensions become one."""
+
+
+def _replace(traced: GraphModule, call: _Call) -> None:
+    graph, old = traced.graph, call.instead_of
+    with graph.inserting_before(old):
+        first, *rest = call.arguments
+        if call.flat:
+            shape = first.meta["val"].shape
+            first = graph.call_function(_aten.reshape.default, (first, [-1, int(shape[-1])]))
+        # A node's default name is its function's, which it would hide in the printed code.
+        function = _stand_in(call.function)
+        new = graph.create_node("call_function", function, (first, *rest), call.named, name="computed")
+        if call.flat:
+            sizes = [int(n) for n in old.meta["val"].shape]
+            new = graph.call_function(_aten.reshape.default, (new, sizes))
+        new.meta["val"] = old.meta["val"]
+    old.replace_all_uses_with(new)
+
+
+def _stand_in(name: str) -> Any:
+    """A function that is printed as a call of `name`."""
+
+    def stands_for() -> None:
+        """Never called: only its name is read."""
+
+    function = FunctionType(stands_for.__code__, {}, name)
+    function.__module__ = _STANDS_FOR
+    return function
+
+
+def _know_shapes(traced: GraphModule, workload: Workload) -> None:
+    """Give every node a fake tensor in `meta["val"]`."""
+    given: list[Any] = []
+    for spec in workload.inputs:
+        if isinstance(spec, TensorInput):
+            dtype = getattr(torch, spec.dtype.value)
+            given.append(torch.empty(spec.shape, dtype=dtype, device="meta"))
+        else:
+            given.append(spec.value)
+    try:
+        FakeTensorProp(traced).propagate(*given)
+    except Exception as error:
+        raise CannotCode(f"the reference's shapes are not known: {error}") from error
+
+
+def _arguments(node: Node, *defaults: Any) -> list[Any]:
+    """An operator's arguments by position, those that are left out by their defaults."""
+    names = [a.name for a in node.target._schema.arguments]
+    given = [*node.args, *defaults[len(node.args) :]]
+    for name, value in node.kwargs.items():
+        if names.index(name) < len(given):
+            given[names.index(name)] = value
+    return given
+
+
+def _rank(node: Any) -> int:
+    return len(node.meta["val"].shape)
+
+
+def _softmax(node: Node) -> _Call | None:
+    if node.target not in (
+        _aten.softmax.int, _aten._softmax.default, _aten.log_softmax.int, _aten._log_softmax.default,
+    ):  # fmt: skip
+        return None
+    x, dim, dtype = _arguments(node, None, None, None)
+    if dim not in (-1, _rank(x) - 1) or dtype not in (None, False, x.meta["val"].dtype):
+        return None
+    return _Call(node, "softmax", (x,), {"log": "log_softmax" in str(node.target)})
+
+
+def _layernorm(node: Node) -> _Call | None:
+    if node.target is not _aten.layer_norm.default:
+        return None
+    x, sizes, weight, bias, eps = _arguments(node, None, None, None, None, 1e-5)[:5]
+    return _Call(node, "layernorm", (x, weight, bias, eps)) if len(sizes) == 1 else None
+
+
+def _rmsnorm(node: Node) -> _Call | None:
+    if node.target is not _aten.rms_norm.default:
+        return None
+    x, sizes, weight, eps = _arguments(node, None, None, None, None)
+    if len(sizes) != 1 or weight is None:
+        return None
+    return _Call(node, "rmsnorm", (x, weight, torch.finfo(x.meta["val"].dtype).eps if eps is None else eps))
+
+
+def _cross_entropy(node: Node) -> _Call | None:
+    if node.target is not _aten.cross_entropy_loss.default:
+        return None
+    x, target, weight, reduction, ignored, smoothing = _arguments(node, None, None, None, 1, -100, 0.0)
+    whole = weight is None and not smoothing and _rank(x) == 2 and _rank(target) == 1
+    if not whole or target.meta["val"].is_floating_point():
+        return None
+    return _Call(node, "cross_entropy", (x, target, _REDUCTIONS[reduction], ignored))
+
+
+def _attention(node: Node) -> _Call | None:
+    if node.target is torch.nn.functional.scaled_dot_product_attention:
+        q, k, v = node.args
+        mask, causal, scale = node.kwargs["attn_mask"], False, node.kwargs["scale"]
+    elif node.target is _aten.scaled_dot_product_attention.default:
+        q, k, v, mask, dropout, causal = _arguments(node, None, None, None, None, 0.0, False)
+        scale = node.kwargs.get("scale")
+        if dropout or node.kwargs.get("enable_gqa"):
+            return None
+    else:
+        return None
+    if mask is not None or any(_rank(x) != 4 for x in (q, k, v)):
+        raise CannotCode("the kernel takes four dimensions and no mask but the causal one")
+    return _Call(node, "attention", (q, k, v), {"causal": causal, "scale": scale})
+
+
+def _matmul(node: Node) -> _Call | None:
+    """A product with bias, and an activation that alone reads it."""
+    product, activation = node, ""
+    if node.target in _ACTIVATIONS and isinstance(node.args[0], Node) and len(node.args[0].users) == 1:
+        if node.kwargs.get("approximate", "none") != "none":
+            return None
+        product, activation = node.args[0], _ACTIVATIONS[node.target]
+    if product.target is _aten.linear.default:
+        x, weight, bias = _arguments(product, None, None, None)
+        transposed = node.graph.create_node("call_function", _aten.t.default, (weight,))
+        node.prepend(transposed)
+        return _Call(node, "matmul", (x, transposed, bias, activation), flat=True)
+    if product.target is _aten.addmm.default and not product.kwargs and _rank(product.args[0]) == 1:
+        bias, a, b = product.args
+        return _Call(node, "matmul", (a, b, bias, activation))
+    return None
+
+
+_CALLS: dict[str, Callable[[Node], _Call | None]] = {
+    "softmax": _softmax,
+    "layernorm": _layernorm,
+    "rmsnorm": _rmsnorm,
+    "cross-entropy": _cross_entropy,
+    "flash-attention": _attention,
+    "matmul": _matmul,
+}
+"""By kernel: the call that takes an operator's place; None where it computes something else."""
