@@ -110,9 +110,14 @@ class Examination:
         with self._stage("static") as detail:
             detail.extend(StaticNotes().notes(self.solution))
         folder = self._build()
+        self._memory = None
+        if self.laboratory is not None and self.level is Level.FULL and has_kernels(self.solution):
+            self._memory = MemorySafety(self.laboratory, self.workshop, self.solution, folder)
         try:
             self._judge_built(folder)
         finally:
+            if self._memory is not None:
+                self._memory.close()
             shutil.rmtree(folder, ignore_errors=True)
 
     def _build(self) -> Path:
@@ -139,9 +144,6 @@ class Examination:
             self.findings.suspicions.extend(task.weaknesses)
         if task.notes():
             self.findings.notes["task"] = "; ".join(task.notes())
-        if self.laboratory is not None and self.level is Level.FULL and has_kernels(self.solution):
-            for sanitizer in SANITIZERS:
-                self.laboratory.prepare(sanitizer)
         judge = Judge()
         groups: list[list[GroupTimes]] = []
         try:
@@ -256,19 +258,17 @@ class Examination:
         if self.level is Level.FULL or self.definition.policy != "anything-faster":
             with self._stage("engagement") as detail:
                 detail.append(self._engagement(folder, bench, course))
-        if self.level is Level.FULL and has_kernels(self.solution):
-            self._memory_safety(folder, bench, course)
+        if self._memory is not None:
+            self._memory_safety(self._memory, folder, bench, course)
 
-    def _memory_safety(self, folder: Path, bench: Bench, course: Course) -> None:
+    def _memory_safety(self, checks: MemorySafety, folder: Path, bench: Bench, course: Course) -> None:
         """Out of bounds, undefined behaviour, races: sanitized builds in processes of their own."""
-        assert self.laboratory is not None
-        checks = MemorySafety(self.laboratory, self.workshop, self.solution, bench)
         for sanitizer in SANITIZERS:
             self._out_of_time()
             with self._stage(sanitizer.name) as detail:
                 found: list[Diagnostic] = []
                 try:
-                    detail.append(checks.run(folder, course, sanitizer, found))
+                    detail.append(checks.run(bench, course, sanitizer, found))
                 finally:
                     self.findings.diagnostics += tuple(found)
         with self._stage("thread counts") as detail:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -35,27 +37,40 @@ _CALL_S, _SWEEP_S = 20.0, 6.0
 _GROWTH, _LEAST_MEMORY = 8, 3 << 30
 
 
-@dataclass
 class MemorySafety:
     """Runs one built solution under one sanitizer, on its workload and on the shapes of a sweep.
+
+    Compiling takes seconds and begins at once, beside whatever else is examined; `close` ends it.
 
     Args:
         laboratory: starts the processes.
         workshop: that built the solution.
         solution: with compiled sources.
-        bench: says which other shapes the reference accepts.
+        folder: of the built solution; it is copied.
     """
 
-    laboratory: Laboratory
-    workshop: Workshop
-    solution: Solution
-    bench: Bench
+    def __init__(self, laboratory: Laboratory, workshop: Workshop, solution: Solution, folder: Path) -> None:
+        self.laboratory = laboratory
+        self.workshop = workshop
+        self.solution = solution
+        self._pool = ThreadPoolExecutor(len(SANITIZERS))
+        self._built: dict[str, Future[Path]] = {}
+        for sanitizer in SANITIZERS:
+            laboratory.prepare(sanitizer)
+            self._built[sanitizer.name] = self._pool.submit(self._build, folder, sanitizer)
 
-    def run(self, folder: Path, course: Course, sanitizer: Sanitizer, found: list[Diagnostic]) -> str:
+    def close(self) -> None:
+        """Wait for what is being compiled and remove it."""
+        self._pool.shutdown(cancel_futures=True)
+        for future in self._built.values():
+            with suppress(NotBuilt, CancelledError):
+                shutil.rmtree(future.result(), ignore_errors=True)
+
+    def run(self, bench: Bench, course: Course, sanitizer: Sanitizer, found: list[Diagnostic]) -> str:
         """Look for faults of one kind.
 
         Args:
-            folder: of the built solution; it is copied.
+            bench: says which other shapes the reference accepts.
             course: the workload; the bench has it again afterwards.
             sanitizer: which kind.
             found: gets the fault.
@@ -66,11 +81,8 @@ class MemorySafety:
         Raises:
             PartyFailure: there is a fault, at a line of the solution.
         """
-        copy = folder.with_name(f"{folder.name}-{sanitizer.name}")
-        shutil.copytree(folder, copy, symlinks=True)
         try:
-            self._build(copy, sanitizer)
-            return self._watch(copy, course, sanitizer)
+            return self._watch(self._built[sanitizer.name].result(), bench, course, sanitizer)
         except (NotBuilt, NotChecked, HarnessError) as why:
             return f"not checked: {why}"
         except PartyFailure as failure:
@@ -81,20 +93,25 @@ class MemorySafety:
             raise PartyFailure(
                 _STATUS[sanitizer.name], f"{fault.file}:{fault.line}: {fault.message}", failure.log
             ) from None
-        finally:
-            shutil.rmtree(copy, ignore_errors=True)
 
-    def _build(self, copy: Path, sanitizer: Sanitizer) -> None:
+    def _build(self, folder: Path, sanitizer: Sanitizer) -> Path:
+        copy = folder.with_name(f"{folder.name}-{sanitizer.name}")
+        shutil.copytree(folder, copy, symlinks=True)
         shop = self.workshop
         timeout = shop.settings.build_timeout_s
-        build(self.solution, copy, sanitizer, cache=shop.cache, run=shop.run, timeout_s=timeout)
+        try:
+            build(self.solution, copy, sanitizer, cache=shop.cache, run=shop.run, timeout_s=timeout)
+        except BaseException:
+            shutil.rmtree(copy, ignore_errors=True)
+            raise
+        return copy
 
-    def _watch(self, copy: Path, course: Course, sanitizer: Sanitizer) -> str:
+    def _watch(self, copy: Path, bench: Bench, course: Course, sanitizer: Sanitizer) -> str:
         whole = course.inputs.nbytes <= _MOST_BYTES[sanitizer.name]
         done: list[str] = []
-        candidate = self._start(copy, course, sanitizer)
+        candidate = self._start(copy, bench, course, sanitizer)
         try:
-            for name, variant in self._courses(course, whole):
+            for name, variant in self._courses(bench, course, whole):
                 if self._runs(candidate, variant):
                     done.append(name)
             log = candidate.party.worker.log_tail()
@@ -121,7 +138,7 @@ class MemorySafety:
             raise
         return True
 
-    def _start(self, copy: Path, course: Course, sanitizer: Sanitizer) -> Candidate:
+    def _start(self, copy: Path, bench: Bench, course: Course, sanitizer: Sanitizer) -> Candidate:
         server = self.laboratory.forkserver(sanitizer)
         needed = _GROWTH * course.inputs.nbytes + _LEAST_MEMORY
         if needed > psutil.virtual_memory().available:
@@ -131,15 +148,16 @@ class MemorySafety:
             update={"memory_bytes": needed, "call_timeout_s": max(_CALL_S, shop.settings.call_timeout_s)}
         )
         return replace(shop, forkserver=server, settings=settings).start(
-            self.solution, copy, self.bench, _apart(course)
+            self.solution, copy, bench, _apart(course)
         )
 
-    def _courses(self, course: Course, whole: bool) -> Iterator[tuple[str, Course]]:
+    @staticmethod
+    def _courses(bench: Bench, course: Course, whole: bool) -> Iterator[tuple[str, Course]]:
         """Other shapes that the reference accepts while time is left, the smallest first; the workload."""
         course.inputs.fill(0)
         deadline = time.monotonic() + _SWEEP_S
         tensors = [t.clone() for t in course.inputs.tensors(0)]
-        self.bench.disturbed()
+        bench.disturbed()
         try:
             for name, content in _sweep(tensors):
                 small = whole or sum(t.nbytes for t in content) < course.inputs.nbytes / 4
@@ -147,26 +165,27 @@ class MemorySafety:
                     continue
                 variant = laid_out(course, content)
                 try:
-                    if self._accepted(variant):
+                    if _accepted(bench, variant):
                         yield name, variant
                 finally:
                     variant.inputs.close()
         finally:
-            self.bench.enter(course)
+            bench.enter(course)
         if whole:
             yield "the workload", course
 
-    def _accepted(self, variant: Course) -> bool:
-        """Whether the reference runs on it."""
-        eager = self.bench.eager
-        try:
-            eager.configure(variant.body(), variant.inputs, variant.outputs_bytes)
-            eager.call(0)
-        except PartyFailure:
-            if not eager.worker.running:
-                raise
-            return False
-        return True
+
+def _accepted(bench: Bench, variant: Course) -> bool:
+    """Whether the reference runs on it."""
+    eager = bench.eager
+    try:
+        eager.configure(variant.body(), variant.inputs, variant.outputs_bytes)
+        eager.call(0)
+    except PartyFailure:
+        if not eager.worker.running:
+            raise
+        return False
+    return True
 
 
 def _sweep(tensors: Sequence[torch.Tensor]) -> list[tuple[str, list[torch.Tensor]]]:
