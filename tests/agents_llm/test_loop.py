@@ -14,13 +14,13 @@ from agentforge.devices import DeviceSpec, detect
 from agentforge.harness import Referee
 from agentforge.llm import Ledger
 from agentforge.loop import Agents, Journal, Meter, SearchResult, Session, run_search
-from agentforge.loop.standing import gain_over_eager
-from agentforge.schema import AttemptStatus, Budget, EvaluationStatus, Profile
+from agentforge.schema import AttemptStatus, Budget, EvaluationStatus, Profile, Solution
 from agentforge.search import BestFirst
 from agentforge.store import Store
 from tests.llm.server import LLMServer
 from tests.loop.conftest import make_run
 from tests.loop.scripted import NullKnowledge
+from tests.steady import SteadyReferee
 
 from . import kernels
 from .scene import CONTEXT, HARDWARE, Script, profile
@@ -40,12 +40,26 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, KEY)
 
 
+@pytest.fixture(scope="module")
+def referee(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SteadyReferee]:
+    settings = RefereeSettings(
+        quick_seconds=0.2, random_seeds=1, compile_baseline=False, quick_blocks=2, threads=2
+    )
+    with Referee(settings, device=detect("cpu"), cache=tmp_path_factory.mktemp("cache")) as real:
+        yield SteadyReferee(real, speed)
+
+
+def speed(solution: Solution) -> float:
+    return 0.9 if any("volatile" in file.content for file in solution.sources) else 3.0
+
+
 def search(
     store: Store,
     folder: Path,
     spec: str,
     device: DeviceSpec,
     budget: Budget,
+    referee: SteadyReferee,
     region: Profile | None = None,
     language: str = "cpp",
     **llm: object,
@@ -54,36 +68,29 @@ def search(
     settings = LLMSettings.model_validate({"retries": 0, **llm})
     ledger = Ledger(store, run.id, budget)
     journal = Journal(store, run)
-    referee = RefereeSettings(
-        quick_seconds=0.4,
-        full_seconds=1.0,
-        random_seeds=1,
-        compile_baseline=False,
-        quick_blocks=4,
-        full_blocks=6,
+    session = Session(
+        agents=Agents(
+            create_planner(spec, ledger, settings),
+            create_coder(spec, ledger, settings),
+            create_judge(spec, ledger, settings),
+        ),
+        evaluator=referee,
+        knowledge=NullKnowledge(),
+        context_for=lambda _: CONTEXT,
+        policy=BestFirst(repairs=3, starts=1),
+        settings=SearchSettings(patience=6, language=language),
+        device=device,
+        hardware=HARDWARE,
     )
-    with Referee(referee, device=device, cache=folder / "cache") as evaluator:
-        session = Session(
-            agents=Agents(
-                create_planner(spec, ledger, settings),
-                create_coder(spec, ledger, settings),
-                create_judge(spec, ledger, settings),
-            ),
-            evaluator=evaluator,
-            knowledge=NullKnowledge(),
-            context_for=lambda _: CONTEXT,
-            policy=BestFirst(repairs=3, starts=1),
-            settings=SearchSettings(patience=6, language=language),
-            device=device,
-            hardware=HARDWARE,
-        )
-        checkpoint = folder / "checkpoint.db"
-        return run_search(region or profile(), journal, Meter(budget), session, checkpoint=checkpoint)
+    checkpoint = folder / "checkpoint.db"
+    return run_search(region or profile(), journal, Meter(budget), session, checkpoint=checkpoint)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("wire", ["anthropic", pytest.param("openai", marks=pytest.mark.timing)])
-def test_from_a_compile_error_to_a_fast_kernel(server: LLMServer, tmp_path: Path, wire: str) -> None:
+@pytest.mark.parametrize("wire", ["anthropic", "openai"])
+def test_from_a_compile_error_to_a_fast_kernel(
+    server: LLMServer, referee: SteadyReferee, tmp_path: Path, wire: str
+) -> None:
     script = Script(
         deque(
             [
@@ -101,19 +108,14 @@ def test_from_a_compile_error_to_a_fast_kernel(server: LLMServer, tmp_path: Path
     budget = Budget(attempts=4)
     with Store(f"sqlite:///{tmp_path / 'a.db'}") as store:
         store.create_run(make_run(budget=budget).model_copy(update={"device": device.name}))
-        result = search(store, tmp_path, spec, device, budget, record=cassette)
+        result = search(store, tmp_path, spec, device, budget, referee, record=cassette)
         attempts = store.attempts("run")
         statuses = [store.get_evaluation(a.evaluation).status.value for a in attempts if a.evaluation]
         assert statuses == ["COMPILE_ERROR", "INCORRECT_NUMERICAL", "PASSED", "PASSED"]
         assert all(a.status is AttemptStatus.DONE for a in attempts)
         assert [a.critique.error_class for a in attempts if a.critique][:2] == ["compile", "numerical"]
-        if wire == "openai":  # asserts on measured time; the two kernels are far apart on any machine
-            slow, fast = (gain_over_eager(store.get_evaluation(a.evaluation or "")) for a in attempts[2:])
-            assert slow is not None
-            assert fast is not None
-            assert fast > slow
-            assert [win.attempt for win in result.wins] == [attempts[3].id]
-            assert result.wins[0].evaluation.verified
+        assert [win.attempt for win in result.wins] == [attempts[3].id]
+        assert result.wins[0].evaluation.verified
         calls = store.calls("run")
         assert sum(c.tokens_in for c in calls) == sum(i for i, _ in server.billed)
         assert sum(c.tokens_out for c in calls) == sum(o for _, o in server.billed)
@@ -124,10 +126,13 @@ def test_from_a_compile_error_to_a_fast_kernel(server: LLMServer, tmp_path: Path
     assert "worst place" in coder[2]
     assert KEY not in cassette.read_text()
     assert KEY not in (tmp_path / "a.db").read_bytes().decode("latin-1")
-    replayed(tmp_path, cassette, device, server)
+    if wire == "openai":  # a cassette holds no wire
+        replayed(tmp_path, cassette, device, server, referee)
 
 
-def replayed(folder: Path, cassette: Path, device: DeviceSpec, server: LLMServer) -> None:
+def replayed(
+    folder: Path, cassette: Path, device: DeviceSpec, server: LLMServer, referee: SteadyReferee
+) -> None:
     """The same run without a network: measured times differ, what is proposed does not."""
     asked = len(server.seen)
     other = folder / "again"
@@ -135,7 +140,7 @@ def replayed(folder: Path, cassette: Path, device: DeviceSpec, server: LLMServer
     budget = Budget(attempts=3)
     with Store(f"sqlite:///{other / 'a.db'}") as store:
         store.create_run(make_run(budget=budget).model_copy(update={"device": device.name}))
-        search(store, other, f"replay:{cassette}", device, budget)
+        search(store, other, f"replay:{cassette}", device, budget, referee)
         statuses = [store.get_evaluation(a.evaluation).status for a in store.attempts("run") if a.evaluation]
     assert statuses == [
         EvaluationStatus.COMPILE_ERROR,
@@ -146,19 +151,20 @@ def replayed(folder: Path, cassette: Path, device: DeviceSpec, server: LLMServer
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("wire", ["anthropic", "openai"])
-def test_triton_in_its_interpreter_is_right_in_the_end(server: LLMServer, tmp_path: Path, wire: str) -> None:
+def test_triton_in_its_interpreter_is_right_in_the_end(
+    server: LLMServer, referee: SteadyReferee, tmp_path: Path
+) -> None:
     pytest.importorskip("triton")
     if detect("auto").kind != "cpu":
         pytest.skip("there is a GPU here: Triton kernels run on it")
     codes = [kernels.TRITON_DOES_NOT_COMPILE, kernels.TRITON_WRONG_LAST_COLUMNS, kernels.TRITON_RIGHT]
     script = Script(deque(codes))
     server.script = script
-    spec = f"anthropic:m@{server.root}" if wire == "anthropic" else f"openai:m@{server.url}"
     device, budget = detect("cpu"), Budget(attempts=3)
     with Store(f"sqlite:///{tmp_path / 'a.db'}") as store:
         store.create_run(make_run(budget=budget).model_copy(update={"device": device.name}))
-        result = search(store, tmp_path, spec, device, budget, profile(16, 131), "triton")
+        spec = f"anthropic:m@{server.root}"
+        result = search(store, tmp_path, spec, device, budget, referee, profile(16, 131), "triton")
         judged = [store.get_evaluation(a.evaluation) for a in store.attempts("run") if a.evaluation]
     assert [e.status.value for e in judged] == ["COMPILE_ERROR", "INCORRECT_NUMERICAL", "PASSED"]
     assert judged[-1].performance is None, "what is simulated is not timed"
@@ -167,7 +173,9 @@ def test_triton_in_its_interpreter_is_right_in_the_end(server: LLMServer, tmp_pa
 
 
 @pytest.mark.slow
-def test_a_cheat_ends_rejected_and_is_not_shown_again(server: LLMServer, tmp_path: Path) -> None:
+def test_a_cheat_ends_rejected_and_is_not_shown_again(
+    server: LLMServer, referee: SteadyReferee, tmp_path: Path
+) -> None:
     """The cheat also looks for keys in its environment, and would fail otherwise if there were one."""
     script = Script(
         deque([kernels.CHEAT, kernels.RIGHT_AND_FAST + kernels.MODEL]),
@@ -177,7 +185,7 @@ def test_a_cheat_ends_rejected_and_is_not_shown_again(server: LLMServer, tmp_pat
     device, budget = detect("cpu"), Budget(attempts=2)
     with Store(f"sqlite:///{tmp_path / 'a.db'}") as store:
         store.create_run(make_run(budget=budget).model_copy(update={"device": device.name}))
-        result = search(store, tmp_path, f"openai:m@{server.url}", device, budget)
+        result = search(store, tmp_path, f"openai:m@{server.url}", device, budget, referee)
         first, second = store.attempts("run")
         assert first.evaluation is not None
         evaluation = store.get_evaluation(first.evaluation)
