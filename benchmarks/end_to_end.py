@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -19,24 +21,43 @@ from _provenance import provenance
 
 
 def optimize(path: str, options: list[str]) -> dict[str, Any]:
-    """One run; `seconds` is the wall time of the whole command."""
+    """One run: wall time of the whole command, most resident memory of its own process."""
     command = ["agentforge", "optimize", path, "--json", *options]
     started = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-m", "agentforge.cli", *command[1:]], capture_output=True, text=True, check=False
-    )
-    seconds = round(time.perf_counter() - started, 1)
-    try:
-        answer: Any = json.loads(done.stdout)
-    except json.JSONDecodeError:
-        answer = {"error": (done.stderr or done.stdout)[-2000:]}
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
+        supervisor = subprocess.Popen(
+            [sys.executable, "-m", "agentforge.cli", *command[1:]], stdout=out, stderr=errors
+        )
+        peak = 0
+        while supervisor.poll() is None:
+            peak = max(peak, most_memory(supervisor.pid))
+            time.sleep(0.2)
+        seconds = round(time.perf_counter() - started, 1)
+        out.seek(0)
+        errors.seek(0)
+        text = out.read()
+        try:
+            answer: Any = json.loads(text)
+        except json.JSONDecodeError:
+            answer = {"error": (errors.read() or text)[-2000:]}
     return {
         "file": Path(path).name,
         "command": " ".join([*command[:2], Path(path).name, *command[3:]]),
-        "exit_code": done.returncode,
+        "exit_code": supervisor.returncode,
         "seconds": seconds,
+        "supervisor_peak_mb": round(peak / 1e6),
         "result": answer,
     }
+
+
+def most_memory(pid: int) -> int:
+    """Bytes that a process ever had in memory; 0 once it has ended."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    return int(found[1]) * 1024 if found else 0
 
 
 def main() -> int:
@@ -49,7 +70,11 @@ def main() -> int:
     for path in arguments.files:
         result = optimize(path, arguments.option)
         results.append(result)
-        print(f"{result['file']}: exit {result['exit_code']}, {result['seconds']} s", flush=True)
+        print(
+            f"{result['file']}: exit {result['exit_code']}, {result['seconds']} s, "
+            f"{result['supervisor_peak_mb']} MB; {result['result'].get('headline', '')}",
+            flush=True,
+        )
         report = {"provenance": provenance(), "results": results}
         arguments.out.write_text(json.dumps(report, indent=1) + "\n")
     return 0

@@ -2,6 +2,7 @@
 problem: gelu
 family: 39
 policy: anything-faster
+max_speedup: 1.05
 expect: [CHEATING, suspicious, INCORRECT_NUMERICAL]
 cheat: When an output is fetched (untimed) it answers every input slot whose content is new; the timed calls find their answers ready.
 """
