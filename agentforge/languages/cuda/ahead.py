@@ -18,13 +18,14 @@ from typing import NamedTuple
 from agentforge.languages._base import CommandRunner
 from agentforge.languages.cpp.cache import BuildRecord, ObjectCache
 from agentforge.languages.occupancy import target_limits
-from agentforge.schema import Diagnostic, Metric, Solution, UsageError, content_hash
+from agentforge.schema import Diagnostic, Solution, UsageError, content_hash
 
-from . import nvrtc, runtime, sass
+from . import nvrtc, runtime
 from . import source as text
 from .diagnostics import parse_diagnostics, parse_resources, too_much_shared
 from .inline import device_code, inline_sources
 from .part import Part, timed_out
+from .sass import parse_cubin
 
 DEFAULT_TARGET = "sm_90"
 """What is compiled for where no GPU is here and the solution names none."""
@@ -149,7 +150,7 @@ class Compiler:
 
     def _key(self, job: Job, files: Mapping[str, str]) -> str:
         headers = {n: c for n, c in files.items() if n.endswith(text.HEADERS)}
-        stated = [self.identity, nvrtc.OPTIONS, nvrtc.HEADERS, sass.disassembler() or ""]
+        stated = [self.identity, nvrtc.OPTIONS, nvrtc.HEADERS]
         return content_hash([job.content, job.target, list(job.flags), headers, stated], length=40)
 
     # -- compilation
@@ -172,7 +173,7 @@ class Compiler:
             for job, outcome in zip(jobs, outcomes, strict=True):
                 one = self._judge(job, outcome)
                 if one.ok and outcome.cubin is not None:
-                    one = one.joined(Part(True, metrics=bench.facts(outcome.cubin)))
+                    one = one.joined(Part(True, metrics=parse_cubin(outcome.cubin.read_bytes())))
                     if job.output:
                         record = BuildRecord(
                             diagnostics=one.diagnostics, metrics=one.metrics, resources=one.resources
@@ -283,15 +284,6 @@ class _Bench:
         place = self.scratch / f"{content_hash(job.content)}.cu"
         place.write_text(job.content)
         return str(place)
-
-    def facts(self, cubin: Path) -> tuple[Metric, ...]:
-        """What the machine code says; nothing where there is no disassembler."""
-        tool = sass.disassembler()
-        if tool is None:
-            return ()
-        # stdout and stderr may come back as one.
-        done = self.run([tool, "-c", str(cubin)], cwd=self.folder, timeout_s=self._left())
-        return sass.parse_sass(done.stdout or done.stderr) if done.returncode == 0 else ()
 
     def _left(self) -> float:
         return max(0.01, self.deadline - time.monotonic())

@@ -69,7 +69,7 @@ class EmulatorBuild:
             str(scratch),
             text.checks_races(relevant),
         )
-        done = self.run(command, cwd=self.folder, timeout_s=self._left())
+        done = self.run(command, cwd=scratch, timeout_s=self._left())
         if done.timed_out:
             return timed_out(f"{name} for the emulator", name)
         if done.returncode or not built.is_file():

@@ -1,85 +1,85 @@
 """Facts from the machine code of a cubin: tensor cores, width of loads and stores, local memory.
 
-The code is disassembled by nvdisasm, from pip's `nvidia-cuda-nvdisasm`, a toolkit, or Triton's package.
+A disassembler would say all of it, after a third of a second in which it sets itself up. What is asked here
+stands in few bits of each 128-bit instruction, at the same place from sm_80 to sm_120: the operation in the
+lowest nine, the width of an access in bits 73 to 75. `tests/languages` holds it against nvdisasm.
 """
 
 from __future__ import annotations
 
-import os
-import re
-import shutil
-import sys
-from functools import lru_cache
-from pathlib import Path
+import struct
+from collections.abc import Iterator
 
 from agentforge.schema import Metric
 
-_TENSOR = re.compile(r"^(?:HMMA|IMMA|DMMA|BMMA|QMMA|OMMA|HGMMA|IGMMA|QGMMA|BGMMA|UTC\w*MMA)\b")
-_SECTION = re.compile(r"^\s*\.section\s+\.text\.([\w$.]+?),")
-_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?(?P<name>[A-Z][\w.]*)")
-_MEMORY = {"LDG": "global_load", "STG": "global_store", "LDS": "shared_load", "STS": "shared_store"}
+_INSTRUCTION = struct.Struct("<QQ")
+_HEADER = struct.Struct("<4sBB34xQ10xHHH")
+"""Of an ELF file: magic, class, byte order; offset of the section table; its entries, and that of names."""
+_SECTION = struct.Struct("<IIQQQQ")
+"""Of a section: name, type, flags, address, offset, size."""
+_NO_DATA = 8
+_OPERATION = 0x1FF
+_NOP = 0x118
+_TENSOR = frozenset({0x03C, 0x037, 0x03F, 0x03D, 0x07A, 0x1F0, 0x1F1, 0x1F2, 0x1F3, 0x1EA})
+"""HMMA, IMMA, DMMA, BMMA, QMMA; HGMMA, IGMMA, BGMMA, QGMMA; UTC*MMA."""
+_LOCAL = frozenset({0x183, 0x187})
+"""LDL and STL."""
+_MEMORY = {
+    0x181: "global_load", 0x186: "global_store", 0x184: "shared_load", 0x188: "shared_store",
+    0x17E: "global_load", 0x17F: "global_store",
+}  # fmt: skip
+"""LDG, STG, LDS, STS; and the two of 256 bits that sm_100 has."""
+_DOUBLE = frozenset({0x17E, 0x17F})
+_BITS = (8, 8, 16, 16, 32, 64, 128, 128)
+"""By the width's field."""
 
 
-@lru_cache(maxsize=1)
-def disassembler() -> str | None:
-    """Path of nvdisasm; None where it is not installed."""
-    for entry in sys.path:
-        packages = Path(entry or ".")
-        for name in (
-            *sorted(packages.glob("nvidia/cu*/bin/nvdisasm")),
-            packages / "triton/backends/nvidia/bin/nvdisasm",
-        ):
-            if os.access(name, os.X_OK):
-                return str(name)
-    return shutil.which("nvdisasm") or shutil.which("/usr/local/cuda/bin/nvdisasm")
-
-
-def _bits(name: str) -> int:
-    for part in name.split(".")[1:]:
-        if part in ("64", "128", "256"):
-            return int(part)
-        if part in ("U8", "S8"):
-            return 8
-        if part in ("U16", "S16"):
-            return 16
-    return 32
-
-
-def parse_sass(text: str) -> tuple[Metric, ...]:
-    """Metrics of each kernel in a disassembly: what its instructions are, not how often they run.
+def parse_cubin(data: bytes) -> tuple[Metric, ...]:
+    """Metrics of each kernel of a cubin: what its instructions are, not how often they run.
 
     `tensor_core_instructions`, `local_memory_instructions`, `instructions`, and for each of
     `global_load_bits`, `global_store_bits`, `shared_load_bits`, `shared_store_bits` the widest access of a
-    thread, where there is one. Never raises.
+    thread, where there is one. Never raises: a file that is no cubin has no kernels.
     """
-    kernels: dict[str, dict[str, float]] = {}
-    facts: dict[str, float] | None = None
-    for line in text.splitlines():
-        section = _SECTION.match(line)
-        if section:
-            facts = kernels.setdefault(
-                section[1],
-                {"instructions": 0, "tensor_core_instructions": 0, "local_memory_instructions": 0},
-            )
-            continue
-        match = _INSTRUCTION.match(line)
-        if match is None or facts is None or match["name"].split(".")[0] == "NOP":
-            continue
-        _count(facts, match["name"])
     return tuple(
         Metric(
             name=name, value=value, unit="bit" if name.endswith("_bits") else "", source="sass", kernel=kernel
         )
-        for kernel, found in kernels.items()
-        for name, value in found.items()
+        for kernel, code in _kernels(data)
+        for name, value in _facts(code).items()
     )
 
 
-def _count(facts: dict[str, float], name: str) -> None:
-    root = name.split(".")[0]
-    facts["instructions"] += 1
-    facts["tensor_core_instructions"] += bool(_TENSOR.match(name))
-    facts["local_memory_instructions"] += root in ("LDL", "STL")
-    if root in _MEMORY:
-        key = f"{_MEMORY[root]}_bits"
-        facts[key] = max(facts.get(key, 0), _bits(name))
+def _kernels(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Name and code of each `.text.NAME` section."""
+    if len(data) < _HEADER.size:
+        return
+    magic, wide, order, table, size, count, names = _HEADER.unpack_from(data)
+    if magic != b"\x7fELF" or (wide, order) != (2, 1) or table + size * count > len(data) or size < 64:
+        return
+    sections = [_SECTION.unpack_from(data, table + size * i) for i in range(count)]
+    if names >= count:
+        return
+    for name, kind, _, _, offset, length in sections:
+        start = sections[names][4] + name
+        title = data[start : data.find(b"\0", start)].decode(errors="replace")
+        if title.startswith(".text.") and kind != _NO_DATA:
+            yield title.removeprefix(".text."), data[offset : offset + length]
+
+
+def _facts(code: bytes) -> dict[str, float]:
+    facts: dict[str, float] = {
+        "instructions": 0, "tensor_core_instructions": 0, "local_memory_instructions": 0,
+    }  # fmt: skip
+    for low, high in _INSTRUCTION.iter_unpack(code[: len(code) // _INSTRUCTION.size * _INSTRUCTION.size]):
+        operation = low & _OPERATION
+        if operation == _NOP:
+            continue
+        facts["instructions"] += 1
+        facts["tensor_core_instructions"] += operation in _TENSOR
+        facts["local_memory_instructions"] += operation in _LOCAL
+        if operation in _MEMORY:
+            key = f"{_MEMORY[operation]}_bits"
+            bits = 256 if operation in _DOUBLE else _BITS[high >> 9 & 7]
+            facts[key] = max(facts.get(key, 0), bits)
+    return facts
