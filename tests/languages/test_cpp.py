@@ -73,6 +73,32 @@ class TestCache:
         monkeypatch.setattr(cpp_language, "compiler_version", lambda: "another g++")
         assert not build(rmsnorm_solution(), "four").cached
 
+    @pytest.mark.parametrize("name", ["impl.py", "impl.cc"])
+    def test_what_does_not_count_cannot_be_compiled_in(
+        self, build: Callable[..., BuildResult], name: str
+    ) -> None:
+        hidden = f'#define HIDDEN "{name}"\n#include HIDDEN\n'
+        files = {**RMSNORM, "kernel.cpp": hidden + RMSNORM_CPP, name: "// otherwise another object's\n"}
+        result = build(make_solution("cpp", files))
+        assert not result.ok
+        assert name in result.log
+
+    def test_a_pipe_in_the_place_of_the_report_holds_nobody_up(
+        self, build: Callable[..., BuildResult]
+    ) -> None:
+        swap = '"$@"\ncode=$?\nrm -f .output/vectorised.txt\nmkfifo .output/vectorised.txt\nexit $code\n'
+        result = build(make_solution("cpp", {**RMSNORM, "swap.sh": swap}, ("-wrapper", "/bin/sh,./swap.sh")))
+        assert result.ok and not result.metrics
+
+    def test_an_output_folder_that_leads_elsewhere_is_refused(
+        self, build: Callable[..., BuildResult], tmp_path: Path
+    ) -> None:
+        (tmp_path / "elsewhere").mkdir()
+        swap = f'"$@" || exit 1\nmv .output/* {tmp_path}/elsewhere\nrm -rf .output\n'
+        swap += f"ln -s {tmp_path}/elsewhere .output\n"
+        result = build(make_solution("cpp", {**RMSNORM, "swap.sh": swap}, ("-wrapper", "/bin/sh,./swap.sh")))
+        assert not result.ok
+
     def test_the_python_file_does_not_count(self, build: Callable[..., BuildResult]) -> None:
         build(rmsnorm_solution(), "one")
         assert build(rmsnorm_solution(model_new_py=RMSNORM_PY + "# other"), "two").cached

@@ -21,7 +21,8 @@ from .diagnostics import parse_diagnostics, render
 from .vectorised import read_report, vectorisation
 
 SUFFIXES = (".cpp", ".cc", ".cxx")
-_RECORDS = 2
+_OUTPUT = ".output"
+_RECORDS = 3
 """Raised when more is kept beside an object, so that older ones are built again."""
 _INSTALL = "install g++ (apt-get install g++), or set CXX to a C++20 compiler"
 
@@ -52,8 +53,10 @@ class _Job:
     folder: Path
     flags: list[str]
     dependencies: list[str]
+    headers: tuple[str, ...]
+    """Names of the solution's headers, any of which the source may include."""
     shared: str
-    """Hash of the compiler and of the solution's headers."""
+    """Hash of the compiler and of the headers."""
     run: CommandRunner
     deadline: float
 
@@ -71,7 +74,18 @@ class _Job:
         if record is not None:
             return _built(record, target, 0.0, cached=True)
         with tempfile.TemporaryDirectory(prefix=".build-", dir=self.folder) as scratch:
+            self._lay_out(Path(scratch))
             return self._compile(cache, key, target, Path(scratch))
+
+    def _lay_out(self, scratch: Path) -> None:
+        """Copy what the key speaks for; what it does not cannot get into the object either."""
+        from . import runtime
+
+        for path in {*runtime.included(self.source), *(self.folder / name for name in self.headers)}:
+            if path.is_relative_to(self.folder):
+                place = scratch / path.relative_to(self.folder)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, place)
 
     def _compile(self, cache: ObjectCache, key: str, target: Path, scratch: Path) -> BuildResult:
         from . import runtime
@@ -79,26 +93,27 @@ class _Job:
         start = time.monotonic()
         relative = str(self.source.relative_to(self.folder))
         relative = f"./{relative}" if relative.startswith("-") else relative  # a file, not a flag
-        built = scratch / target.name
-        report = scratch / "vectorised.txt"
-        commands = runtime.commands(
-            relative, str(built.relative_to(self.folder)), self.flags, self.dependencies
-        )
+        built, report = scratch / _OUTPUT / target.name, scratch / _OUTPUT / "vectorised.txt"
+        built.parent.mkdir()
+        commands = runtime.commands(relative, str(built.relative_to(scratch)), self.flags, self.dependencies)
         if "clang" not in compiler_version():
             commands[0].extend(
                 [
                     "-fdiagnostics-format=json",
-                    f"-fopt-info-vec-optimized-missed={report.relative_to(self.folder)}",
+                    f"-fopt-info-vec-optimized-missed={report.relative_to(scratch)}",
                 ]
             )
         said = ""
         for command in commands:
             left = self.deadline - time.monotonic()
-            done = self.run(command, cwd=self.folder, timeout_s=max(left, 0.01))
+            done = self.run(command, cwd=scratch, timeout_s=max(left, 0.01))
             said += done.stderr + done.stdout
             if done.returncode != 0 or done.timed_out or left <= 0:
                 return self._failed(said, time.monotonic() - start, done.timed_out or left <= 0)
-        metrics, findings = vectorisation(read_report(report)) if report.is_file() else ((), ())
+        if built.parent.is_symlink():
+            return self._failed("error: its output folder leads elsewhere", time.monotonic() - start, False)
+        loops = read_report(report)
+        metrics, findings = ((), ()) if loops is None else vectorisation(loops)
         record = BuildRecord(diagnostics=parse_diagnostics(said), metrics=metrics, findings=findings)
         try:
             cache.store(key, built, record)
@@ -172,7 +187,10 @@ class Cpp:
             if file.path.endswith(SUFFIXES):
                 source = folder / file.path
                 flags, dependencies = runtime.settings(source)
-                jobs.append(_Job(source, folder, flags, dependencies, shared, run, start + timeout_s))
+                job = _Job(
+                    source, folder, flags, dependencies, tuple(headers), shared, run, start + timeout_s
+                )
+                jobs.append(job)
         objects = ObjectCache(cache / "cpp")
         with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
             results = list(pool.map(lambda job: job.build(objects), jobs))

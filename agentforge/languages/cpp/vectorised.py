@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+from agentforge.languages.untrusted import read_regular
 from agentforge.schema import Finding, Metric
 
 _MOST_BYTES = 4 << 20
@@ -20,10 +21,12 @@ _VECTORS = re.compile(r"loop vectorized using (\d+) byte")
 _NO_LOOP = "couldn't vectorize loop"
 
 
-def read_report(path: Path) -> str:
-    """The beginning of a report."""
-    with path.open(errors="replace") as file:
-        return file.read(_MOST_BYTES)
+def read_report(path: Path) -> str | None:
+    """The beginning of a report; None where there is none that can be read."""
+    try:
+        return read_regular(path, _MOST_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return None
 
 
 def vectorisation(report: str) -> tuple[tuple[Metric, ...], tuple[Finding, ...]]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from agentforge.languages._base import CommandRunner
 from agentforge.languages.occupancy import occupancy, target_limits
+from agentforge.languages.untrusted import read_regular
 from agentforge.schema import Diagnostic, FrozenModel, ResourceUsage, Solution, content_hash
 
 from .launches import Launch
@@ -196,9 +197,7 @@ def _usage(entry: Mapping[str, Any], launch: Launch) -> ResourceUsage:
 
 def _read(answer: Path) -> dict[str, Any] | None:
     try:
-        if answer.is_symlink() or answer.stat().st_size > _LARGEST_ANSWER:
-            return None
-        said = json.loads(answer.read_text())
+        said = json.loads(read_regular(answer, _LARGEST_ANSWER))
     except (OSError, ValueError, RecursionError):
         return None
     return said if isinstance(said, dict) else None
