@@ -7,14 +7,24 @@ from ._base import (
     Draft,
     Hardware,
     Judge,
+    ModelPlanner,
     Past,
     Planner,
     Task,
+    Whole,
     coders,
     judges,
+    model_planners,
     planners,
 )
-from ._create import check_agents, create_author, create_coder, create_judge, create_planner
+from ._create import (
+    check_agents,
+    create_author,
+    create_coder,
+    create_judge,
+    create_model_planner,
+    create_planner,
+)
 
 __all__ = [
     "Author",
@@ -23,15 +33,19 @@ __all__ = [
     "Draft",
     "Hardware",
     "Judge",
+    "ModelPlanner",
     "Past",
     "Planner",
     "Task",
+    "Whole",
     "check_agents",
     "coders",
     "create_author",
     "create_coder",
     "create_judge",
+    "create_model_planner",
     "create_planner",
     "judges",
+    "model_planners",
     "planners",
 ]

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from agentforge.registry import Registry
-from agentforge.schema import Bottleneck, Context, Critique, Evaluation, Plan, Solution, Strategy, Usage
+from agentforge.schema import (
+    Bottleneck,
+    Context,
+    Critique,
+    Evaluation,
+    ModelPlan,
+    Plan,
+    Profile,
+    Solution,
+    Strategy,
+    Usage,
+)
 
 
 @dataclass(frozen=True)
@@ -58,11 +70,31 @@ class Task:
 
 
 @dataclass(frozen=True)
+class Whole:
+    """Everything that is known of a model before any of its regions is planned."""
+
+    profile: Profile
+    hardware: Hardware
+    success: Mapping[str, float]
+    """The knowledge base's probability that an attempt gains, by hash of the region's definition."""
+
+
+@dataclass(frozen=True)
 class Draft:
     """What a coder returns."""
 
     solution: Solution
     usage: Usage = field(default_factory=Usage)
+
+
+class ModelPlanner(Protocol):
+    """Plans across a model's regions. Thread-safe."""
+
+    name: str
+
+    def plan_model(self, whole: Whole) -> ModelPlan:
+        """What to fuse, in which order, and what to leave; names each region of the profile once."""
+        ...
 
 
 class Planner(Protocol):
@@ -124,6 +156,9 @@ class CannotCode(Exception):
 
 _PLAYBOOK = "agentforge.agents.playbook"
 
+model_planners: Registry[ModelPlanner] = Registry(
+    "model_planners", {"playbook": f"{_PLAYBOOK}.model:PlaybookModelPlanner"}
+)
 planners: Registry[Planner] = Registry("planners", {"playbook": f"{_PLAYBOOK}.planner:PlaybookPlanner"})
 coders: Registry[Coder] = Registry("coders", {"playbook": f"{_PLAYBOOK}.coder:PlaybookCoder"})
 judges: Registry[Judge] = Registry("judges", {"playbook": f"{_PLAYBOOK}.judge:PlaybookJudge"})

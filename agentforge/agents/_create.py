@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from agentforge.config import LLMSettings, SearchSettings
 from agentforge.schema import UsageError
 
-from ._base import Author, Coder, Judge, Planner, coders, judges, planners
+from ._base import Author, Coder, Judge, ModelPlanner, Planner, coders, judges, model_planners, planners
 from .chain import ChainCoder, ChainJudge, ChainPlanner
 
 if TYPE_CHECKING:
@@ -56,6 +56,19 @@ def create_planner(spec: str, ledger: Ledger | None = None, settings: LLMSetting
     from .llm import LLMPlanner
 
     return LLMPlanner(role)
+
+
+def create_model_planner(
+    spec: str, ledger: Ledger | None = None, settings: LLMSettings | None = None
+) -> ModelPlanner:
+    """Who plans across a model's regions: the first of the planners; see `create_planner`."""
+    first = _parts(spec)[0]
+    role = _role("planner", first, ledger, settings)
+    if role is None:
+        return model_planners.create(first if first in model_planners.names() else "playbook")
+    from .llm import LLMModelPlanner
+
+    return LLMModelPlanner(role)
 
 
 def create_coder(spec: str, ledger: Ledger | None = None, settings: LLMSettings | None = None) -> Coder:

@@ -9,6 +9,7 @@ from agentforge.schema import (
     Evaluation,
     FrozenModel,
     Interval,
+    ModelPlan,
     Profile,
     Run,
 )
@@ -31,6 +32,8 @@ class RegionReport(FrozenModel):
     sol_s: float
     """Speed-of-light seconds of all its call sites."""
     bound: str
+    place: int | None = None
+    """In the order of the plan for the whole model, from 1; None where the plan leaves it."""
     attempts: int
     failed: int
     """Attempts that brought no correct solution."""
@@ -53,6 +56,8 @@ class Report(FrozenModel):
 
     run: Run
     profile: Profile | None = None
+    plan: ModelPlan | None = None
+    """Which regions shall be made faster, in which order; None before it was made."""
     regions: tuple[RegionReport, ...] = ()
     """In the profile's order."""
     end_to_end: Evaluation | None = None
@@ -97,10 +102,13 @@ def build_report(store: Store, run_id: str) -> Report:
     stitched = events.get("stitch.done", {})
     evaluation = stitched.get("evaluation")
     bottlenecks = profile.bottlenecks if profile else ()
+    planned = events.get("model.planned", {}).get("plan")
+    plan = ModelPlan.model_validate(planned) if planned else None
     return Report(
         run=run,
         profile=profile,
-        regions=tuple(_region(store, run, b, attempts, stitched) for b in bottlenecks),
+        plan=plan,
+        regions=tuple(_region(store, run, b, attempts, stitched, plan) for b in bottlenecks),
         end_to_end=store.get_evaluation(str(evaluation)) if evaluation else None,
         proven=bool(stitched.get("proven", False)),
         mode=str(stitched.get("mode", "")),
@@ -127,6 +135,7 @@ def _region(
     bottleneck: Bottleneck,
     attempts: tuple[Attempt, ...],
     stitched: dict[str, object],
+    plan: ModelPlan | None,
 ) -> RegionReport:
     name = bottleneck.definition.hash
     own = [a for a in attempts if a.bottleneck == name]
@@ -139,9 +148,10 @@ def _region(
         time_s=bottleneck.time_s,
         sol_s=bottleneck.sol_s,
         bound=bottleneck.bound,
+        place=_place(name, plan),
         attempts=len(own),
         failed=sum(_failed(store, a) for a in own),
-        outcome=_kept(bottleneck, own),
+        outcome=_kept(bottleneck, own, plan),
     )
     promotion = next((p for p in store.promotions(run.id) if p.bottleneck == name), None)
     if promotion is None:
@@ -176,7 +186,16 @@ def _outcome(calls: object, stitched: dict[str, object]) -> str:
     return "put in" if calls is not None else "verified alone; left out, the whole is faster without"
 
 
-def _kept(bottleneck: Bottleneck, attempts: list[Attempt]) -> str:
+def _place(definition: str, plan: ModelPlan | None) -> int | None:
+    chosen = [r.bottleneck for r in plan.regions if r.fuse] if plan else []
+    return chosen.index(definition) + 1 if definition in chosen else None
+
+
+def _kept(bottleneck: Bottleneck, attempts: list[Attempt], plan: ModelPlan | None) -> str:
     if not bottleneck.optimizable:
         return "kept: the vendor's library"
+    planned = {region.bottleneck: region for region in plan.regions} if plan else {}
+    region = planned.get(bottleneck.definition.hash)
+    if region is not None and not region.fuse and not attempts:
+        return f"kept, left by the plan: {region.why}"
     return "kept: nothing was verified faster than eager" if attempts else "kept: not tried"

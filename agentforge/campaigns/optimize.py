@@ -13,7 +13,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from agentforge.agents import check_agents, create_author, create_coder, create_judge, create_planner
+from agentforge.agents import (
+    check_agents,
+    create_author,
+    create_coder,
+    create_judge,
+    create_model_planner,
+    create_planner,
+)
 from agentforge.analysis import Report, build_report
 from agentforge.config import LLMSettings, RefereeSettings, SearchSettings, Settings
 from agentforge.devices import DeviceSpec, detect
@@ -209,6 +216,7 @@ def _agents(settings: Settings, journal: Journal) -> Agents:
         planner=create_planner(search.planner, ledger, llm),
         coder=create_coder(search.coder, ledger, llm),
         judge=create_judge(search.judge, ledger, llm),
+        model_planner=create_model_planner(search.planner, ledger, llm),
         author=create_author(search, ledger, llm),
     )
 

@@ -63,13 +63,28 @@ def show(report: Report) -> None:
                 for name, before in performance.baseline_s.items()
             ),
         )
+    if report.plan is not None:
+        plan = report.plan
+        said = f"{plan.author}, {plan.expected_speedup:.2f}x expected of the whole"
+        _print.line(f"plan ({said}): {plan.diagnosis or 'nothing to be had'}")
     _print.table(
-        ["region", "sites", "share", "strategy", "alone over eager", "over compile", "calls", "outcome"],
+        [
+            "region",
+            "sites",
+            "share",
+            "order",
+            "strategy",
+            "alone over eager",
+            "over compile",
+            "calls",
+            "outcome",
+        ],
         (
             (
                 r.name,
                 r.call_sites,
                 f"{r.share:.1%}",
+                "" if r.place is None else r.place,
                 r.strategy,
                 *(_text.interval(r.speedup[b].model_dump()) if b in r.speedup else "" for b in BASELINES),
                 "" if r.calls is None else r.calls,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from agentforge.agents import Author, Coder, Judge, Planner
+from agentforge.agents import Author, Coder, Judge, ModelPlanner, Planner, model_planners
 from agentforge.schema import (
     Bottleneck,
     Context,
@@ -65,6 +65,8 @@ class Agents:
     planner: Planner
     coder: Coder
     judge: Judge
+    model_planner: ModelPlanner = field(default_factory=lambda: model_planners.create("playbook"))
+    """Says which regions are begun in which order, and which are left."""
     author: Author | None = None
     """Writes the reference of a run that begins with words."""
 

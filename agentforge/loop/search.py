@@ -18,6 +18,7 @@ from .journal import Journal
 from .meter import Meter
 from .steps import Steps
 from .supervisor import Problem, Supervisor
+from .whole import left, plan_model
 
 LEAST_PRIOR = 0.05
 """Probability of a gain where the knowledge base has no strategy: a planner may have one of its own, and
@@ -102,13 +103,20 @@ def collect(profile: Profile, supervisor: Supervisor) -> tuple[Win, ...]:
 
 
 def _problems(profile: Profile, journal: Journal, session: Session) -> dict[str, Problem]:
-    """The bottlenecks with their contexts; priors are those of the run's first session."""
+    """The bottlenecks in the plan's order; plan and priors are those of the run's first session."""
     started = journal.first("search.started") or _start(profile, journal, session)
     priors = started.data["priors"]
     assert isinstance(priors, dict)
+    plan = plan_model(session.agents.model_planner, profile, session.hardware, priors, journal)
+    known = {b.definition.hash: b for b in profile.bottlenecks}
     return {
-        b.definition.hash: Problem(b, session.context_for(b), float(priors[b.definition.hash]))
-        for b in profile.bottlenecks
+        region.bottleneck: Problem(
+            known[region.bottleneck],
+            session.context_for(known[region.bottleneck]),
+            float(priors[region.bottleneck]),
+            left="" if region.fuse else left(region.why),
+        )
+        for region in plan.regions
     }
 
 

@@ -117,7 +117,7 @@ class Steps:
         return children
 
     def trees(self, planless: Sequence[str]) -> list[Tree]:
-        """What the search policy sees of all bottlenecks."""
+        """What the search policy sees of all bottlenecks, in the order in which they shall be begun."""
         journal, settings = self.supervisor.journal, self.supervisor.settings
         attempts = journal.attempts()
         costs = [a.usage.seconds for a in attempts if a.usage.seconds > 0]
@@ -128,7 +128,7 @@ class Steps:
                 settings,
                 prior=problem.prior,
                 cost_s=cost_s,
-                planless=name in planless,
+                planless=name in planless or bool(problem.left),
                 warm=name == last,
             )
             for name, problem in self.supervisor.problems.items()

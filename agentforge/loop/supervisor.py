@@ -65,6 +65,8 @@ class Problem:
     context: Context
     prior: float
     """The knowledge base's probability, before the run, that an attempt gains."""
+    left: str = ""
+    """Why the plan for the whole model leaves it as it is; empty where it does not."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class Supervisor:
     """One attempt at a time, and everything that is decided about it."""
 
     problems: dict[str, Problem]
-    """By hash of the definition, in the profile's order."""
+    """By hash of the definition, in the order of the plan for the whole model."""
     journal: Journal
     meter: Meter
     agents: Agents

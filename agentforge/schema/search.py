@@ -49,6 +49,32 @@ class Plan(FrozenModel):
     usage: Usage = Usage()
 
 
+class RegionPlan(FrozenModel):
+    """What the plan for a whole model says of one region."""
+
+    bottleneck: str
+    """Hash of its definition."""
+    name: str
+    fuse: bool
+    """True: its operators become kernels of ours. False: they stay as they are."""
+    expected_speedup: float = Field(default=1.0, gt=0)
+    """Of the region alone, over eager."""
+    why: str = ""
+
+
+class ModelPlan(FrozenModel):
+    """Which regions of a model become kernels of ours, in which order, and which stay as they are."""
+
+    regions: tuple[RegionPlan, ...]
+    """Each region of the profile once: those to be fused in the order of work, then those that stay."""
+    expected_speedup: float = Field(default=1.0, gt=0)
+    """Of the whole over eager, by Amdahl from what is expected of the regions."""
+    diagnosis: str = ""
+    evidence: tuple[Citation, ...] = ()
+    author: str = "playbook"
+    usage: Usage = Usage()
+
+
 class Critique(FrozenModel):
     """The judge's answer to an evaluation."""
 

@@ -59,7 +59,11 @@ class SearchPolicy(Protocol):
     name: str
 
     def select(self, trees: Sequence[Tree]) -> Choice | None:
-        """The next choice; None where nothing is worth another attempt."""
+        """The next choice; None where nothing is worth another attempt.
+
+        Args:
+            trees: in the order in which they shall be begun.
+        """
         ...
 
 

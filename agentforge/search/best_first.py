@@ -1,4 +1,7 @@
-"""Best-first: the bottleneck with the most to gain a second, then the most promising parent in its tree."""
+"""Best-first: the bottleneck with the most to gain a second, then the most promising parent in its tree.
+
+Which bottleneck is begun next is the plan's to say.
+"""
 
 from __future__ import annotations
 
@@ -47,11 +50,16 @@ class BestFirst:
         self.starts = starts
 
     def select(self, trees: Sequence[Tree]) -> Choice | None:
-        """The tree with the largest expected gain a second (ties: the first), and the parent in it."""
+        """The tree with the largest expected gain a second, and the parent in it.
+
+        Where that tree has no attempt yet, the first one of those without is begun.
+        """
         open_trees = [tree for tree in trees if not tree.exhausted and expected_gain(tree) > 0]
         if not open_trees:
             return None
         tree = max(open_trees, key=expected_gain)
+        if not tree.nodes:
+            tree = next(tree for tree in open_trees if not tree.nodes)
         return Choice(tree.bottleneck, self._parent(tree))
 
     def _parent(self, tree: Tree) -> str | None:

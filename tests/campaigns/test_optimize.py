@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentforge.campaigns import optimize, resume
+from agentforge.cli._report import show
 from agentforge.config import Settings
 from agentforge.frontends import FrontendOptions
 from agentforge.schema import Event, RunStatus, TargetError, UsageError
@@ -16,7 +17,9 @@ from agentforge.store import Store
 pytestmark = pytest.mark.slow
 
 
-def test_nothing_faster_keeps_the_model_as_it_was(model: Path, settings: Settings, tmp_path: Path) -> None:
+def test_nothing_faster_keeps_the_model_as_it_was(
+    model: Path, settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     events: list[Event] = []
     out = tmp_path / "made"
     report = optimize(str(model), FrontendOptions(), settings, device="cpu", out=out, on_event=events.append)
@@ -33,9 +36,21 @@ def test_nothing_faster_keeps_the_model_as_it_was(model: Path, settings: Setting
         stored = store.events(report.run.id)
         assert [(e.seq, e.kind) for e in stored] == [(e.seq, e.kind) for e in events]
     assert report.run.seconds_used > 0
+    assert report.plan is not None
+    assert {r.name: r.place for r in report.regions} == {
+        region.name: place if region.fuse else None for place, region in enumerate(report.plan.regions, 1)
+    }
+    show(report)
+    assert f"plan (playbook, {report.plan.expected_speedup:.2f}x expected" in capsys.readouterr().out
 
     again = resume(report.run.id, settings)
     assert again.run == report.run
+    with (
+        Store(settings.url) as store,
+        store.lock_run(report.run.id),
+        pytest.raises(UsageError, match="process"),
+    ):
+        resume(report.run.id, settings, limits={"attempts": 5})
 
 
 def test_ctrl_c_leaves_a_run_that_resume_continues(model: Path, settings: Settings) -> None:
@@ -73,13 +88,3 @@ def test_what_cannot_work_is_said_before_anything_is_computed(
         optimize(str(model), FrontendOptions(), unknown, device="cpu")
     with Store(settings.url) as store:
         assert store.list_runs() == ()
-
-
-def test_one_process_at_a_time(model: Path, settings: Settings) -> None:
-    report = optimize(str(model), FrontendOptions(), settings, device="cpu")
-    with (
-        Store(settings.url) as store,
-        store.lock_run(report.run.id),
-        pytest.raises(UsageError, match="process"),
-    ):
-        resume(report.run.id, settings, limits={"attempts": 5})

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from agentforge.agents import Hardware
+from agentforge.agents import Hardware, ModelPlanner
+from agentforge.agents.playbook.model import PlaybookModelPlanner
 from agentforge.config import SearchSettings
 from agentforge.devices import DeviceSpec
 from agentforge.loop import Agents, Journal, Meter, SearchResult, Session, run_search
@@ -56,6 +57,7 @@ class Bench:
     knowledge: NullKnowledge = field(default_factory=NullKnowledge)
     events: list[Event] = field(default_factory=list)
     planner: ScriptedPlanner = field(default_factory=lambda: ScriptedPlanner({}))
+    model_planner: ModelPlanner = field(default_factory=PlaybookModelPlanner)
 
     def search(self, profile: Profile, script: Script, *, clock: Any = None, **settings: Any) -> SearchResult:
         run = self.store.get_run("run")
@@ -64,7 +66,7 @@ class Bench:
         meter = Meter(run.budget, seconds_used=run.seconds_used, **options)
         self.planner = ScriptedPlanner(script)
         session = Session(
-            agents=Agents(self.planner, ScriptedCoder(), ScriptedJudge()),
+            agents=Agents(self.planner, ScriptedCoder(), ScriptedJudge(), self.model_planner),
             evaluator=self.referee,
             knowledge=self.knowledge,
             context_for=context_for,

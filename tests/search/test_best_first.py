@@ -25,15 +25,24 @@ def choose(*trees: Tree, **options: int) -> tuple[str, str | None]:
 
 
 def test_the_larger_gain_a_second_wins() -> None:
-    assert choose(tree("small", time_s=1.0), tree("large", time_s=2.0))[0] == "large"
-    assert choose(tree("likely", success=0.9), tree("unlikely", success=0.1))[0] == "likely"
-    assert choose(tree("dear", cost_s=100.0), tree("cheap", cost_s=5.0))[0] == "cheap"
+    tried = node("tried")
+    assert choose(tree("small", tried, time_s=1.0), tree("large", tried, time_s=2.0))[0] == "large"
+    assert choose(tree("likely", tried, success=0.9), tree("unlikely", tried, success=0.1))[0] == "likely"
+    assert choose(tree("dear", tried, cost_s=100.0), tree("cheap", tried, cost_s=5.0))[0] == "cheap"
+
+
+def test_what_is_begun_next_is_the_first_without_an_attempt() -> None:
+    assert choose(tree("first", time_s=1.0), tree("second", time_s=2.0)) == ("first", None)
+    begun = tree("first", node("one"), time_s=1.0)
+    assert choose(begun, tree("second", time_s=2.0), tree("third", time_s=3.0)) == ("second", None)
+    assert choose(replace(begun, time_s=9.0), tree("second", time_s=2.0))[0] == "first"
+    assert choose(tree("done", exhausted=True), tree("open")) == ("open", None)
 
 
 def test_a_promotion_moves_the_search_on() -> None:
     before = tree("first", time_s=2.0, reachable_s=0.5), tree("second", time_s=1.5, reachable_s=0.5)
     assert choose(*before)[0] == "first"
-    assert choose(replace(before[0], time_s=0.6), before[1])[0] == "second"
+    assert choose(replace(before[0], time_s=0.6, nodes=(node("promoted"),)), before[1])[0] == "second"
 
 
 def test_a_repair_comes_before_everything_else_in_the_tree() -> None:
@@ -112,8 +121,12 @@ def test_the_choice_is_open_and_the_most_worthwhile(forest: tuple[Tree, ...]) ->
     if choice is None:
         assert not worth
         return
-    assert worth[choice.bottleneck] == max(worth.values())
     chosen = next(t for t in forest if t.bottleneck == choice.bottleneck)
+    best = max((t for t in forest if t.bottleneck in worth), key=expected_gain)
+    if best.nodes:
+        assert worth[choice.bottleneck] == max(worth.values())
+    else:
+        assert chosen == next(t for t in forest if t.bottleneck in worth and not t.nodes)
     if choice.parent is not None:
         parent = next(n for n in chosen.nodes if n.id == choice.parent)
         assert parent.finished

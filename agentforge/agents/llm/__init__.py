@@ -1,8 +1,9 @@
-"""Author, planner, coder and judge that ask a language model."""
+"""Author, planners, coder and judge that ask a language model."""
 
 from .author import LLMAuthor
 from .coder import LLMCoder
 from .judge import LLMJudge
+from .model import LLMModelPlanner
 from .planner import LLMPlanner
 
-__all__ = ["LLMAuthor", "LLMCoder", "LLMJudge", "LLMPlanner"]
+__all__ = ["LLMAuthor", "LLMCoder", "LLMJudge", "LLMModelPlanner", "LLMPlanner"]

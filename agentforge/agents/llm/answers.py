@@ -50,6 +50,30 @@ class PlanAnswer(_Answer):
     """What may go wrong."""
 
 
+class PlannedRegion(_Answer):
+    """What becomes of one region."""
+
+    name: str
+    """Exactly as it stands in the list of regions."""
+    fuse: bool
+    """True: its operators become kernels of ours. False: it stays as it is."""
+    expected_speedup: float = Field(gt=0, le=1e4)
+    """Of the region alone over eager, not beyond its speed of light; 1 where it stays."""
+    why: str = Field(min_length=1, max_length=300)
+    """In one sentence."""
+
+
+class ModelAnswer(_Answer):
+    """The planner's answer for a whole model."""
+
+    diagnosis: str = Field(min_length=1)
+    """Where the model's time goes and what can be had of it, in one or two sentences."""
+    evidence: list[Cited] = Field(min_length=1)
+    """The measured values that the diagnosis rests on."""
+    regions: list[PlannedRegion] = Field(min_length=1)
+    """In the order of work."""
+
+
 class RepairAnswer(_Answer):
     """The judge's answer after a failure, whose class the referee's status tells."""
 

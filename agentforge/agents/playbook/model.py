@@ -1,0 +1,74 @@
+"""The plan for a whole model by Amdahl's law: the most seconds first, the vendor's library stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from agentforge.agents._base import Whole
+from agentforge.schema import Bottleneck, Citation, ModelPlan, Profile, RegionPlan
+
+
+class PlaybookModelPlanner:
+    """Orders regions by the end-to-end seconds that can be expected; deterministic and without state."""
+
+    name = "playbook"
+
+    def plan_model(self, whole: Whole) -> ModelPlan:
+        """See `ModelPlanner.plan_model`."""
+        ordered = by_gain(whole)
+        regions = tuple(_region(b) for b in ordered)
+        largest = next((b for b in ordered if b.optimizable), None)
+        evidence = () if largest is None else (Citation(metric="gain_s", value=largest.gain_s),)
+        diagnosis = "" if largest is None else f"{largest.definition.name} has the most seconds to be had"
+        return ModelPlan(
+            regions=fused_first(regions),
+            expected_speedup=amdahl(whole.profile, regions),
+            diagnosis=diagnosis,
+            evidence=evidence,
+            author=self.name,
+        )
+
+
+def by_gain(whole: Whole) -> list[Bottleneck]:
+    """Regions by seconds still to be had times the probability of having them, largest first."""
+    return sorted(
+        whole.profile.bottlenecks,
+        key=lambda b: b.gain_s * whole.success.get(b.definition.hash, 1.0),
+        reverse=True,
+    )
+
+
+def fused_first(regions: Iterable[RegionPlan]) -> tuple[RegionPlan, ...]:
+    """Those that are worked on before those that stay, each in the given order."""
+    return tuple(sorted(regions, key=lambda region: not region.fuse))
+
+
+def amdahl(profile: Profile, regions: Iterable[RegionPlan]) -> float:
+    """Speedup of the whole over eager, if each fused region reaches what is expected of it."""
+    expected = {r.bottleneck: r.expected_speedup for r in regions if r.fuse}
+    saved = sum(
+        b.time_s * (1.0 - 1.0 / expected[b.definition.hash])
+        for b in profile.bottlenecks
+        if b.definition.hash in expected
+    )
+    return profile.total_s / max(profile.total_s - saved, 1e-3 * profile.total_s)
+
+
+def limit(bottleneck: Bottleneck) -> float:
+    """Speedup of a region at its speed of light."""
+    return bottleneck.time_s / bottleneck.sol_s if bottleneck.sol_s > 0 else 1e4
+
+
+def _region(b: Bottleneck) -> RegionPlan:
+    reachable = max(b.time_s - b.gain_s, b.time_s / limit(b))
+    fuse = b.optimizable and b.gain_s > 0
+    why = f"{b.gain_s * 1e3:.3g} ms of {b.time_s * 1e3:.3g} ms are still to be had"
+    if not fuse:
+        why = "the vendor's library does it" if not b.optimizable else "nothing is still to be had"
+    return RegionPlan(
+        bottleneck=b.definition.hash,
+        name=b.definition.name,
+        fuse=fuse,
+        expected_speedup=b.time_s / reachable if fuse and reachable > 0 else 1.0,
+        why=why,
+    )
