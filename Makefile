@@ -12,8 +12,9 @@ test: $(STAMP)  ## set up, then run the tests
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow and not timing and not gpu"
 	$(BIN)/python -m pytest -m "timing and not slow and not gpu"
 
-test-slow: $(STAMP)  ## the tests that take long; what fails while the machine is busy is run once more
-	$(BIN)/python -m pytest -m "slow and not gpu" || $(BIN)/python -m pytest --last-failed --last-failed-no-failures none -m "slow and not gpu"
+test-slow: $(STAMP)  ## the tests that take long
+	$(BIN)/python -m pytest -n 2 --dist loadscope -m "slow and not timing and not gpu"
+	$(BIN)/python -m pytest -m "slow and timing and not gpu"
 
 lint: $(STAMP)  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .

@@ -25,6 +25,15 @@ _SOLUTIONS = ("model_new", "reference_model", "agentforge_stitch", "agentforge_c
 
 
 @pytest.fixture
+def known_roofline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine's ceilings are not measured, which on a busy one is tried again and again."""
+    from agentforge.devices import Roofline
+
+    roofline = Roofline(bandwidth=2e10, peak_flops={"float32": 1e11})
+    monkeypatch.setattr("agentforge.devices.roofline._measure", lambda _: roofline)
+
+
+@pytest.fixture
 def no_torch_compile(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stitching tries no variant under torch.compile, each of which compiles for a minute."""
     monkeypatch.setattr("agentforge.stitch.select._MODES", ("kernels",))

@@ -161,6 +161,15 @@ def test_rates_count_what_was_not_caught(cases: list[Any]) -> None:
     assert rates["punished"] == [honest[1].name]
 
 
+@pytest.fixture(scope="module")
+def judging(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    from run import Judging
+
+    made = Judging(Level.QUICK, compiled=False, cache=tmp_path_factory.mktemp("cache"))
+    yield made
+    made.close()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("part", "outcome"),
@@ -173,12 +182,6 @@ def test_rates_count_what_was_not_caught(cases: list[Any]) -> None:
         ("honest/gelu/cpp_simd", "right"),
     ],
 )
-def test_verdicts_on_a_few(cases: list[Any], tmp_path: Path, part: str, outcome: str) -> None:
-    from run import Judging
-
-    judging = Judging(Level.QUICK, compiled=False, cache=tmp_path)
-    try:
-        record = judging.evaluate(next(c for c in cases if c.name == part))
-    finally:
-        judging.close()
+def test_verdicts_on_a_few(cases: list[Any], judging: Any, part: str, outcome: str) -> None:
+    record = judging.evaluate(next(c for c in cases if c.name == part))
     assert record.outcome == outcome, record

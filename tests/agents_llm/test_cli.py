@@ -41,6 +41,7 @@ def server() -> Iterator[LLMServer]:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("known_roofline")
 def test_optimize_by_a_model_and_resume_with_more(
     server: LLMServer,
     run: Run,

@@ -43,7 +43,7 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def referee(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SteadyReferee]:
     settings = RefereeSettings(
-        quick_seconds=0.2, random_seeds=1, compile_baseline=False, quick_blocks=2, threads=2
+        quick_seconds=0.2, random_seeds=1, compile_baseline=False, quick_blocks=2, threads=2, task_seconds=0
     )
     with Referee(settings, device=detect("cpu"), cache=tmp_path_factory.mktemp("cache")) as real:
         yield SteadyReferee(real, speed)

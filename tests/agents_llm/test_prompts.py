@@ -65,7 +65,9 @@ FORWARDS = {
 def test_worked_examples_are_right(tmp_path: Path, language: str) -> None:
     if not languages.create(language).available().ok:
         pytest.skip(f"{language} cannot be built here")
-    settings = RefereeSettings(quick_seconds=0.1, random_seeds=1, compile_baseline=False, quick_blocks=2)
+    settings = RefereeSettings(
+        quick_seconds=0.1, random_seeds=1, compile_baseline=False, quick_blocks=2, task_seconds=0
+    )
     with Referee(settings, device=detect("cpu"), cache=tmp_path) as referee:
         for category, (names, body, inputs) in FORWARDS.items():
             reference = (
@@ -80,9 +82,5 @@ def test_worked_examples_are_right(tmp_path: Path, language: str) -> None:
                 sources=sources(text, None),
             )  # fmt: skip
             workload = Workload(name="w", source="reference")
-            # on a machine that others use, a single reading of the clock can look like late work
-            verdicts = (
-                referee.evaluate(definition, (workload,), solution, level=Level.QUICK) for _ in range(3)
-            )
-            verdict = next((v for v in verdicts if v.passed), None)
-            assert verdict is not None, category
+            verdict = referee.evaluate(definition, (workload,), solution, level=Level.QUICK)
+            assert verdict.passed, (category, verdict.reasons)

@@ -35,18 +35,11 @@ def model(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Measured rooflines and built objects: once for all tests."""
-    return tmp_path_factory.mktemp("cache")
-
-
 @pytest.fixture
-def settings(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    home = tmp_path / "home"
-    home.mkdir()
-    (home / "cache").symlink_to(cache)
-    monkeypatch.setenv("AGENTFORGE_HOME", str(home))
+def settings(
+    tmp_path: Path, known_roofline: None, no_torch_compile: None, monkeypatch: pytest.MonkeyPatch
+) -> Settings:
+    monkeypatch.setenv("AGENTFORGE_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("AGENTFORGE_DATABASE_URL", raising=False)
     monkeypatch.chdir(tmp_path)
     here = "tests.campaigns.agents"
@@ -60,8 +53,12 @@ def settings(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Se
             "search.coder=echo",
             "search.judge=echo",
             "referee.compile_baseline=false",
-            "referee.quick_seconds=0.3",
-            "referee.full_seconds=0.5",
+            "referee.quick_seconds=0.2",
+            "referee.quick_blocks=2",
+            "referee.full_seconds=0.3",
+            "referee.full_blocks=4",
+            "referee.task_seconds=0",
+            "referee.threads=2",
             "budget.attempts=2",
         ]
     )

@@ -81,6 +81,7 @@ def test_a_plain_reference_is_taken() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("known_roofline", "no_torch_compile")
 def test_unsafe_wrong_and_blind_references_are_sent_back_and_the_run_goes_on(
     run: Run, server: LLMServer, tmp_path: Path
 ) -> None:
@@ -102,6 +103,7 @@ def test_unsafe_wrong_and_blind_references_are_sent_back_and_the_run_goes_on(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("known_roofline", "no_torch_compile")
 def test_it_gives_up_after_some_tries(run: Run, server: LLMServer) -> None:
     server.then(*[file(WRONG)] * 3)
     answer = _optimize(run, server)

@@ -15,6 +15,7 @@ __all__ = ["home", "run"]
 QUICK = (
     "--json", "--device", "cpu", "-c", "referee.compile_baseline=false", "-c", "referee.quick_seconds=0.2",
     "-c", "referee.quick_blocks=2", "-c", "referee.full_seconds=0.3", "-c", "referee.full_blocks=4",
+    "-c", "referee.threads=2",
 )  # fmt: skip
 
 
@@ -48,6 +49,7 @@ def test_what_does_not_go_together(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("known_roofline", "no_torch_compile")
 def test_a_users_kernel_is_the_first_attempt_and_the_result_where_it_wins(run: Run, tmp_path: Path) -> None:
     (tmp_path / "ref.py").write_text(REFERENCE)
     (tmp_path / "rms.cpp").write_text(KERNEL)
@@ -60,6 +62,7 @@ def test_a_users_kernel_is_the_first_attempt_and_the_result_where_it_wins(run: R
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("known_roofline", "no_torch_compile")
 def test_a_wrong_kernel_is_found_out_and_a_torch_one_is_read(run: Run, tmp_path: Path) -> None:
     (tmp_path / "ref.py").write_text(REFERENCE)
     model = REFERENCE.split("def get_inputs")[0].replace("class Model(", "class ModelNew(")
@@ -70,6 +73,7 @@ def test_a_wrong_kernel_is_found_out_and_a_torch_one_is_read(run: Run, tmp_path:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("known_roofline", "no_torch_compile")
 def test_a_sequential_function_gets_parallel_versions(run: Run, tmp_path: Path) -> None:
     (tmp_path / "norm.cpp").write_text(KERNEL.replace("void rms", "void norm"))
     sizes = ("rows=64", "cols=515", "x=64,515", "weight=515", "out=64,515")

@@ -39,7 +39,7 @@ def test_an_interrupted_run_says_how_to_go_on(run: Run, home: Path, number: sign
         if line.startswith("profiled"):
             break
     process.send_signal(number)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "Traceback" not in errors
     (listed,) = run("runs", "list", "--json").json["runs"]

@@ -91,7 +91,8 @@ def test_bad_usage(run: Run, reference: str, arguments: tuple[str, ...], said: s
 def test_a_verdict(run: Run, reference: str, factor: str, status: str, code: int) -> None:
     candidate = REFERENCE.replace("Model", "ModelNew").replace("* x", f"* x{factor}")
     Path("candidate.py").write_text(candidate)
-    quick = ("--level", "quick", "-c", "referee.compile_baseline=false", "-c", "referee.quick_seconds=0.3")
+    quick = ("--level", "quick", "-c", "referee.compile_baseline=false", "-c", "referee.quick_seconds=0.2",
+             "-c", "referee.threads=2")  # fmt: skip
     answer = run("verify", reference, "candidate.py", "--json", "--device", "cpu", *quick)
     assert (answer.json["status"], answer.code) == (status, code)
     assert answer.json["evidence"] == "unverified"

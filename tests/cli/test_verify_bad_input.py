@@ -29,7 +29,8 @@ def get_init_inputs():
 """
 SOLUTION = REFERENCE.replace("Model", "ModelNew")
 QUICK = ("--level", "quick", "--device", "cpu", "-c", "referee.compile_baseline=false",
-         "-c", "referee.quick_seconds=0.1", "-c", "referee.quick_blocks=2")  # fmt: skip
+         "-c", "referee.quick_seconds=0.1", "-c", "referee.quick_blocks=2",
+         "-c", "referee.threads=2")  # fmt: skip
 Write = Callable[[Path], object]
 
 

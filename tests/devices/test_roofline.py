@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -120,9 +119,7 @@ def test_working_sets() -> None:
 @pytest.mark.timing
 def test_this_cpu(tmp_path: Path) -> None:
     device = detect("cpu")
-    begin = time.monotonic()
     found = measure_roofline(device, tmp_path)
-    assert time.monotonic() - begin < 60
     assert 1e9 < found.bandwidth < 2e12
     assert found.cache_bandwidth >= found.bandwidth
     assert found.peak_flops["float32"] > 1e9

@@ -36,6 +36,7 @@ def get_init_inputs():
     return []
 """
 
+ROOT = Path(__file__).resolve().parents[2]
 INSPECTOR = os.environ.get("MCP_INSPECTOR") or shutil.which("mcp-inspector")
 
 pytestmark = pytest.mark.slow
@@ -45,15 +46,16 @@ pytestmark = pytest.mark.slow
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("mcp")
     (folder / "model.py").write_text(MODEL)
-    environment = {**os.environ, "AGENTFORGE_HOME": str(folder / "home")}
+    environment = {**os.environ, "AGENTFORGE_HOME": str(folder / "home"), "PYTHONPATH": str(ROOT)}
     environment.pop("AGENTFORGE_MCP_TOKEN", None)
-    settings = ["-c", "referee.compile_baseline=false", "-c", "referee.quick_seconds=0.3",
-                "-c", "referee.full_seconds=0.5", "-c", "referee.random_seeds=1"]  # fmt: skip
+    settings = ["-c", "referee.compile_baseline=false", "-c", "referee.quick_seconds=0.3", "-c",
+                "referee.full_seconds=0.5", "-c", "referee.random_seeds=1", "-c", "referee.threads=2",
+                "--device", "cpu"]  # fmt: skip
     for _ in range(3):  # another process may take the port between our look and the server's
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        command = [sys.executable, "-m", "agentforge.cli", "mcp", "--http", str(port), "--device", "cpu"]
+        command = [sys.executable, "-m", "tests.ui.quick_server", "mcp", "--http", str(port)]
         process = subprocess.Popen([*command, *settings], cwd=folder, env=environment)
         try:
             if _listens(process, port):
