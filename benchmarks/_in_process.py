@@ -135,7 +135,7 @@ class InProcessReferee(Referee):
     def _open(self) -> None:
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="in-process-"))
-            self._untrusted = cast(Forkserver, mock.Mock())
+            self._untrusted = self._builder = cast(Forkserver, mock.Mock())
 
     def _spawn(self, name: str) -> Party:
         return _LocalParty(name, BaselineServer(pair()[0]), self._floor, self.settings.threads)

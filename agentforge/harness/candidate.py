@@ -52,6 +52,7 @@ class Workshop:
 
     Args:
         forkserver: for candidates.
+        builder: for compilers.
         floor: shared with the baselines.
         folder: temporary; solutions are built in fresh folders below it.
         cache: of built objects.
@@ -59,6 +60,7 @@ class Workshop:
     """
 
     forkserver: Forkserver
+    builder: Forkserver
     floor: Floor
     folder: Path
     cache: Path
@@ -156,7 +158,7 @@ class Workshop:
                     os.chown(path, identity, identity, follow_symlinks=False)
             box = Box(Path(scratch), writable=(cwd,), identity=identity)
             limits = Limits(memory_bytes=4 << 30, cpu_seconds=int(timeout_s) + 1)
-            result = self.forkserver.execute(
+            result = self.builder.execute(
                 argv, cwd=cwd, scratch=Path(scratch), limits=limits, box=box, timeout_s=timeout_s, env=env
             )
         # The folder is shown to the candidate afterwards; it must not own what it will run.

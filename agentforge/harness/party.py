@@ -106,8 +106,8 @@ class Party:
         """Where its last outputs lie, the newest last."""
         self.readable = True
         """Its memory can be read while it is stopped; where not, it is asked to put its outputs elsewhere."""
-        self.pauses = True
-        """Stop the worker as soon as it has answered."""
+        self.pauses = memory_bytes is not None
+        """Stop the worker as soon as it has answered; a trusted one runs on until another one is asked."""
         self._taken: tuple[Sequence[Part], list[LeafSpec], bytearray | None] = ((), [], None)
         self.claimed_ns = 0
         """What the worker said of its last call's time: a hint."""

@@ -72,6 +72,7 @@ class Worker:
         self._log = log
         self._server = server
         self._pidfd = -1
+        self._closed = False
 
     def _greeting(self, timeout_s: float) -> None:
         for expected in ("warden", "worker"):
@@ -159,7 +160,7 @@ class Worker:
 
     def kill(self) -> None:
         """End the worker and all it started; safe to call twice."""
-        if self._pidfd < 0 and self.exit_code is not None:
+        if self._closed:
             return
         strays = self.others()
         self._signal_group(signal.SIGKILL)
@@ -169,14 +170,17 @@ class Worker:
         for stray in strays:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(stray, signal.SIGKILL)
-        self.wait(5.0)
-        self.close()
+        try:
+            self.wait(5.0)
+        finally:
+            self.close()  # also where the forkserver is gone and nobody tells of the end
 
     def wait(self, timeout_s: float) -> int | None:
         """Exit code as the forkserver reports it (128 + signal), None where it does not end in time."""
         return self._server.await_exit(self, timeout_s)
 
     def close(self) -> None:
+        self._closed = True
         self.channel.close()
         if self._pidfd >= 0:
             os.close(self._pidfd)
@@ -190,7 +194,8 @@ class Forkserver:
     """A zygote process with torch imported, and the workers forked from it.
 
     Args:
-        kind: `baseline` (trusted, no sandbox) or `candidate`.
+        kind: `baseline` (trusted, no sandbox), `candidate`, a sanitizer, or `builder`, which has no torch and
+            forks several times as fast: for compilers.
         sandbox: what holds the workers; None for trusted ones.
         folder: for logs and scratch folders; the caller removes it.
         environment: of the zygote and all its workers.
@@ -229,7 +234,7 @@ class Forkserver:
         self._is_ready = False
 
     def ready(self) -> None:
-        """Wait until torch is imported.
+        """Wait until what the workers need is imported.
 
         Raises:
             HarnessError: it did not start.
@@ -358,14 +363,15 @@ class Forkserver:
     def relatives(self, worker: Worker) -> list[int]:
         """Pids that belong to a worker, its wardens and itself left out."""
         namespace = procfs.namespace(worker.pid)
-        own_namespace = namespace is not None and namespace != procfs.namespace(self._process.pid)
+        # Compared with ours, not with the forkserver's: that cannot be read once it is dead, and everybody
+        # in our namespace would then seem to be the worker's.
+        own_namespace = namespace not in (None, procfs.namespace(os.getpid()))
         init = procfs.namespace_init(worker.pid) if own_namespace else 0
         identity = self._identities.get(worker.number, 0)
         found = []
-        for entry in Path("/proc").iterdir():
-            if not entry.name.isdigit() or int(entry.name) in (worker.pid, worker.warden, init):
+        for pid in procfs.all_pids():
+            if pid in (worker.pid, worker.warden, init):
                 continue
-            pid = int(entry.name)
             if own_namespace:
                 related = procfs.namespace(pid) == namespace
             else:

@@ -7,6 +7,11 @@ from contextlib import suppress
 from pathlib import Path
 
 
+def all_pids() -> list[int]:
+    """Of the processes that this one can see."""
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - asked often
+
+
 def stat_fields(pid: int) -> list[str]:
     """Fields of /proc/PID/stat from the state on; empty where it is gone."""
     try:
@@ -82,7 +87,7 @@ def owner(pid: int) -> int:
 def namespace(pid: int) -> str | None:
     """Its process namespace, None where that cannot be read."""
     try:
-        return str(Path(f"/proc/{pid}/ns/pid").readlink()) if pid else None
+        return os.readlink(f"/proc/{pid}/ns/pid") if pid else None  # noqa: PTH115 - asked of every process
     except OSError:
         return None
 

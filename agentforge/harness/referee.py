@@ -94,6 +94,7 @@ class Referee:
         self._folder: Path | None = None
         self._trusted: Forkserver | None = None
         self._untrusted: Forkserver | None = None
+        self._builder: Forkserver | None = None
         self._laboratory: Laboratory | None = None
         self._bench: Bench | None = None
         self._bench_key: tuple[object, ...] = ()
@@ -122,10 +123,10 @@ class Referee:
             self._trusted = Forkserver(
                 "baseline", None, folder, worker_environment(threads, folder, baseline_cache(self._cache))
             )
-            self._untrusted = Forkserver(
-                "candidate", self.sandbox, folder, worker_environment(threads, folder, {})
-            )
-            self._laboratory = Laboratory(self.sandbox, folder, worker_environment(threads, folder, {}))
+            environment = worker_environment(threads, folder, {})
+            self._untrusted = Forkserver("candidate", self.sandbox, folder, environment)
+            self._builder = Forkserver("builder", self.sandbox, folder, environment)
+            self._laboratory = Laboratory(self.sandbox, folder, environment)
         except OSError as error:
             self.close()
             raise HarnessError(
@@ -141,10 +142,10 @@ class Referee:
     def close(self) -> None:
         """End every process, remove every temporary file; safe to call twice."""
         self.release()
-        for server in (self._trusted, self._untrusted, self._laboratory):
+        for server in (self._trusted, self._untrusted, self._builder, self._laboratory):
             if server is not None:
                 server.close()
-        self._trusted = self._untrusted = self._laboratory = None
+        self._trusted = self._untrusted = self._builder = self._laboratory = None
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
         self._folder = None
@@ -244,11 +245,14 @@ class Referee:
     def build(self, solution: Solution) -> None:
         """Compile a solution into the cache; see `Builder`. Not while one is evaluated."""
         self._open()
-        assert self._untrusted is not None and self._folder is not None
-        workshop = Workshop(self._untrusted, self._floor, self._folder, self._cache, self.settings)
+        workshop = self._workshop()
         with suppress(BuildFailure):
             folder, _ = workshop.build(solution)
             shutil.rmtree(folder, ignore_errors=True)
+
+    def _workshop(self) -> Workshop:
+        assert self._untrusted is not None and self._builder is not None and self._folder is not None
+        return Workshop(self._untrusted, self._builder, self._floor, self._folder, self._cache, self.settings)
 
     def _restart(self) -> None:
         try:
@@ -266,8 +270,7 @@ class Referee:
         progress: Progress | None,
         findings: Findings,
     ) -> None:
-        assert self._untrusted is not None and self._folder is not None
-        workshop = Workshop(self._untrusted, self._floor, self._folder, self._cache, self.settings)
+        workshop = self._workshop()
         fresh: Callable[[], Bench] = lambda: self._new_bench(definition, workloads)  # noqa: E731
         try:
             Examination(

@@ -249,7 +249,7 @@ class Timer:
         party = self._parties[name]
         took: list[float] = []
         seen: list[Seen] = []
-        party.pauses = False
+        pauses, party.pauses = party.pauses, False
         self._reserve.release()
         for number, call in enumerate(calls):
             nanoseconds, output = self._call(party, call, times)
@@ -258,7 +258,7 @@ class Timer:
                 took.append(nanoseconds / 1e9)
                 ratio = party.claimed_ns / nanoseconds
                 times.claimed[name] = max(times.claimed.get(name, 0.0), ratio)
-        party.pauses = True
+        party.pauses = pauses
         party.worker.stop()
         self._reserve.hold()
         times.seconds[name].append(statistics.median(took))

@@ -1,4 +1,4 @@
-"""The forkserver: torch is imported once, workers are forked from it in milliseconds.
+"""The forkserver: what workers need is imported once, they are forked from it in milliseconds.
 
 Run as `python -m agentforge.harness.zygote FD KIND SANDBOX`. It is single-threaded, runs no candidate code
 itself, and ends when the referee closes its end of the control socket; its workers die with it.
@@ -122,11 +122,7 @@ class Zygote:
         os._exit(0)
 
 
-def main() -> None:
-    """Import what the workers need, say so, serve."""
-    control_fd, kind, sandbox_name = int(sys.argv[1]), sys.argv[2], sys.argv[3]
-    os.set_inheritable(control_fd, False)
-    linux.set_dumpable(False)
+def _import_torch(kind: str) -> None:
     import torch
 
     torch.set_num_threads(1)
@@ -139,6 +135,14 @@ def main() -> None:
     # The first dispatch mode imports much of torch; pay once here. One element runs no thread pool.
     attestation.observe(torch.neg, (torch.ones(1),), {})
 
+
+def main() -> None:
+    """Import what the workers need, say so, serve."""
+    control_fd, kind, sandbox_name = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+    os.set_inheritable(control_fd, False)
+    linux.set_dumpable(False)
+    if kind != "builder":
+        _import_torch(kind)
     control = Channel(socket.socket(fileno=control_fd), accept_fds=True)
     sandbox = None if sandbox_name == "none" else sandboxes.create(sandbox_name)
     control.send({"ready": kind})

@@ -10,7 +10,6 @@ from typing import Any
 from agentforge.config import RefereeSettings
 from agentforge.devices import DeviceSpec
 from agentforge.harness import Referee
-from agentforge.harness.candidate import Workshop
 from agentforge.harness.judge import Judge
 from agentforge.harness.stages import Context
 from agentforge.harness.timing import one_thread
@@ -98,10 +97,7 @@ def examined(referee: Referee, definition: Definition, *changes: tuple[str, str]
         bench = referee.bench(definition, [WORKLOAD])
         course = bench.courses[0]
         bench.enter(course)
-        assert referee._untrusted is not None and referee._folder is not None
-        workshop = Workshop(
-            referee._untrusted, referee._floor, referee._folder, referee._cache, referee.settings
-        )
+        workshop = referee._workshop()
         folder, _ = workshop.build(solution)
         candidate = workshop.start(solution, folder, bench, course)
         try:

@@ -103,7 +103,7 @@ def test_a_right_answer_passes_and_is_measured(referee):
     assert evaluation.evidence is Evidence.UNVERIFIED
     assert exit_code(evaluation) == 1
     assert evaluation.performance is not None
-    assert 4 <= evaluation.performance.blocks <= 8  # those of a loud moment are made up for
+    assert 0 < evaluation.performance.blocks <= 8  # those of a loud moment are left out
     assert set(evaluation.performance.speedup) == {"eager"}
     assert evaluation.correctness is not None
     assert evaluation.correctness.checked_calls > 20

@@ -1,0 +1,104 @@
+"""Forkservers and workers: what ends gives everything back, however it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from agentforge.harness import procfs
+from agentforge.harness._base import Box, Limits
+from agentforge.harness.process import Forkserver, Worker, worker_environment
+from agentforge.languages import CommandResult
+from agentforge.schema import HarnessError
+
+LIMITS = Limits(memory_bytes=1 << 30)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Forkserver]:
+    made = Forkserver("builder", None, tmp_path, worker_environment(1, tmp_path, {}))
+    made.ready()
+    yield made
+    made.close()
+
+
+def descriptors() -> list[str]:
+    return sorted(path.name for path in Path("/proc/self/fd").iterdir())
+
+
+def run(server: Forkserver, folder: Path, *argv: str, timeout_s: float = 20.0) -> CommandResult:
+    return server.execute(
+        argv, cwd=folder, scratch=folder, limits=LIMITS, box=Box(folder), timeout_s=timeout_s
+    )
+
+
+def sleeping(server: Forkserver, folder: Path) -> Worker:
+    worker = server._start(folder, {"argv": ["sleep", "60"], "cwd": str(folder)}, None, None)
+    worker._greeting(20.0)
+    return worker
+
+
+def test_programs_that_end_at_once_leave_nothing(server: Forkserver, tmp_path: Path) -> None:
+    run(server, tmp_path, "true")
+    before = descriptors()
+    results = [run(server, tmp_path, *argv) for argv in [("true",), ("false",), ("no-such-program",)] * 3]
+    assert [r.returncode for r in results[:2]] == [0, 1]
+    assert results[2].returncode not in (0, 1)
+    assert descriptors() == before
+    assert not server._workers
+    assert not list(tmp_path.glob("*.out"))
+
+
+def test_a_program_that_runs_too_long_is_ended(server: Forkserver, tmp_path: Path) -> None:
+    before = descriptors()
+    result = run(server, tmp_path, "sleep", "60", timeout_s=0.2)
+    assert result.timed_out
+    assert descriptors() == before
+    assert not server._workers
+
+
+def test_nobody_is_a_relative_because_the_forkserver_is_gone(
+    server: Forkserver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = sleeping(server, tmp_path)
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    with monkeypatch.context() as patched:
+        patched.setattr(server, "_process", gone)
+        assert worker.others() == []
+    worker.kill()
+
+
+def test_a_worker_whose_forkserver_is_gone_gives_its_descriptors_back(
+    server: Forkserver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = descriptors()
+    worker = sleeping(server, tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(server, "await_exit", mock.Mock(side_effect=HarnessError("the forkserver died")))
+        with pytest.raises(HarnessError, match="forkserver died"):
+            worker.kill()
+    assert descriptors() == before
+    worker.kill()  # once more does nothing
+
+
+def test_a_worker_is_seen_stopped_and_resumed(server: Forkserver, tmp_path: Path) -> None:
+    worker = sleeping(server, tmp_path)
+    worker.settle()
+    assert worker.stopped and procfs.stands_still(worker.pid)
+    worker.resume()
+    assert worker.running
+    worker.kill()
+    assert not worker.running and worker.exit_code == 128 + signal.SIGKILL
+
+
+def test_all_pids_are_those_of_proc() -> None:
+    assert os.getpid() in procfs.all_pids()
+    assert procfs.namespace(os.getpid()) == str(Path("/proc/self/ns/pid").readlink())
+    assert procfs.namespace(0) is None
