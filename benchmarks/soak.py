@@ -180,6 +180,7 @@ def judge_all(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
         task_seconds=0.2,
         quick_blocks=2,
         quick_seconds=0.05,
+        threads=1,
     )
     verdicts: Counter[str] = Counter()
     problems: list[str] = []
