@@ -24,6 +24,8 @@ Change = Callable[[torch.Tensor], torch.Tensor]
 
 _ILL_CONDITIONED = 1e-2
 """Relative error of a reference against float64 beyond which its answer is chance."""
+_EVERY, _PIECE = 1009, 1009 << 12
+"""One element in so many is special; elements that are changed at a time."""
 _HALF_STEP = 0.9 * 2.0**-13
 """Just below the least relative distance from a half-precision value to where rounding goes up."""
 
@@ -41,10 +43,12 @@ class Content:
     """What a well-defined answer may hold: finite values; NaN too; infinities too."""
 
     def apply(self, tensors: Sequence[torch.Tensor]) -> None:
-        """Change a slot's tensors in place."""
+        """Change a slot's tensors in place, by pieces: whole copies of large ones would cost their memory."""
         for number, tensor in enumerate(tensors):
             if tensor.is_floating_point() and tensor.numel() and self.only in (None, number):
-                tensor.copy_(self.change(tensor))
+                pieces = tensor.view(-1).split(_PIECE) if tensor.is_contiguous() else [tensor]
+                for piece in pieces:
+                    piece.copy_(self.change(piece))
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ def _some(value: float) -> Change:
 
     def change(tensor: torch.Tensor) -> torch.Tensor:
         changed = tensor.clone()
-        changed.reshape(-1)[:: max(1, min(1009, tensor.numel() - 1))] = value
+        changed.reshape(-1)[:: max(1, min(_EVERY, tensor.numel() - 1))] = value
         return changed
 
     return change
