@@ -12,11 +12,17 @@ from pathlib import Path
 
 _RETURN = {62: b"\xc3", 183: b"\xc0\x03\x5f\xd6"}
 """The instruction by ELF machine: x86-64, AArch64."""
+_CHOOSE_NOTHING = {
+    62: b"\x48\x8d\x05\x01\x00\x00\x00\xc3\xc3",
+    183: b"\x40\x00\x00\x10" + 2 * _RETURN[183],
+}
+"""What resolves an indirect function answers with the address of a return, which comes next."""
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SEGMENT = struct.Struct("<IIQQQQQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
-_SHT_DYNSYM, _PT_LOAD, _STT_FUNC = 11, 1, 2
+_SHT_DYNSYM, _PT_LOAD, _STT_FUNC, _STT_GNU_IFUNC = 11, 1, 2, 10
+_LINKERS = ("_init", "_fini")
 
 
 def neuter_folder(folder: Path) -> list[str]:
@@ -77,10 +83,10 @@ def _patch(data: bytearray) -> list[str]:
     head = _HEADER.unpack_from(data)
     if head[0][:6] != b"\x7fELF\x02\x01" or head[2] not in _RETURN:
         return []
-    instruction = _RETURN[head[2]]
+    instructions = {_STT_FUNC: _RETURN[head[2]], _STT_GNU_IFUNC: _CHOOSE_NOTHING[head[2]]}
     segments = [_SEGMENT.unpack_from(data, head[5] + i * head[9]) for i in range(head[10])]
     sections = [_SECTION.unpack_from(data, head[6] + i * head[11]) for i in range(head[12])]
-    names = []
+    found: dict[str, tuple[int, bytes]] = {}
     for section in sections:
         if section[1] != _SHT_DYNSYM:
             continue
@@ -88,11 +94,12 @@ def _patch(data: bytearray) -> list[str]:
         for offset in range(section[4], section[4] + section[5], _SYMBOL.size):
             name, info, _, home, address, _ = _SYMBOL.unpack_from(data, offset)
             text = data[strings + name : data.index(b"\0", strings + name)].decode("ascii", "replace")
-            if info & 0xF != _STT_FUNC or home == 0 or text.startswith("_"):
-                continue
-            place = _file_offset(segments, address)
-            data[place : place + len(instruction)] = instruction
-            names.append(text)
+            if info & 0xF in instructions and home != 0 and text not in _LINKERS:
+                found[text] = _file_offset(segments, address), instructions[info & 0xF]
+    # Templates and the like are left as they are, unless nothing else could be called from outside.
+    names = [name for name in found if not name.startswith(("_Z", "__"))] or list(found)
+    for place, instruction in map(found.__getitem__, names):
+        data[place : place + len(instruction)] = instruction
     return names
 
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
-import shutil
-import subprocess
-
 import pytest
 import torch
 
 from agentforge.harness import seccomp
 from agentforge.harness.leaves import UnusableOutput, describe, flatten, parse_leaves
-from agentforge.harness.neuter import neuter
 from agentforge.harness.stages import StaticNotes
 from agentforge.harness.timing import turn_shape
 from agentforge.harness.variants import _became_one, changes
@@ -66,23 +61,6 @@ def test_sizes_that_became_one_may_be_broadcast():
     assert _became_one([x, weight], [x[:, :1], weight[:1]]) == {4}
     assert _became_one([x], [x[:1]]) == {6}
     assert _became_one([x[:1]], [x[:1]]) == frozenset()
-
-
-@pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
-def test_taken_out_kernels_do_nothing(tmp_path):
-    source, target = tmp_path / "k.cpp", tmp_path / "k.so"
-    source.write_text('extern "C" void put(int* x) { *x = 7; }\n')
-    subprocess.run(["g++", "-shared", "-fPIC", "-O2", str(source), "-o", str(target)], check=True)
-    copy = tmp_path / "copy.so"
-    shutil.copy(target, copy)
-    assert neuter(copy) == ["put"]
-    for path, expected in ((target, 7), (copy, 0)):
-        value = ctypes.c_int(0)
-        ctypes.CDLL(str(path)).put(ctypes.byref(value))
-        assert value.value == expected
-    rubbish = tmp_path / "rubbish.so"
-    rubbish.write_bytes(b"\x7fELF\x02\x01" + b"\xff" * 100)
-    assert neuter(rubbish) == []
 
 
 def test_the_filter_is_well_formed():

@@ -1,0 +1,1 @@
+#define RESULT(x) ((x) > 0 ? (x) : 0)

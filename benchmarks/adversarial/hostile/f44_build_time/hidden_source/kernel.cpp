@@ -1,0 +1,6 @@
+#include <cstdint>
+#define HIDDEN "helper.py"
+#include HIDDEN
+extern "C" void relu(const float* x, float* out, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) out[i] = RESULT(x[i]);
+}

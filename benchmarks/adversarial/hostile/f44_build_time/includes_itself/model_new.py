@@ -1,0 +1,18 @@
+"""
+problem: relu
+family: 44
+expect: [TIMEOUT, COMPILE_ERROR]
+cheat: Includes itself twice, sixty levels deep.
+"""
+
+import torch
+from agentforge_cpp import load
+
+lib = load(__file__, "kernel.cpp")
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        out = torch.empty_like(x)
+        lib.relu(x, out, x.numel())
+        return out

@@ -1,0 +1,19 @@
+#include <cstdint>
+#define A0 1+1+1+1+1+1+1+1
+#define A1 A0+A0+A0+A0+A0+A0+A0+A0
+#define A2 A1+A1+A1+A1+A1+A1+A1+A1
+#define A3 A2+A2+A2+A2+A2+A2+A2+A2
+#define A4 A3+A3+A3+A3+A3+A3+A3+A3
+#define A5 A4+A4+A4+A4+A4+A4+A4+A4
+#define A6 A5+A5+A5+A5+A5+A5+A5+A5
+#define A7 A6+A6+A6+A6+A6+A6+A6+A6
+#define A8 A7+A7+A7+A7+A7+A7+A7+A7
+#define A9 A8+A8+A8+A8+A8+A8+A8+A8
+#define A10 A9+A9+A9+A9+A9+A9+A9+A9
+#define A11 A10+A10+A10+A10+A10+A10+A10+A10
+const double many = A11;
+
+extern "C" void relu(const float* x, float* out, int64_t n) {
+#pragma omp parallel for simd
+    for (int64_t i = 0; i < n; ++i) out[i] = x[i] > 0 ? x[i] : 0;
+}
