@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,12 +10,15 @@ from pathlib import Path
 import pytest
 
 from agentforge.agents import create_coder, create_judge, create_planner
-from agentforge.config import LLMSettings, RefereeSettings, SearchSettings
+from agentforge.campaigns import optimize
+from agentforge.config import LLMSettings, RefereeSettings, SearchSettings, load_settings
 from agentforge.devices import DeviceSpec, detect
+from agentforge.frontends import FrontendOptions
 from agentforge.harness import Referee
+from agentforge.knowledge import KnowledgeBase
 from agentforge.llm import Ledger
 from agentforge.loop import Agents, Journal, Meter, SearchResult, Session, run_search
-from agentforge.schema import AttemptStatus, Budget, EvaluationStatus, Profile, Solution
+from agentforge.schema import AttemptStatus, Budget, EvaluationStatus, Evidence, Profile, Solution
 from agentforge.search import BestFirst
 from agentforge.store import Store
 from tests.llm.server import LLMServer
@@ -50,7 +54,7 @@ def referee(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SteadyReferee]
 
 
 def speed(solution: Solution) -> float:
-    return 0.9 if any("volatile" in file.content for file in solution.sources) else 3.0
+    return 0.9 if any("volatile double" in file.content for file in solution.sources) else 3.0
 
 
 def search(
@@ -62,6 +66,7 @@ def search(
     referee: SteadyReferee,
     region: Profile | None = None,
     language: str = "cpp",
+    knowledge: NullKnowledge | None = None,
     **llm: object,
 ) -> SearchResult:
     run = store.get_run("run")
@@ -75,7 +80,7 @@ def search(
             create_judge(spec, ledger, settings),
         ),
         evaluator=referee,
-        knowledge=NullKnowledge(),
+        knowledge=knowledge or NullKnowledge(),
         context_for=lambda _: CONTEXT,
         policy=BestFirst(repairs=3, starts=1),
         settings=SearchSettings(patience=6, language=language),
@@ -150,6 +155,68 @@ def replayed(
     assert len(server.seen) == asked
 
 
+MODEL = """\
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.linspace(0.5, 1.5, 67))
+
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * self.weight
+
+
+def get_inputs():
+    return [torch.randn(8192, 67)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("clock", ["steady", pytest.param("real", marks=pytest.mark.timing)])
+def test_what_is_verified_is_stored_and_stitched(
+    server: LLMServer, referee: SteadyReferee, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: str
+) -> None:
+    """Rows of 67 leave vector units idle in generated code: the kernel is far ahead of torch.compile."""
+    monkeypatch.setenv("AGENTFORGE_HOME", str(tmp_path))
+    (tmp_path / "model.py").write_text(MODEL)
+    whole = kernels.RIGHT_AND_FAST + kernels.MODEL
+    server.script = Script(
+        deque([kernels.DOES_NOT_COMPILE, kernels.WRONG_LAST_COLUMNS, kernels.RIGHT_AND_SLOW, whole])
+    )
+    agents = [f"search.{role}=openai:m@{server.url}" for role in ("planner", "coder", "judge")]
+    settings = load_settings([*agents, "search.children=1", "search.min_share=0", "search.sol_fraction=1",
+                              "llm.retries=0", "budget.attempts=4"])  # fmt: skip
+    if clock == "steady":
+        lent = contextlib.nullcontext(referee)
+        monkeypatch.setattr("agentforge.campaigns.phases.ReadyReferee", lambda *_, **__: referee)
+        monkeypatch.setattr("agentforge.campaigns.phases.closing", lambda _: lent)
+    report = optimize(str(tmp_path / "model.py"), FrontendOptions(), settings, device="cpu")
+    with Store(settings.url) as store:
+        attempts = store.attempts(report.run.id)
+        judged = [store.get_evaluation(a.evaluation) for a in attempts if a.evaluation]
+        won = [(p.solution, p.evaluation) for p in store.promotions(report.run.id)]
+        (strategy,) = (s for s in KnowledgeBase(store, ()).strategies() if s.id == "one-pass-rows")
+    assert [e.status.value for e in judged] == ["COMPILE_ERROR", "INCORRECT_NUMERICAL", "PASSED", "PASSED"]
+    assert won == [(attempts[3].solution, attempts[3].evaluation)]
+    assert judged[3].verified
+    assert sum(record.n for record in strategy.records) >= 1
+    assert report.proven, report.headline
+    assert report.headline.startswith("Verified: ")
+    assert report.mode.startswith("kernels")
+    (region,) = (r for r in report.regions if r.solution)
+    assert (region.outcome, region.solution) == ("put in", attempts[3].solution)
+    assert region.calls
+    if clock == "real":
+        assert judged[3].performance is not None
+        assert judged[3].performance.speedup["compile"].low > 1
+
+
 @pytest.mark.slow
 def test_triton_in_its_interpreter_is_right_in_the_end(
     server: LLMServer, referee: SteadyReferee, tmp_path: Path
@@ -168,6 +235,8 @@ def test_triton_in_its_interpreter_is_right_in_the_end(
         judged = [store.get_evaluation(a.evaluation) for a in store.attempts("run") if a.evaluation]
     assert [e.status.value for e in judged] == ["COMPILE_ERROR", "INCORRECT_NUMERICAL", "PASSED"]
     assert judged[-1].performance is None, "what is simulated is not timed"
+    assert judged[-1].evidence is Evidence.UNVERIFIED
+    assert "no GPU" in " ".join(judged[-1].reasons)
     assert not result.wins
     assert "does not compile" in script.of("coder")[1]
 
@@ -185,7 +254,11 @@ def test_a_cheat_ends_rejected_and_is_not_shown_again(
     device, budget = detect("cpu"), Budget(attempts=2)
     with Store(f"sqlite:///{tmp_path / 'a.db'}") as store:
         store.create_run(make_run(budget=budget).model_copy(update={"device": device.name}))
-        result = search(store, tmp_path, f"openai:m@{server.url}", device, budget, referee)
+        told = NullKnowledge()
+        spec = f"openai:m@{server.url}"
+        result = search(store, tmp_path, spec, device, budget, referee, knowledge=told)
+        assert told.recorded[0] == ("in-place", False, False), "a failure of the strategy, and no more"
+        assert told.lessons == []
         first, second = store.attempts("run")
         assert first.evaluation is not None
         evaluation = store.get_evaluation(first.evaluation)

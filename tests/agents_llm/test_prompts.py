@@ -61,7 +61,7 @@ FORWARDS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("language", ["cpp", "triton"])
+@pytest.mark.parametrize("language", ["cpp", "triton", "cuda"])
 def test_worked_examples_are_right(tmp_path: Path, language: str) -> None:
     if not languages.create(language).available().ok:
         pytest.skip(f"{language} cannot be built here")

@@ -36,6 +36,7 @@ from agentforge.schema import (
     Performance,
     Plan,
     Reason,
+    ResourceUsage,
     Strategy,
 )
 from agentforge.store import Store
@@ -253,6 +254,42 @@ def test_code_that_cannot_be_used_is_sent_back(coder: LLMCoder, model: Scripted)
     coder.code(task(), PLAN, None)
     assert [len(r.messages) for r in model.asked] == [1, 3, 5]
     assert "model_new.py with `class ModelNew` is missing" in model.prompt
+
+
+CUDA = RIGHT_AND_FAST.replace("```cpp", "```cuda") + MODEL
+
+
+@pytest.mark.parametrize(("code", "objection"), [(CUDA, ""), (RIGHT_AND_FAST + MODEL, "`FILE: kernel.cu`")])
+def test_cuda_is_asked_for_and_taken(coder: LLMCoder, model: Scripted, code: str, objection: str) -> None:
+    model.answers.extend([code, CUDA])
+    plan = PLAN.model_copy(update={"language": "cuda"})
+    draft = coder.code(task(), plan, None)
+    assert {s.path for s in draft.solution.sources} == {"kernel.cu", "model_new.py"}
+    assert draft.solution.spec.language == "cuda"
+    assert objection in model.prompt
+    rules, example = model.asked[0].system
+    assert "agentforge_cuda" in rules
+    assert "emulator" in rules
+    assert "__shfl_down_sync" in example
+
+
+def test_without_a_gpu_the_assemblers_word_is_shown(coder: LLMCoder, model: Scripted) -> None:
+    model.answers.append(CUDA)
+    plan = PLAN.model_copy(update={"language": "cuda"})
+    first = coder.code(task(), plan, None).solution
+    usages = [
+        ResourceUsage(kernel="rms_norm", target=target, registers=40, spill_store_bytes=8, occupancy=0.75)
+        for target in ("sm_80", "sm_90")
+    ]
+    untimed = evaluation(performance=None, resources=tuple(usages))
+    critique = Critique(kind="optimize", cause="registers spill", change="shorter live ranges")
+    parent = failed(1, solution=first, evaluation=untimed, critique=critique)
+    model.answers.append(CUDA.replace("float sum", "double sum"))
+    coder.code(task(parent), plan, parent)
+    assert "It is right, and was not timed" in model.prompt
+    assert "rms_norm@sm_90.registers = 40" in model.prompt
+    assert "rms_norm@sm_90.spilled_bytes = 8" in model.prompt
+    assert "sm_80" not in model.prompt
 
 
 def test_the_same_code_again_is_sent_back(coder: LLMCoder, model: Scripted) -> None:

@@ -36,6 +36,7 @@ _CHANGE = re.compile(
     r"^<{5,}[ \t]*SEARCH[ \t]*\n(?P<old>.*?)^={5,}[ \t]*\n(?P<new>.*?)^>{5,}[ \t]*REPLACE[ \t]*$", re.M | re.S
 )
 _LANGUAGES = {"cpp": "kernel.cpp", "c++": "kernel.cpp", "cc": "kernel.cpp", "c": "kernel.cpp",
+              "cuda": "kernel.cu", "cu": "kernel.cu",
               "python": "model_new.py", "py": "model_new.py"}  # fmt: skip
 """File that a fence without a name is taken for, where it is the only one of its language."""
 

@@ -17,6 +17,7 @@ from .prompts import example, exists, problem, render
 
 ENTRY = "model_new.py"
 _MOST_LOG = 1500
+_MOST_FINDINGS = 8
 
 
 class LLMCoder:
@@ -30,7 +31,9 @@ class LLMCoder:
         """See `Coder.code`."""
         language = plan.language
         if not exists(f"coder/languages/{language}.md.j2"):
-            raise CannotCode(f"there is no prompt for solutions in {language}: choose cpp, triton or python")
+            raise CannotCode(
+                f"there is no prompt for solutions in {language}: choose cpp, cuda, triton or python"
+            )
         base = _base(plan, parent)
         prompt = render(
             _situation(base),
@@ -76,8 +79,9 @@ def _check(files: tuple[SourceFile, ...], language: str) -> None:
     by_path = {file.path: file.content for file in files}
     if "class ModelNew" not in by_path.get(ENTRY, ""):
         raise Objection(f"{ENTRY} with `class ModelNew` is missing")
-    if language == "cpp" and not any(path.endswith(".cpp") for path in by_path):
-        raise Objection("the C++ file is missing: write it as `FILE: kernel.cpp`")
+    suffix = {"cpp": ".cpp", "cuda": ".cu"}.get(language)
+    if suffix is not None and not any(path.endswith(suffix) for path in by_path):
+        raise Objection(f"the kernels' file is missing: write it as `FILE: kernel{suffix}`")
 
 
 def _base(plan: Plan, parent: Past | None) -> Past | None:
@@ -116,5 +120,6 @@ def _shown(base: Past | None) -> dict[str, Any] | None:
         "reasons": evaluation.reasons[:4] if evaluation else (),
         "diagnostics": [d for d in evaluation.diagnostics if d.severity == "error"][:8] if evaluation else [],
         "worst": evaluation.correctness.worst if evaluation and evaluation.correctness else "",
+        "findings": evaluation.findings[:_MOST_FINDINGS] if evaluation else (),
         "log": evaluation.log[-_MOST_LOG:] if evaluation else "",
     }

@@ -17,6 +17,12 @@ TOLERANCE = 0.01
 MOST_ATTEMPTS = 6
 """Newest attempts whose measurements are listed: prompts must not grow with the run."""
 
+COMMON_TARGET = "sm_90"
+"""Target that is shown where kernels were compiled for several."""
+
+MOST_KERNELS = 4
+"""Kernels of one solution whose resources are listed."""
+
 Facts = Mapping[str, float]
 
 
@@ -50,7 +56,7 @@ def of_evaluation(evaluation: Evaluation) -> dict[str, float]:
         }
     if evaluation.own_share is not None:
         values["own_share"] = evaluation.own_share
-    return values | measured_metrics(evaluation)
+    return values | measured_metrics(evaluation) | _resources(evaluation)
 
 
 def shown(facts: Facts) -> list[str]:
@@ -81,6 +87,22 @@ def true_ones(cited: Iterable[Cited], facts: Facts) -> tuple[Citation, ...]:
 
 def _near(said: float, measured_value: float) -> bool:
     return abs(said - measured_value) <= TOLERANCE * abs(measured_value) + 1e-15
+
+
+def _resources(evaluation: Evaluation) -> dict[str, float]:
+    """What the assembler says of GPU kernels; it is all that is known of their cost where there is no GPU."""
+    common = [r for r in evaluation.resources if r.target.startswith(COMMON_TARGET)]
+    values: dict[str, float] = {}
+    for used in (common or evaluation.resources)[:MOST_KERNELS]:
+        own = {
+            "registers": used.registers,
+            "shared_bytes": used.shared_bytes,
+            "spilled_bytes": used.spill_store_bytes + used.spill_load_bytes,
+            "occupancy": used.occupancy,
+        }
+        name = f"{used.kernel}@{used.target}"
+        values |= {f"{name}.{k}": float(v) for k, v in own.items() if v is not None}
+    return values
 
 
 def _performance(evaluation: Evaluation) -> dict[str, float]:

@@ -129,4 +129,6 @@ def _outcome(past: Past) -> str:
         return f"{gain:.3g}x measured" + (", verified" if past.evaluation.verified else "")
     if cheated(past):
         return "rejected as cheating"
+    if past.evaluation is not None and past.evaluation.passed:
+        return "right, and not timed"
     return fingerprint(past) or "not measured"
