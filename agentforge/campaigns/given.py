@@ -54,7 +54,7 @@ def read_kernel(path: Path, definition: Definition, workload: Workload, device: 
             raise UsageError(
                 f"how {path.name} is called cannot be told: write model_new.py with class ModelNew beside it"
             )
-        path = path.parent
+        path = path.absolute().parent
     return Given("given-kernel", why, read_solution(path, definition.hash))
 
 

@@ -196,7 +196,7 @@ class KernelPhases(Phases):
             write_solution(win.solution, folder)
             (folder / "plan.json").write_text(win.evaluation.model_dump_json(indent=1))
             (folder / "reference.py").write_text(self.target.definition.reference)
-        why = "the fastest verified solution" if win else "nothing was verified faster than the reference"
+        why = "the fastest verified solution" if win else self._unproven()
         journal.event(
             "stitch.done",
             chosen={win.bottleneck.definition.hash: win.solution.hash} if win else {},
@@ -210,6 +210,14 @@ class KernelPhases(Phases):
             notes=list(self.target.notes),
         )
         journal.set_status(RunStatus.STITCHING, artifact=str(folder) if win else None)
+
+    def _unproven(self) -> str:
+        """Why nothing is written out; a kernel that is right and could not be timed is said to be that."""
+        found = [e for e in map(self.journal.evaluation, self.journal.attempts()) if e is not None]
+        untimed = next((e for e in found if e.passed and e.performance is None), None)
+        if untimed is None:
+            return "nothing was verified faster than the reference"
+        return f"a kernel is right, and not verified: {'; '.join(untimed.reasons) or 'it was not timed'}"
 
 
 def as_one(profile: Profile, target: Target, roofline: Roofline) -> Profile:
