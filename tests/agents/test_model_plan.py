@@ -50,6 +50,12 @@ def test_the_playbook_orders_by_what_can_be_expected_and_leaves_the_rest() -> No
     assert plan.evidence[0].value == 1.5
 
 
+def test_regions_that_took_longer_alone_than_in_the_model_promise_no_more_than_each_of_them() -> None:
+    shown = whole(LARGE, LIKELY)
+    short = Whole(shown.profile.model_copy(update={"total_s": 3.0}), HARDWARE, {})
+    assert PlaybookModelPlanner().plan_model(short).expected_speedup == pytest.approx(6.0 / 2.5)
+
+
 def test_nothing_to_plan_is_a_plan() -> None:
     assert PlaybookModelPlanner().plan_model(Whole(profile(), HARDWARE, {})).regions == ()
 

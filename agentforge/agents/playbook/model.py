@@ -46,12 +46,11 @@ def fused_first(regions: Iterable[RegionPlan]) -> tuple[RegionPlan, ...]:
 def amdahl(profile: Profile, regions: Iterable[RegionPlan]) -> float:
     """Speedup of the whole over eager, if each fused region reaches what is expected of it."""
     expected = {r.bottleneck: r.expected_speedup for r in regions if r.fuse}
-    saved = sum(
-        b.time_s * (1.0 - 1.0 / expected[b.definition.hash])
-        for b in profile.bottlenecks
-        if b.definition.hash in expected
-    )
-    return profile.total_s / max(profile.total_s - saved, 1e-3 * profile.total_s)
+    before = sum(b.time_s for b in profile.bottlenecks)
+    after = sum(b.time_s / expected.get(b.definition.hash, 1.0) for b in profile.bottlenecks)
+    # Regions timed alone may take longer than all of them together in the model.
+    rest = max(0.0, profile.total_s - before)
+    return (before + rest) / (after + rest) if after + rest > 0 else 1.0
 
 
 def limit(bottleneck: Bottleneck) -> float:
