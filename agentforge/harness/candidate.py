@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import tempfile
 import threading
@@ -33,7 +34,8 @@ _PRELUDES = Path(agentforge.languages.__file__).parent
 """What a solution's process may have to import of ours before it imports the solution."""
 _BUILDING = threading.Lock()
 """Held while a compiler runs: a language may build several sources at once, each under its own identity."""
-_identities = count(_FIRST_IDENTITY + os.getpid() % 50_000)
+_identities = count(_FIRST_IDENTITY + secrets.randbelow(50_000))
+"""Far from those of a referee in the next process, whose workers would seem to be ours."""
 
 
 class BuildFailure(Exception):
