@@ -72,6 +72,8 @@ class Problems:
                 reference=target.definition.reference,
                 policy=front["policy"],
                 description=front.get("about", ""),
+                dtypes=target.definition.dtypes,
+                differentiable=target.definition.differentiable,
             )
             self._loaded[case.problem] = (definition, target.workloads)
         definition, workloads = self._loaded[case.problem]

@@ -1,11 +1,11 @@
 """Mutation test of the referee: take each defence away in turn; the corpus must notice.
 
-    python benchmarks/adversarial/mutate.py [--only NAME] [--output FILE]
+    python benchmarks/adversarial/mutate.py [--only NAME] [--resume] [--output FILE]
 
-A mutant is a patch of the referee's own process (or a weaker setting) and the hostile candidates that this
-defence is there for. Each candidate is judged with the whole referee, which must catch it, and again with
-the defence gone. A mutant that no candidate notices is a defence that nothing tests, or that another one
-covers; the table says which.
+A mutant (see defences.py) is a patch of the referee's own process or of its workers, or a weaker setting, and
+the hostile candidates that this defence is there for. Each candidate is judged with the whole referee, which
+must catch it, and again with the defence gone. Where none gets through, another defence covers this one, and
+defences.py says which.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -27,122 +27,18 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from _provenance import provenance  # noqa: E402
 from corpus import Case, load_cases  # noqa: E402
+from defences import DEFENCES, WEAKENED, Mutant, Wrapped  # noqa: E402
+from escape import listener  # noqa: E402
 from pydantic import BaseModel  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
-from run import Judging  # noqa: E402
+from run import Judging, canary  # noqa: E402
 from verdicts import Outcome, Record  # noqa: E402
 
+from agentforge.harness.process import Forkserver  # noqa: E402
 from agentforge.schema import Level  # noqa: E402
 
 RESULTS = HERE.parent / "results" / "adversarial_mutants.json"
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """One defence taken away."""
-
-    name: str
-    what: str
-    """What the referee no longer does."""
-    patches: tuple[tuple[str, Any], ...]
-    """`module:attribute` and what stands there instead."""
-    noticed_by: tuple[str, ...]
-    """Parts of names of hostile candidates, one of which must get through."""
-    sandbox: str = "auto"
-    full: bool = False
-    """The defence works at level full alone."""
-
-
-def _nothing(*args: Any, **kwargs: Any) -> None:
-    return None
-
-
-def _passes(*args: Any, **kwargs: Any) -> str:
-    return "taken away"
-
-
-def _no_doubt(*args: Any, **kwargs: Any) -> str:
-    return ""
-
-
-def _all_told(*args: Any, **kwargs: Any) -> Any:
-    from agentforge.harness.taskcheck import TaskReport
-
-    return TaskReport()
-
-
-def _loose(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Bounds of a fixed absolute 1e-2, as public harnesses have them."""
-    from agentforge.harness.tolerance import Bound
-
-    def derive(reference: Any, *args: Any, **kwargs: Any) -> Any:
-        bound = original(reference, *args, **kwargs)
-        return Bound(1e9, 0.0, 1e-2, bound.reference_error) if reference.is_floating_point() else bound
-
-    return derive
-
-
-def _filled_once(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Each slot keeps its first content."""
-
-    def fill(self: Any, slot: int) -> None:
-        seen = self.__dict__.setdefault("seen_by_mutant", set())
-        if slot not in seen:
-            seen.add(slot)
-            original(self, slot)
-
-    return fill
-
-
-@dataclass(frozen=True)
-class Wrapped:
-    """Replacement made from the original."""
-
-    make: Callable[[Callable[..., Any]], Callable[..., Any]]
-
-
-_H = "agentforge.harness"
-MUTANTS: tuple[Mutant, ...] = (
-    Mutant("absolute-tolerance", "a fixed absolute 1e-2 in the place of the reference's own error",
-           ((f"{_H}.bench:derive", Wrapped(_loose)), (f"{_H}.contents:derive", Wrapped(_loose)),
-            (f"{_H}.bench:examine_task", _all_told)),
-           ("softmax_quantised", "l2_noise", "small_values_flushed")),
-    Mutant("weak-tasks-unseen", "nobody asks whether the task can tell right from wrong",
-           ((f"{_H}.bench:examine_task", _all_told),), ("f01_constant_within_tolerance/always_zero",)),
-    Mutant("form-unchecked", "shape and dtype are not compared",
-           ((f"{_H}.judge:Judge._check_form", _nothing),), ("int32_index", "float64_output", "half_output")),
-    Mutant("outputs-may-overlap", "one static buffer for all answers is not looked for",
-           ((f"{_H}.stages.behaviour:Determinism.run", _passes),),
-           ("one_buffer", "fresh_view_of_one_buffer")),
-    Mutant("inputs-may-change", "inputs are not looked at after a call",
-           ((f"{_H}.stages.behaviour:Mutation.run", _passes),), ("answer_in_place", "right_then_mutate")),
-    Mutant("late-work", "processor time after the answer is not looked at",
-           ((f"{_H}.stages.behaviour:Aftermath.run", _passes),), ("spinning_threads", "subprocess_daemon")),
-    Mutant("no-attestation", "nobody asks which kernels ran",
-           ((f"{_H}.stages.behaviour:Attestation.run", _passes),), ("compiled_never_launched", "restate_it")),
-    Mutant("no-stability", "ordinary inputs alone",
-           ((f"{_H}.stages.correctness:Stability.run", _passes),),
-           ("eps_forgotten", "softmax_no_max", "variance_by_squares"), full=True),
-    Mutant("timed-calls-unchecked", "outputs of timed calls are not compared",
-           ((f"{_H}.spotcheck:SpotChecks.compare", _nothing),),
-           ("twenty_five", "f18_call_counter/hundred", "by_age")),
-    Mutant("inputs-repeat", "every call on a slot sees the same content",
-           ((f"{_H}.inputs:Inputs.fill", Wrapped(_filled_once)),), ("data_ptr", "pointer_and_version")),
-    Mutant("no-variants", "the workload's shapes and strides alone",
-           ((f"{_H}.variants:Variants.run", _passes),), ("even_rows", "multiple_of_eight"), full=True),
-    Mutant("kernels-may-idle", "kernels are not taken out to see whether they do the work",
-           ((f"{_H}.examination:Examination._engagement", _passes),), ("forged_counter",), full=True),
-    Mutant("no-endurance", "no calls beyond those that timing needs",
-           ((f"{_H}.examination:endure", _passes),), ("f18_call_counter/hundred",), full=True),
-    Mutant("no-sanitizers", "no sanitized builds",
-           ((f"{_H}.stages.memory_safety:MemorySafety.run", _passes),),
-           ("cpp_scratch_one_past", "cpp_racy_counter"), full=True),
-    Mutant("seen-time", "a time that nobody can reach is not doubted",
-           ((f"{_H}.physics:check", _no_doubt),), ("f22_after_the_timer/fill_before_fetch",), full=True),
-    Mutant("weak-sandbox", "resource limits alone, no namespaces", (),
-           ("write_outside", "network", "read_secrets", "disk_filler"), sandbox="rlimits"),
-)  # fmt: skip
 
 
 class Finding(BaseModel):
@@ -151,11 +47,17 @@ class Finding(BaseModel):
     mutant: str
     what: str
     applied: bool
-    """False where the patched function is not there any more: mend this file."""
+    """False where the patched function is not there any more: mend defences.py."""
     noticed: bool
+    covered_by: str = ""
     before: dict[str, str] = {}
     after: dict[str, str] = {}
     """Candidate to outcome, status and first reason."""
+
+    @property
+    def right(self) -> bool:
+        """Noticed, or covered by another defence as it is said to be."""
+        return self.applied and (self.noticed or bool(self.covered_by))
 
 
 @contextmanager
@@ -175,28 +77,70 @@ def without(mutant: Mutant) -> Iterator[None]:
             original = getattr(owner, name)
             made = replacement.make(original) if isinstance(replacement, Wrapped) else replacement
             stack.enter_context(mock.patch.object(owner, name, made))
+        if mutant.workers:
+            stack.enter_context(_weaker_workers(mutant.workers))
         yield
 
 
-def judged(cases: Sequence[Case], level: Level, sandbox: str) -> list[Record]:
-    """Records of the cases by a fresh referee."""
-    with tempfile.TemporaryDirectory(prefix="agentforge_mutate_") as cache:
-        judging = Judging(level, compiled=False, cache=Path(cache), sandbox=sandbox)
+@contextmanager
+def _weaker_workers(what: str) -> Iterator[None]:
+    """Interpreters of workers import what takes a defence away."""
+    start = Forkserver.__init__
+
+    def init(
+        self: Forkserver, kind: str, sandbox: Any, folder: Path, env: Any, *rest: Any, **kw: Any
+    ) -> None:
+        path = f"{WEAKENED}{os.pathsep}{env['PYTHONPATH']}"
+        weaker = {**env, "PYTHONPATH": path, "AGENTFORGE_WEAKENED": what}
+        start(self, kind, sandbox, folder, weaker, *rest, **kw)
+
+    with mock.patch.object(Forkserver, "__init__", init):
+        yield
+
+
+class Bench:
+    """Referees that judge one after the other: whole ones are shared, since their start takes seconds."""
+
+    def __init__(self, cache: Path) -> None:
+        self._cache = cache
+        self._shared: dict[Level, Judging] = {}
+
+    def judge(self, cases: Sequence[Case], level: Level, mutant: Mutant | None = None) -> list[Record]:
+        """Records of the cases; baselines and what was found of the tasks are always new."""
+        if mutant is not None and mutant.fresh:
+            judging = self._new(level, mutant.sandbox)
+            try:
+                return [judging.evaluate(case) for case in cases]
+            finally:
+                judging.close()
+        judging = self._shared.setdefault(level, self._new(level))
+        judging.forget()
         try:
             return [judging.evaluate(case) for case in cases]
         finally:
+            judging.forget()
+
+    def _new(self, level: Level, sandbox: str = "auto") -> Judging:
+        return Judging(level, compiled=False, cache=self._cache, sandbox=sandbox)
+
+    def close(self) -> None:
+        """End all referees."""
+        for judging in self._shared.values():
             judging.close()
 
 
-def examine(mutant: Mutant, cases: Sequence[Case], level: Level) -> Finding:
+def examine(mutant: Mutant, cases: Sequence[Case], bench: Bench) -> Finding:
     """Judge a mutant's candidates with and without its defence."""
+    level = Level.FULL if mutant.full else Level.QUICK
     chosen = [c for c in cases if c.kind == "hostile" and any(part in c.name for part in mutant.noticed_by)]
-    before = judged(chosen, level, "auto")
-    finding = Finding(mutant=mutant.name, what=mutant.what, applied=True, noticed=False)
-    finding.before = {r.name: _shown(r) for r in before}
+    before = bench.judge(chosen, level)
+    finding = Finding(
+        mutant=mutant.name, what=mutant.what, applied=True, noticed=False, covered_by=mutant.covered_by,
+        before={r.name: _shown(r) for r in before},
+    )  # fmt: skip
     try:
         with without(mutant):
-            after = judged(chosen, level, mutant.sandbox)
+            after = bench.judge(chosen, level, mutant)
     except AttributeError:
         return finding.model_copy(update={"applied": False})
     finding.after = {r.name: _shown(r) for r in after}
@@ -209,35 +153,55 @@ def _shown(record: Record) -> str:
     return f"{record.outcome} {record.status}: {record.reasons[0][:80] if record.reasons else ''}"
 
 
+def table(findings: Sequence[Finding]) -> Table:
+    """One row for each defence."""
+    made = Table(title="Mutants of the referee", title_justify="left")
+    for column in ("defence taken away", "noticed", "got through, or covered by"):
+        made.add_column(column, overflow="fold")
+    for finding in findings:
+        through = [n for n, text in finding.after.items() if not text.startswith("caught")]
+        word = "yes" if finding.noticed else ("covered" if finding.right else "NO")
+        row = (f"{finding.mutant}: {finding.what}", word, "\n".join(through) or finding.covered_by)
+        made.add_row(*row, style="" if finding.right else "red")
+    return made
+
+
+def earlier(path: Path) -> dict[str, Finding]:
+    """Findings of a run that stopped."""
+    try:
+        content = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return {found["mutant"]: Finding.model_validate(found) for found in content["mutants"]}
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Examine the mutants; exit code 1 where one goes unnoticed."""
     parser = argparse.ArgumentParser(
         description="Take each defence of the referee away; the corpus must notice."
     )
-    parser.add_argument("--only", default="", help="part of a mutant's name")
+    parser.add_argument("--only", action="append", default=[], help="part of a mutant's name; repeat")
+    parser.add_argument("--resume", action="store_true", help="keep what the output file holds already")
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args(argv)
-    console, cases, findings = Console(), load_cases(), []
-    made = Table(title="Mutants of the referee", title_justify="left")
-    for column in ("defence taken away", "noticed", "got through"):
-        made.add_column(column, overflow="fold")
-    for mutant in MUTANTS:
-        if options.only not in mutant.name:
-            continue
-        level = Level.FULL if mutant.full else Level.QUICK
-        finding = examine(mutant, cases, level)
-        findings.append(finding)
-        through = [n for n, text in finding.after.items() if not text.startswith("caught")]
-        word = "yes" if finding.noticed else ("NO" if finding.applied else "NOT APPLIED")
-        console.print(f"{mutant.name}: {word} {through}", markup=False)
-        made.add_row(
-            f"{mutant.name}: {mutant.what}", word, "\n".join(through), style="" if finding.noticed else "red"
-        )
-    console.print(made)
-    content = {**provenance(), "mutants": [f.model_dump() for f in findings]}
+    console, cases, started = Console(), load_cases(), provenance()
+    findings = earlier(options.output) if options.resume else {}
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(content, indent=1) + "\n")
-    return int(not all(f.noticed for f in findings))
+    with tempfile.TemporaryDirectory(prefix="agentforge_mutate_") as cache, canary(), listener():
+        bench = Bench(Path(cache))
+        try:
+            for mutant in DEFENCES:
+                wanted = not options.only or any(part in mutant.name for part in options.only)
+                if not wanted or (mutant.name in findings and not options.only):
+                    continue
+                finding = findings[mutant.name] = examine(mutant, cases, bench)
+                ordered = [findings[m.name].model_dump() for m in DEFENCES if m.name in findings]
+                options.output.write_text(json.dumps({**started, "mutants": ordered}, indent=1) + "\n")
+                console.print(f"{mutant.name}: noticed {finding.noticed} {finding.after}", markup=False)
+        finally:
+            bench.close()
+    console.print(table(list(findings.values())))
+    return int(not all(f.right for f in findings.values()))
 
 
 if __name__ == "__main__":

@@ -125,6 +125,11 @@ class Judging:
         self.close()
         return record
 
+    def forget(self) -> None:
+        """Let go of the baselines and of what was found of their task."""
+        if self._referee is not None:
+            self._referee.release()
+
     def close(self) -> None:
         referee, self._referee = self._referee, None
         if referee is not None:

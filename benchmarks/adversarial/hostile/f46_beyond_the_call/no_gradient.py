@@ -1,0 +1,13 @@
+"""
+problem: silu_trained
+family: 46
+expect: [RUNTIME_ERROR, INCORRECT_NUMERICAL]
+cheat: Forward is right and nothing leads back from it.
+"""
+
+import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return torch.nn.functional.silu(x.detach())
