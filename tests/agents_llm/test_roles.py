@@ -339,6 +339,15 @@ def test_slower_and_faster_attempts_stand_side_by_side(coder: LLMCoder, model: S
     assert model.prompt.index("1.1x") < model.prompt.index("3x")
 
 
+def test_an_attempt_that_is_too_long_is_not_shown(coder: LLMCoder, model: Scripted) -> None:
+    long = solution(
+        coder, model, RIGHT_AND_FAST.replace("float sum", "//" + "-" * 30_000 + "\nfloat sum") + MODEL
+    )
+    model.answers.append(RIGHT_AND_FAST + MODEL)
+    coder.code(task(failed(1, solution=long, evaluation=evaluation(speed=3.0))), PLAN, None)
+    assert "-" * 1000 not in model.prompt
+
+
 def test_a_cheat_is_never_shown(coder: LLMCoder, model: Scripted) -> None:
     cheat = failed(
         1, "CHEATING", solution=solution(coder, model, RIGHT_AND_FAST.replace("sum", "cheat") + MODEL)

@@ -14,6 +14,9 @@ from agentforge.schema import EvaluationStatus, Solution
 REPEATED = 2
 """Equal failures of a strategy after which another one must be chosen."""
 
+MOST_SHOWN = 20_000
+"""Characters of an earlier attempt's sources beyond which it is not shown: prompts stay below 30k tokens."""
+
 _NOISE = (
     (re.compile(r"(?:[A-Za-z]:)?(?:/[\w.+-]+)+/"), ""),  # folders
     (re.compile(r"0x[0-9a-fA-F]+"), "ADDRESS"),
@@ -102,6 +105,7 @@ def contrast(task: Task, leave_out: str | None = None, most: int = 2) -> list[Sh
         for past in others(task)
         if past.plan is not None and past.solution is not None and past.evaluation is not None
         and past.id != leave_out and past.solution.author != "inductor"
+        and sum(len(s.content) for s in past.solution.sources) <= MOST_SHOWN
         and (gain := speedup(past.evaluation)) is not None
     ]  # fmt: skip
     ordered = sorted(passed, key=lambda s: s.speedup)
