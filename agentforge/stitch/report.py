@@ -15,8 +15,9 @@ from .select import Selection, Trial, describe
 from .variants import Promoted
 
 _INFERENCE_ONLY = (
-    "Inference only: the kernels have no backward pass. Where gradients are enabled, and for any call that "
-    "differs from the captured one in shape, dtype, layout or device, the model's original forward runs."
+    "Inference only: the kernels have no backward pass. In training mode, where gradients are needed and for "
+    "any call that differs from the captured one in shape, dtype, layout or device, the model's original "
+    "forward runs."
 )
 
 
