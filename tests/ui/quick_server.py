@@ -11,7 +11,7 @@ from agentforge.stitch.variants import Variants
 
 def serve() -> None:
     """Serve by the command line's arguments, until a signal."""
-    roofline = Roofline(bandwidth=2e10, peak_flops={"float32": 1e11})
+    roofline = Roofline(bandwidth=1e12, peak_flops={"float32": 1e14})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("agentforge.devices.roofline._measure", lambda _: roofline)
         patch.setattr(Variants, "compiled", lambda _: None)
