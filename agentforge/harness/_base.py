@@ -36,6 +36,8 @@ class Box:
     """Visible beside the system, the interpreter and its packages."""
     writable: tuple[Path, ...] = ()
     """Existing folders whose content stays: a build's folder."""
+    devices: tuple[Path, ...] = ()
+    """Device files that it may use beside the harmless ones."""
     identity: int = 0
     """User id to change to where the caller may (it is root); 0 keeps the caller's."""
 

@@ -11,9 +11,11 @@ from agentforge.schema import Definition
 
 from . import values
 from .convention import Problem, load_problem
+from .gpu.device import GraphedModel
 from .gradients import gradients
 from .leaves import describe, flatten, total_bytes
 from .memory import Block, Layout, aligned
+from .runner import CompileMode, runner_for
 from .server import Server, put_leaves
 from .weights import varied_construction
 from .wire import Channel
@@ -63,6 +65,7 @@ class BaselineServer(Server):
     def _reference(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """Construct the reference under a seed; say how many bytes its weights and init arguments take."""
         torch.set_num_threads(body["threads"])
+        self._runner = runner_for(body["device"])
         definition = Definition.model_validate(body["definition"])
         self._problem = load_problem(definition)
         init = self._problem.get_init_inputs()
@@ -70,10 +73,8 @@ class BaselineServer(Server):
             self._module = self._problem.build(body["seed"])
         encoded = values.encode(init if isinstance(init, dict) else list(init), self._weights)
         state = {k: self._weights(v).to_json() for k, v in self._module.state_dict().items()}
-        model: Any = self._module
-        if body["compile"]:
-            model = torch.compile(self._module)
-        self._take(model)
+        self._module = self._runner.place(self._module)
+        self._take(_compiled(self._module, body["compile"]))
         return {"init": encoded, "state": state, "nbytes": self._weights.nbytes}
 
     def _export(self, _: dict[str, Any], fds: tuple[int, ...]) -> dict[str, Any]:
@@ -128,7 +129,7 @@ class BaselineServer(Server):
         """Output of the reference computed in float64, in the outputs block."""
         assert self._module is not None and self._outputs is not None
         model = copy.deepcopy(self._module).double()
-        args, kwargs = _doubled(self._slots[body["slot"]])
+        args, kwargs = _doubled(self._arguments_of(body["slot"]))
         with _default_dtype(torch.float64):
             leaves = flatten(model(*args, **kwargs))
         put_leaves(leaves, self._outputs)
@@ -138,7 +139,7 @@ class BaselineServer(Server):
         """What a backward pass in float64 gives."""
         assert self._module is not None and self._outputs is not None
         model = copy.deepcopy(self._module).double()
-        args, kwargs = _doubled(self._slots[body["slot"]])
+        args, kwargs = _doubled(self._arguments_of(body["slot"]))
         with _default_dtype(torch.float64):
             leaves = gradients(model, args, kwargs, body["seed"])
         put_leaves(leaves, self._outputs)
@@ -185,16 +186,25 @@ class BaselineServer(Server):
     def _perturbed(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """Output for inputs moved by half a unit in the last place: conditioning where float64 fails."""
         assert self._model is not None and self._outputs is not None
-        args, kwargs = self._slots[body["slot"]]
+        args, kwargs = self._arguments_of(body["slot"])
         leaves = flatten(self._model(*map(_nudged, args), **{k: _nudged(v) for k, v in kwargs.items()}))
         put_leaves(leaves, self._outputs)
         return {"leaves": describe(leaves)}
 
 
+def _compiled(module: torch.nn.Module, mode: CompileMode) -> Any:
+    """The reference as a baseline runs it."""
+    if mode == "graph":
+        return GraphedModel(module)
+    if mode:
+        return torch.compile(module, mode=None if mode == "default" else mode)
+    return module
+
+
 def _nudged(value: Any) -> Any:
     if isinstance(value, torch.Tensor) and value.is_floating_point():
         noise = torch.rand(value.shape) - 0.5
-        return (value * (1 + noise.to(value.dtype) * torch.finfo(value.dtype).eps)).to(value.dtype)
+        return (value * (1 + noise.to(value) * torch.finfo(value.dtype).eps)).to(value.dtype)
     return value
 
 

@@ -18,6 +18,7 @@ from .inputs import Arguments, Inputs, arguments_of
 from .leaves import Leaf
 from .memory import Block
 from .party import Party, PartyFailure
+from .side import CPU, DeviceSide
 from .taskcheck import TaskReport, examine_task
 from .tolerance import Bound, derive, measure, widest
 
@@ -89,7 +90,7 @@ class Bench:
         workloads: at least one.
         settings: of the referee.
         spawn: makes trusted parties.
-        compiled: measure against torch.compile too.
+        side: where they run, and what they are measured against beside the eager reference.
     """
 
     def __init__(
@@ -99,13 +100,14 @@ class Bench:
         settings: RefereeSettings,
         spawn: Spawn,
         *,
-        compiled: bool,
+        side: DeviceSide = CPU,
     ) -> None:
         self.definition = definition
         self.settings = settings
         self.notes: list[str] = []
         self._task: TaskReport | None = None
         self._spawn = spawn
+        self._side = side
         self.parties: dict[str, Party] = {}
         self.courses: list[Course] = []
         self._current: Course | None = None
@@ -117,8 +119,9 @@ class Bench:
             for workload in workloads:
                 self.courses.append(self._course(workload))
             self.control = self._baseline("control", seed)
-            if compiled:
-                self._start_compiled(seed)
+            if settings.compile_baseline:
+                for name in side.baselines:
+                    self._start_compiled(name, seed)
             self.enter(self.courses[0])
         except PartyFailure as failure:
             self.close()
@@ -138,7 +141,8 @@ class Bench:
                 "definition": self.definition.model_dump(mode="json"),
                 "seed": seed,
                 "threads": self.settings.threads,
-                "compile": name == "compile",
+                "device": self._side.device,
+                "compile": self._side.baselines.get(name, ""),
             },
             timeout_s=max(120.0, self.settings.call_timeout_s),
         )
@@ -152,9 +156,9 @@ class Bench:
         block.seal_writes()
         return Weights(block, reply["init"], reply["state"], seed)
 
-    def _start_compiled(self, seed: int) -> None:
+    def _start_compiled(self, name: str, seed: int) -> None:
         try:
-            party = self._baseline("compile", seed)
+            party = self._baseline(name, seed)
             party.call_timeout_s = _COMPILE_TIMEOUT_S
             for course in self.courses:
                 party.configure(course.body(), course.inputs, course.outputs_bytes)
@@ -162,8 +166,9 @@ class Bench:
                 for slot in (0, 1):
                     party.call(slot)
         except PartyFailure as failure:
-            self.notes.append(f"torch.compile cannot run it ({failure.reason.splitlines()[0][:200]})")
-            self.parties.pop("compile").close()
+            tried = "torch.compile" if name == "compile" else name
+            self.notes.append(f"{tried} cannot run it ({failure.reason.splitlines()[0][:200]})")
+            self.parties.pop(name).close()
 
     def _course(self, workload: Workload) -> Course:
         eager = self.eager

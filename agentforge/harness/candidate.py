@@ -25,6 +25,7 @@ from .bench import Bench, Course, Weights
 from .compiled import CompiledCode
 from .party import Floor, Party
 from .process import Forkserver
+from .side import CPU, DeviceSide
 
 _FIRST_IDENTITY = 200_000
 _MAX_SOURCE_BYTES = 16 << 20
@@ -59,6 +60,7 @@ class Workshop:
         folder: temporary; solutions are built in fresh folders below it.
         cache: of built objects.
         settings: of the referee.
+        side: where solutions run.
     """
 
     forkserver: Forkserver
@@ -67,6 +69,7 @@ class Workshop:
     folder: Path
     cache: Path
     settings: RefereeSettings
+    side: DeviceSide = CPU
 
     def __post_init__(self) -> None:
         self._compiled = CompiledCode(self.folder / f"compiled-{next(_identities)}")
@@ -92,8 +95,9 @@ class Workshop:
         try:
             language = languages.create(solution.spec.language)
             result = language.build(
-                solution, folder, cache=self.cache, run=self.run, timeout_s=self.settings.build_timeout_s
-            )
+                solution, folder, cache=self.cache, run=self.run, timeout_s=self.settings.build_timeout_s,
+                device=self.side.kind,
+            )  # fmt: skip
         except (UnicodeError, OSError, RecursionError, MemoryError) as error:
             shutil.rmtree(folder, ignore_errors=True)
             if isinstance(error, OSError) and error.errno == 28:
@@ -181,9 +185,10 @@ class Workshop:
             os.chown(scratch, identity, identity)
         memory = self.memory_limit(bench)
         readable = (folder, _PRELUDES, self._compiled.folder) if self._compiled.there else (folder, _PRELUDES)
-        box = Box(scratch, readable=readable, identity=identity)
+        box = Box(scratch, readable=readable, identity=identity, devices=self.side.nodes)
         limits = replace(
-            Limits(memory_bytes=memory), cpu_seconds=int(self.settings.evaluation_timeout_s * 64)
+            Limits(memory_bytes=self.side.address_space or memory),
+            cpu_seconds=int(self.settings.evaluation_timeout_s * 64),
         )
         try:
             worker = self.forkserver.fork(scratch, limits=limits, box=box)
@@ -195,6 +200,7 @@ class Workshop:
             worker,
             self.floor,
             call_timeout_s=self.settings.call_timeout_s,
+            side=self.side,
             memory_bytes=memory + _SLACK,
         )
         candidate = Candidate(party, scratch, self._compiled)
@@ -220,6 +226,7 @@ class Workshop:
                     "state": weights.state,
                     "seed": weights.seed,
                     "threads": self.settings.threads,
+                    "device": self.side.device,
                     "compiled": str(self._compiled.folder) if self._compiled.there else "",
                 },
                 [descriptor],

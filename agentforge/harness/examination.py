@@ -53,7 +53,7 @@ from .stages import (
 )
 from .stages.memory_safety import SANITIZERS, MemorySafety, has_kernels, other_thread_counts
 from .statistics import CONTROL_SLACK, holds_one
-from .timing import GroupTimes, Timer, device_lock
+from .timing import GroupTimes, Timer
 from .variants import Variants
 from .verdict import MAX_STAGE_TEXT, Findings, disagreement, group_intervals, performance, weighted
 
@@ -218,9 +218,10 @@ class Examination:
             self.findings.suspicions.extend(context.suspicions)
             return None
         self._endurance(candidate, bench, course, judge)
-        with self._stage("timing") as detail, device_lock(self.cache):
+        with self._stage("timing") as detail, self.workshop.side.lock(self.cache):
             times = self._time(bench, candidate, course, judge)
             detail.append(f"{times.blocks} blocks, steal {times.steal:.1%}")
+            detail.append(self.workshop.side.telemetry())
         self._endurance(candidate, bench, course, judge)
         with self._stage("aftermath") as detail:
             detail.append(Aftermath().run(context))
@@ -301,11 +302,14 @@ class Examination:
         return "its kernels do none of the work"
 
     def _nothing_to_take_out(self, folder: Path) -> str:
-        if any(folder.rglob("*.so")):
-            return "its kernels could not be taken out"
+        compiled = any(folder.rglob("*.so"))
         if self.definition.policy != "anything-faster":
-            self.findings.suspicions.append("the task asks for own kernels and it has no compiled ones")
-        return "no compiled kernels"
+            self.findings.suspicions.append(
+                "the task asks for own kernels, and its own could not be taken out to see whether they work"
+                if compiled
+                else "the task asks for own kernels and it has no compiled ones"
+            )
+        return "its kernels could not be taken out" if compiled else "no compiled kernels"
 
     def _time(self, bench: Bench, candidate: Candidate, course: Course, judge: Judge) -> GroupTimes:
         full = self.level is Level.FULL

@@ -52,9 +52,7 @@ def gradients(
         if not tensors:
             raise UnusableOutput("its outputs have no gradient; compute them with operators that have one")
         generator = torch.Generator().manual_seed(seed)
-        arriving = [
-            torch.randn(t.shape, generator=generator, dtype=torch.float32).to(t.dtype) for t in tensors
-        ]
+        arriving = [torch.randn(t.shape, generator=generator, dtype=torch.float32).to(t) for t in tensors]
         found = torch.autograd.grad(tensors, list(wanted.values()), arriving, allow_unused=True)
     return [
         Leaf(path, torch.zeros_like(t) if g is None else g.detach())

@@ -17,6 +17,7 @@ from .leaves import Leaf, LeafSpec, parse_leaves, parse_located, views
 from .memory import DTYPES, Block, Layout, aligned, contiguous_strides
 from .process import Worker
 from .remote import NotAllowed, Unreadable, read_flat, read_leaf, read_runs, runs_of
+from .side import CPU, DeviceSide
 from .wire import ChannelClosed, ChannelTimeout, Message, ProtocolViolation, encode
 
 _T = TypeVar("_T")
@@ -28,6 +29,7 @@ _MEMORY_WORDS = (
     "bad_alloc",
     "MemoryError",
     "Cannot allocate memory",
+    "CUDA out of memory",
 )
 
 _NOT_SHOWN = ("put", "ready")
@@ -82,6 +84,7 @@ class Party:
         worker: forked and greeted.
         floor: shared by all parties that may not run at the same time.
         call_timeout_s: for each request.
+        side: where its model runs.
         memory_bytes: resident memory of the worker and its children beyond which it is killed; None for
             trusted ones.
     """
@@ -93,6 +96,7 @@ class Party:
         floor: Floor,
         *,
         call_timeout_s: float,
+        side: DeviceSide = CPU,
         memory_bytes: int | None = None,
     ) -> None:
         self.name = name
@@ -104,11 +108,14 @@ class Party:
         self._outputs: Block | None = None
         self._located: list[list[LeafSpec]] = []
         """Where its last outputs lie, the newest last."""
-        self.readable = True
+        self._remote = side.remote
+        self.readable = not side.remote
         """Its memory can be read while it is stopped; where not, it is asked to put its outputs elsewhere."""
         self.pauses = memory_bytes is not None
         """Stop the worker as soon as it has answered; a trusted one runs on until another one is asked."""
         self._taken: tuple[Sequence[Part], list[LeafSpec], bytearray | None] = ((), [], None)
+        self.beside_ns = 0
+        """What the last call took by this process's clock beyond what counts."""
         self.claimed_ns = 0
         """What the worker said of its last call's time: a hint."""
 
@@ -141,7 +148,7 @@ class Party:
             sample: of the output, for `sampled`; the worker is not told of it.
 
         Returns:
-            Nanoseconds by this process's clock.
+            Nanoseconds that count: by this process's clock, or by the device's where that stands beside it.
 
         Raises:
             PartyFailure
@@ -158,7 +165,16 @@ class Party:
         reply, took = self._exchange(data, fds, token, self.call_timeout_s, take)
         claimed = reply.get("ns")
         self.claimed_ns = claimed if isinstance(claimed, int) else 0
-        return took
+        counted = self._by_device(reply, took) if self._remote else took
+        self.beside_ns = took - counted
+        return counted
+
+    def _by_device(self, reply: Mapping[str, Any], took: int) -> int:
+        """What a worker says of the device's clock, which cannot have run longer than ours."""
+        counted = reply.get("device_ns")
+        if type(counted) is not int or not 0 < counted <= took:
+            raise self._failed(EvaluationStatus.CHEATING, f"its device took {counted!r:.40} of {took} ns")
+        return counted
 
     def _content(self, slot: int) -> list[int]:
         assert self._contents is not None

@@ -289,6 +289,7 @@ class Forkserver:
                 "scratch": str(box.scratch),
                 "readable": [str(p) for p in box.readable],
                 "writable": [str(p) for p in box.writable],
+                "devices": [str(p) for p in box.devices],
                 "identity": box.identity,
             }
             self._identities[number] = box.identity

@@ -34,6 +34,7 @@ from .examination import Examination, Progress
 from .laboratory import Laboratory
 from .party import Floor, Party, PartyFailure
 from .process import Forkserver, baseline_cache, worker_environment
+from .side import side_of
 from .timing import one_thread
 from .verdict import Findings, evaluation
 
@@ -84,10 +85,9 @@ class Referee:
     """
 
     def __init__(self, settings: RefereeSettings, *, device: DeviceSpec, cache: Path) -> None:
-        if device.kind != "cpu":
-            raise MachineError(f"the referee measures on cpu; it has no workers for {device.kind} here")
         self.settings = settings
         self.device = device
+        self._side = side_of(device)
         self.sandbox = choose_sandbox(settings.sandbox)
         self._floor = Floor()
         self._cache = Path(cache).absolute()
@@ -124,7 +124,7 @@ class Referee:
                 "baseline", None, folder, worker_environment(threads, folder, baseline_cache(self._cache))
             )
             environment = worker_environment(threads, folder, {})
-            self._untrusted = Forkserver("candidate", self.sandbox, folder, environment)
+            self._untrusted = Forkserver("candidate", self.sandbox, folder, environment, self._side.nodes)
             self._builder = Forkserver("builder", self.sandbox, folder, environment)
             self._laboratory = Laboratory(self.sandbox, folder, environment)
         except OSError as error:
@@ -157,11 +157,11 @@ class Referee:
         home = self._folder / "home"
         home.mkdir(exist_ok=True)
         worker = self._trusted.fork(home)
-        return Party(name, worker, self._floor, call_timeout_s=max(300.0, self.settings.call_timeout_s))
+        timeout = max(300.0, self.settings.call_timeout_s)
+        return Party(name, worker, self._floor, call_timeout_s=timeout, side=self._side)
 
     def _new_bench(self, definition: Definition, workloads: Sequence[Workload]) -> Bench:
-        compiled = self.settings.compile_baseline
-        return Bench(definition, workloads, self.settings, self._spawn, compiled=compiled)
+        return Bench(definition, workloads, self.settings, self._spawn, side=self._side)
 
     def bench(self, definition: Definition, workloads: Sequence[Workload]) -> Bench:
         """The warm baselines of a definition.
@@ -252,7 +252,9 @@ class Referee:
 
     def _workshop(self) -> Workshop:
         assert self._untrusted is not None and self._builder is not None and self._folder is not None
-        return Workshop(self._untrusted, self._builder, self._floor, self._folder, self._cache, self.settings)
+        return Workshop(
+            self._untrusted, self._builder, self._floor, self._folder, self._cache, self.settings, self._side
+        )
 
     def _restart(self) -> None:
         try:

@@ -33,7 +33,7 @@ class Bubblewrap:
             if path.is_symlink():
                 command += ["--symlink", str(path.readlink()), str(path)]
             real = path.resolve()
-            command += ["--ro-bind", str(real), str(real)]
+            command += ["--dev-bind" if real.is_char_device() else "--ro-bind", str(real), str(real)]
         command += ["--bind", str(scratch), str(scratch), "--chdir", str(scratch), "--clearenv"]
         for key, value in env.items():
             command += ["--setenv", key, value]

@@ -104,7 +104,7 @@ def _build_root(box: Box, scratch_bytes: int) -> None:
     linux.mount("", "/", "", linux.MS_REC | linux.MS_PRIVATE)
     root = str(box.scratch)
     linux.mount("tmpfs", root, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=755,size=16m")
-    for path in _outermost((*visible_system(), *box.readable, *map(Path, _DEVICES))):
+    for path in _outermost((*visible_system(), *box.readable, *box.devices, *map(Path, _DEVICES))):
         _show(path, root, read_only=not str(path).startswith("/dev/"))
     for path in box.writable:
         _show(path, root, read_only=False)

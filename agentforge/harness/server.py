@@ -26,9 +26,12 @@ from . import values
 from .gradients import gradients
 from .leaves import Leaf, UnusableOutput, describe, flatten, locate, total_bytes
 from .memory import Block, Layout, Window, aligned, in_pages
+from .runner import HostRunner, Runner, runner_for
 from .weights import varied_construction
 from .wire import Channel, ChannelClosed
 
+Slot = tuple[tuple[Any, ...], dict[str, Any]]
+"""Positional and keyword arguments."""
 Handler = Callable[[dict[str, Any], tuple[int, ...]], dict[str, Any]]
 _MAX_TEXT = 4000
 
@@ -39,7 +42,10 @@ class Server:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._model: Callable[..., Any] | None = None
-        self._slots: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+        self._runner: Runner = HostRunner()
+        self._slots: list[Slot] = []
+        self._brought: dict[int, Slot] = {}
+        """Arguments of slots where the model read them last."""
         self._window = Window(in_pages(0))
         self._stride = 0
         self._guards: list[int] = []
@@ -85,6 +91,7 @@ class Server:
     def _load(self, body: dict[str, Any], fds: tuple[int, ...]) -> dict[str, Any]:
         """Import the entry file and construct the model; `fds` holds the weights."""
         torch.set_num_threads(body["threads"])
+        self._runner = runner_for(body["device"])
         weights = Block(fds[0], os.fstat(fds[0]).st_size, writable=False)
         if body["compiled"]:
             shutil.copytree(body["compiled"], os.environ["TORCHINDUCTOR_CACHE_DIR"], dirs_exist_ok=True)
@@ -103,7 +110,7 @@ class Server:
         report = load_weights(
             model, {k: weights.tensor(Layout.from_json(v)) for k, v in body["state"].items()}
         )
-        self._take(model)
+        self._take(self._runner.place(model))
         weights.close()
         return report
 
@@ -115,6 +122,7 @@ class Server:
         """Make room for a workload's inputs, map the memory for outputs."""
         self._kept = []
         self._slots = []
+        self._brought = {}
         self._stride = in_pages(body["slot_bytes"])
         self._window = Window(self._stride * body["slots"])
         self._guards = body["guards"]
@@ -147,16 +155,24 @@ class Server:
 
     def _call(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         assert self._model is not None
-        args, kwargs = self._inputs(body["slot"])
         start = time.perf_counter_ns()
-        leaves = flatten(self._model(*args, **kwargs))
+        args, kwargs = self._inputs(body["slot"])
+        output, device_ns = self._runner.run(self._model, args, kwargs)
+        leaves = flatten(output)
         took = time.perf_counter_ns() - start
         self._kept.append(leaves)
-        return {"ns": took, "leaves": locate(leaves)}
+        return {"ns": took, "device_ns": device_ns, "leaves": locate(leaves)}
 
-    def _inputs(self, slot: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Arguments of a slot, copied where the reference writes to its inputs."""
+    def _arguments_of(self, slot: int) -> Slot:
+        """Arguments of a slot as they are now, where the model can read them."""
         args, kwargs = self._slots[slot]
+        bring = self._runner.bring
+        self._brought[slot] = tuple(map(bring, args)), {k: bring(v) for k, v in kwargs.items()}
+        return self._brought[slot]
+
+    def _inputs(self, slot: int) -> Slot:
+        """Arguments of a slot, copied where the reference writes to its inputs."""
+        args, kwargs = self._arguments_of(slot)
         if self._copy_inputs:
             args = tuple(a.clone() if isinstance(a, torch.Tensor) else a for a in args)
             kwargs = {k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in kwargs.items()}
@@ -170,14 +186,18 @@ class Server:
         assert self._outputs is not None
         leaves = self._chosen(body)
         put_leaves(leaves, self._outputs)
-        return {"leaves": describe(leaves), "aliases": _aliases(leaves, self._slots[body["slot"]])}
+        return {"leaves": describe(leaves), "aliases": _aliases(leaves, self._seen(body["slot"]))}
 
     def _chosen(self, body: dict[str, Any]) -> list[Leaf]:
         if body["which"] == "inputs":
-            args, kwargs = self._slots[body["slot"]]
+            args, kwargs = self._seen(body["slot"])
             return flatten([v for v in (*args, *kwargs.values()) if isinstance(v, torch.Tensor)])
         leaves: list[Leaf] = self._kept[-1 - body["which"]]
         return leaves
+
+    def _seen(self, slot: int) -> Slot:
+        """Arguments of a slot as the last call left them."""
+        return self._brought.get(slot, self._slots[slot])
 
     def _launches(self, _: dict[str, Any], __: tuple[int, ...]) -> dict[str, Any]:
         """How own kernels were launched so far, where the language's prelude keeps a record."""
@@ -187,7 +207,7 @@ class Server:
     def _gradients(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """Put what a backward pass gives in the referee's memory."""
         assert self._model is not None and self._outputs is not None
-        args, kwargs = self._slots[body["slot"]]
+        args, kwargs = self._arguments_of(body["slot"])
         leaves = gradients(self._model, args, kwargs, body["seed"])
         put_leaves(leaves, self._outputs)
         return {"leaves": describe(leaves)}
@@ -197,7 +217,7 @@ class Server:
         from .attestation import observe
 
         assert self._model is not None
-        args, kwargs = self._slots[body["slot"]]
+        args, kwargs = self._arguments_of(body["slot"])
         return observe(self._model, args, kwargs)
 
 
@@ -248,7 +268,7 @@ def load_weights(model: Any, state: Mapping[str, torch.Tensor]) -> dict[str, Any
     return {"weights": "partly" if unmatched else "state_dict", "unmatched": unmatched}
 
 
-def _aliases(leaves: list[Leaf], inputs: tuple[tuple[Any, ...], dict[str, Any]]) -> bool:
+def _aliases(leaves: list[Leaf], inputs: Slot) -> bool:
     starts = {
         t.untyped_storage().data_ptr()
         for t in (*inputs[0], *inputs[1].values())

@@ -65,6 +65,8 @@ class GroupTimes:
     seconds: dict[str, list[float]] = field(default_factory=dict)
     reads: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     """Seconds of a call and of having its output put elsewhere, where its memory cannot be read."""
+    beside: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    """Seconds of a call by the device's clock, and what it took by ours beyond them."""
     others: int = 0
     """Most processes beside its own that the candidate was seen to have."""
     claimed: dict[str, float] = field(default_factory=dict)
@@ -91,17 +93,6 @@ def turn_shape(call_s: float, output_bytes: int) -> TurnShape:
     if call_s < _LONG_S or output_bytes > _LARGE_OUTPUT:
         return TurnShape(1, 3)
     return TurnShape(1, 1)
-
-
-@contextmanager
-def device_lock(cache: Path) -> Iterator[None]:
-    """One timing at a time on a device, over all processes that share the cache folder."""
-    import fcntl
-
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / "timing.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 @contextmanager
@@ -159,7 +150,8 @@ class Timer:
         Raises:
             PartyFailure: a timed call was wrong, or the candidate failed in it.
         """
-        times = GroupTimes({n: [] for n in self._parties}, {n: [] for n in self._parties})
+        names = self._parties
+        times = GroupTimes({n: [] for n in names}, {n: [] for n in names}, {n: [] for n in names})
         shape = turn_shape(self._estimate(), self._checks.nbytes)
         begin = time.monotonic()
         steals = []
@@ -176,7 +168,10 @@ class Timer:
         calm = undisturbed(times.seconds, _DISTURBED)
         times.redone += times.blocks - len(calm)
         times.seconds = {name: [series[i] for i in calm] for name, series in times.seconds.items()}
-        self._look_for_late_work(times)
+        self._look_for_late_work(times.reads, "reading its output takes {}, the reference's {}: "
+                                 "work is put off until the clock has stopped")  # fmt: skip
+        self._look_for_late_work(times.beside, "beside its device's clock it takes {}, the reference {}: "
+                                 "work is hidden from that clock")  # fmt: skip
         return times
 
     def _wanted(self, times: GroupTimes, blocks: int, least: int, used: float) -> bool:
@@ -256,7 +251,7 @@ class Timer:
             seen.append(output if party in (self._candidate, self._bench.eager) else Seen())
             if number >= shape.untimed:
                 took.append(nanoseconds / 1e9)
-                ratio = party.claimed_ns / nanoseconds
+                ratio = party.claimed_ns / (nanoseconds + party.beside_ns)
                 times.claimed[name] = max(times.claimed.get(name, 0.0), ratio)
         party.pauses = pauses
         party.worker.stop()
@@ -281,21 +276,27 @@ class Timer:
         else:
             self._inputs.place(call.content, call.slot)
         nanoseconds = party.call(call.slot, call.keep, call.look.sample)
+        if party.beside_ns:
+            times.beside[party.name].append((nanoseconds / 1e9, party.beside_ns / 1e9))
         begin = time.perf_counter()
         seen = self._checks.read(party, call.slot, call.look)
         if not party.readable:
             times.reads[party.name].append((nanoseconds / 1e9, time.perf_counter() - begin))
         return nanoseconds, seen
 
-    def _look_for_late_work(self, times: GroupTimes) -> None:
-        """An output that takes long to read was not computed when the answer came.
+    def _look_for_late_work(self, seen: dict[str, list[tuple[float, float]]], reason: str) -> None:
+        """What stands beside a call and takes long has a part of the call's work in it.
 
-        Needed only where a worker has to be asked for its output.
+        Needed only where a worker has to be asked for its output, or a device has a clock of its own.
+
+        Args:
+            seen: seconds of calls and of what stands beside them, by party.
+            reason: with places for what it takes and what it takes the reference.
 
         Raises:
             PartyFailure: CHEATING.
         """
-        pairs = list(zip(times.reads["candidate"], times.reads["eager"], strict=True))
+        pairs = list(zip(seen["candidate"], seen["eager"], strict=True))
         if len(pairs) < _LATE_SAMPLES:
             return
         # Its fastest calls, since work may be put off in some of them only; and of their pairs the lower
@@ -308,11 +309,8 @@ class Timer:
         if excess > allowed:
             late = statistics.median(ours[1] for ours, _ in fastest)
             usual = statistics.median(theirs[1] for _, theirs in fastest)
-            raise PartyFailure(
-                EvaluationStatus.CHEATING,
-                f"reading its output takes {late * 1e3:.2f} ms, the reference's {usual * 1e3:.2f} ms: "
-                "work is put off until the clock has stopped",
-            )
+            found = reason.format(f"{late * 1e3:.2f} ms", f"{usual * 1e3:.2f} ms")
+            raise PartyFailure(EvaluationStatus.CHEATING, found)
 
 
 def _steady(times: GroupTimes) -> bool:

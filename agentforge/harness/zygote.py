@@ -29,6 +29,7 @@ def box_from_json(value: dict[str, Any]) -> Box:
         scratch=Path(value["scratch"]),
         readable=tuple(map(Path, value["readable"])),
         writable=tuple(map(Path, value["writable"])),
+        devices=tuple(map(Path, value["devices"])),
         identity=value["identity"],
     )
 

@@ -101,8 +101,9 @@ class Language(Protocol):
         cache: Path,
         run: CommandRunner,
         timeout_s: float,
+        device: str = "cpu",
     ) -> BuildResult:
-        """Write and build `solution` in the existing, empty `folder`.
+        """Write and build `solution` in the existing, empty `folder`, for a kind of device that will run it.
 
         Raises:
             MachineError: the toolchain is missing.

@@ -51,6 +51,7 @@ class Python:
         cache: Path,
         run: CommandRunner,
         timeout_s: float,
+        device: str = "cpu",
     ) -> BuildResult:
         start = time.perf_counter()
         diagnostics = write_checked(solution, folder)

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from agentforge.harness.gpu import Mode, Reading, Telemetry, compare, gpu_lock, rotations
+from agentforge.harness.gpu import Mode, Reading, Telemetry, compare, rotations
 from agentforge.harness.gpu.compare import credible
 from agentforge.harness.gpu.device import CallTime
 from agentforge.harness.gpu.telemetry import reasons
+from agentforge.harness.lock import gpu_lock
 
 
 class Simulated:

@@ -38,6 +38,20 @@ class Gpu(Protocol):
         ...
 
 
+class HostClock:
+    """Stands in for a GPU where there is none: no cache to empty, and the host's clock for events."""
+
+    def prepare(self) -> None:
+        """See `Gpu.prepare`."""
+
+    def time(self, call: Callable[[], Any]) -> CallTime:
+        """See `Gpu.time`."""
+        begin = time.perf_counter()
+        call()
+        spent = time.perf_counter() - begin
+        return CallTime(spent, spent)
+
+
 class TorchGpu:
     """A GPU by torch. Make it before any untrusted code is imported: it keeps the functions that it found.
 
@@ -87,6 +101,35 @@ def _runtime() -> ctypes.CDLL | None:
         with suppress(OSError):
             return ctypes.CDLL(name)
     return None
+
+
+class GraphedModel:
+    """A model whose kernels are launched as one CUDA graph, captured for each form of inputs that comes.
+
+    Args:
+        model: on the GPU; inputs are copied to where its graph reads them.
+    """
+
+    def __init__(self, model: Callable[..., Any]) -> None:
+        self._model = model
+        self._graphs: dict[Any, tuple[list[torch.Tensor], Callable[[], None], list[Any]]] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What the model gives; the next call of the same form overwrites it."""
+        tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor)]
+        form = tuple((t.shape, t.stride(), t.dtype) for t in tensors)
+        if form not in self._graphs:
+            kept = {id(t): t.clone() for t in tensors}
+            given = [kept.get(id(a), a) for a in args]
+            named = {k: kept.get(id(v), v) for k, v in kwargs.items()}
+            result: list[Any] = []
+            replay = graphed(lambda: result.append(self._model(*given, **named)))
+            self._graphs[form] = [kept[id(t)] for t in tensors], replay, result
+        places, replay, result = self._graphs[form]
+        for place, tensor in zip(places, tensors, strict=True):
+            place.copy_(tensor)
+        replay()
+        return result[-1]
 
 
 def rotations(bytes_of_inputs: int, l2_bytes: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from typing import Any
 
 from agentforge.schema import FrozenModel
@@ -28,28 +29,53 @@ class Reading(FrozenModel):
     disturbed: bool = False
     """One of the reasons makes a timing doubtful: heat or power."""
 
+    def describe(self) -> str:
+        """In words: `1980 MHz, memory 2619 MHz, 61 C, 350 W, held back by power cap`."""
+        parts = (
+            ("{} MHz", self.sm_mhz), ("memory {} MHz", self.memory_mhz), ("{} C", self.celsius),
+            ("{:.0f} W", self.watts), ("held back by {}", " and ".join(self.throttled) or None),
+        )  # fmt: skip
+        return ", ".join(form.format(value) for form, value in parts if value is not None)
+
 
 def reasons(mask: int) -> tuple[tuple[str, ...], bool]:
     """Names of NVML's clock event reasons, and whether one of them makes timings doubtful."""
     return tuple(name for bit, name in _REASONS.items() if mask & bit), bool(mask & _HARMFUL)
 
 
+def visible_gpu() -> int | str:
+    """The GPU that CUDA calls the first, as NVML knows it: its number on the bus, or its identifier."""
+    first = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip()
+    return first if first.startswith(("GPU-", "MIG-")) else int(first) if first.isdigit() else 0
+
+
 class Telemetry:
     """NVML of one GPU; gives empty readings where there is no NVML.
 
     Args:
-        index: by NVML's order, that of the bus.
+        gpu: its number in NVML's order, that of the bus, or its identifier.
         library: `libnvidia-ml.so.1`, opened; None looks for it.
     """
 
-    def __init__(self, index: int = 0, library: Any = None) -> None:
+    def __init__(self, gpu: int | str = 0, library: Any = None) -> None:
+        self._gpu = gpu
         self._library = library if library is not None else _open()
         self._handle = ctypes.c_void_p()
-        if self._library is not None and (
-            self._library.nvmlInit_v2()
-            or self._library.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(self._handle))
-        ):
+        if self._library is not None and (self._library.nvmlInit_v2() or self._find()):
             self._library = None
+
+    def _find(self) -> int:
+        place = ctypes.byref(self._handle)
+        if isinstance(self._gpu, str):
+            return int(self._library.nvmlDeviceGetHandleByUUID(self._gpu.encode(), place))
+        return int(self._library.nvmlDeviceGetHandleByIndex_v2(self._gpu, place))
+
+    def uuid(self) -> str:
+        """Identifies the GPU, whatever `CUDA_VISIBLE_DEVICES` says; its number where NVML is not there."""
+        text = ctypes.create_string_buffer(96)
+        if self._library is None or self._library.nvmlDeviceGetUUID(self._handle, text, len(text)):
+            return str(self._gpu)
+        return text.value.decode()
 
     def read(self) -> Reading:
         """What the GPU says now."""

@@ -168,6 +168,7 @@ class Cpp:
         cache: Path,
         run: CommandRunner,
         timeout_s: float,
+        device: str = "cpu",
     ) -> BuildResult:
         from . import runtime
 

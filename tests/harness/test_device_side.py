@@ -1,0 +1,176 @@
+"""The referee's way of a GPU, on a device that is none: inputs are copied, outputs asked for, two clocks."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from agentforge.config import RefereeSettings
+from agentforge.devices import DeviceSpec, detect
+from agentforge.harness import Referee
+from agentforge.harness.gpu.device import CallTime, HostClock
+from agentforge.harness.gpu.telemetry import Reading, Telemetry, visible_gpu
+from agentforge.harness.party import PartyFailure
+from agentforge.harness.runner import DeviceRunner, HostRunner, runner_for
+from agentforge.harness.side import side_of
+from agentforge.schema import EvaluationStatus, Evidence, MachineError
+
+from .judging import WORKLOAD, judge, problem
+
+DEFINITION = problem(
+    "return torch.relu(self.linear(x)) + x1", "torch.randn(40, 24), torch.randn(40, 24)",
+    "self.linear = torch.nn.Linear(24, 24)",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def referee(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Referee]:
+    settings = RefereeSettings(
+        threads=1, compile_baseline=False, quick_blocks=4, quick_seconds=0.2, random_seeds=2, task_seconds=1,
+        call_timeout_s=6,
+    )  # fmt: skip
+    with Referee(settings, device=detect("null"), cache=tmp_path_factory.mktemp("cache")) as found:
+        yield found
+
+
+def test_an_honest_solution_passes_and_is_timed(referee: Referee) -> None:
+    verdict = judge(referee, DEFINITION)
+    assert verdict.status is EvaluationStatus.PASSED, verdict.reasons
+    assert verdict.evidence is Evidence.UNVERIFIED  # level quick
+    assert verdict.performance is not None
+    assert verdict.performance.latency_s > 0
+    assert verdict.environment.notes["weights"] == "seed"
+
+
+_FORWARD = "return torch.relu(self.linear(x)) + x1"
+FAULTS = {
+    "wrong": ("torch.relu", "torch.sigmoid", EvaluationStatus.INCORRECT_NUMERICAL),
+    "raises": (_FORWARD, "raise ValueError('no')", EvaluationStatus.RUNTIME_ERROR),
+    "writes to its inputs": (
+        _FORWARD, "y = torch.relu(self.linear(x)) + x1; x.zero_(); return y", EvaluationStatus.CHEATING,
+    ),
+    "gives an input back": (
+        _FORWARD, "x1 += torch.relu(self.linear(x)); return x1", EvaluationStatus.CHEATING,
+    ),
+    "one static buffer": (
+        _FORWARD,
+        "self.kept = getattr(self, 'kept', torch.empty(40, 24))\n"
+        "        return torch.add(torch.relu(self.linear(x)), x1, out=self.kept)",
+        EvaluationStatus.CHEATING,
+    ),
+    "ends its process": (_FORWARD, "import os; os._exit(3)", EvaluationStatus.CRASHED),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_faults(referee: Referee, name: str) -> None:
+    old, new, status = FAULTS[name]
+    verdict = judge(referee, DEFINITION, (old, new))
+    assert verdict.status is status, verdict.reasons
+
+
+def test_a_hang_is_killed_and_the_next_verdict_is_right(referee: Referee) -> None:
+    again = "import time; self.calls = getattr(self, 'calls', 0) + 1"
+    hanging = (_FORWARD, f"{again}\n        while self.calls > 1: time.sleep(1)\n        {_FORWARD}")
+    assert judge(referee, DEFINITION, hanging).status is EvaluationStatus.TIMEOUT
+    assert judge(referee, DEFINITION).status is EvaluationStatus.PASSED
+
+
+class Stubborn(HostClock):
+    """Events that saw little of a call, as of one that works on another stream."""
+
+    def __init__(self, events_s: float, clock_s: float) -> None:
+        self.found = CallTime(events_s, clock_s)
+        self.prepared = 0
+
+    def prepare(self) -> None:
+        self.prepared += 1
+
+    def time(self, call: Callable[[], Any]) -> CallTime:
+        call()
+        return self.found
+
+
+@pytest.mark.parametrize(
+    ("events", "clock", "counted"), [(1e-3, 1.02e-3, 1e-3), (1e-5, 4e-3, 4e-3)], ids=["honest", "aside"]
+)
+def test_work_beside_the_events_counts(events: float, clock: float, counted: float) -> None:
+    gpu = Stubborn(0.0, 0.0)
+    runner = DeviceRunner(torch.device("cpu"), gpu)
+    gpu.found = CallTime(events, clock)
+    output, nanoseconds = runner.run(lambda x: x + 1, (1,), {})
+    assert output == 2
+    assert nanoseconds == pytest.approx(counted * 1e9)
+    assert gpu.prepared == 1
+
+
+def test_arguments_are_copied_with_their_strides() -> None:
+    runner = DeviceRunner(torch.device("cpu"), HostClock())
+    x = torch.randn(6, 4).t()
+    there = runner.bring([x, {"a": (x, 3)}, "text"])
+    assert there[0].stride() == x.stride()
+    assert there[0].data_ptr() != x.data_ptr()
+    assert torch.equal(there[1]["a"][0], x)
+    assert there[1]["a"][1] == 3
+    assert there[2] == "text"
+    host = HostRunner()
+    assert host.bring(x) is x
+    assert host.run(lambda y: y, (x,), {}) == (x, 0)
+
+
+def test_a_device_is_its_workers(referee: Referee, tmp_path: Path) -> None:
+    assert isinstance(runner_for("cpu"), HostRunner)
+    assert isinstance(runner_for("null"), DeviceRunner)
+    cuda = side_of(DeviceSpec(kind="cuda", name="a GPU", architecture="sm_90"))
+    assert cuda.remote
+    assert cuda.kind == "cuda"
+    assert set(cuda.baselines) == {"compile", "max-autotune", "cuda-graph"}
+    assert cuda.address_space is not None
+    with pytest.raises(MachineError, match="no workers for tpu"):
+        side_of(DeviceSpec(kind="tpu", name="other", architecture="other"))
+    with cuda.lock(tmp_path):
+        assert [p.name for p in tmp_path.iterdir()] == ["gpu-0.timing.lock"]
+    assert side_of(detect("null")).telemetry() == ""
+
+
+def test_a_clock_that_ran_longer_than_ours_is_forged(referee: Referee) -> None:
+    party = referee.bench(DEFINITION, [WORKLOAD]).eager
+    with pytest.raises(PartyFailure, match="its device took 11 of 10 ns"):
+        party._by_device({"device_ns": 11}, 10)
+    referee.release()
+
+
+def test_which_gpu_is_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    for value, expected in (("", 0), ("2,3", 2), ("GPU-abc,1", "GPU-abc"), ("none", 0)):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
+        assert visible_gpu() == expected
+
+
+def test_readings_in_words() -> None:
+    full = Reading(sm_mhz=1980, memory_mhz=2619, celsius=61, watts=349.6, throttled=("power cap", "idle"))
+    assert full.describe() == "1980 MHz, memory 2619 MHz, 61 C, 350 W, held back by power cap and idle"
+    assert Reading().describe() == ""
+
+
+class Identified:
+    """NVML of a GPU that is found by its identifier."""
+
+    def nvmlInit_v2(self) -> int:  # noqa: N802 - NVML's name
+        return 0
+
+    def nvmlDeviceGetHandleByUUID(self, uuid: bytes, handle: Any) -> int:  # noqa: N802
+        return 0 if uuid == b"GPU-abc" else 2
+
+    def nvmlDeviceGetUUID(self, handle: Any, text: Any, size: int) -> int:  # noqa: N802
+        ctypes.memmove(text, b"GPU-abc\0", 8)
+        return 0
+
+
+def test_a_gpu_is_known_by_its_identifier() -> None:
+    assert Telemetry("GPU-abc", Identified()).uuid() == "GPU-abc"
+    assert Telemetry("GPU-other", Identified()).uuid() == "GPU-other"
