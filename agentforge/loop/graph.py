@@ -87,6 +87,7 @@ def _open(path: Path) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(path, check_same_thread=False)
     try:
+        connection.execute("PRAGMA synchronous=OFF")  # the store is what survives a power cut
         SqliteSaver(connection).setup()
         connection.execute("SELECT count(*) FROM checkpoints").fetchone()
     except sqlite3.DatabaseError:
