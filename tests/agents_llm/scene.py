@@ -124,6 +124,8 @@ class Script:
         return [prompt for who, prompt in self.prompts if who == role]
 
     def _planner(self, prompt: str) -> Reply:
+        if "\nRegions, most seconds" in prompt:
+            return self._whole(prompt)
         strategy = self.strategies.popleft() if self.strategies else "one-pass-rows"
         answer = {
             "bottleneck": "memory",
@@ -136,6 +138,16 @@ class Script:
             "risks": [],
         }
         return Reply("```json\n" + json.dumps(answer) + "\n```")
+
+    def _whole(self, prompt: str) -> Reply:
+        """The last region first."""
+        names = re.findall(r"^- `([^`]+)`:", prompt, re.MULTILINE)
+        regions = [
+            {"name": name, "fuse": True, "expected_speedup": 1.5, "why": "it moves too much"}
+            for name in reversed(names)
+        ]
+        cited = {"metric": "total_s", "value": measured(prompt, "total_s")}
+        return Reply(json.dumps({"diagnosis": "norms", "evidence": [cited], "regions": regions}))
 
     def _coder(self, prompt: str) -> Reply:
         return Reply(self.codes.popleft()) if self.codes else Reply("I have no further idea.")
