@@ -68,6 +68,8 @@ class Lines(Silent):
                     f"  {r.share:6.1%}  {_text.seconds(r.time_s):>9}  {r.name}" for r in board.rows.values()
                 ]
                 return "\n".join([f"profiled: one forward takes {_text.seconds(board.total_s)}", *rows])
+            case "model.planned":
+                return _text.plan(data["plan"])
             case "attempt.evaluated" | "attempt.failed" | "promotion":
                 return self._attempt(board.lines[int(str(data["number"]))])
             case "bottleneck.closed":

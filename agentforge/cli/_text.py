@@ -34,6 +34,12 @@ def budget(left: Mapping[str, Any]) -> str:
     return f"{', '.join(parts)} left" if parts else ""
 
 
+def plan(of_model: Any) -> str:
+    """Which regions of a model are worked on, in order: `plan by playbook: softmax, norm`."""
+    names = [region["name"] for region in of_model["regions"] if region["fuse"]]
+    return f"plan by {of_model['author']}: {', '.join(names) or 'nothing to be had'}"
+
+
 def reference(source: str) -> str:
     """A reference that a model wrote, for a person to read before anything is made of it."""
     body = "\n".join(f"    {line}".rstrip() for line in source.strip().splitlines())

@@ -36,6 +36,7 @@ STORY = [
     event("run.started", run="r"),
     event("profile.done", total_s=4e-3, bottlenecks=[BOTTLENECK], notes=[]),
     event("search.started"),
+    event("model.planned", plan={"author": "playbook", "regions": [{"name": "norm [x]", "fuse": True}]}),
     attempt("attempt.planned", strategy="fuse", expected_speedup=2.0),
     attempt("attempt.coded"),
     attempt("attempt.evaluating", level="quick"),
@@ -70,6 +71,7 @@ def test_lines_for_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     out, err = capsys.readouterr()
     assert out == ""
     assert "run r: started" in err
+    assert "plan by playbook: norm [x]" in err
     assert "#1 norm [x] [fuse] verified 2.00x eager" in err
     assert "#2 norm [x] [tile] no solution no template" in err
     assert "\x1b" not in err
