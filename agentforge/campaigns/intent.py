@@ -32,7 +32,7 @@ from agentforge.schema import (
 from agentforge.store import Store
 
 from .kernel import KernelPhases, whole
-from .optimize import check_language, check_out, create_run, go_on
+from .optimize import check_language, check_out, create_run, for_device, go_on
 from .phases import hardware
 
 INTENT, WRITTEN = "intent.given", "intent.written"
@@ -64,6 +64,8 @@ def optimize_intent(
         TargetError: no reference came that can tell right from wrong.
         AgentForgeError: the message says what to do.
     """
+    where = detect(device)
+    settings = for_device(settings, where)
     search = settings.search
     if not any(
         is_spec(p.strip()) for s in (search.coder, search.planner, search.judge) for p in s.split(",")
@@ -72,7 +74,6 @@ def optimize_intent(
             "--intent needs a language model to write the reference: add --llm anthropic:MODEL, "
             "openai:MODEL or openai:MODEL@URL; or write ref.py yourself and give that"
         )
-    where = detect(device)
     check_agents(search, settings.llm)
     check_out(out)
     check_language(search.language)

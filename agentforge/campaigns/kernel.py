@@ -34,7 +34,7 @@ from agentforge.schema import (
 from agentforge.store import Store
 
 from .given import Given, parallel_versions, read_kernel
-from .optimize import check_language, check_out, create_run, go_on
+from .optimize import check_language, check_out, create_run, for_device, go_on
 from .phases import Phases
 
 GIVEN = "kernel.given"
@@ -131,6 +131,7 @@ def _begin(
     if "language" not in settings.search.model_fields_set and len(languages) == 1:
         search = settings.search.model_copy(update={"language": languages.pop()})
         settings = settings.model_copy(update={"search": search})
+    settings = for_device(settings, where)
     check_agents(settings.search, settings.llm)
     check_out(out)
     check_language(settings.search.language)

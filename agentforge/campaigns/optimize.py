@@ -60,6 +60,7 @@ def optimize(
         KeyboardInterrupt: the run was interrupted and can be resumed.
     """
     where = detect(device)
+    settings = for_device(settings, where)
     loading = Meanwhile(lambda: load_target(spec, options))  # a child runs it; SDKs and graph take as long
     check_agents(settings.search, settings.llm)
     check_out(out)
@@ -227,6 +228,13 @@ def check_out(out: Path | None) -> None:
         return
     if not out.is_dir() or (any(out.iterdir()) and not (out / "plan.json").is_file()):
         raise UsageError(f"--out {out} holds something that is no artifact: choose an empty or new folder")
+
+
+def for_device(settings: Settings, where: DeviceSpec) -> Settings:
+    """Settings whose kernels run on a device: Triton for a GPU, where the user named no language."""
+    if where.kind != "cuda" or "language" in settings.search.model_fields_set:
+        return settings
+    return settings.model_copy(update={"search": settings.search.model_copy(update={"language": "triton"})})
 
 
 def check_language(name: str) -> None:

@@ -87,6 +87,8 @@ class Phases:
             for b in profile.bottlenecks
             if b.optimizable and b.share >= self.settings.search.min_share
         ]
+        if self.device.kind != "cpu":
+            wanted = []  # a compiler cache is warmed by processes on the CPU, for the CPU
         if wanted and self.settings.referee.compile_baseline:
             self._tell(f"compiling {len(wanted) + 1} baselines with torch.compile meanwhile")
         return ReadyReferee(

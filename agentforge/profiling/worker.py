@@ -15,6 +15,7 @@ from agentforge.schema import Bottleneck, CallSite, Profile, Target
 
 from .capture import Capture, Unit, capture_units
 from .cost import cost_of
+from .on_device import measure_on_device
 from .operators import Kind, kind_of
 from .ranking import Site, rank
 from .record import Seen, record
@@ -54,13 +55,19 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
     regions = {unit.path: partition(unit.graph_module.graph) for unit in captured.units}
     seen = {unit.path: record(unit, _borders(regions[unit.path])) for unit in captured.units}
     report(f"timing {sum(map(len, regions.values()))} regions, {payload['traces']} traces")
-    traces = measure(lambda: model(*args, **kwargs), captured.units, where, payload["traces"])
+    forward = lambda: model(*args, **kwargs)  # noqa: E731
+    host, told = [], []
+    if where.type == "cpu":
+        traces = measure(forward, captured.units, where, payload["traces"])
+    else:
+        seen_there = measure_on_device(forward, captured.units, where, payload["traces"])
+        traces, host, told = seen_there.traces, [seen_there.call_site()], seen_there.notes()
     sites = [
         _site(unit, region, seen[unit.path], traces, device, roofline)
         for unit in captured.units
         for region in regions[unit.path]
     ]
-    rest = _rest(model, lambda: model(*args, **kwargs), captured)
+    rest = [*_rest(model, forward, captured), *host]
     bottlenecks, notes = rank(sites, traces.total_s)
     report("checking the largest shares by ablation")
     bottlenecks = _check_shares(bottlenecks, sites, captured.units, traces.total_s, where)
@@ -73,7 +80,7 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
         attributed=_attributed(sites, rest) / traces.total_s,
         call_sites=(*(s.call_site for s in sites), *rest),
         bottlenecks=tuple(bottlenecks),
-        notes=(*target.notes, *captured.notes, *notes, *_unsteady(traces)),
+        notes=(*target.notes, *captured.notes, *notes, *told, *_unsteady(traces)),
     )
     return found.model_dump(mode="json")
 

@@ -1,0 +1,142 @@
+"""Time operators on a GPU by what its profiler says of their kernels, and the host by what is left over.
+
+Waiting for the GPU after each operator would count every launch as the operator's own time. Here a forward
+runs as it would; kernels are bound to the operators that launched them, and the time in which the GPU had
+nothing to do is a place of its own: no kernel makes it shorter, fewer launches or a CUDA graph do.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.fx import Interpreter, Node
+
+from agentforge.schema import CallSite
+
+from .capture import Unit
+from .kernels import MARK, DeviceTime, device_time
+from .record import flat_arguments
+from .timing import Clock, Traces
+
+HOST = "host and launches"
+"""Name of the call site of the time in which the GPU waits for the host."""
+_WORTH_TELLING = 0.1
+
+Rows = list[dict[str, Any]]
+Profiler = Callable[[Callable[[], Any]], Rows]
+"""Runs a forward and gives the rows of its trace."""
+
+
+@dataclass(frozen=True)
+class DeviceTraces:
+    """What was measured on a GPU."""
+
+    traces: Traces
+    host_s: float
+    """Of one forward, in which no kernel ran."""
+    launches: int
+    """Kernels, copies and fills of one forward."""
+    kernels: Mapping[str, tuple[str, ...]]
+    """Their names by mark."""
+
+    def call_site(self) -> CallSite:
+        """The host's time as a place in the model."""
+        return CallSite(name=HOST, nodes=(), operators=(), time_s=self.host_s)
+
+    def notes(self) -> list[str]:
+        """What a reader must know of the host's share."""
+        share = self.host_s / self.traces.total_s if self.traces.total_s else 0.0
+        if share < _WORTH_TELLING:
+            return []
+        return [
+            f"the GPU waits for the host {share:.0%} of a forward's time, in which it makes {self.launches} "
+            "launches: fewer kernels or a CUDA graph shorten that, faster kernels do not"
+        ]
+
+
+class _Marked(Interpreter):
+    """Runs a graph with a mark around each operator."""
+
+    def __init__(self, unit: Unit) -> None:
+        super().__init__(unit.graph_module)
+        self._unit = unit
+
+    def run_node(self, n: Node) -> Any:
+        with _mark(self._unit, n):
+            return super().run_node(n)
+
+
+def _mark(unit: Unit, node: Node) -> AbstractContextManager[Any]:
+    return torch.profiler.record_function(MARK + mark_of(unit, node))
+
+
+def mark_of(unit: Unit, node: Node) -> str:
+    """What a mark says of a node."""
+    return f"{unit.path}/{node.name}"
+
+
+def profiled(call: Callable[[], Any]) -> Rows:
+    """Run a forward under torch's profiler."""
+    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=activities) as profiler:
+        call()
+        torch.cuda.synchronize()
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "trace.json"
+        profiler.export_chrome_trace(str(place))
+        rows: Rows = json.loads(place.read_text())["traceEvents"]
+        return rows
+
+
+def measure_on_device(
+    model: Callable[[], Any],
+    units: Sequence[Unit],
+    device: torch.device,
+    traces: int,
+    profiler: Profiler = profiled,
+) -> DeviceTraces:
+    """Time eager forwards, and operators by the kernels that they launched.
+
+    Args:
+        model: runs one eager forward.
+        units: the captured graphs.
+        device: where it runs.
+        traces: rounds.
+        profiler: of the device.
+    """
+    clock = Clock(device)
+    nodes: dict[Node, list[float]] = {}
+    totals: list[float] = []
+    busy: list[float] = []
+    kernels: dict[str, tuple[str, ...]] = {}
+    whole = DeviceTime({}, {}, 0.0, 0.0)
+    with torch.no_grad():
+        for call in (model, *(_runner(unit) for unit in units)):  # compilers and allocators warm up
+            clock.time(call)
+        for _ in range(traces):
+            seconds, _ = clock.time(model)
+            whole = device_time(profiler(model))
+            totals.append(seconds)
+            busy.append(whole.busy_s)
+            for unit in units:
+                found = device_time(profiler(_runner(unit)))
+                kernels.update(found.kernels)
+                for node in unit.graph_module.graph.nodes:
+                    if node.op == "call_function":
+                        time_s = found.by_mark.get(mark_of(unit, node), 0.0)
+                        nodes.setdefault(node, []).append(time_s)
+    measured = Traces({n: tuple(v) for n, v in nodes.items()}, tuple(totals))
+    host_s = max(measured.total_s - statistics.median(busy), 0.0)
+    return DeviceTraces(measured, host_s, whole.launches, kernels)
+
+
+def _runner(unit: Unit) -> Callable[[], Any]:
+    return lambda: _Marked(unit).run(*flat_arguments(unit), enable_io_processing=False)
