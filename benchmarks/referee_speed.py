@@ -6,8 +6,8 @@
 One operator (SiLU) on 1024 x 1024 float32, level `quick`; every repetition has a source that nothing has in
 its cache. The ways take turns. `referee` is warm as in a run: baselines and forkservers are there; what a
 cold one takes is told beside it. `in_process` makes the same calls and comparisons as functions of this
-process. `load_inline` is a fresh process that compiles, compares three times and times (a minimum of what
-such scripts do).
+process; what the split costs is told by verdicts with equally many timed blocks. `load_inline` is a fresh
+process that compiles, compares three times and times (a minimum of what such scripts do).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -38,6 +39,7 @@ from agentforge.config import RefereeSettings  # noqa: E402
 from agentforge.devices import detect  # noqa: E402
 from agentforge.frontends import FrontendOptions, load_target  # noqa: E402
 from agentforge.harness import Referee  # noqa: E402
+from agentforge.harness.timing import Timer  # noqa: E402
 from agentforge.languages import read_solution  # noqa: E402
 from agentforge.schema import Definition, Evaluation, EvaluationStatus, Solution, Target  # noqa: E402
 
@@ -169,11 +171,19 @@ def stages(evaluations: Sequence[Evaluation]) -> dict[str, float]:
     return {name: round(statistics.median(s.get(name, 0.0) for s in sums), 4) for name in sums[0]}
 
 
+@contextmanager
+def equal_blocks() -> Iterator[None]:
+    """As many timed blocks whoever judges: otherwise it is chance how many are made up for."""
+    with mock.patch.object(Timer, "_wanted", lambda _, times, blocks, *__: times.blocks < blocks):
+        yield
+
+
 def compare(repetitions: int, inline: int, settings: RefereeSettings, folder: Path) -> dict[str, Any]:
     """The ways in turn."""
     problem = target(SIDE, folder)
     device, cache = detect("auto"), folder / "cache"
     seconds: dict[str, list[float]] = {"referee": [], "in_process": [], "load_inline": []}
+    equal: dict[str, list[float]] = {"referee": [], "in_process": []}
     details: dict[str, list[Evaluation]] = {"referee": [], "in_process": []}
     start = time.perf_counter()
     with (
@@ -188,12 +198,15 @@ def compare(repetitions: int, inline: int, settings: RefereeSettings, folder: Pa
                 took, evaluation = judged(judge, problem, folder)
                 seconds[name].append(took)
                 details[name].append(evaluation)
+                with equal_blocks():
+                    equal[name].append(judged(judge, problem, folder)[0])
             if number < inline:
                 seconds["load_inline"].append(load_inline(folder))
     medians = {name: statistics.median(values) for name, values in seconds.items() if values}
-    split = [a - b for a, b in zip(seconds["referee"], seconds["in_process"], strict=True)]
+    split = [a - b for a, b in zip(equal["referee"], equal["in_process"], strict=True)]
     return {
         "seconds": {name: [round(s, 3) for s in values] for name, values in seconds.items()},
+        "seconds_with_equal_blocks": {name: [round(s, 3) for s in values] for name, values in equal.items()},
         "median_s": {name: round(value, 3) for name, value in medians.items()},
         "cold_referee_s": round(cold, 1),
         "stages_s": {name: stages(found) for name, found in details.items()},

@@ -4,7 +4,7 @@
 
 A mutant (see defences.py) is a patch of the referee's own process or of its workers, or a weaker setting, and
 the hostile candidates that this defence is there for. Each candidate is judged with the whole referee, which
-must catch it, and again with the defence gone. Where none gets through, another defence covers this one, and
+must hold it, and again with the defence gone. Where none gets through, another defence covers this one, and
 defences.py says which.
 """
 
@@ -38,6 +38,7 @@ from verdicts import Outcome, Record  # noqa: E402
 from agentforge.harness.process import Forkserver  # noqa: E402
 from agentforge.schema import Level  # noqa: E402
 
+_HELD = (Outcome.CAUGHT, Outcome.NEUTRALISED)
 RESULTS = HERE.parent / "results" / "adversarial_mutants.json"
 
 
@@ -144,8 +145,8 @@ def examine(mutant: Mutant, cases: Sequence[Case], bench: Bench) -> Finding:
     except AttributeError:
         return finding.model_copy(update={"applied": False})
     finding.after = {r.name: _shown(r) for r in after}
-    caught = {r.name for r in before if r.outcome is Outcome.CAUGHT}
-    finding.noticed = any(r.name in caught and r.outcome is not Outcome.CAUGHT for r in after)
+    held = {r.name for r in before if r.outcome in _HELD}
+    finding.noticed = any(r.name in held and r.outcome not in _HELD for r in after)
     return finding
 
 
