@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from agentforge.agents import CannotCode
 from agentforge.agents.codegen.triton_kernels import Blocks
@@ -111,6 +112,18 @@ def test_a_kernel_that_we_bring_is_put_in_for_one_workload() -> None:
             Plan(strategy="triton-softmax", template="kernels/triton/softmax"),
             None,
         )
+
+
+def test_a_region_that_waits_for_the_host_is_offered_as_a_graph() -> None:
+    region = REGIONS["pointwise"]
+    assert "cuda-graph" in [s.id for s in gpu_task(region, "sqlite://").strategies]
+    task = gpu_task(region, "sqlite://")
+    solution = PlaybookCoder().code(task, Plan(strategy="cuda-graph", template="cuda-graph"), None).solution
+    assert solution.spec.language == "python"
+    scope: dict[str, Any] = {}
+    exec(solution.sources[0].content, scope)
+    got = scope["ModelNew"]()(*region.inputs)
+    assert torch.equal(got, scope["Model"]()(*region.inputs)), "without a GPU it is the reference"
 
 
 @pytest.mark.parametrize("wrong", [{"block": 1000}, {"max_block": 0}, {"lanes": 3}, {"num_warps": 5}])

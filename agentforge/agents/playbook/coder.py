@@ -11,6 +11,7 @@ from agentforge.schema import BuildSpec, Plan, Solution, SourceFile, Usage
 
 from .attention import ATTENTION, FLASH, attention_source, flash_attention
 from .facts import SAME_CODE, SEED, describe
+from .graph import GRAPH, graph_source
 from .triton import TRITON_KERNEL, TRITON_PROGRAM, program, with_kernel
 
 PROGRAM = "cpp/program.cpp.j2"
@@ -33,6 +34,7 @@ class PlaybookCoder:
             ATTENTION: self._attention,
             FLASH: self._flash,
             TRITON_PROGRAM: self._triton,
+            GRAPH: self._graph,
         }
         brought = plan.template.startswith(TRITON_KERNEL)
         writer = self._triton if brought else writers.get(plan.template)
@@ -104,6 +106,17 @@ class PlaybookCoder:
             sources=files,
             description=describe(plan),
             parameters=parameters,
+        )
+
+    def _graph(self, task: Task, plan: Plan, parent: Past | None) -> Solution:
+        definition = task.bottleneck.definition
+        return Solution(
+            name=f"{plan.strategy}-{definition.op_type}",
+            definition=definition.hash,
+            author="playbook",
+            spec=BuildSpec(language="python"),
+            sources=graph_source(definition),
+            description=describe(plan),
         )
 
     def _seed(self, task: Task, plan: Plan, parent: Past | None) -> Solution:
