@@ -122,6 +122,7 @@ class _LocalWorkshop(Workshop):
             "op": "load", "folder": str(folder / entry.parent), "module": entry.stem,
             "class": solution.entry_class, "init": weights.init, "state": weights.state,
             "seed": weights.seed, "threads": self.settings.threads, "compiled": "",
+            "device": self.side.device,
         }  # fmt: skip
         candidate.weights = party.request(body, [descriptor])["weights"]
         os.close(descriptor)
