@@ -9,7 +9,9 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
+from agentforge.loop import _describe, supervisor
 from agentforge.schema import Level, Solution
 from agentforge.store import Store
 
@@ -37,7 +39,9 @@ class SlowReferee(SimulatedReferee):
 
 
 def main(folder: Path, children: int) -> int:
-    """Search to the end, or until killed."""
+    """Search to the end, or until killed; attempts take no time, as what they took decides what is next."""
+    for module in (_describe, supervisor):
+        module.time = SimpleNamespace(monotonic=lambda: 0.0)  # type: ignore[attr-defined]
     with Store(f"sqlite:///{folder / 'agentforge.db'}") as store, store.lock_run("run"):
         bench = Bench(store, folder, referee=SlowReferee(folder / "evaluations.txt"))
         result = bench.search(
