@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -28,6 +29,8 @@ _START_TIMEOUT_S = 120.0
 _LOG_TAIL = 16_384
 _OUTPUT_TAIL = 4 << 20
 _STANDSTILL_S = 2.0
+_STARTER = ThreadPoolExecutor(1, "forkservers")
+"""Starts them: what is to die with its parent dies with the thread that started it, and this one stays."""
 
 
 def worker_environment(threads: int, home: Path, extra: Mapping[str, str]) -> dict[str, str]:
@@ -226,10 +229,10 @@ class Forkserver:
         if sandbox is not None:
             argv = sandbox.wrap(argv, scratch=folder, readable=[*readable, _PACKAGE_ROOT], env=environment)
         self._stderr = (folder / f"{kind}.log").open("w+b")
-        self._process = subprocess.Popen(
-            argv, env=dict(environment), pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
-            stdout=self._stderr, stderr=self._stderr, start_new_session=True,
-        )  # fmt: skip
+        self._process = _STARTER.submit(
+            subprocess.Popen, argv, env=dict(environment), pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL, stdout=self._stderr, stderr=self._stderr, start_new_session=True,
+        ).result()  # fmt: skip
         theirs.close()
         self._is_ready = False
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from unittest import mock
 
@@ -14,6 +16,7 @@ import pytest
 from agentforge.harness import procfs
 from agentforge.harness._base import Box, Limits
 from agentforge.harness.process import Forkserver, Worker, worker_environment
+from agentforge.harness.referee import choose_sandbox
 from agentforge.languages import CommandResult
 from agentforge.schema import HarnessError
 
@@ -42,6 +45,23 @@ def sleeping(server: Forkserver, folder: Path) -> Worker:
     worker = server._start(folder, {"argv": ["sleep", "60"], "cwd": str(folder)}, None, None)
     worker._greeting(20.0)
     return worker
+
+
+def test_a_forkserver_outlives_the_thread_that_asked_for_it(tmp_path: Path) -> None:
+    sandbox = choose_sandbox("auto")
+
+    def start() -> Forkserver:
+        made = Forkserver("builder", sandbox, tmp_path, worker_environment(1, tmp_path, {}))
+        made.ready()
+        return made
+
+    with ThreadPoolExecutor(1) as pool:
+        server = pool.submit(start).result()
+    time.sleep(0.2)  # a signal on the thread's death would have come
+    try:
+        assert run(server, tmp_path, "true").returncode == 0
+    finally:
+        server.close()
 
 
 def test_programs_that_end_at_once_leave_nothing(server: Forkserver, tmp_path: Path) -> None:
