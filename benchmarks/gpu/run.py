@@ -41,6 +41,18 @@ def operators(left: float, output: Path) -> Answer:
     return measure(left)
 
 
+def verdict(left: float, output: Path) -> Answer:
+    """Source to verdict for a CUDA kernel at 4096 x 4096."""
+    from gpu.verdict import measure
+
+    return measure()
+
+
+def profile(left: float, output: Path) -> Answer:
+    """`agentforge profile`: kernels bound to operators, the host's share."""
+    return command(["agentforge", "profile", "examples/gpt2.py", "--device", "cuda", "--json"], left)
+
+
 def optimize(left: float, output: Path) -> Answer:
     """`agentforge optimize` on two examples, end to end."""
     targets = ["examples/llama_block.py", "examples/gpt2.py"]
@@ -77,6 +89,8 @@ def attacks(left: float, output: Path) -> Answer:
 PIECES: dict[str, Callable[[float, Path], Answer]] = {
     "tests": tests,
     "operators": operators,
+    "verdict": verdict,
+    "profile": profile,
     "optimize": optimize,
     "ncu": ncu,
     "attacks": attacks,
