@@ -22,6 +22,8 @@ from .wire import ChannelClosed, ChannelTimeout, Message, ProtocolViolation, enc
 
 _T = TypeVar("_T")
 _clock = time.perf_counter_ns
+_LAST_WORD_S = 0.2
+"""How long is waited for the end of a process whose memory is gone."""
 _WATCH_S = 0.2
 _MEMORY_WORDS = (
     "can't allocate memory",
@@ -370,6 +372,8 @@ class Party:
             self.readable = False
             return None
         except Unreadable:
+            if self.worker.wait(_LAST_WORD_S) is not None:
+                raise self._died() from None
             raise self._failed(
                 EvaluationStatus.CHEATING, "its output does not lie where it says that it lies"
             ) from None
