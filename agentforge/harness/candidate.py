@@ -31,6 +31,8 @@ _FIRST_IDENTITY = 200_000
 _MAX_SOURCE_BYTES = 16 << 20
 _SLACK = 2 << 30
 """Address space for thread stacks, allocator arenas and libraries loaded later."""
+_DEVICE_LIBRARIES = 4 << 30
+"""Host memory of a GPU's driver and libraries, loaded when they are first used."""
 _PRELUDES = Path(agentforge.languages.__file__).parent
 """What a solution's process may have to import of ours before it imports the solution."""
 _BUILDING = threading.Lock()
@@ -240,7 +242,8 @@ class Workshop:
         if self.settings.memory_bytes is not None:
             return self.settings.memory_bytes
         tensors = bench.weights.block.nbytes + sum(c.inputs.nbytes + c.outputs_bytes for c in bench.courses)
-        return int(min(8 * tensors + _SLACK, 0.8 * psutil.virtual_memory().available + _SLACK))
+        libraries = _DEVICE_LIBRARIES if self.side.remote else 0
+        return libraries + int(min(8 * tensors + _SLACK, 0.8 * psutil.virtual_memory().available + _SLACK))
 
 
 @dataclass

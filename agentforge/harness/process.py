@@ -52,6 +52,8 @@ def worker_environment(threads: int, home: Path, extra: Mapping[str, str]) -> di
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONPATH": str(_PACKAGE_ROOT),
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
+        # Asking whether there is a GPU must not begin to use it: workers are forked afterwards.
+        "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
         **extra,
     }
 

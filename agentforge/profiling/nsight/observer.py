@@ -37,7 +37,7 @@ class NsightObserver:
         with tempfile.TemporaryDirectory(prefix="agentforge-profiled-") as name:
             folder = Path(name)
             built = languages.create(solution.spec.language).build(
-                solution, folder, cache=self.cache, run=self.run, timeout_s=_BUILD_S
+                solution, folder, cache=self.cache, run=self.run, timeout_s=_BUILD_S, device="cuda"
             )
             if not built.ok:
                 return Observation(solution=solution.hash)
