@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +14,11 @@ from pathlib import Path
 from ._base import CommandResult
 
 _NOT_FOUND = 127
+
+
+def interpreter() -> str:
+    """This Python's path as a sandbox finds it: a `..` would lead through folders that are not shown."""
+    return os.path.abspath(sys.executable)  # noqa: PTH100 - links stay: resolving them leaves the environment
 
 
 def run_command(

@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -16,8 +15,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agentforge.languages._base import CommandRunner
+from agentforge.languages.command import interpreter
 from agentforge.languages.cpp.cache import BuildRecord, ObjectCache
 from agentforge.languages.occupancy import target_limits
+from agentforge.languages.untrusted import read_regular
 from agentforge.schema import Diagnostic, Solution, UsageError, content_hash
 
 from . import nvrtc, runtime
@@ -29,6 +30,7 @@ from .sass import parse_cubin
 
 DEFAULT_TARGET = "sm_90"
 """What is compiled for where no GPU is here and the solution names none."""
+_MOST_LOG = 4 << 20
 _NOT_NVRTC = re.compile(r"cannot open source file|identifier \"(?:std|cuda\w+)\"|<<<")
 
 
@@ -254,7 +256,7 @@ class _Bench:
             )
         body = json.dumps({"toolkit": self.compiler.toolkit, "jobs": requests})
         # Alone, without site-packages: the process starts in 20 ms.
-        command = [sys.executable, "-I", "-S", str(self.folder / "agentforge_nvrtc.py"), body]
+        command = [interpreter(), "-I", "-S", str(self.folder / "agentforge_nvrtc.py"), body]
         done = self.run(command, cwd=self.folder, timeout_s=self._left())
         if done.timed_out:
             return None
@@ -263,7 +265,7 @@ class _Bench:
     def _outcome(self, number: int, said: str) -> Outcome:
         cubin = self.scratch / f"{number}.cubin"
         try:
-            log = str(json.loads(Path(f"{cubin}.json").read_text())["log"])
+            log = str(json.loads(read_regular(Path(f"{cubin}.json"), _MOST_LOG))["log"])
         except (OSError, ValueError, KeyError):
             return Outcome(None, f"nvrtc: error: the compiler ended without an answer: {said[-1000:]}")
         return Outcome(cubin if cubin.is_file() else None, log)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from agentforge.languages._base import CommandRunner
+from agentforge.languages.command import interpreter
 from agentforge.languages.occupancy import occupancy, target_limits
 from agentforge.languages.untrusted import read_regular
 from agentforge.schema import Diagnostic, FrozenModel, ResourceUsage, Solution, content_hash
@@ -90,7 +90,7 @@ class AheadOfTime:
             for name in _CHILD_FILES:
                 shutil.copyfile(Path(__file__).with_name(name), Path(scratch) / name)
             child = Path(scratch, _CHILD).resolve()
-            argv = [sys.executable, "-I", str(child), str(question.resolve()), str(answer.resolve())]
+            argv = [interpreter(), "-I", str(child), str(question.resolve()), str(answer.resolve())]
             done = self.run(argv, cwd=self.folder, timeout_s=timeout_s)
             if done.timed_out:
                 message = f"compiling its kernels took longer than {timeout_s:g} s"
