@@ -32,7 +32,9 @@ from .spotcheck import Look, Seen, SpotChecks
 from .statistics import CONTROL_SLACK, holds_one, ratio_interval, undisturbed
 
 _SHORT_S, _LONG_S = 2e-3, 2e-2
-_LARGE_OUTPUT, _MOST_RESERVED = 16 << 20, 512 << 20
+_LARGE_OUTPUT = 16 << 20
+_TEMPORARIES, _MOST_RESERVED = 4, 1 << 30
+"""Outputs that an operator by operator run makes before it has its own; bytes that are held for them."""
 _SHARED_BYTES = 640 << 20
 """Contents of a block's calls up to this size are made once for all parties."""
 _SETTLED_BLOCKS, _SETTLED_WIDTH = 10, 0.04
@@ -136,7 +138,7 @@ class Timer:
         self._random = SystemRandom()
         self._parties: dict[str, Party] = {**bench.parties, "candidate": candidate}
         self._checks = SpotChecks(course, judge, self._random)
-        wanted = self._checks.nbytes + course.inputs.slot_bytes
+        wanted = _TEMPORARIES * self._checks.nbytes + course.inputs.slot_bytes
         self._reserve = Reserve(min(wanted, _MOST_RESERVED) if wanted > _LARGE_OUTPUT else 0)
 
     def run(self, blocks: int, seconds: float, least: int) -> GroupTimes:
@@ -155,15 +157,16 @@ class Timer:
         shape = turn_shape(self._estimate(), self._checks.nbytes)
         begin = time.monotonic()
         steals = []
-        while self._wanted(times, blocks, least, (time.monotonic() - begin) / seconds):
-            before = _processor_time()
-            self._block(shape, times)
-            steal = _stolen(before, _processor_time())
-            steals.append(steal)
-            if steal > _MAX_STEAL and times.redone < blocks:
-                times.redone += 1
-                for series in times.seconds.values():
-                    series.pop()
+        with self._reserve:
+            while self._wanted(times, blocks, least, (time.monotonic() - begin) / seconds):
+                before = _processor_time()
+                self._block(shape, times)
+                steal = _stolen(before, _processor_time())
+                steals.append(steal)
+                if steal > _MAX_STEAL and times.redone < blocks:
+                    times.redone += 1
+                    for series in times.seconds.values():
+                        series.pop()
         times.steal = statistics.fmean(steals) if steals else 0.0
         calm = undisturbed(times.seconds, _DISTURBED)
         times.redone += times.blocks - len(calm)
@@ -218,7 +221,9 @@ class Timer:
         self._candidate.worker.stop()
         order = list(self._parties)
         self._random.shuffle(order)
+        self._reserve.release()
         seen = {name: self._turn(name, shape, calls, times) for name in order}
+        self._reserve.hold()
         for call, got, expected in zip(calls, seen["candidate"], seen["eager"], strict=True):
             self._checks.compare(call.look, got, expected)
 
@@ -245,7 +250,6 @@ class Timer:
         took: list[float] = []
         seen: list[Seen] = []
         pauses, party.pauses = party.pauses, False
-        self._reserve.release()
         for number, call in enumerate(calls):
             nanoseconds, output = self._call(party, call, times)
             seen.append(output if party in (self._candidate, self._bench.eager) else Seen())
@@ -255,7 +259,6 @@ class Timer:
                 times.claimed[name] = max(times.claimed.get(name, 0.0), ratio)
         party.pauses = pauses
         party.worker.stop()
-        self._reserve.hold()
         times.seconds[name].append(statistics.median(took))
         if party is self._candidate:
             self._look_back(calls, seen)
