@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import mmap
 import os
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from agentforge.harness.memory import (
     ALIGNMENT,
     Block,
     Layout,
+    Reserve,
     Window,
     aligned,
     contiguous_strides,
@@ -123,3 +125,25 @@ def test_a_block_that_nobody_holds_gives_its_descriptor_back():
     fd = Block.create("test", 16).fd
     with pytest.raises(OSError):
         os.fstat(fd)
+
+
+def test_a_reserve_is_held_once_and_given_back():
+    def held() -> int:
+        links = Path("/proc/self/fd").iterdir()
+        return sum("agentforge-reserve" in str(link.readlink()) for link in links if link.is_symlink())
+
+    with Reserve(1 << 20) as reserve:
+        assert held() == 0
+        reserve.hold()
+        reserve.hold()
+        assert held() == 1
+        reserve.release()
+        assert held() == 0
+        reserve.hold()
+    assert held() == 0
+
+
+def test_nothing_to_reserve_is_nothing_held():
+    with Reserve(0) as reserve:
+        reserve.hold()
+        reserve.release()
