@@ -1,6 +1,6 @@
 """Run `agentforge optimize` on model files, each in a fresh process, and write what it reached.
 
-    python benchmarks/end_to_end.py examples/*.py --out benchmarks/results/examples.json
+    python benchmarks/end_to_end.py examples/gpt2.py --out benchmarks/results/gpt2.json
 
 The result of each file is the `--json` answer of the command; a failure is kept as a failure.
 """
