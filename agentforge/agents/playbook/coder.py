@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from agentforge.agents._base import CannotCode, Draft, Past, Task
 from agentforge.agents.codegen import Options, flags_of, generate
@@ -54,39 +54,19 @@ class PlaybookCoder:
         definition = task.bottleneck.definition
         description = f"{describe(plan)}\n\n{plan.diagnosis}" if plan.diagnosis else describe(plan)
         files = generate(definition, task.bottleneck.workloads, options)
-        return Solution(
-            name=f"{plan.strategy}-{definition.op_type}",
-            definition=definition.hash,
-            author="playbook",
-            spec=BuildSpec(language="cpp", flags=flags_of(options)),
-            sources=files,
-            description=description,
-            parameters=parameters,
-        )
+        spec = BuildSpec(language="cpp", flags=flags_of(options))
+        return _solution(task, plan, spec, files, parameters, description)
 
     def _attention(self, task: Task, plan: Plan, parent: Past | None) -> Solution:
-        definition = task.bottleneck.definition
-        return Solution(
-            name=f"{plan.strategy}-{definition.op_type}",
-            definition=definition.hash,
-            author="playbook",
-            spec=BuildSpec(language="python"),
-            sources=(SourceFile(path="model_new.py", content=attention_source(definition)),),
-            description=describe(plan),
-        )
+        source = attention_source(task.bottleneck.definition)
+        files = (SourceFile(path="model_new.py", content=source),)
+        return _solution(task, plan, BuildSpec(language="python"), files)
 
     def _flash(self, task: Task, plan: Plan, parent: Past | None) -> Solution:
         definition = task.bottleneck.definition
         sizes = {name: int(plan.parameters[name]) for name in ("queries", "keys")}
-        return Solution(
-            name=f"{plan.strategy}-{definition.op_type}",
-            definition=definition.hash,
-            author="playbook",
-            spec=BuildSpec(language="cpp"),
-            sources=flash_attention(definition, task.bottleneck.workloads[0], **sizes),
-            description=describe(plan),
-            parameters=dict(plan.parameters),
-        )
+        files = flash_attention(definition, task.bottleneck.workloads[0], **sizes)
+        return _solution(task, plan, BuildSpec(language="cpp"), files, plan.parameters)
 
     def _triton(self, task: Task, plan: Plan, parent: Past | None) -> Solution:
         definition, workloads = task.bottleneck.definition, task.bottleneck.workloads
@@ -98,26 +78,11 @@ class PlaybookCoder:
                 raise CannotCode("a kernel that we bring is put in for one workload")
             name = plan.template.removeprefix(TRITON_KERNEL)
             files = with_kernel(definition, workloads[0], name, parameters)
-        return Solution(
-            name=f"{plan.strategy}-{definition.op_type}",
-            definition=definition.hash,
-            author="playbook",
-            spec=BuildSpec(language="triton"),
-            sources=files,
-            description=describe(plan),
-            parameters=parameters,
-        )
+        return _solution(task, plan, BuildSpec(language="triton"), files, parameters)
 
     def _graph(self, task: Task, plan: Plan, parent: Past | None) -> Solution:
-        definition = task.bottleneck.definition
-        return Solution(
-            name=f"{plan.strategy}-{definition.op_type}",
-            definition=definition.hash,
-            author="playbook",
-            spec=BuildSpec(language="python"),
-            sources=graph_source(definition),
-            description=describe(plan),
-        )
+        files = graph_source(task.bottleneck.definition)
+        return _solution(task, plan, BuildSpec(language="python"), files)
 
     def _seed(self, task: Task, plan: Plan, parent: Past | None) -> Solution:
         from agentforge.languages import inductor_solution
@@ -126,5 +91,25 @@ class PlaybookCoder:
         solution = inductor_solution(definition, workloads[0], *workloads[1:])
         if solution is None:
             raise CannotCode("torch.compile gives nothing for this region that could be called on its own")
-        sources: tuple[SourceFile, ...] = solution.sources
-        return solution.model_copy(update={"sources": sources})
+        return solution
+
+
+def _solution(
+    task: Task,
+    plan: Plan,
+    spec: BuildSpec,
+    sources: tuple[SourceFile, ...],
+    parameters: Mapping[str, int | float | str | bool] | None = None,
+    description: str = "",
+) -> Solution:
+    """What a plan became; described by the plan where no description is given."""
+    definition = task.bottleneck.definition
+    return Solution(
+        name=f"{plan.strategy}-{definition.op_type}",
+        definition=definition.hash,
+        author="playbook",
+        spec=spec,
+        sources=sources,
+        description=description or describe(plan),
+        parameters=dict(parameters or {}),
+    )
