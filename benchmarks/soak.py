@@ -156,6 +156,13 @@ def held() -> dict[str, int]:
     }
 
 
+def told(process: psutil.Process) -> str:
+    """What to look for where a process was left."""
+    with suppress(psutil.Error):
+        return f"{process.pid}: {' '.join(process.cmdline())}, {process.status()}, below {process.ppid()}"
+    return f"{process.pid}, which has ended since"
+
+
 def settled(usual: dict[str, int]) -> dict[str, int]:
     """`held`, once what is dying is dead: at most two seconds later."""
     deadline = time.monotonic() + 2
@@ -190,6 +197,7 @@ def judge_all(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
     def evaluate(referee: Referee, name: str) -> str:
         return referee.evaluate(target.definition, target.workloads, made[name]).status.value
 
+    before = {*psutil.Process().children(recursive=True)}  # of whoever called this; a test run has some
     with Referee(settings, device=detect("auto"), cache=folder / "cache") as referee:
         evaluate(referee, "")
         usual = held()
@@ -217,8 +225,7 @@ def judge_all(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
             series.append({**now, "memory_mb": psutil.Process().memory_info().rss / 1e6})
             if len(series) % _TOLD_EVERY == 0:
                 print(f"{len(series)} in {time.monotonic() - begin:.0f} s; problems: {problems}", flush=True)
-    left: list[object] = [*psutil.Process().children(recursive=True), *folders()]
-    if left:
+    if left := [*map(told, {*psutil.Process().children(recursive=True)} - before), *map(str, folders())]:
         problems.append(f"left after closing: {left}")
     half = [s["memory_mb"] for s in series[len(series) // 2 :]]
     growth = linear_regression(range(len(half)), half).slope if len(half) > 1 else 0.0
