@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from typing import Any
 
 import torch
 
-from agentforge.schema import Definition
+from agentforge.schema import Definition, TolerancePolicy
 
 from . import values
 from .convention import Problem, load_problem
 from .gpu.device import GraphedModel
 from .gradients import gradients
-from .leaves import describe, flatten, total_bytes
+from .leaves import Leaf, describe, flatten, total_bytes
 from .memory import Block, Layout, aligned
 from .runner import CompileMode, runner_for
 from .server import Server, put_leaves
+from .tolerance import exactness
 from .weights import varied_construction
 from .wire import Channel
 
@@ -55,7 +57,7 @@ class BaselineServer(Server):
             "describe": self._describe,
             "draw": self._draw,
             "exact": self._exact,
-            "perturbed": self._perturbed,
+            "exactness": self._exactness,
             "shape": self._shape,
             "without": self._without,
             "rounded": self._rounded,
@@ -127,13 +129,34 @@ class BaselineServer(Server):
 
     def _exact(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """Output of the reference computed in float64, in the outputs block."""
-        assert self._module is not None and self._outputs is not None
-        model = copy.deepcopy(self._module).double()
-        args, kwargs = _doubled(self._arguments_of(body["slot"]))
-        with _default_dtype(torch.float64):
-            leaves = flatten(model(*args, **kwargs))
+        assert self._outputs is not None
+        leaves = self._in_float64(body["slot"])
         put_leaves(leaves, self._outputs)
         return {"leaves": describe(leaves)}
+
+    def _in_float64(self, slot: int) -> list[Leaf]:
+        assert self._module is not None
+        model = copy.deepcopy(self._module).double()
+        args, kwargs = _doubled(self._arguments_of(slot))
+        with _default_dtype(torch.float64):
+            return flatten(model(*args, **kwargs))
+
+    def _exactness(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
+        """Hold the last call's output against a better computation: numbers travel, no tensors.
+
+        `against` is `float64`, or `moved` for inputs moved by half a unit in the last place: conditioning
+        where float64 fails.
+        """
+        policy = TolerancePolicy.model_validate(body["policy"])
+        better = self._in_float64(body["slot"]) if body["against"] == "float64" else self._moved(body["slot"])
+        values = {leaf.path: leaf.value for leaf in better}
+        found = [exactness(x.value, values.get(x.path), policy, body["reduction"]) for x in self._kept[-1]]
+        return {"exactness": [dataclasses.asdict(x) for x in found]}
+
+    def _moved(self, slot: int) -> list[Leaf]:
+        assert self._model is not None
+        args, kwargs = self._arguments_of(slot)
+        return flatten(self._model(*map(_nudged, args), **{k: _nudged(v) for k, v in kwargs.items()}))
 
     def _exact_gradients(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """What a backward pass in float64 gives."""
@@ -182,14 +205,6 @@ class BaselineServer(Server):
         finally:
             for key, tensor in state.items():
                 tensor.copy_(held[key])
-
-    def _perturbed(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
-        """Output for inputs moved by half a unit in the last place: conditioning where float64 fails."""
-        assert self._model is not None and self._outputs is not None
-        args, kwargs = self._arguments_of(body["slot"])
-        leaves = flatten(self._model(*map(_nudged, args), **{k: _nudged(v) for k, v in kwargs.items()}))
-        put_leaves(leaves, self._outputs)
-        return {"leaves": describe(leaves)}
 
 
 def _compiled(module: torch.nn.Module, mode: CompileMode) -> Any:

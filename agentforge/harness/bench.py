@@ -6,23 +6,25 @@ import os
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 from agentforge.config import RefereeSettings
 from agentforge.schema import Definition, TargetError, Workload
 
-from .contents import Answer, Content
+from .contents import Content
 from .inputs import Arguments, Inputs, arguments_of
 from .leaves import Leaf
 from .memory import Block
 from .party import Party, PartyFailure
 from .side import CPU, DeviceSide
 from .taskcheck import TaskReport, examine_task
-from .tolerance import Bound, derive, measure, widest
+from .tolerance import Bound, Exactness, derive, measure, root_mean_square, widest
 
 _COMPILE_TIMEOUT_S = 600.0
+
+_T = TypeVar("_T")
 
 Spawn = Callable[[str], Party]
 """Makes a trusted party of a name."""
@@ -42,6 +44,24 @@ class Weights:
         return os.open(f"/proc/self/fd/{self.block.fd}", os.O_RDONLY | os.O_CLOEXEC)
 
 
+@dataclass(frozen=True)
+class OutputForm:
+    """What one leaf of an output looks like."""
+
+    path: str
+    numel: int = 0
+    """Elements of a tensor; 0 for a scalar."""
+    nbytes: int = 0
+    floating: bool = False
+
+    @staticmethod
+    def of(leaf: Leaf) -> OutputForm:
+        value = leaf.value
+        if not isinstance(value, torch.Tensor):
+            return OutputForm(leaf.path)
+        return OutputForm(leaf.path, value.numel(), value.nbytes, value.is_floating_point())
+
+
 @dataclass
 class Course:
     """One workload made ready: inputs, what the output looks like, how exact it must be."""
@@ -53,8 +73,10 @@ class Course:
     outputs_bytes: int
     bounds: list[Bound] = field(default_factory=list)
     """One for each leaf, the loosest over the draws."""
-    expected: list[Leaf] = field(default_factory=list)
-    """Leaves of the last reference output that was asked for."""
+    outputs: list[OutputForm] = field(default_factory=list)
+    """What the last reference output that was asked for looks like."""
+    scales: list[float] = field(default_factory=list)
+    """Root mean square of each leaf, of one draw; 0 where it is no floating-point tensor."""
     guards: list[int] = field(default_factory=list)
     """Offsets of pages in the inputs that nobody may touch."""
     sharper: list[Content] = field(default_factory=list)
@@ -78,7 +100,7 @@ class Course:
         (a softmax sums rows that are as long as its output's)."""
         taken = sum(x.numel for x in self.inputs.layouts)
         longest = max((size for x in self.inputs.layouts for size in x.shape), default=1)
-        given = sum(x.value.numel() for x in self.expected if isinstance(x.value, torch.Tensor))
+        given = sum(x.numel for x in self.outputs)
         return max(taken / max(given, 1), longest)
 
 
@@ -202,10 +224,10 @@ class Bench:
                 "give one workload for each shape instead"
             )
         assert self._current is not None
-        return self.eager.peek(self._current.inputs.layouts)
+        return self.eager.drawn(self._current.inputs.layouts)
 
     def _find_mutation(self, course: Course) -> None:
-        before = [t.clone() for t in course.inputs.tensors(0)]
+        before = course.inputs.copies(0)
         self.eager.call(0)
         seen = self.eager.fetch_inputs(0)
         if any(not same_bytes(a, b.value) for a, b in zip(before, seen, strict=True)):
@@ -214,20 +236,22 @@ class Bench:
             self.eager.configure(course.body(), course.inputs, course.outputs_bytes)
 
     def _derive_bounds(self, course: Course) -> None:
-        draws = []
-        for slot in (0, 1):
-            first = self.expect(course, slot)
-            self.eager.call(slot)
-            second = self.eager.fetch(slot)
-            bounds = self.bounds_for(course, slot, first)
-            for a, b, bound in zip(first, second, bounds, strict=True):
-                if isinstance(a.value, torch.Tensor) and not measure(b.value, a.value, bound).within(bound):
-                    raise TargetError(
-                        f"{self.definition.name} is random: two calls on the same inputs differ; "
-                        "seed it, or put dropout in eval mode"
-                    )
-            draws.append(bounds)
+        draws = [self._bounds_of_draw(course, slot) for slot in (0, 1)]
         course.bounds = [widest(list(leaf)) for leaf in zip(*draws, strict=True)]
+
+    def _bounds_of_draw(self, course: Course, slot: int) -> list[Bound]:
+        first = self.expect(course, slot)
+        course.scales = [_scale(leaf.value) for leaf in first]
+        self.eager.call(slot)
+        second = self.eager.fetch(slot)
+        bounds = self.bounds_for(course, slot)
+        for a, b, bound in zip(first, second, bounds, strict=True):
+            if isinstance(a.value, torch.Tensor) and not measure(b.value, a.value, bound).within(bound):
+                raise TargetError(
+                    f"{self.definition.name} is random: two calls on the same inputs differ; "
+                    "seed it, or put dropout in eval mode"
+                )
+        return bounds
 
     # -- use
 
@@ -269,16 +293,22 @@ class Bench:
     def expect(self, course: Course, slot: int) -> list[Leaf]:
         """The reference's output for a slot."""
         self.eager.call(slot)
-        course.expected = []  # one of them at a time: they may be large
-        course.expected = self.eager.fetch(slot)
-        return course.expected
+        leaves = self.eager.fetch(slot)
+        course.outputs = [OutputForm.of(leaf) for leaf in leaves]
+        return leaves
 
     def exact(self, course: Course, slot: int) -> list[Leaf] | None:
         """The reference in float64 for a slot; None where it cannot be computed so."""
+        return self._in_float64(
+            course, lambda: self.eager.leaves(self.eager.request({"op": "exact", "slot": slot}))
+        )
+
+    def _in_float64(self, course: Course, ask: Callable[[], _T]) -> _T | None:
+        """What is asked for; None where the reference cannot be computed in float64, which is noted once."""
         if not course.exact_ok:
             return None
         try:
-            reply = self.eager.request({"op": "exact", "slot": slot})
+            return ask()
         except PartyFailure as failure:
             if not self.eager.worker.running:
                 raise
@@ -286,25 +316,25 @@ class Bench:
             self.notes.append(f"no float64 reference ({failure.reason.splitlines()[0][:120]}); "
                               "tolerance from the conditioning of the reference")  # fmt: skip
             return None
-        return self.eager.leaves(reply)
 
-    def bounds_for(self, course: Course, slot: int, reference: list[Leaf]) -> list[Bound]:
-        """Bounds from the reference's own error on this slot."""
-        exact = self.exact(course, slot)
-        if exact is None:
-            exact = self.eager.leaves(self.eager.request({"op": "perturbed", "slot": slot}))
-        policy = self.definition.tolerance
-        bounds = []
-        for ours, better in zip(reference, exact, strict=True):
-            if not isinstance(ours.value, torch.Tensor):
-                bounds.append(Bound(0.0, 0.0, 0.0, 0.0))
-                continue
-            comparable = isinstance(better.value, torch.Tensor) and better.value.shape == ours.value.shape
-            bounds.append(derive(ours.value, better.value if comparable else None, policy, course.reduction))
-        return bounds
+    def exactness(self, course: Course, slot: int) -> list[Exactness] | None:
+        """The reference's last output, which was for this slot, beside the reference in float64; None where
+        that cannot be computed."""
+        return self._in_float64(course, lambda: self._exactness(course, slot, "float64"))
 
-    def gradients(self, course: Course, slot: int, seed: int) -> Answer:
-        """The reference's gradients for a slot, and bounds from their own error against float64.
+    def _exactness(self, course: Course, slot: int, against: str) -> list[Exactness]:
+        policy = self.definition.tolerance.model_dump(mode="json")
+        body = {"op": "exactness", "slot": slot, "against": against, "policy": policy}
+        reply = self.eager.request({**body, "reduction": course.reduction})
+        return [Exactness(**{**x, "bound": Bound(**x["bound"])}) for x in reply["exactness"]]
+
+    def bounds_for(self, course: Course, slot: int) -> list[Bound]:
+        """Bounds from the reference's own error in its last output, which was for this slot."""
+        found = self.exactness(course, slot)
+        return [x.bound for x in found or self._exactness(course, slot, "moved")]
+
+    def gradients(self, course: Course, slot: int, seed: int) -> tuple[list[Leaf], list[Leaf], list[Bound]]:
+        """The reference's gradients for a slot, the same in float64, and bounds from their error.
 
         Raises:
             TargetError: it has none.
@@ -320,7 +350,7 @@ class Bench:
             ) from failure
         policy, reduction = self.definition.tolerance, course.reduction
         bounds = [derive(a.value, b.value, policy, reduction) for a, b in zip(found, exact, strict=True)]
-        return Answer(found, exact, bounds)
+        return found, exact, bounds
 
     def stop(self) -> None:
         """Stop every trusted party until it is called again."""
@@ -336,6 +366,12 @@ class Bench:
             self._current.inputs.close()
         if hasattr(self, "weights"):
             self.weights.block.close()
+
+
+def _scale(value: object) -> float:
+    if isinstance(value, torch.Tensor) and value.is_floating_point():
+        return root_mean_square(value)
+    return 0.0
 
 
 def same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:

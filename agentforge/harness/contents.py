@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import torch
 
 from .leaves import Leaf
 from .party import PartyFailure, trusted
-from .tolerance import Bound, derive
+from .tolerance import Bound, Exactness
 
 if TYPE_CHECKING:
     from .bench import Bench, Course
@@ -56,9 +56,9 @@ class Answer:
     """What the reference gives for a content, and how exact another answer to it must be."""
 
     outputs: list[Leaf]
-    exact: list[Leaf]
-    """In float64."""
     bounds: list[Bound]
+    equal: list[bool] = field(default_factory=list)
+    """Whether an output is what float64 gives, to the last bit."""
 
 
 def _some(value: float) -> Change:
@@ -133,43 +133,21 @@ def right_answer(bench: Bench, course: Course, content: Content) -> Answer | Non
     """
     try:
         outputs = bench.expect(course, 0)
-        exact = bench.exact(course, 0)
+        found = bench.exactness(course, 0)
     except PartyFailure as failure:
         if not bench.eager.worker.running:
             raise trusted(failure, f"the reference died with {content.name}") from failure
         return None
-    if exact is None or [x.path for x in exact] != [x.path for x in outputs]:
+    if found is None or not all(_defined(x, content) for x in found):
         return None
-    bounds = []
-    for ours, better, usual in zip(outputs, exact, course.bounds, strict=True):
-        bound = _bound(bench, course, content, ours, better, usual)
-        if bound is None:
-            return None
-        bounds.append(bound)
-    return Answer(outputs, exact, bounds)
+    return Answer(outputs, [x.bound for x in found], [x.equal for x in found])
 
 
-def _bound(
-    bench: Bench, course: Course, content: Content, ours: Leaf, better: Leaf, usual: Bound
-) -> Bound | None:
-    if not isinstance(ours.value, torch.Tensor) or not ours.value.is_floating_point():
-        return usual if _same_exactly(ours.value, better.value) else None
-    if not isinstance(better.value, torch.Tensor) or better.value.shape != ours.value.shape:
-        return None
-    if not torch.equal(torch.isfinite(ours.value), torch.isfinite(better.value)):
-        return None
-    if content.defined == "finite" and not bool(torch.isfinite(ours.value).all()):
-        return None
-    if content.defined == "infinite" and bool(torch.isnan(ours.value).any()):
-        return None
-    bound = derive(ours.value, better.value, bench.definition.tolerance, course.reduction)
-    if not math.isfinite(bound.relative) or bound.reference_error > _ILL_CONDITIONED:
-        return None
-    return bound
-
-
-def _same_exactly(ours: object, better: object) -> bool:
-    """Whole numbers and booleans that rounding decides (an argmax of equals) are chance."""
-    if isinstance(ours, torch.Tensor):
-        return isinstance(better, torch.Tensor) and torch.equal(ours, better)
-    return True
+def _defined(found: Exactness, content: Content) -> bool:
+    """Whether what the reference gives is no chance; whole numbers that rounding decides (an argmax of
+    equals) are."""
+    if content.defined == "finite" and not found.finite:
+        return False
+    if content.defined == "infinite" and found.nan:
+        return False
+    return found.agrees and found.bound.reference_error <= _ILL_CONDITIONED

@@ -10,7 +10,6 @@ import torch
 from .bench import Bench, Course
 from .judge import Judge
 from .party import Part, Party
-from .tolerance import root_mean_square
 
 _CALLS = (150, 400)
 _SECONDS, _LEAST = 1.0, 3
@@ -37,7 +36,6 @@ def endure(bench: Bench, candidate: Party, course: Course, judge: Judge) -> str:
     """
     random = SystemRandom()
     wanted: list[tuple[list[Part], list[torch.Tensor]]] = []
-    scales: dict[int, float] = {}
     for slot in range(course.inputs.slots):
         course.inputs.fill(slot)
         leaves = [x.value for x in bench.expect(course, slot)]
@@ -45,9 +43,6 @@ def endure(bench: Bench, candidate: Party, course: Course, judge: Judge) -> str:
         wanted.append(
             (parts, [leaves[n].reshape(-1)[first : first + count].clone() for n, first, count in parts])
         )
-        for n, _, _ in parts:
-            if leaves[n].is_floating_point() and n not in scales:
-                scales[n] = root_mean_square(leaves[n])
         del leaves
     bench.stop()
     count, deadline = random.randrange(*_CALLS), time.monotonic() + _SECONDS
@@ -60,9 +55,9 @@ def endure(bench: Bench, candidate: Party, course: Course, judge: Judge) -> str:
         pieces = candidate.fetch_parts(slot, [parts[i] for i in chosen])
         for i, piece in zip(chosen, pieces, strict=True):
             leaf, first, _ = parts[i]
-            where = (course.expected[leaf].path, first)
+            where = (course.outputs[leaf].path, first)
             bound = course.bounds[leaf]
-            judge.check_part(piece, expected[i], bound, scales.get(leaf, 0.0), where, "after many calls")
+            judge.check_part(piece, expected[i], bound, course.scales[leaf], where, "after many calls")
         judge.calls += 1
         done += 1
     return f"{done} more calls were right"

@@ -9,7 +9,8 @@ and minus infinities), is unique in every element, and costs one pass over memor
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,12 +19,14 @@ import torch
 from agentforge.schema import Distribution, ScalarInput, TensorInput, Workload
 
 from .baseline import Placer
-from .memory import DTYPES, Block, Layout, Memory, Window, contiguous_strides, in_pages
+from .memory import DTYPES, Block, Layout, contiguous_strides
 from .values import encode, layouts
 
 FRESH_BYTES = 1 << 20
 """Inputs up to this size are drawn anew for each call."""
 _LARGE_BYTES = 64 << 20
+_PIECE_BYTES = 4 << 20
+"""Of a large content that is made at a time."""
 _DISCRETE = 16
 
 
@@ -78,14 +81,21 @@ def draw(target: torch.Tensor, distribution: Distribution, generator: torch.Gene
     elif target.is_complex():
         target.copy_(torch.randn(target.shape, generator=generator, dtype=target.dtype) * b + a)
     else:
-        values = torch.randn(target.shape, generator=generator).mul_(b).add_(a)
-        target.copy_(values)
+        for part in target.view(-1).split(_PIECE_BYTES) if target.is_contiguous() else [target]:
+            part.copy_(torch.randn(part.shape, generator=generator).mul_(b).add_(a))
 
 
 class _Step(Protocol):
     """How one tensor gets its content."""
 
-    def write(self, target: torch.Tensor) -> None: ...
+    @property
+    def like(self) -> torch.Tensor:
+        """A tensor of the content's shape and dtype."""
+        ...
+
+    def rows(self, first: int, last: int) -> torch.Tensor:
+        """The content from one index of the first dimension to another."""
+        ...
 
 
 Recipe = Sequence[_Step]
@@ -94,51 +104,55 @@ Recipe = Sequence[_Step]
 
 @dataclass(frozen=True)
 class _Given:
-    tensor: torch.Tensor
+    like: torch.Tensor
 
-    def write(self, target: torch.Tensor) -> None:
-        target.copy_(self.tensor)
+    def rows(self, first: int, last: int) -> torch.Tensor:
+        return self.like[first:last]
 
 
 @dataclass(frozen=True)
 class _Rolled:
     """A convex combination of rows with other rows."""
 
-    base: torch.Tensor
+    like: torch.Tensor
     weight: float
     roll: int
 
-    def write(self, target: torch.Tensor) -> None:
-        base, split = self.base, self.base.shape[0] - self.roll
-        torch.lerp(base[:split], base[self.roll :], self.weight, out=target[:split])
-        torch.lerp(base[split:], base[: self.roll], self.weight, out=target[split:])
+    def rows(self, first: int, last: int) -> torch.Tensor:
+        base, number = self.like, self.like.shape[0]
+        if first < number - self.roll < last:  # from here on others come from the beginning
+            split = number - self.roll
+            return torch.cat([self.rows(first, split), self.rows(split, last)])
+        others = (first + self.roll) % number
+        return torch.lerp(base[first:last], base[others : others + last - first], self.weight)
 
 
 @dataclass(frozen=True)
 class _Blended:
     """A convex combination of two draws."""
 
-    first: torch.Tensor
+    like: torch.Tensor
     second: torch.Tensor
     weight: float
 
-    def write(self, target: torch.Tensor) -> None:
-        torch.lerp(self.first, self.second, self.weight, out=target)
+    def rows(self, first: int, last: int) -> torch.Tensor:
+        return torch.lerp(self.like[first:last], self.second[first:last], self.weight)
 
 
 @dataclass(frozen=True)
 class _Chosen:
     """Each element from one of two draws."""
 
-    first: torch.Tensor
+    like: torch.Tensor
     second: torch.Tensor
     share: float
     seed: int
 
-    def write(self, target: torch.Tensor) -> None:
-        generator = torch.Generator().manual_seed(self.seed)
-        chosen = torch.rand(self.first.shape, generator=generator) < self.share
-        target.copy_(torch.where(chosen, self.first, self.second))
+    def rows(self, first: int, last: int) -> torch.Tensor:
+        generator = torch.Generator().manual_seed(self.seed + first)
+        ours = self.like[first:last]
+        chosen = torch.rand(ours.shape, generator=generator) < self.share
+        return torch.where(chosen, ours, self.second[first:last])
 
 
 class Inputs:
@@ -162,7 +176,6 @@ class Inputs:
         self.arguments = arguments
         self.slot_bytes = arguments.slot_bytes
         self.slots = 3 if self.slot_bytes <= _LARGE_BYTES else 2
-        self._scratch: Memory | None = None
         self._contents = [self._room() for _ in range(self.slots)]
         self._handed_out = [False] * self.slots
         self.layouts = layouts(arguments.encoded)
@@ -173,6 +186,10 @@ class Inputs:
         self._bases: list[list[torch.Tensor]] = []
         self._floats = False
         self._random = secrets.SystemRandom()
+
+    def copies(self, slot: int) -> list[torch.Tensor]:
+        """The tensors of a slot as our own, past the mapping: large ones are not resident afterwards."""
+        return [self._contents[slot].read(layout) for layout in self.layouts]
 
     def tensors(self, slot: int) -> list[torch.Tensor]:
         """The tensors of a slot, sharing its memory."""
@@ -193,14 +210,24 @@ class Inputs:
 
     def make(self, recipe: Recipe) -> Block:
         """A content outside of any slot; it lives as long as the caller or a slot holds it."""
-        if self._scratch is None:
-            self._scratch = Window(in_pages(self.slot_bytes))
-        for step, layout in zip(recipe, self.layouts, strict=True):
-            step.write(self._scratch.tensor(layout))
         content = self._room()
-        # Fresh pages cost twice as much through a mapping.
-        content.write(self._scratch.raw(0, self.slot_bytes))
+        for step, layout in zip(recipe, self.layouts, strict=True):
+            for part, rows in _parts(step, layout):
+                content.place(part, rows)
         return content
+
+    @contextmanager
+    def kept(self, slot: int) -> Iterator[None]:
+        """Whatever a slot is given meanwhile, it has its content again afterwards."""
+        before = self._contents[slot], self._handed_out[slot]
+        try:
+            yield
+        finally:
+            self._contents[slot], self._handed_out[slot] = before
+
+    def give(self, slot: int, tensors: Sequence[torch.Tensor]) -> None:
+        """Let a slot have these."""
+        self.apply([_Given(tensor) for tensor in tensors], slot)
 
     def place(self, content: Block, slot: int) -> None:
         """Let a slot have a content that was made before."""
@@ -232,7 +259,7 @@ class Inputs:
     def _draw(self) -> list[torch.Tensor]:
         """Tensors of our own, drawn anew from the distributions."""
         if self._draw_reference is not None and self._specs is None:
-            return [tensor.clone() for tensor in self._draw_reference(secrets.randbits(60))]
+            return self._draw_reference(secrets.randbits(60))
         self._generator.manual_seed(secrets.randbits(60))
         drawn = []
         for layout, spec in zip(self.layouts, self._specs or [], strict=True):
@@ -270,16 +297,24 @@ class Inputs:
         base[first] = base[second]
         base[second] = held
 
-    def transform(self, slot: int, change: Callable[[torch.Tensor], torch.Tensor]) -> None:
-        """Apply a function to every floating-point input of a slot, in place."""
-        for tensor in self.tensors(slot):
-            if tensor.is_floating_point():
-                tensor.copy_(change(tensor))
-
     def close(self) -> None:
-        self._bases, self._scratch = [], None
+        self._bases = []
         for content in self._contents:
             content.close()
+
+
+def _parts(step: _Step, layout: Layout) -> Iterator[tuple[Layout, torch.Tensor]]:
+    """A tensor's content and where it lies: some rows at a time where it is large and dense."""
+    dense = layout.strides == contiguous_strides(layout.shape)
+    if not dense or not layout.shape or layout.nbytes <= _PIECE_BYTES:
+        yield layout, step.rows(0, layout.shape[0]) if layout.shape else step.like
+        return
+    number, row = layout.shape[0], layout.nbytes // layout.shape[0]
+    at_a_time = max(1, _PIECE_BYTES // row)
+    for first in range(0, number, at_a_time):
+        last = min(first + at_a_time, number)
+        part = Layout.dense((last - first, *layout.shape[1:]), layout.dtype, layout.offset + first * row)
+        yield part, step.rows(first, last)
 
 
 def _rollable(tensor: torch.Tensor) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from .memory import DTYPES, MAX_DIMENSIONS, Block, Layout, aligned
+from .memory import DTYPES, MAX_DIMENSIONS, Layout, aligned
 from .wire import ProtocolViolation
 
 MAX_LEAVES = 4096
@@ -184,8 +184,3 @@ def total_bytes(leaves: list[Leaf], itemsize: int | None = None) -> int:
         for leaf in leaves
         if isinstance(leaf.value, torch.Tensor)
     )
-
-
-def views(specs: list[LeafSpec], block: Block) -> list[Leaf]:
-    """The leaves as views into the block."""
-    return [Leaf(s.path, block.tensor(s.layout) if s.layout is not None else s.value) for s in specs]

@@ -8,7 +8,7 @@ import mmap
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import torch
 
@@ -178,43 +178,6 @@ class Window(Memory):
             raise OSError(ctypes.get_errno(), "mmap")
 
 
-class Reserve:
-    """Memory that is held while nobody else needs it.
-
-    A virtual machine may give memory that lies free for a second back to its host, and whoever touches it
-    next waits twenty times longer than usual. Where it cannot be had, nothing is held. A file of no process:
-    it counts to nobody's resident memory.
-    """
-
-    def __init__(self, nbytes: int) -> None:
-        self._nbytes = nbytes
-        self._held: int | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
-
-    def hold(self) -> None:
-        """Take it, page by page."""
-        if not self._nbytes or self._held is not None:
-            return
-        held = os.memfd_create("agentforge-reserve", os.MFD_CLOEXEC)
-        try:
-            os.posix_fallocate(held, 0, self._nbytes)
-        except OSError:
-            os.close(held)
-        else:
-            self._held = held
-
-    def release(self) -> None:
-        """Let go of it: whoever allocates next is given this memory."""
-        if self._held is not None:
-            os.close(self._held)
-            self._held = None
-
-
 class Block(Memory):
     """A block of anonymous shared memory, mapped here.
 
@@ -238,12 +201,47 @@ class Block(Memory):
         os.ftruncate(fd, nbytes)
         return cls(fd, nbytes)
 
-    def write(self, content: torch.Tensor) -> None:
-        """Put bytes at the beginning."""
-        view = memoryview(content.numpy())
+    def write(self, content: torch.Tensor, offset: int = 0) -> None:
+        """Put a dense tensor's bytes at an offset, past the mapping: fresh pages cost half as much so, and
+        are not resident here."""
+        view = memoryview(content.reshape(-1).view(torch.uint8).numpy())
         while view:
             # At most 2 GiB go in one call.
-            view = view[os.pwrite(self.fd, view, content.nbytes - len(view)) :]
+            view = view[os.pwrite(self.fd, view, offset + content.nbytes - len(view)) :]
+
+    def place(self, layout: Layout, content: torch.Tensor) -> None:
+        """Put a tensor where `layout` says; what lies between its elements is zero.
+
+        Raises:
+            ValueError: it does not lie inside.
+        """
+        if layout.offset + layout.nbytes > self.nbytes:
+            raise ValueError(f"{layout.nbytes} bytes at {layout.offset} do not lie in {self.nbytes}")
+        if content.numel() and layout.strides == contiguous_strides(layout.shape):
+            self.write(content.contiguous(), layout.offset)
+        elif content.numel():
+            span = torch.zeros(layout.nbytes // content.element_size(), dtype=content.dtype)
+            torch.as_strided(span, layout.shape, layout.strides).copy_(content)
+            self.write(span, layout.offset)
+
+    def read(self, layout: Layout) -> torch.Tensor:
+        """A copy of the tensor at `layout`, past the mapping.
+
+        Raises:
+            ValueError: it does not lie inside, or has an unknown dtype.
+        """
+        if layout.strides != contiguous_strides(layout.shape) or layout.numel == 0:
+            return self.tensor(layout).clone()
+        if layout.dtype not in DTYPES or layout.offset + layout.nbytes > self.nbytes:
+            raise ValueError(f"{layout.nbytes} bytes at {layout.offset} do not lie in {self.nbytes}")
+        tensor = torch.empty(layout.shape, dtype=DTYPES[layout.dtype])
+        view = memoryview(tensor.reshape(-1).view(torch.uint8).numpy())
+        while view:
+            got = os.preadv(self.fd, [view], layout.offset + layout.nbytes - len(view))
+            if not got:
+                raise ValueError("the block has become shorter")
+            view = view[got:]
+        return tensor
 
     def seal_size(self) -> None:
         """Nobody can shrink or grow it: a truncated file would kill its other users by SIGBUS."""

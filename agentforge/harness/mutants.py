@@ -17,6 +17,8 @@ from .leaves import Leaf
 if TYPE_CHECKING:
     from .bench import Bench, Course
 
+_PIECE = 1 << 20
+
 Make = Callable[[Sequence[Leaf], bool], "list[Leaf] | None"]
 """Gives the wrong answer to what slot 0 holds, from the right one, in float64 where asked; None where it
 would be no other."""
@@ -41,6 +43,7 @@ def mutants(bench: Bench, course: Course) -> Iterator[Mutant]:
     bench.eager.call(1)
     stale = bench.eager.fetch(1)
     yield Mutant("the answer to other inputs", _others({x.path: x.value for x in stale}), fixed=True)
+    del stale
     number = len(course.inputs.layouts)
     for k in range(number):
         yield Mutant(f"a copy of input {k}", _copied(course, k), fixed=True)
@@ -80,7 +83,8 @@ def _each(change: Callable[[torch.Tensor], torch.Tensor | None]) -> Make:
 def _mean(value: torch.Tensor) -> torch.Tensor | None:
     if value.numel() < 2 or not value.is_floating_point():
         return None
-    return torch.full_like(value, float(value.double().mean()))
+    total = sum(float(part.sum(dtype=torch.float64)) for part in value.reshape(-1).split(_PIECE))
+    return torch.full_like(value, total / value.numel())
 
 
 def _one_row(value: torch.Tensor) -> torch.Tensor | None:
@@ -141,20 +145,20 @@ class _Replaced:
         self._run = run or self._as_it_is
 
     def __call__(self, right: Sequence[Leaf], exactly: bool) -> list[Leaf] | None:
-        tensors = self._course.inputs.tensors(0)
-        held: dict[int, torch.Tensor] = {}
-        try:
-            for n, fill in self._fills.items():
-                content = fill(tensors[n])
-                if not torch.equal(content, tensors[n]):
-                    held[n] = tensors[n].clone()
-                    tensors[n].copy_(content)
-            if not held:
+        inputs = self._course.inputs
+        with inputs.kept(0):
+            if not self._replace():
                 return None
             return self._run(right, exactly)
-        finally:
-            for n, original in held.items():
-                tensors[n].copy_(original)
+
+    def _replace(self) -> bool:
+        """Whether anything is another afterwards."""
+        tensors = self._course.inputs.tensors(0)
+        changed = [self._fills[n](t) if n in self._fills else t for n, t in enumerate(tensors)]
+        if all(torch.equal(a, b) for a, b in zip(changed, tensors, strict=True)):
+            return False
+        self._course.inputs.give(0, changed)
+        return True
 
     def _as_it_is(self, right: Sequence[Leaf], exactly: bool) -> list[Leaf] | None:
         if exactly:

@@ -13,7 +13,7 @@ import torch
 from agentforge.schema import EvaluationStatus, HarnessError
 
 from . import procfs
-from .leaves import Leaf, LeafSpec, parse_leaves, parse_located, views
+from .leaves import Leaf, LeafSpec, parse_leaves, parse_located
 from .memory import DTYPES, Block, Layout, aligned, contiguous_strides
 from .process import Worker
 from .remote import NotAllowed, Unreadable, read_flat, read_leaf, read_runs, runs_of
@@ -392,10 +392,8 @@ class Party:
     def leaves(self, reply: Mapping[str, Any]) -> list[Leaf]:
         """What an answer describes, copied out of the memory that the worker can write to."""
         assert self._outputs is not None
-        return [
-            Leaf(x.path, x.value.clone() if isinstance(x.value, torch.Tensor) else x.value)
-            for x in views(self._described(reply), self._outputs)
-        ]
+        specs = self._described(reply)
+        return [Leaf(s.path, self._outputs.read(s.layout) if s.layout else s.value) for s in specs]
 
     def _described(self, reply: Mapping[str, Any]) -> list[LeafSpec]:
         assert self._outputs is not None
@@ -404,10 +402,10 @@ class Party:
         except ProtocolViolation as error:
             raise self._failed(EvaluationStatus.CHEATING, f"it described {error}") from None
 
-    def peek(self, layouts: Sequence[Layout]) -> list[torch.Tensor]:
-        """Views of what a trusted worker put at known places of its output memory."""
+    def drawn(self, layouts: Sequence[Layout]) -> list[torch.Tensor]:
+        """What a trusted worker put at known places of its output memory."""
         assert self._outputs is not None
-        return [self._outputs.tensor(layout) for layout in layouts]
+        return [self._outputs.read(layout) for layout in layouts]
 
     def release(self) -> None:
         if self._outputs is not None:

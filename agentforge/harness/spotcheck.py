@@ -14,7 +14,6 @@ from .bench import Course, same_bytes
 from .judge import Judge
 from .leaves import Leaf
 from .party import Part, Party, PartyFailure
-from .tolerance import root_mean_square
 
 _WHOLE_BYTES = 1 << 18
 """Outputs up to this size are compared whole after every call."""
@@ -62,16 +61,8 @@ class SpotChecks:
         self._course = course
         self._judge = judge
         self._random = random
-        tensors = {
-            index: leaf.value
-            for index, leaf in enumerate(course.expected)
-            if isinstance(leaf.value, torch.Tensor) and leaf.value.numel()
-        }
-        self._sizes = [(index, value.numel()) for index, value in tensors.items()]
-        self._scales = {
-            index: root_mean_square(value) for index, value in tensors.items() if value.is_floating_point()
-        }
-        self.nbytes = sum(value.nbytes for value in tensors.values())
+        self._sizes = [(index, form.numel) for index, form in enumerate(course.outputs) if form.numel]
+        self.nbytes = sum(form.nbytes for form in course.outputs)
         self.medium = self.nbytes <= _MEDIUM_BYTES
 
     def choose(self, calls: int) -> list[Look]:
@@ -123,8 +114,9 @@ class SpotChecks:
         self, parts: Sequence[Part], got: Sequence[torch.Tensor], expected: Sequence[torch.Tensor], when: str
     ) -> None:
         for (leaf, first, _), a, b in zip(parts, got, expected, strict=True):
-            where = (self._course.expected[leaf].path, first)
-            self._judge.check_part(a, b, self._course.bounds[leaf], self._scales.get(leaf, 0.0), where, when)
+            where = (self._course.outputs[leaf].path, first)
+            scale = self._course.scales[leaf]
+            self._judge.check_part(a, b, self._course.bounds[leaf], scale, where, when)
 
     @staticmethod
     def unchanged(party: Party, slot: int, look: Look, before: Seen, ago: int) -> None:

@@ -26,15 +26,13 @@ from agentforge.schema import EvaluationStatus
 from .bench import Bench, Course
 from .inputs import Recipe
 from .judge import Judge
-from .memory import Block, Reserve
+from .memory import Block
 from .party import Party, PartyFailure
 from .spotcheck import Look, Seen, SpotChecks
 from .statistics import CONTROL_SLACK, holds_one, ratio_interval, undisturbed
 
 _SHORT_S, _LONG_S = 2e-3, 2e-2
 _LARGE_OUTPUT = 16 << 20
-_TEMPORARIES, _MOST_RESERVED = 4, 1 << 30
-"""Outputs that an operator by operator run makes before it has its own; bytes that are held for them."""
 _SHARED_BYTES = 640 << 20
 """Contents of a block's calls up to this size are made once for all parties."""
 _SETTLED_BLOCKS, _SETTLED_WIDTH = 10, 0.04
@@ -138,8 +136,6 @@ class Timer:
         self._random = SystemRandom()
         self._parties: dict[str, Party] = {**bench.parties, "candidate": candidate}
         self._checks = SpotChecks(course, judge, self._random)
-        wanted = _TEMPORARIES * self._checks.nbytes + course.inputs.slot_bytes
-        self._reserve = Reserve(min(wanted, _MOST_RESERVED) if wanted > _LARGE_OUTPUT else 0)
 
     def run(self, blocks: int, seconds: float, least: int) -> GroupTimes:
         """Interleave blocks until there are enough or the time is used up.
@@ -157,16 +153,15 @@ class Timer:
         shape = turn_shape(self._estimate(), self._checks.nbytes)
         begin = time.monotonic()
         steals = []
-        with self._reserve:
-            while self._wanted(times, blocks, least, (time.monotonic() - begin) / seconds):
-                before = _processor_time()
-                self._block(shape, times)
-                steal = _stolen(before, _processor_time())
-                steals.append(steal)
-                if steal > _MAX_STEAL and times.redone < blocks:
-                    times.redone += 1
-                    for series in times.seconds.values():
-                        series.pop()
+        while self._wanted(times, blocks, least, (time.monotonic() - begin) / seconds):
+            before = _processor_time()
+            self._block(shape, times)
+            steal = _stolen(before, _processor_time())
+            steals.append(steal)
+            if steal > _MAX_STEAL and times.redone < blocks:
+                times.redone += 1
+                for series in times.seconds.values():
+                    series.pop()
         times.steal = statistics.fmean(steals) if steals else 0.0
         calm = undisturbed(times.seconds, _DISTURBED)
         times.redone += times.blocks - len(calm)
@@ -221,9 +216,7 @@ class Timer:
         self._candidate.worker.stop()
         order = list(self._parties)
         self._random.shuffle(order)
-        self._reserve.release()
         seen = {name: self._turn(name, shape, calls, times) for name in order}
-        self._reserve.hold()
         for call, got, expected in zip(calls, seen["candidate"], seen["eager"], strict=True):
             self._checks.compare(call.look, got, expected)
 

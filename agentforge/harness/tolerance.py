@@ -49,6 +49,9 @@ class Bound:
         )
 
 
+_NOTHING = Bound(0.0, 0.0, 0.0, 0.0)
+
+
 @dataclass(frozen=True)
 class Distance:
     """How far an output is from what was expected."""
@@ -94,7 +97,7 @@ def derive(
         reduction: input elements per output element.
     """
     if not (reference.is_floating_point() or reference.is_complex()):
-        return Bound(0.0, 0.0, 0.0, 0.0)
+        return _NOTHING
     eps = torch.finfo(reference.dtype).eps
     floor = floor_ulps(policy, reference.dtype, reduction) * eps
     if exact is None:
@@ -106,6 +109,48 @@ def derive(
     relative = min(max(policy.factor * own.relative, floor), _LARGEST_BOUND)
     absolute = min(policy.factor * own.absolute, _LARGEST_BOUND * root_mean_square(reference) * 4)
     return Bound(relative, _element(floor), absolute, own.relative)
+
+
+@dataclass(frozen=True)
+class Exactness:
+    """What one output of a reference says of itself beside another computation of it."""
+
+    bound: Bound
+    agrees: bool
+    """Of the same form and finite in the same places; what is no floating-point tensor is the same."""
+    finite: bool
+    nan: bool
+    """Whether it holds NaN."""
+    equal: bool
+    """Whether it is what was computed in float64, to the last bit."""
+
+
+def exactness(ours: object, better: object, policy: TolerancePolicy, reduction: float) -> Exactness:
+    """Hold an output of the reference against a better computation of it.
+
+    Args:
+        ours: in the reference's own dtype, or a scalar.
+        better: computed in float64, or from inputs that were moved a little.
+        policy: the definition's.
+        reduction: input elements per output element.
+    """
+    if not isinstance(ours, torch.Tensor):
+        same = not isinstance(better, torch.Tensor) and ours == better
+        return Exactness(_NOTHING, same, True, False, same)
+    comparable = isinstance(better, torch.Tensor) and better.shape == ours.shape
+    exact = better if comparable and isinstance(better, torch.Tensor) else None
+    bound = derive(ours, exact, policy, reduction)
+    if not (ours.is_floating_point() or ours.is_complex()):
+        same = exact is not None and torch.equal(ours, exact)
+        return Exactness(bound, same, True, False, same)
+    finite = torch.isfinite(ours)
+    return Exactness(
+        bound=bound,
+        agrees=exact is not None and torch.equal(finite, torch.isfinite(exact)),
+        finite=bool(finite.all()),
+        nan=bool(torch.isnan(ours).any()),
+        equal=exact is not None and torch.equal(ours.to(exact.dtype), exact),
+    )
 
 
 def _element(floor: float) -> float:

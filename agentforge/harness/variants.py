@@ -93,6 +93,14 @@ def changes(tensors: Sequence[torch.Tensor]) -> dict[str, Change]:
     return found
 
 
+def changed(tensors: Sequence[torch.Tensor], change: Change) -> list[torch.Tensor] | None:
+    """The inputs of a variant; None where it is none of these."""
+    found = [change(t) for t in tensors]
+    if all(t is None for t in found):
+        return None
+    return [t if c is None else c for t, c in zip(tensors, found, strict=True)]
+
+
 def replaced(arguments: Any, layouts: Sequence[Layout]) -> Any:
     """Encoded arguments with other layouts, in order."""
     remaining = iter(layouts)
@@ -130,20 +138,28 @@ class Variants:
             PartyFailure: a wrong answer, a crash.
         """
         course.inputs.fill(0)
-        tensors = [t.clone() for t in course.inputs.tensors(0)]
+        tensors = course.inputs.copies(0)
         self._bench.disturbed()
         outcome: dict[str, list[str]] = {"right": [], "refused": []}
         for name, change in changes(tensors).items():
-            changed = [change(t) for t in tensors]
-            if any(t is not None for t in changed):
-                content = [t if c is None else c for t, c in zip(tensors, changed, strict=True)]
-                result = self._try(laid_out(course, content), name, _became_one(tensors, content))
-                outcome.setdefault(result, []).append(name)
+            variant, broadcast = self._changed(course, tensors, change)
+            if variant is not None:
+                outcome.setdefault(self._try(variant, name, broadcast), []).append(name)
         result = self._try(self._guarded(course, tensors), "forbidden pages around its inputs")
         outcome.setdefault(result, []).append("forbidden pages")
         self._bench.enter(course)
         self._candidate.party.configure(course.body(), course.inputs, course.outputs_bytes)
         return "; ".join(f"{key}: {', '.join(names)}" for key, names in outcome.items() if names)
+
+    @staticmethod
+    def _changed(
+        course: Course, tensors: Sequence[torch.Tensor], change: Change
+    ) -> tuple[Course | None, frozenset[int]]:
+        """The variant, None where nothing changes, and sizes that became one."""
+        content = changed(tensors, change)
+        if content is None:
+            return None, frozenset()
+        return laid_out(course, content), _became_one(tensors, content)
 
     def _try(self, variant: Course, name: str, broadcast: frozenset[int] = frozenset()) -> str:
         """How it went; sizes in `broadcast` that are still in the answer came from weights of that size."""
@@ -151,7 +167,7 @@ class Variants:
             try:
                 self._bench.eager.configure(variant.body(), variant.inputs, variant.outputs_bytes)
                 expected = self._bench.expect(variant, 0)
-                bounds = self._bench.bounds_for(variant, 0, expected)
+                bounds = self._bench.bounds_for(variant, 0)
             except PartyFailure:
                 if not self._bench.eager.worker.running:
                     raise
@@ -209,7 +225,6 @@ def _placed(
 ) -> Course:
     arguments = type(course.inputs.arguments)(replaced(course.inputs.arguments.encoded, layouts), offset)
     inputs = Inputs(course.workload, arguments, None)
-    for target, tensor in zip(inputs.tensors(0), content, strict=True):
-        target.copy_(tensor)
+    inputs.give(0, content)
     bytes_needed = max(course.outputs_bytes, offset + (1 << 16))
     return Course(course.workload, inputs, course.copy_inputs, bytes_needed, exact_ok=course.exact_ok)

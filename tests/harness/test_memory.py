@@ -13,7 +13,6 @@ from agentforge.harness.memory import (
     ALIGNMENT,
     Block,
     Layout,
-    Reserve,
     Window,
     aligned,
     contiguous_strides,
@@ -127,23 +126,32 @@ def test_a_block_that_nobody_holds_gives_its_descriptor_back():
         os.fstat(fd)
 
 
-def test_a_reserve_is_held_once_and_given_back():
-    def held() -> int:
-        links = Path("/proc/self/fd").iterdir()
-        return sum("agentforge-reserve" in str(link.readlink()) for link in links if link.is_symlink())
+@given(SHAPES, st.sampled_from(["float32", "bfloat16", "int64", "bool", "complex64"]), st.booleans())
+def test_what_is_placed_past_the_mapping_is_read_back(shape, dtype, turned):
+    tensor = torch.randint(0, 2, shape).to(getattr(torch, dtype))
+    tensor = tensor.transpose(0, -1) if turned and shape else tensor
+    layout = Layout.of(tensor, ALIGNMENT)
+    block = Block.create("test", 1 << 16)
+    block.place(layout, tensor)
+    for seen in (block.read(layout), block.tensor(layout)):
+        assert torch.equal(seen, tensor)
+        assert seen.stride() == tensor.stride() or not tensor.numel() or seen.is_contiguous()
+    beyond = layout.at((1 << 16) - layout.nbytes + ALIGNMENT)
+    if tensor.numel():
+        with pytest.raises(ValueError):
+            block.place(beyond, tensor)
+        with pytest.raises(ValueError):
+            block.read(beyond)
 
-    with Reserve(1 << 20) as reserve:
-        assert held() == 0
-        reserve.hold()
-        reserve.hold()
-        assert held() == 1
-        reserve.release()
-        assert held() == 0
-        reserve.hold()
-    assert held() == 0
 
+def test_what_is_placed_past_the_mapping_is_not_resident_here():
+    def resident() -> int:
+        fields = dict(line.split(":") for line in Path("/proc/self/status").read_text().splitlines())
+        return int(fields["RssShmem"].split()[0]) << 10
 
-def test_nothing_to_reserve_is_nothing_held():
-    with Reserve(0) as reserve:
-        reserve.hold()
-        reserve.release()
+    tensor = torch.ones(32 << 18)
+    block, layout = Block.create("test", tensor.nbytes), Layout.of(tensor)
+    before = resident()
+    block.place(layout, tensor)
+    assert torch.equal(block.read(layout), tensor)
+    assert resident() - before < tensor.nbytes / 2

@@ -11,12 +11,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentforge.harness.bench import OutputForm
 from agentforge.harness.endurance import endure
 from agentforge.harness.judge import Judge
 from agentforge.harness.leaves import Leaf
 from agentforge.harness.party import Part, PartyFailure
 from agentforge.harness.spotcheck import Look, Seen, SpotChecks
-from agentforge.harness.tolerance import Bound
+from agentforge.harness.tolerance import Bound, root_mean_square
 from agentforge.schema import EvaluationStatus
 
 BOUND = Bound(1e-5, 1e-5, 1e-6, 1e-7)
@@ -24,8 +25,9 @@ BOUND = Bound(1e-5, 1e-5, 1e-6, 1e-7)
 
 def course_of(*tensors: torch.Tensor) -> Any:
     """As much of a course as is looked at."""
-    leaves = [Leaf(f"out[{n}]", t) for n, t in enumerate(tensors)]
-    return SimpleNamespace(expected=leaves, bounds=[BOUND] * len(leaves))
+    forms = [OutputForm.of(Leaf(f"out[{n}]", t)) for n, t in enumerate(tensors)]
+    scales = [root_mean_square(t) for t in tensors]
+    return SimpleNamespace(outputs=forms, scales=scales, bounds=[BOUND] * len(forms))
 
 
 def checks_of(seed: int, *tensors: torch.Tensor) -> SpotChecks:
@@ -151,7 +153,7 @@ class _Counter:
 def endured(candidate: _Counter, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr("agentforge.harness.endurance._SECONDS", 60.0)
     inputs = SimpleNamespace(slots=3, fill=lambda slot: None)
-    course = SimpleNamespace(inputs=inputs, expected=[Leaf("out", None)], bounds=[BOUND])
+    course = SimpleNamespace(inputs=inputs, outputs=[OutputForm("out")], scales=[1.0], bounds=[BOUND])
     return endure(_Bench(), candidate, course, Judge())  # type: ignore[arg-type]
 
 

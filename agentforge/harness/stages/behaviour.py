@@ -84,7 +84,7 @@ class Mutation:
         course.inputs.fill(1)
         candidate.call(1)
         seen = candidate.fetch_inputs(1)
-        for original, theirs in zip(course.inputs.tensors(1), seen, strict=False):
+        for original, theirs in zip(course.inputs.copies(1), seen, strict=False):
             if not isinstance(theirs.value, torch.Tensor) or not same_bytes(original, theirs.value):
                 raise PartyFailure(
                     EvaluationStatus.CHEATING, "it writes to its inputs, which the reference does not"

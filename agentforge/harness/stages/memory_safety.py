@@ -27,7 +27,7 @@ from ..candidate import Candidate, Workshop
 from ..judge import Judge
 from ..laboratory import Laboratory, NotChecked
 from ..party import PartyFailure
-from ..variants import changes, laid_out
+from ..variants import Change, changed, changes, laid_out
 
 SANITIZERS = (MEMORY, RACES)
 _STATUS = {MEMORY.name: EvaluationStatus.CRASHED, RACES.name: EvaluationStatus.NONDETERMINISTIC}
@@ -156,14 +156,14 @@ class MemorySafety:
         """Other shapes that the reference accepts while time is left, the smallest first; the workload."""
         course.inputs.fill(0)
         deadline = time.monotonic() + _SWEEP_S
-        tensors = [t.clone() for t in course.inputs.tensors(0)]
+        tensors = course.inputs.copies(0)
         bench.disturbed()
         try:
-            for name, content in _sweep(tensors):
-                small = whole or sum(t.nbytes for t in content) < course.inputs.nbytes / 4
+            for name, nbytes, change in _sweep(tensors):
+                small = whole or nbytes < course.inputs.nbytes / 4
                 if not small or time.monotonic() > deadline:
                     continue
-                variant = laid_out(course, content)
+                variant = laid_out(course, changed(tensors, change) or tensors)
                 try:
                     if _accepted(bench, variant):
                         yield name, variant
@@ -188,18 +188,18 @@ def _accepted(bench: Bench, variant: Course) -> bool:
     return True
 
 
-def _sweep(tensors: Sequence[torch.Tensor]) -> list[tuple[str, list[torch.Tensor]]]:
-    """Inputs of other shapes and strides, the smallest first."""
+def _sweep(tensors: Sequence[torch.Tensor]) -> list[tuple[str, int, Change]]:
+    """Other shapes and strides with their bytes, the smallest first."""
     found = []
     for name, change in changes(tensors).items():
-        changed = [change(t) for t in tensors]
+        content = changed(tensors, change)  # made again when it is its turn: all at once may be large
         # A size of one is accepted by broadcasting where no kernel has to know what is meant.
-        one = any(
-            c is not None and 1 in c.shape and 1 not in t.shape for c, t in zip(changed, tensors, strict=True)
+        one = content is not None and any(
+            1 in c.shape and 1 not in t.shape for c, t in zip(content, tensors, strict=True)
         )
-        if not one and any(c is not None for c in changed):
-            found.append((name, [t if c is None else c for t, c in zip(tensors, changed, strict=True)]))
-    return sorted(found, key=lambda entry: sum(t.nbytes for t in entry[1]))
+        if content is not None and not one:
+            found.append((name, sum(t.nbytes for t in content), change))
+    return sorted(found, key=lambda entry: entry[1])
 
 
 def has_kernels(solution: Solution) -> bool:
