@@ -75,7 +75,9 @@ _OTHER_WEIGHTS = (
 )
 _ALL_OF_IT = 1.1
 """Share of the measured time that a worker may claim, clocks being what they are."""
-_LEAST_BLOCKS = 4
+_PATIENCE, _QUICK_PATIENCE = 4.0, 2.0
+_LEAST_BLOCKS, _LEAST_QUICK_BLOCKS = 8, 4
+"""Whatever they cost: the ends of a bootstrap interval of fewer are its extremes."""
 _SPARE_GROUPS = 2
 
 
@@ -315,10 +317,12 @@ class Examination:
         full = self.level is Level.FULL
         blocks = self.settings.full_blocks if full else self.settings.quick_blocks
         seconds = self.settings.full_seconds if full else self.settings.quick_seconds
+        least = _LEAST_BLOCKS if full else _LEAST_QUICK_BLOCKS
         if self.definition.op_type == "model":
             seconds *= self.settings.model_factor
-        return Timer(bench, candidate.party, course, judge).run(
-            blocks, seconds / len(self.workloads), min(_LEAST_BLOCKS, blocks)
+        patience = _PATIENCE if full else _QUICK_PATIENCE
+        return Timer(bench, candidate.party, course, judge, patience).run(
+            blocks, seconds / len(self.workloads), min(least, blocks)
         )
 
     def _compare_clocks(self, times: GroupTimes) -> None:

@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -20,14 +20,13 @@ from agentforge.schema import Distribution, ScalarInput, TensorInput, Workload
 
 from .baseline import Placer
 from .memory import DTYPES, Block, Layout, contiguous_strides
+from .recipes import Blended, Chosen, Draw, Given, Recipe, Rolled, Rows, write
 from .values import encode, layouts
 
 FRESH_BYTES = 1 << 20
 """Inputs up to this size are drawn anew for each call."""
 _LARGE_BYTES = 64 << 20
-_PIECE_BYTES = 4 << 20
-"""Of a large content that is made at a time."""
-_DISCRETE = 16
+_DRAWN_AT_A_TIME = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -81,78 +80,8 @@ def draw(target: torch.Tensor, distribution: Distribution, generator: torch.Gene
     elif target.is_complex():
         target.copy_(torch.randn(target.shape, generator=generator, dtype=target.dtype) * b + a)
     else:
-        for part in target.view(-1).split(_PIECE_BYTES) if target.is_contiguous() else [target]:
+        for part in target.view(-1).split(_DRAWN_AT_A_TIME) if target.is_contiguous() else [target]:
             part.copy_(torch.randn(part.shape, generator=generator).mul_(b).add_(a))
-
-
-class _Step(Protocol):
-    """How one tensor gets its content."""
-
-    @property
-    def like(self) -> torch.Tensor:
-        """A tensor of the content's shape and dtype."""
-        ...
-
-    def rows(self, first: int, last: int) -> torch.Tensor:
-        """The content from one index of the first dimension to another."""
-        ...
-
-
-Recipe = Sequence[_Step]
-"""Content for all tensors of a slot."""
-
-
-@dataclass(frozen=True)
-class _Given:
-    like: torch.Tensor
-
-    def rows(self, first: int, last: int) -> torch.Tensor:
-        return self.like[first:last]
-
-
-@dataclass(frozen=True)
-class _Rolled:
-    """A convex combination of rows with other rows."""
-
-    like: torch.Tensor
-    weight: float
-    roll: int
-
-    def rows(self, first: int, last: int) -> torch.Tensor:
-        base, number = self.like, self.like.shape[0]
-        if first < number - self.roll < last:  # from here on others come from the beginning
-            split = number - self.roll
-            return torch.cat([self.rows(first, split), self.rows(split, last)])
-        others = (first + self.roll) % number
-        return torch.lerp(base[first:last], base[others : others + last - first], self.weight)
-
-
-@dataclass(frozen=True)
-class _Blended:
-    """A convex combination of two draws."""
-
-    like: torch.Tensor
-    second: torch.Tensor
-    weight: float
-
-    def rows(self, first: int, last: int) -> torch.Tensor:
-        return torch.lerp(self.like[first:last], self.second[first:last], self.weight)
-
-
-@dataclass(frozen=True)
-class _Chosen:
-    """Each element from one of two draws."""
-
-    like: torch.Tensor
-    second: torch.Tensor
-    share: float
-    seed: int
-
-    def rows(self, first: int, last: int) -> torch.Tensor:
-        generator = torch.Generator().manual_seed(self.seed + first)
-        ours = self.like[first:last]
-        chosen = torch.rand(ours.shape, generator=generator) < self.share
-        return torch.where(chosen, ours, self.second[first:last])
 
 
 class Inputs:
@@ -183,7 +112,7 @@ class Inputs:
         self._specs = tensors if workload.source == "spec" else None
         self._draw_reference = draw_reference
         self._generator = torch.Generator()
-        self._bases: list[list[torch.Tensor]] = []
+        self._bases: list[list[Draw]] = []
         self._floats = False
         self._random = secrets.SystemRandom()
 
@@ -211,9 +140,8 @@ class Inputs:
     def make(self, recipe: Recipe) -> Block:
         """A content outside of any slot; it lives as long as the caller or a slot holds it."""
         content = self._room()
-        for step, layout in zip(recipe, self.layouts, strict=True):
-            for part, rows in _parts(step, layout):
-                content.place(part, rows)
+        for made, layout in zip(recipe, self.layouts, strict=True):
+            write(content, layout, made)
         return content
 
     @contextmanager
@@ -227,7 +155,7 @@ class Inputs:
 
     def give(self, slot: int, tensors: Sequence[torch.Tensor]) -> None:
         """Let a slot have these."""
-        self.apply([_Given(tensor) for tensor in tensors], slot)
+        self.apply([Given(tensor) for tensor in tensors], slot)
 
     def place(self, content: Block, slot: int) -> None:
         """Let a slot have a content that was made before."""
@@ -247,7 +175,7 @@ class Inputs:
         until the next one is prepared.
         """
         if self.slot_bytes <= FRESH_BYTES:
-            return [_Given(tensor) for tensor in self._draw()]
+            return [Given(tensor) for tensor in self._draw()]
         if not self._bases:
             self.rebase()
         return [self._mixture(bases) for bases in self._bases]
@@ -270,66 +198,33 @@ class Inputs:
 
     def rebase(self) -> None:
         """Draw what later content is mixed from."""
-        self._bases = [[tensor] for tensor in self._draw()]
+        self._bases = [[draw] for draw in self._drawn()]
         # Whole draws of integers keep their structure (offsets, sorted ids) where floats vary beside them.
-        self._floats = any(_mixable(bases[0]) for bases in self._bases)
-        if all(_rollable(bases[0]) for bases in self._bases):
+        self._floats = any(bases[0].mixable for bases in self._bases)
+        if all(bases[0].rollable for bases in self._bases):
             return
-        for bases, tensor in zip(self._bases, self._draw(), strict=True):
-            if not _rollable(bases[0]):
-                bases.append(tensor)
+        for bases, draw in zip(self._bases, self._drawn(), strict=True):
+            if not bases[0].rollable:
+                bases.append(draw)
 
-    def _mixture(self, bases: list[torch.Tensor]) -> _Step:
+    def _drawn(self) -> list[Draw]:
+        tensors = self._draw()
+        return [Draw(tensors.pop(0)) for _ in self.layouts]  # one after the other: they may be large
+
+    def _mixture(self, bases: list[Draw]) -> Rows:
         base = bases[0]
         weight = self._random.uniform(0.15, 0.85)
         if len(bases) == 1:
-            self._exchange_rows(base)
-            return _Rolled(base, weight, self._random.randrange(1, base.shape[0]))
-        if _mixable(base):
-            return _Blended(base, bases[1], weight)
-        if base.numel() > 1 and not self._floats:
-            return _Chosen(base, bases[1], weight, secrets.randbits(60))
-        return _Given(self._random.choice(bases))
-
-    def _exchange_rows(self, base: torch.Tensor) -> None:
-        first, second = self._random.randrange(base.shape[0]), self._random.randrange(base.shape[0])
-        held = base[first].clone()
-        base[first] = base[second]
-        base[second] = held
+            number = base.shape[0]
+            base.exchange(self._random.randrange(number), self._random.randrange(number))
+            return Rolled(base, weight, self._random.randrange(1, number))
+        if base.mixable:
+            return Blended(base, bases[1], weight)
+        if base.numel > 1 and not self._floats:
+            return Chosen(base, bases[1], weight, secrets.randbits(60))
+        return self._random.choice(bases)
 
     def close(self) -> None:
         self._bases = []
         for content in self._contents:
             content.close()
-
-
-def _parts(step: _Step, layout: Layout) -> Iterator[tuple[Layout, torch.Tensor]]:
-    """A tensor's content and where it lies: some rows at a time where it is large and dense."""
-    dense = layout.strides == contiguous_strides(layout.shape)
-    if not dense or not layout.shape or layout.nbytes <= _PIECE_BYTES:
-        yield layout, step.rows(0, layout.shape[0]) if layout.shape else step.like
-        return
-    number, row = layout.shape[0], layout.nbytes // layout.shape[0]
-    at_a_time = max(1, _PIECE_BYTES // row)
-    for first in range(0, number, at_a_time):
-        last = min(first + at_a_time, number)
-        part = Layout.dense((last - first, *layout.shape[1:]), layout.dtype, layout.offset + first * row)
-        yield part, step.rows(first, last)
-
-
-def _rollable(tensor: torch.Tensor) -> bool:
-    return _mixable(tensor) and tensor.shape[0] > 1
-
-
-def _mixable(tensor: torch.Tensor) -> bool:
-    """Floating-point values that are not a few levels (a mask, one-hot rows)."""
-    if (
-        tensor.dim() == 0
-        or tensor.numel() == 0
-        or not tensor.is_floating_point()
-        or tensor.element_size() == 1
-    ):
-        return False
-    flat = tensor.reshape(-1)
-    sample = flat[:: max(1, flat.numel() // 4096)]
-    return int(torch.unique(sample).numel()) > min(_DISCRETE, sample.numel() - 1)

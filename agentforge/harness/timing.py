@@ -24,10 +24,10 @@ import torch
 from agentforge.schema import EvaluationStatus
 
 from .bench import Bench, Course
-from .inputs import Recipe
 from .judge import Judge
 from .memory import Block
 from .party import Party, PartyFailure
+from .recipes import Recipe
 from .spotcheck import Look, Seen, SpotChecks
 from .statistics import CONTROL_SLACK, holds_one, ratio_interval, undisturbed
 
@@ -127,9 +127,13 @@ class Timer:
         candidate: given the course.
         course: workload made ready.
         judge: told of every output.
+        patience: so many times the seconds may be used while the A/A' control does not hold.
     """
 
-    def __init__(self, bench: Bench, candidate: Party, course: Course, judge: Judge) -> None:
+    def __init__(
+        self, bench: Bench, candidate: Party, course: Course, judge: Judge, patience: float = _PATIENCE
+    ) -> None:
+        self._patience = patience
         self._bench = bench
         self._candidate = candidate
         self._inputs = course.inputs
@@ -188,7 +192,7 @@ class Timer:
         if done < least:
             return True
         calm = len(undisturbed(times.seconds, _DISTURBED))
-        if done < _PATIENCE * blocks and used < _PATIENCE and (calm < least or not _steady(times)):
+        if done < _PATIENCE * blocks and used < self._patience and (calm < least or not _steady(times)):
             return True
         enough = calm >= blocks or done >= _PATIENCE * blocks
         return not (enough or used >= 1 or self._settled(times))

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 import torch
 
-from agentforge.harness import inputs as inputs_module
+from agentforge.harness import recipes
 from agentforge.harness.inputs import FRESH_BYTES, Inputs, arguments_of
 from agentforge.harness.memory import Block
 from agentforge.schema import Distribution, DType, ScalarInput, TensorInput, Workload
@@ -107,10 +107,10 @@ def test_a_content_that_was_handed_out_is_never_written_to_again(shape):
 
 @pytest.mark.parametrize("roll", [1, 137, 511])
 def test_content_made_by_pieces_is_what_it_is_made_from(roll, monkeypatch):
-    monkeypatch.setattr(inputs_module, "_PIECE_BYTES", 96 << 10)
+    monkeypatch.setattr(recipes, "_PIECE_BYTES", 96 << 10)
     inputs = made(workload(LARGE, x=(DType.FLOAT32, Distribution())))
     base = torch.randn(LARGE)
-    inputs.apply([inputs_module._Rolled(base, 0.25, roll)], 0)
+    inputs.apply([recipes.Rolled(recipes.Draw(base), 0.25, roll)], 0)
     assert torch.equal(inputs.tensors(0)[0], torch.lerp(base, base.roll(-roll, 0), 0.25))
     inputs.close()
 
