@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -167,9 +167,9 @@ class Timer:
                 for series in times.seconds.values():
                     series.pop()
         times.steal = statistics.fmean(steals) if steals else 0.0
-        calm = undisturbed(times.seconds, _DISTURBED)
-        times.redone += times.blocks - len(calm)
-        times.seconds = {name: [series[i] for i in calm] for name, series in times.seconds.items()}
+        done = times.blocks
+        times.seconds = _calm(times)
+        times.redone += done - times.blocks
         self._look_for_late_work(times.reads, "reading its output takes {}, the reference's {}: "
                                  "work is put off until the clock has stopped")  # fmt: skip
         self._look_for_late_work(times.beside, "beside its device's clock it takes {}, the reference {}: "
@@ -191,20 +191,12 @@ class Timer:
         done = times.blocks
         if done < least:
             return True
-        calm = len(undisturbed(times.seconds, _DISTURBED))
-        if done < _PATIENCE * blocks and used < self._patience and (calm < least or not _steady(times)):
+        calm = _calm(times)
+        left = len(calm["candidate"])
+        if done < _PATIENCE * blocks and used < self._patience and (left < least or not _steady(calm)):
             return True
-        enough = calm >= blocks or done >= _PATIENCE * blocks
-        return not (enough or used >= 1 or self._settled(times))
-
-    @staticmethod
-    def _settled(times: GroupTimes) -> bool:
-        """Whether more blocks would hardly narrow any interval."""
-        if times.blocks < _SETTLED_BLOCKS or times.blocks % 2:
-            return False
-        candidate = times.seconds["candidate"]
-        intervals = [ratio_interval(s, candidate) for n, s in times.seconds.items() if n != "candidate"]
-        return all(i.high / i.low < 1 + _SETTLED_WIDTH for i in intervals)
+        enough = left >= blocks or done >= _PATIENCE * blocks
+        return not (enough or used >= 1 or (done % 2 == 0 and _settled(calm)))
 
     def _estimate(self) -> float:
         """Seconds of one eager call; sees whether outputs are views of inputs, which later calls change."""
@@ -313,10 +305,24 @@ class Timer:
             raise PartyFailure(EvaluationStatus.CHEATING, found)
 
 
-def _steady(times: GroupTimes) -> bool:
+def _calm(times: GroupTimes) -> dict[str, list[float]]:
+    """The blocks that nothing else disturbed."""
+    blocks = undisturbed(times.seconds, _DISTURBED)
+    return {name: [series[i] for i in blocks] for name, series in times.seconds.items()}
+
+
+def _steady(seconds: Mapping[str, Sequence[float]]) -> bool:
     """Whether the same baseline in two processes takes the same time."""
-    series = times.seconds
-    return holds_one([ratio_interval(series["eager"], series["control"])], CONTROL_SLACK)
+    return holds_one([ratio_interval(seconds["eager"], seconds["control"])], CONTROL_SLACK)
+
+
+def _settled(seconds: Mapping[str, Sequence[float]]) -> bool:
+    """Whether more blocks would hardly narrow any interval."""
+    candidate = seconds["candidate"]
+    if len(candidate) < _SETTLED_BLOCKS:
+        return False
+    intervals = [ratio_interval(s, candidate) for n, s in seconds.items() if n != "candidate"]
+    return all(i.high / i.low < 1 + _SETTLED_WIDTH for i in intervals)
 
 
 def _processor_time() -> tuple[int, int]:
