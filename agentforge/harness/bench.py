@@ -52,14 +52,13 @@ class OutputForm:
     numel: int = 0
     """Elements of a tensor; 0 for a scalar."""
     nbytes: int = 0
-    floating: bool = False
 
     @staticmethod
     def of(leaf: Leaf) -> OutputForm:
         value = leaf.value
         if not isinstance(value, torch.Tensor):
             return OutputForm(leaf.path)
-        return OutputForm(leaf.path, value.numel(), value.nbytes, value.is_floating_point())
+        return OutputForm(leaf.path, value.numel(), value.nbytes)
 
 
 @dataclass

@@ -20,7 +20,7 @@ from agentforge.schema import Distribution, ScalarInput, TensorInput, Workload
 
 from .baseline import Placer
 from .memory import DTYPES, Block, Layout, contiguous_strides
-from .recipes import Blended, Chosen, Draw, Given, Recipe, Rolled, Rows, write
+from .recipes import Blended, Chosen, Draw, Given, Recipe, Rolled, Rows, stored, write
 from .values import encode, layouts
 
 FRESH_BYTES = 1 << 20
@@ -198,18 +198,14 @@ class Inputs:
 
     def rebase(self) -> None:
         """Draw what later content is mixed from."""
-        self._bases = [[draw] for draw in self._drawn()]
+        self._bases = [[draw] for draw in stored(self._draw())]
         # Whole draws of integers keep their structure (offsets, sorted ids) where floats vary beside them.
         self._floats = any(bases[0].mixable for bases in self._bases)
         if all(bases[0].rollable for bases in self._bases):
             return
-        for bases, draw in zip(self._bases, self._drawn(), strict=True):
+        for bases, draw in zip(self._bases, stored(self._draw()), strict=True):
             if not bases[0].rollable:
                 bases.append(draw)
-
-    def _drawn(self) -> list[Draw]:
-        tensors = self._draw()
-        return [Draw(tensors.pop(0)) for _ in self.layouts]  # one after the other: they may be large
 
     def _mixture(self, bases: list[Draw]) -> Rows:
         base = bases[0]

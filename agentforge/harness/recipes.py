@@ -11,7 +11,7 @@ from typing import Protocol
 
 import torch
 
-from .memory import Block, Layout, contiguous_strides, dtype_name
+from .memory import Block, Layout, aligned, contiguous_strides, dtype_name
 
 _PIECE_BYTES = 4 << 20
 _DISCRETE = 16
@@ -37,9 +37,11 @@ class Draw:
 
     Args:
         tensor: drawn.
+        block: the file, which others may lie in too.
+        offset: bytes at which it begins there.
     """
 
-    def __init__(self, tensor: torch.Tensor) -> None:
+    def __init__(self, tensor: torch.Tensor, block: Block, offset: int) -> None:
         self.shape = tuple(tensor.shape)
         self.numel = tensor.numel()
         self.mixable = _mixable(tensor)
@@ -47,8 +49,8 @@ class Draw:
         self.rollable = self.mixable and tensor.shape[0] > 1
         self._dtype = dtype_name(tensor.dtype)
         self._row = tensor.nbytes // max(self._number, 1)
-        self._block = Block.create("draw", tensor.nbytes)
-        self._block.write(tensor.contiguous())
+        self._block, self._offset = block, offset
+        block.place(Layout.dense(self.shape, self._dtype, offset), tensor)
 
     @property
     def _number(self) -> int:
@@ -65,7 +67,18 @@ class Draw:
 
     def _layout(self, first: int, last: int) -> Layout:
         shape = (last - first, *self.shape[1:]) if self.shape else ()
-        return Layout.dense(shape, self._dtype, first * self._row)
+        return Layout.dense(shape, self._dtype, self._offset + first * self._row)
+
+
+def stored(tensors: list[torch.Tensor]) -> list[Draw]:
+    """Draws in one file; the list is empty afterwards, since they may be large."""
+    block = Block.create("draws", sum(aligned(t.nbytes) for t in tensors))
+    draws, offset = [], 0
+    while tensors:
+        tensor = tensors.pop(0)
+        draws.append(Draw(tensor, block, offset))
+        offset += aligned(tensor.nbytes)
+    return draws
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,7 @@ def test_content_made_by_pieces_is_what_it_is_made_from(roll, monkeypatch):
     monkeypatch.setattr(recipes, "_PIECE_BYTES", 96 << 10)
     inputs = made(workload(LARGE, x=(DType.FLOAT32, Distribution())))
     base = torch.randn(LARGE)
-    inputs.apply([recipes.Rolled(recipes.Draw(base), 0.25, roll)], 0)
+    inputs.apply([recipes.Rolled(recipes.stored([base])[0], 0.25, roll)], 0)
     assert torch.equal(inputs.tensors(0)[0], torch.lerp(base, base.roll(-roll, 0), 0.25))
     inputs.close()
 
