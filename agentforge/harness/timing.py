@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import SystemRandom
 
+import psutil
 import torch
 
 from agentforge.schema import EvaluationStatus
@@ -33,8 +34,9 @@ from .statistics import CONTROL_SLACK, holds_one, ratio_interval, undisturbed
 
 _SHORT_S, _LONG_S = 2e-3, 2e-2
 _LARGE_OUTPUT = 16 << 20
-_SHARED_BYTES = 640 << 20
-"""Contents of a block's calls up to this size are made once for all parties."""
+_SHARED_BYTES, _SHARED_PART = 640 << 20, 8
+"""Contents of a block's calls up to this size, or this part of the memory that is free, are made once for all
+parties; of larger ones one lives at a time."""
 _SETTLED_BLOCKS, _SETTLED_WIDTH = 10, 0.04
 _MAX_STEAL = 0.05
 _DISTURBED, _PATIENCE = 1.5, 2
@@ -222,7 +224,8 @@ class Timer:
         if self._checks.medium and self._random.random() < _KEEP_MORE[0]:
             keep = min(_KEEP_MORE[1], number - 1)
         recipes = [inputs.prepare() for _ in range(number)]
-        shared = inputs.slot_bytes * number <= _SHARED_BYTES
+        room = max(_SHARED_BYTES, psutil.virtual_memory().available // _SHARED_PART)
+        shared = inputs.slot_bytes * number <= room
         return [
             _Call(
                 recipe,
