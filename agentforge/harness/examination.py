@@ -75,7 +75,7 @@ _OTHER_WEIGHTS = (
 )
 _ALL_OF_IT = 1.1
 """Share of the measured time that a worker may claim, clocks being what they are."""
-_PATIENCE, _QUICK_PATIENCE = 4.0, 2.0
+_PATIENCE, _QUICK_PATIENCE = 4.0, 1.0
 _LEAST_BLOCKS, _LEAST_QUICK_BLOCKS = 8, 4
 """Whatever they cost: the ends of a bootstrap interval of fewer are its extremes."""
 _SPARE_GROUPS = 2
