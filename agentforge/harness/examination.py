@@ -318,7 +318,7 @@ class Examination:
         blocks = self.settings.full_blocks if full else self.settings.quick_blocks
         seconds = self.settings.full_seconds if full else self.settings.quick_seconds
         least = _LEAST_BLOCKS if full else _LEAST_QUICK_BLOCKS
-        if self.definition.op_type == "model":
+        if full and self.definition.op_type == "model":
             seconds *= self.settings.model_factor
         patience = _PATIENCE if full else _QUICK_PATIENCE
         return Timer(bench, candidate.party, course, judge, patience).run(
