@@ -53,8 +53,8 @@ class RefereeSettings(BaseModel, extra="forbid"):
     full_seconds: float = Field(default=4.0, gt=0)
     """Timing of each process group stops early at this many seconds at level `full`."""
     model_factor: float = Field(default=3.0, ge=1)
-    """Timing of a whole model (`op_type` `model`) may take so many times as long: its calls are longer
-    and what is to be told apart is smaller."""
+    """Timing of a whole model (`op_type` `model`) at level `full` may take so many times as long: its calls
+    are longer and what is to be told apart is smaller."""
     processes: int = Field(default=3, ge=3)
     """Fresh process groups before anything is `verified`."""
     compile_baseline: bool = True
