@@ -198,14 +198,14 @@ class Inputs:
 
     def rebase(self) -> None:
         """Draw what later content is mixed from."""
-        self._bases = [[draw] for draw in stored(self._draw())]
+        self._bases = [[base] for base in stored(self._draw())]
         # Whole draws of integers keep their structure (offsets, sorted ids) where floats vary beside them.
         self._floats = any(bases[0].mixable for bases in self._bases)
         if all(bases[0].rollable for bases in self._bases):
             return
-        for bases, draw in zip(self._bases, stored(self._draw()), strict=True):
+        for bases, other in zip(self._bases, stored(self._draw()), strict=True):
             if not bases[0].rollable:
-                bases.append(draw)
+                bases.append(other)
 
     def _mixture(self, bases: list[Draw]) -> Rows:
         base = bases[0]

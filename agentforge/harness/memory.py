@@ -88,6 +88,14 @@ class Layout:
         span = 1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
         return span * DTYPES[self.dtype].itemsize
 
+    def rows(self, first: int, last: int) -> Layout:
+        """Of a dense layout, from one index of the first dimension to another; without dimensions it is one
+        row, itself."""
+        if not self.shape:
+            return self
+        row = self.strides[0] * DTYPES[self.dtype].itemsize
+        return Layout.dense((last - first, *self.shape[1:]), self.dtype, self.offset + first * row)
+
     def at(self, offset: int) -> Layout:
         """The same at another offset."""
         return Layout(self.shape, self.dtype, self.strides, offset)

@@ -5,7 +5,7 @@ Draws lie in files of their own and contents go into files: however large, they 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,9 +19,6 @@ _DISCRETE = 16
 
 class Rows(Protocol):
     """A tensor that is made by rows, along its first dimension; one without dimensions is one row."""
-
-    @property
-    def shape(self) -> Sequence[int]: ...
 
     def rows(self, first: int, last: int) -> torch.Tensor:
         """From one index of the first dimension to another."""
@@ -47,27 +44,18 @@ class Draw:
         self.mixable = _mixable(tensor)
         """Floating-point values that are not a few levels (a mask, one-hot rows)."""
         self.rollable = self.mixable and tensor.shape[0] > 1
-        self._dtype = dtype_name(tensor.dtype)
-        self._row = tensor.nbytes // max(self._number, 1)
-        self._block, self._offset = block, offset
-        block.place(Layout.dense(self.shape, self._dtype, offset), tensor)
-
-    @property
-    def _number(self) -> int:
-        return self.shape[0] if self.shape else 1
+        self._block = block
+        self._layout = Layout.dense(self.shape, dtype_name(tensor.dtype), offset)
+        block.place(self._layout, tensor)
 
     def rows(self, first: int, last: int) -> torch.Tensor:
-        return self._block.read(self._layout(first, last))
+        return self._block.read(self._layout.rows(first, last))
 
     def exchange(self, first: int, second: int) -> None:
         """Two rows change places."""
         one, other = self.rows(first, first + 1), self.rows(second, second + 1)
-        self._block.place(self._layout(first, first + 1), other)
-        self._block.place(self._layout(second, second + 1), one)
-
-    def _layout(self, first: int, last: int) -> Layout:
-        shape = (last - first, *self.shape[1:]) if self.shape else ()
-        return Layout.dense(shape, self._dtype, self._offset + first * self._row)
+        self._block.place(self._layout.rows(first, first + 1), other)
+        self._block.place(self._layout.rows(second, second + 1), one)
 
 
 def stored(tensors: list[torch.Tensor]) -> list[Draw]:
@@ -87,28 +75,20 @@ class Given:
 
     tensor: torch.Tensor
 
-    @property
-    def shape(self) -> Sequence[int]:
-        return self.tensor.shape
-
     def rows(self, first: int, last: int) -> torch.Tensor:
-        return self.tensor[first:last] if self.shape else self.tensor
+        return self.tensor[first:last] if self.tensor.dim() else self.tensor
 
 
 @dataclass(frozen=True)
 class Rolled:
     """A convex combination of rows with other rows of the same draw."""
 
-    draw: Rows
+    draw: Draw
     weight: float
     roll: int
 
-    @property
-    def shape(self) -> Sequence[int]:
-        return self.draw.shape
-
     def rows(self, first: int, last: int) -> torch.Tensor:
-        number = self.shape[0]
+        number = self.draw.shape[0]
         if first < number - self.roll < last:  # from here on others come from the beginning
             split = number - self.roll
             return torch.cat([self.rows(first, split), self.rows(split, last)])
@@ -124,10 +104,6 @@ class Blended:
     other: Rows
     weight: float
 
-    @property
-    def shape(self) -> Sequence[int]:
-        return self.draw.shape
-
     def rows(self, first: int, last: int) -> torch.Tensor:
         return self.draw.rows(first, last).lerp_(self.other.rows(first, last), self.weight)
 
@@ -140,10 +116,6 @@ class Chosen:
     other: Rows
     share: float
     seed: int
-
-    @property
-    def shape(self) -> Sequence[int]:
-        return self.draw.shape
 
     def rows(self, first: int, last: int) -> torch.Tensor:
         ours = self.draw.rows(first, last)
@@ -158,16 +130,10 @@ def write(content: Block, layout: Layout, made: Rows) -> None:
     if layout.nbytes <= _PIECE_BYTES or layout.strides != contiguous_strides(layout.shape):
         content.place(layout, made.rows(0, number))
         return
-    row = layout.nbytes // number
-    for first, last in _pieces(number, max(1, _PIECE_BYTES // row)):
-        shape = (last - first, *layout.shape[1:]) if layout.shape else ()
-        part = Layout.dense(shape, layout.dtype, layout.offset + first * row)
-        content.place(part, made.rows(first, last))
-
-
-def _pieces(number: int, at_a_time: int) -> Iterator[tuple[int, int]]:
+    at_a_time = max(1, _PIECE_BYTES * number // layout.nbytes)
     for first in range(0, number, at_a_time):
-        yield first, min(first + at_a_time, number)
+        last = min(first + at_a_time, number)
+        content.place(layout.rows(first, last), made.rows(first, last))
 
 
 def _mixable(tensor: torch.Tensor) -> bool:

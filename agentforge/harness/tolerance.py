@@ -137,8 +137,7 @@ def exactness(ours: object, better: object, policy: TolerancePolicy, reduction: 
     if not isinstance(ours, torch.Tensor):
         same = not isinstance(better, torch.Tensor) and ours == better
         return Exactness(_NOTHING, same, True, False, same)
-    comparable = isinstance(better, torch.Tensor) and better.shape == ours.shape
-    exact = better if comparable and isinstance(better, torch.Tensor) else None
+    exact = better if isinstance(better, torch.Tensor) and better.shape == ours.shape else None
     bound = derive(ours, exact, policy, reduction)
     if not (ours.is_floating_point() or ours.is_complex()):
         same = exact is not None and torch.equal(ours, exact)
