@@ -7,6 +7,7 @@ which values are finite too. What a reference makes of the rest (zero by zero, a
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -28,6 +29,7 @@ _EVERY, _PIECE = 1009, 1009 << 12
 """One element in so many is special; elements that are changed at a time."""
 _HALF_STEP = 0.9 * 2.0**-13
 """Just below the least relative distance from a half-precision value to where rounding goes up."""
+_random = secrets.SystemRandom()
 
 
 @dataclass(frozen=True)
@@ -62,14 +64,23 @@ class Answer:
 
 
 def _some(value: float) -> Change:
-    """The value in one element of every thousand, and in at least one."""
+    """The value in one element of every thousand, and in at least one; nobody can guess which."""
 
     def change(tensor: torch.Tensor) -> torch.Tensor:
-        changed = tensor.clone()
-        changed.reshape(-1)[:: max(1, min(_EVERY, tensor.numel() - 1))] = value
+        changed = tensor.clone(memory_format=torch.contiguous_format)
+        step = max(1, min(_EVERY, tensor.numel() - 1))
+        changed.view(-1)[_random.randrange(step) :: step] = value
         return changed
 
     return change
+
+
+def _one_large(tensor: torch.Tensor) -> torch.Tensor:
+    """One element far from the others: no sample of a tensor tells that it is there."""
+    changed = tensor.clone(memory_format=torch.contiguous_format)
+    flat = changed.view(-1)
+    flat[_random.randrange(flat.numel())] = 64 * flat.abs().max()
+    return changed
 
 
 def _hard_to_round(tensor: torch.Tensor) -> torch.Tensor:
@@ -95,6 +106,7 @@ SHIFTED = Content("shifted by 30", lambda t: t + 30)
 NEGATED = Content("negated inputs", lambda t: -t)
 HARD_TO_ROUND = Content("inputs that are hard to round", _hard_to_round)
 LARGE_AND_HARD = Content("large inputs that are hard to round", lambda t: _hard_to_round(t * 64))
+ONE_LARGE = Content("one large value", _one_large)
 SMALL_INTEGERS = Content("small integers", _integers)
 
 UNUSUAL = (
@@ -105,6 +117,7 @@ UNUSUAL = (
     MIXED,
     SHIFTED,
     NEGATED,
+    ONE_LARGE,
     Content("some NaN", _some(math.nan), defined="nan"),
     Content("some infinities", _some(math.inf), defined="infinite"),
 )

@@ -1,9 +1,10 @@
 """Fresh inputs for every call, from a workload's specification or from the reference's own `get_inputs()`.
 
 Small inputs are drawn anew each time. Large ones are mixed from a base draw: a convex combination of the
-draw with itself rolled along the first dimension, by a random weight and a random roll, with some rows
+draw with itself rolled along the first dimension, by random weights and a random roll, with some rows
 exchanged. A convex combination keeps what real inputs keep (ranges, rows that sum to one, masks of zeros
-and minus infinities), is unique in every element, and costs one pass over memory.
+and minus infinities), is unique in every element, and costs one pass over memory. Its weights differ from
+element to element (not of probabilities): no mixture of known answers is the answer of a linear operator.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from agentforge.schema import Distribution, ScalarInput, TensorInput, Workload
 
 from .baseline import Placer
 from .memory import DTYPES, Block, Layout, contiguous_strides
-from .recipes import Blended, Chosen, Draw, Given, Recipe, Rolled, Rows, stored, write
+from .recipes import Blended, Chosen, Draw, Given, Recipe, Rolled, Rows, mixing_weights, stored, write
 from .values import encode, layouts
 
 FRESH_BYTES = 1 << 20
@@ -106,7 +107,6 @@ class Inputs:
         self.slot_bytes = arguments.slot_bytes
         self.slots = 3 if self.slot_bytes <= _LARGE_BYTES else 2
         self._contents = [self._room() for _ in range(self.slots)]
-        self._handed_out = [False] * self.slots
         self.layouts = layouts(arguments.encoded)
         tensors = [i for i in workload.inputs if isinstance(i, TensorInput)]
         self._specs = tensors if workload.source == "spec" else None
@@ -131,10 +131,7 @@ class Inputs:
 
     def descriptor(self, slot: int) -> int:
         """The file with a slot's content, to be handed to a worker, which can but read it."""
-        if not self._handed_out[slot]:
-            # Our own mapping can still write.
-            self._contents[slot].seal_writes()
-            self._handed_out[slot] = True
+        self._contents[slot].seal_writes()  # our own mapping can still write
         return self._contents[slot].fd
 
     def make(self, recipe: Recipe) -> Block:
@@ -147,11 +144,11 @@ class Inputs:
     @contextmanager
     def kept(self, slot: int) -> Iterator[None]:
         """Whatever a slot is given meanwhile, it has its content again afterwards."""
-        before = self._contents[slot], self._handed_out[slot]
+        before = self._contents[slot]
         try:
             yield
         finally:
-            self._contents[slot], self._handed_out[slot] = before
+            self._contents[slot] = before
 
     def give(self, slot: int, tensors: Sequence[torch.Tensor]) -> None:
         """Let a slot have these."""
@@ -159,7 +156,7 @@ class Inputs:
 
     def place(self, content: Block, slot: int) -> None:
         """Let a slot have a content that was made before."""
-        self._contents[slot], self._handed_out[slot] = content, False
+        self._contents[slot] = content
 
     def _room(self) -> Block:
         return Block.create("inputs", self.slot_bytes)
@@ -209,15 +206,16 @@ class Inputs:
 
     def _mixture(self, bases: list[Draw]) -> Rows:
         base = bases[0]
-        weight = self._random.uniform(0.15, 0.85)
-        if len(bases) == 1:
+        if base.mixable:
+            self._generator.manual_seed(secrets.randbits(60))
+            weights = mixing_weights(self._random.uniform(0.15, 0.85), base.spread, self._generator)
+            if len(bases) > 1:
+                return Blended(base, bases[1], weights)
             number = base.shape[0]
             base.exchange(self._random.randrange(number), self._random.randrange(number))
-            return Rolled(base, weight, self._random.randrange(1, number))
-        if base.mixable:
-            return Blended(base, bases[1], weight)
+            return Rolled(base, weights, self._random.randrange(1, number))
         if base.numel > 1 and not self._floats:
-            return Chosen(base, bases[1], weight, secrets.randbits(60))
+            return Chosen(base, bases[1], self._random.uniform(0.15, 0.85), secrets.randbits(60))
         return self._random.choice(bases)
 
     def close(self) -> None:

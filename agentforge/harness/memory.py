@@ -21,7 +21,7 @@ _libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 _MAP_FIXED = 0x10
 
 _F_ADD_SEALS = 1033
-_F_SEAL_SHRINK, _F_SEAL_GROW, _F_SEAL_FUTURE_WRITE = 0x2, 0x4, 0x10
+_F_SEAL_SEAL, _F_SEAL_SHRINK, _F_SEAL_GROW, _F_SEAL_FUTURE_WRITE = 0x1, 0x2, 0x4, 0x10
 ALIGNMENT = 64
 """Bytes; what torch's own CPU allocator gives."""
 MAX_DIMENSIONS = 32
@@ -194,6 +194,7 @@ class Block(Memory):
 
     def __init__(self, fd: int, nbytes: int, *, writable: bool = True) -> None:
         self.fd = fd
+        self._sealed = False
         if writable:
             mapped = mmap.mmap(fd, nbytes, mmap.MAP_SHARED)
         else:
@@ -256,8 +257,14 @@ class Block(Memory):
         fcntl.fcntl(self.fd, _F_ADD_SEALS, _F_SEAL_SHRINK | _F_SEAL_GROW)
 
     def seal_writes(self) -> None:
-        """Whoever maps it from now on can only read; mappings made before can still write."""
-        fcntl.fcntl(self.fd, _F_ADD_SEALS, _F_SEAL_SHRINK | _F_SEAL_GROW | _F_SEAL_FUTURE_WRITE)
+        """Whoever maps it from now on can only read; mappings made before can still write.
+
+        Once is enough, and nobody can add a seal afterwards: who has the file could forbid that to us.
+        """
+        if not self._sealed:
+            seals = _F_SEAL_SEAL | _F_SEAL_SHRINK | _F_SEAL_GROW | _F_SEAL_FUTURE_WRITE
+            fcntl.fcntl(self.fd, _F_ADD_SEALS, seals)
+            self._sealed = True
 
     def __del__(self) -> None:
         self.close()

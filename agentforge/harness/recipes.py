@@ -15,6 +15,10 @@ from .memory import Block, Layout, aligned, contiguous_strides, dtype_name
 
 _PIECE_BYTES = 4 << 20
 _DISCRETE = 16
+_WEIGHTS, _SPREAD = 8191, 0.1
+"""A prime number, so that they meet rows of most lengths shifted; how far they lie from their middle."""
+_NEARLY = 1e-2
+"""How far from 1 a sum of 16-bit probabilities may lie."""
 
 
 class Rows(Protocol):
@@ -44,12 +48,19 @@ class Draw:
         self.mixable = _mixable(tensor)
         """Floating-point values that are not a few levels (a mask, one-hot rows)."""
         self.rollable = self.mixable and tensor.shape[0] > 1
+        self.spread = 0.0 if _sums_to_one(tensor) else _SPREAD
+        """How much weights may differ within it; probabilities stay probabilities where they do not."""
         self._block = block
         self._layout = Layout.dense(self.shape, dtype_name(tensor.dtype), offset)
         block.place(self._layout, tensor)
 
     def rows(self, first: int, last: int) -> torch.Tensor:
         return self._block.read(self._layout.rows(first, last))
+
+    def mixed(self, first: int, last: int, theirs: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+        """Rows combined with others, see `mixing_weights`; the same however the tensor is cut in pieces."""
+        a_row = self.numel // self.shape[0]
+        return _mixed(self.rows(first, last), theirs, weights, first * a_row)
 
     def exchange(self, first: int, second: int) -> None:
         """Two rows change places."""
@@ -79,12 +90,36 @@ class Given:
         return self.tensor[first:last] if self.tensor.dim() else self.tensor
 
 
+def mixing_weights(middle: float, spread: float, generator: torch.Generator) -> torch.Tensor:
+    """Weights that differ from element to element, repeated over a tensor.
+
+    One weight for all would let what is linear be answered by the same mixture of answers that are known.
+
+    Args:
+        middle: of all weights.
+        spread: how far they may lie from it; they stay between 0 and 1.
+        generator: nobody else's.
+    """
+    weights = torch.rand(_WEIGHTS, generator=generator).sub_(0.5).mul_(2 * spread)
+    return weights.add_(middle).clamp_(0.0, 1.0)
+
+
+def _mixed(ours: torch.Tensor, theirs: torch.Tensor, weights: torch.Tensor, first: int) -> torch.Tensor:
+    """A convex combination, in place of `ours`, which begins `first` elements into its tensor."""
+    weights = weights.roll(-(first % weights.numel())).to(ours.dtype)
+    whole = ours.numel() // weights.numel() * weights.numel()
+    a, b = ours.view(-1), theirs.view(-1)
+    a[:whole].view(-1, weights.numel()).lerp_(b[:whole].view(-1, weights.numel()), weights)
+    a[whole:].lerp_(b[whole:], weights[: a.numel() - whole])
+    return ours
+
+
 @dataclass(frozen=True)
 class Rolled:
     """A convex combination of rows with other rows of the same draw."""
 
     draw: Draw
-    weight: float
+    weights: torch.Tensor
     roll: int
 
     def rows(self, first: int, last: int) -> torch.Tensor:
@@ -93,19 +128,20 @@ class Rolled:
             split = number - self.roll
             return torch.cat([self.rows(first, split), self.rows(split, last)])
         others = (first + self.roll) % number
-        return self.draw.rows(first, last).lerp_(self.draw.rows(others, others + last - first), self.weight)
+        theirs = self.draw.rows(others, others + last - first)
+        return self.draw.mixed(first, last, theirs, self.weights)
 
 
 @dataclass(frozen=True)
 class Blended:
     """A convex combination of two draws."""
 
-    draw: Rows
+    draw: Draw
     other: Rows
-    weight: float
+    weights: torch.Tensor
 
     def rows(self, first: int, last: int) -> torch.Tensor:
-        return self.draw.rows(first, last).lerp_(self.other.rows(first, last), self.weight)
+        return self.draw.mixed(first, last, self.other.rows(first, last), self.weights)
 
 
 @dataclass(frozen=True)
@@ -147,3 +183,11 @@ def _mixable(tensor: torch.Tensor) -> bool:
     flat = tensor.reshape(-1)
     sample = flat[:: max(1, flat.numel() // 4096)]
     return int(torch.unique(sample).numel()) > min(_DISCRETE, sample.numel() - 1)
+
+
+def _sums_to_one(tensor: torch.Tensor) -> bool:
+    """Whether the elements along its last dimension do, judged by a few rows."""
+    if not tensor.is_floating_point() or tensor.dim() < 2 or 0 in tensor.shape:
+        return False
+    sums = tensor.reshape(-1, tensor.shape[-1])[:_DISCRETE].double().sum(1)
+    return bool(((sums - 1).abs() < _NEARLY).all())

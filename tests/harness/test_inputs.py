@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import fcntl
 import os
 from itertools import pairwise
 
@@ -105,13 +106,41 @@ def test_a_content_that_was_handed_out_is_never_written_to_again(shape):
     inputs.close()
 
 
+def test_who_has_a_content_cannot_keep_it_from_the_next_party():
+    inputs = made(workload(SMALL, x=(DType.FLOAT32, Distribution())))
+    content = inputs.make(inputs.prepare())
+    inputs.place(content, 0)
+    with pytest.raises(PermissionError):
+        fcntl.fcntl(inputs.descriptor(0), fcntl.F_ADD_SEALS, fcntl.F_SEAL_SEAL)
+    inputs.place(content, 1)
+    assert inputs.descriptor(1) == content.fd
+    inputs.close()
+
+
 @pytest.mark.parametrize("roll", [1, 137, 511])
 def test_content_made_by_pieces_is_what_it_is_made_from(roll, monkeypatch):
     monkeypatch.setattr(recipes, "_PIECE_BYTES", 96 << 10)
     inputs = made(workload(LARGE, x=(DType.FLOAT32, Distribution())))
-    base = torch.randn(LARGE)
-    inputs.apply([recipes.Rolled(recipes.stored([base])[0], 0.25, roll)], 0)
-    assert torch.equal(inputs.tensors(0)[0], torch.lerp(base, base.roll(-roll, 0), 0.25))
+    base, weights = torch.randn(LARGE), torch.rand(8191)
+    inputs.apply([recipes.Rolled(recipes.stored([base])[0], weights, roll)], 0)
+    everywhere = weights.repeat(base.numel() // 8191 + 1)[: base.numel()].view(LARGE)
+    assert torch.equal(inputs.tensors(0)[0], torch.lerp(base, base.roll(-roll, 0), everywhere))
+    inputs.close()
+
+
+@pytest.mark.parametrize("rows", [1, 8])
+def test_no_mixture_of_earlier_contents_is_a_later_one(rows):
+    inputs = made(workload((rows, (1 << 19) // rows), x=(DType.FLOAT32, Distribution())))
+    inputs.fill(0)
+    assert inputs.slot_bytes > FRESH_BYTES
+    seen = []
+    for _ in range(6):
+        inputs.fill(0)
+        seen.append(inputs.tensors(0)[0].double())
+    some = torch.arange(0, seen[0].shape[1], 100)
+    known, last = torch.cat(seen[:-1])[:, some], seen[-1][:, some]
+    mixture = torch.linalg.lstsq(known.T, last.T).solution
+    assert (known.T @ mixture - last.T).norm() > 1e-2 * last.norm()
     inputs.close()
 
 

@@ -57,7 +57,7 @@ def test_two_draws_are_mixed_within_their_range(piece, monkeypatch):
     layout = Layout.of(first)
     seen = []
     for made in (
-        recipes.Blended(*draws, 0.25),
+        recipes.Blended(*draws, torch.full((7,), 0.25)),
         recipes.Chosen(*draws, 0.5, 7),
         recipes.Chosen(*draws, 0.5, 7),
     ):
