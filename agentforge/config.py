@@ -169,8 +169,17 @@ def _nested(overrides: Sequence[str]) -> dict[str, Any]:
         *parents, leaf = path.split(".")
         for key in parents:
             node = node.setdefault(key, {})
-        node[leaf] = yaml.safe_load(text)
+        node[leaf] = _scalar(text)
     return tree
+
+
+def _scalar(text: str) -> Any:
+    """A value as YAML reads it; what YAML takes for a mapping or cannot read stands for itself: `openai:`."""
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+    return text if isinstance(value, dict) else value
 
 
 def load_settings(overrides: Sequence[str] = ()) -> Settings:

@@ -23,14 +23,16 @@ def check_agents(search: SearchSettings, settings: LLMSettings) -> None:
         UsageError: no such name or provider, no key.
         MachineError: the provider's package is missing.
     """
-    planned, coded, judged = (_parts(spec) for spec in (search.planner, search.coder, search.judge))
-    for registry, specs in ((planners, planned), (coders, coded), (judges, judged)):
-        for spec in specs:
-            if ":" not in spec:
-                registry.get(spec)
-    for spec in dict.fromkeys(s for s in (*planned, *coded, *judged) if ":" in s):
-        from agentforge.llm import open_model
+    from agentforge.llm import FORMS, open_model
 
+    models: list[str] = []
+    for registry, specs in ((planners, search.planner), (coders, search.coder), (judges, search.judge)):
+        for spec in _parts(specs):
+            if ":" in spec:
+                models.append(spec)
+            elif spec not in registry.names():
+                raise UsageError(f"there is none of the {registry.point} called {spec!r}: write {FORMS}")
+    for spec in dict.fromkeys(models):
         open_model(spec, settings)
 
 

@@ -7,9 +7,11 @@ processes, into the cache folder that the baselines read.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from agentforge.config import RefereeSettings
@@ -24,7 +26,8 @@ _TIMEOUT_S = 300.0
 def warm_compiler_cache(definitions: Sequence[Definition], settings: RefereeSettings, cache: Path) -> None:
     """Compile references with torch.compile, as many at a time as there are threads.
 
-    What cannot be compiled is left: its baseline will say why.
+    What cannot be compiled is left: its baseline will say why. A process that ends does not wait: its
+    children end with it.
 
     Args:
         definitions: whose references.
@@ -34,16 +37,22 @@ def warm_compiler_cache(definitions: Sequence[Definition], settings: RefereeSett
     if not settings.compile_baseline or not definitions:
         return
     environment = worker_environment(settings.threads, cache, baseline_cache(cache))
-    payloads = [{"definition": d.model_dump(mode="json"), "threads": settings.threads} for d in definitions]
+    waiting = deque(
+        {"definition": d.model_dump(mode="json"), "threads": settings.threads} for d in definitions
+    )
 
-    def compile_one(payload: dict[str, Any]) -> None:
-        try:
-            run_child(f"{__name__}:compile_reference", payload, timeout_s=_TIMEOUT_S, env=environment)
-        except AgentForgeError:
-            return
+    def work() -> None:
+        with suppress(IndexError):  # nothing waits any more
+            while True:
+                payload = waiting.popleft()
+                with suppress(AgentForgeError):
+                    run_child(f"{__name__}:compile_reference", payload, timeout_s=_TIMEOUT_S, env=environment)
 
-    with ThreadPoolExecutor(max_workers=settings.threads) as pool:
-        list(pool.map(compile_one, payloads))
+    threads = [Thread(target=work, daemon=True) for _ in range(min(settings.threads, len(waiting)))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def compile_reference(payload: dict[str, Any], report: Any) -> None:

@@ -13,7 +13,7 @@ from ._base import (
     Tokens,
     providers,
 )
-from ._spec import is_spec, open_model
+from ._spec import FORMS, is_spec, open_model
 from .cassette import Recorder, Replay
 from .ledger import Answer, Ledger
 from .prices import Price, Prices
@@ -21,6 +21,7 @@ from .structured import read, strict_schema
 from .summary import CallTotal, totals
 
 __all__ = [
+    "FORMS",
     "Answer",
     "CallFailed",
     "CallTotal",

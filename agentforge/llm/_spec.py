@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from agentforge.config import LLMSettings
@@ -10,6 +11,7 @@ from agentforge.schema import UsageError
 from ._base import LanguageModel, providers
 
 FORMS = "anthropic:MODEL, openai:MODEL, openai:MODEL@http://HOST:PORT/v1, replay:FILE or playbook"
+_OTHER_URL = re.compile(r"@[^@/\s]*(?:://|:\d+(?:/|$))")
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ def parse_target(text: str) -> Target:
     """Read `MODEL` or `MODEL@URL`; a model's name may hold an `@` of its own.
 
     Raises:
-        UsageError: no model is named.
+        UsageError: no model is named, or its URL is none.
     """
     for scheme in ("@http://", "@https://"):
         model, found, rest = text.partition(scheme)
@@ -39,6 +41,8 @@ def parse_target(text: str) -> Target:
         model, rest, scheme = text, "", ""
     if not model.strip() or (scheme and not rest.strip("/ ")):
         raise UsageError(f"{text!r} names no model: write {FORMS}")
+    if _OTHER_URL.search(model):
+        raise UsageError(f"the URL in {text!r} does not begin with http:// or https://: write {FORMS}")
     return Target(model.strip(), f"{scheme[1:]}{rest.strip()}".rstrip("/") if scheme else None)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -88,3 +90,32 @@ def test_closed_before_it_was_opened_it_never_opens(compiled: Event, tmp_path: P
     with pytest.raises(HarnessError, match="closed"):
         referee._opening.result()
     assert referee._referee is None
+
+
+SLEEPS = """
+import sys
+import time
+import subprocess
+import sys
+from pathlib import Path
+
+from agentforge.campaigns.meanwhile import ReadyReferee
+from agentforge.config import RefereeSettings
+from agentforge.devices import DeviceSpec
+from agentforge.schema import Definition
+
+folder = Path(sys.argv[1])
+touch = f"open({str(folder / 'begun')!r}, 'w').close()"
+reference = f"import time\\n\\n{touch}\\ntime.sleep(3600)\\n"
+definition = Definition(name="sleeps", op_type="other", reference=reference)
+device = DeviceSpec(kind="null", name="null device", architecture="null")
+ReadyReferee(RefereeSettings(threads=1), device=device, cache=folder, definitions=[definition])
+while not (folder / "begun").exists():
+    time.sleep(0.05)
+"""
+
+
+def test_a_run_that_fails_does_not_wait_for_the_baselines(tmp_path: Path) -> None:
+    """Its error would be told, and the command stay for minutes."""
+    done = subprocess.run([sys.executable, "-c", SLEEPS, str(tmp_path)], timeout=120, check=False)
+    assert done.returncode == 0

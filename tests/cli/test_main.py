@@ -73,6 +73,11 @@ def test_version(run: Run) -> None:
         (("runs", "resume", "nope"), "there is no run 'nope'"),
         (("optimize", "model.py", "--attempts", "many"), "--attempts"),
         (("optimize", "model.py", "--minutes", "-1"), "minutes"),
+        (("optimize", "model.py", "--llm", "nonsense"), "'nonsense': write anthropic:MODEL"),
+        (("optimize", "model.py", "--planner", "["), "'[': write anthropic:MODEL"),
+        (("optimize", "model.py", "--llm", "openai:"), "'openai:' names no model"),
+        (("optimize", "model.py", "--llm", "openai:m@127.0.0.1:8000"), "http://"),
+        (("optimize", "model.py", "--llm", "replay:nowhere.jsonl"), "cannot be read"),
     ],
 )
 def test_bad_usage_is_one_sentence_and_exit_code_2(run: Run, arguments: tuple[str, ...], said: str) -> None:

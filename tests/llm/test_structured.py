@@ -85,9 +85,21 @@ def test_specifications(text: str, model: str, url: str | None) -> None:
     assert (target.model, target.url) == (model, url)
 
 
-@pytest.mark.parametrize("spec", ["openai:", "openai:@http://h", "openai:m@http://", "nobody:m"])
-def test_bad_specifications_are_usage_errors(spec: str) -> None:
-    with pytest.raises(UsageError):
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "openai:",
+        "openai:@http://h",
+        "openai:m@http://",
+        "nobody:m",
+        "openai:m@ftp://h/v1",
+        "openai:m@127.0.0.1:8000",
+        "anthropic:m@localhost:80/v1",
+    ],
+)
+def test_bad_specifications_are_usage_errors(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    with pytest.raises(UsageError, match=r"write anthropic:MODEL|choose one of"):
         open_model(spec)
 
 
