@@ -72,6 +72,8 @@ class Worker:
         self.warden = 0
         """Process that the forkserver forked: its end is the end of the worker's namespace."""
         self.pid = 0
+        self.apart = False
+        """Whether it has a namespace of processes of its own, which ends with it."""
         self.exit_code: int | None = None
         self.stopped = False
         self._log = log
@@ -89,6 +91,7 @@ class Worker:
             else:
                 self.pid = message.pid
         self.channel.forget_credentials()
+        self.apart = procfs.namespace(self.pid) not in (None, procfs.namespace(os.getpid()))
         with suppress(OSError):
             self._pidfd = os.pidfd_open(self.pid)
 
@@ -369,16 +372,15 @@ class Forkserver:
     def relatives(self, worker: Worker) -> list[int]:
         """Pids that belong to a worker, its wardens and itself left out."""
         namespace = procfs.namespace(worker.pid)
-        # Compared with ours, not with the forkserver's: that cannot be read once it is dead, and everybody
-        # in our namespace would then seem to be the worker's.
-        own_namespace = namespace not in (None, procfs.namespace(os.getpid()))
-        init = procfs.namespace_init(worker.pid) if own_namespace else 0
+        if worker.apart and namespace is None:
+            return []
+        init = procfs.namespace_init(worker.pid) if worker.apart else 0
         identity = self._identities.get(worker.number, 0)
         found = []
         for pid in procfs.all_pids():
             if pid in (worker.pid, worker.warden, init):
                 continue
-            if own_namespace:
+            if worker.apart:
                 related = procfs.namespace(pid) == namespace
             else:
                 # A worker that never greeted has neither: 0 is the session of processes outside of ours.
