@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from pathlib import Path
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from agentforge.config import RefereeSettings
 from agentforge.devices import DeviceSpec
-from agentforge.harness import warm_compiler_cache
+from agentforge.harness import Subject, warm_compiler_cache
 from agentforge.schema import Definition, Evaluation, HarnessError, Level, Solution, Workload
 
 if TYPE_CHECKING:
@@ -74,6 +75,17 @@ class ReadyReferee:
     def build(self, solution: Solution) -> None:
         """See `Referee.build`."""
         self._opening.result().build(solution)
+
+    def subject(
+        self,
+        definition: Definition,
+        workloads: Sequence[Workload],
+        solution: Solution,
+        *,
+        programs: Sequence[Path] = (),
+    ) -> AbstractContextManager[Subject]:
+        """See `Referee.subject`."""
+        return self._opening.result().subject(definition, workloads, solution, programs=programs)
 
     def close(self) -> None:
         """End the referee's workers; it is not opened any more."""

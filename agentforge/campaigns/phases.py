@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 from agentforge.agents import Hardware
 from agentforge.config import Settings
 from agentforge.devices import DeviceSpec, Roofline, measure_roofline
-from agentforge.harness import Evaluator
+from agentforge.harness import Evaluator, Presenter
 from agentforge.knowledge import KnowledgeBase, context_for
 from agentforge.loop import Agents, Journal, Meter, SearchResult, Session, run_search
 from agentforge.profiling import profile_target
 from agentforge.profiling.achieved import work_by_definition
 from agentforge.profiling.instrumented import Instrumented
+from agentforge.profiling.nsight import NsightObserver
 from agentforge.resources import resource
 from agentforge.schema import Bottleneck, Context, Profile, RunStatus, Target
 from agentforge.search import SearchPolicy
@@ -122,7 +123,10 @@ class Phases:
         """The referee, whose evaluations say what a solution achieved of the roofline."""
         profile = self.journal.store.get_profile(self.journal.run.id)
         work = work_by_definition(profile) if profile else {}
-        return Instrumented(referee, self.device, roofline, work)
+        observer = None
+        if self.device.kind != "cpu" and isinstance(referee, Presenter):
+            observer = NsightObserver(referee, self._tell)
+        return Instrumented(referee, self.device, roofline, work, observer)
 
     def _playbooks(self) -> tuple[Path, Path]:
         """Folders of strategy cards: those that ship, and the user's own."""

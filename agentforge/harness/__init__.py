@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._base import Box, Builder, Evaluator, Limits, Sandbox, sandboxes
+    from ._base import Box, Builder, Evaluator, Limits, Presenter, Sandbox, Subject, sandboxes
     from .referee import Referee, choose_sandbox
     from .verdict import exit_code
     from .warm import warm_compiler_cache
@@ -20,8 +20,10 @@ __all__ = [
     "Builder",
     "Evaluator",
     "Limits",
+    "Presenter",
     "Referee",
     "Sandbox",
+    "Subject",
     "choose_sandbox",
     "exit_code",
     "sandboxes",
@@ -33,6 +35,8 @@ _HOMES = {
     "Builder": "_base",
     "Evaluator": "_base",
     "Limits": "_base",
+    "Presenter": "_base",
+    "Subject": "_base",
     "Sandbox": "_base",
     "sandboxes": "_base",
     "Referee": "referee",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from agentforge.languages import Availability
+from agentforge.languages import Availability, CommandResult
 from agentforge.registry import Registry
 from agentforge.schema import Definition, Evaluation, Level, Solution, Workload
 
@@ -99,6 +100,47 @@ class Evaluator(Protocol):
 
         Raises:
             HarnessError: the referee itself failed.
+        """
+        ...
+
+
+class Subject(Protocol):
+    """A solution that other programs may run: in the sandbox, with the device, on inputs of the referee's."""
+
+    @property
+    def results(self) -> Path:
+        """Folder that the programs may write to. Nothing in it can be trusted."""
+        ...
+
+    def command(self, *arguments: str) -> list[str]:
+        """The process that runs the solution; with a file as argument it writes kernel times there."""
+        ...
+
+    def run(self, argv: Sequence[str], *, timeout_s: float) -> CommandResult:
+        """Run a program in the sandbox; never raises for what it does."""
+        ...
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Nobody else times or profiles on the device meanwhile."""
+        ...
+
+
+@runtime_checkable
+class Presenter(Protocol):
+    """An evaluator that can show a solution to a profiler."""
+
+    def subject(
+        self,
+        definition: Definition,
+        workloads: Sequence[Workload],
+        solution: Solution,
+        *,
+        programs: Sequence[Path] = (),
+    ) -> AbstractContextManager[Subject]:
+        """Make a solution that passed ready to be run; `programs` are folders to be seen from inside.
+
+        Raises:
+            HarnessError: it cannot be made ready.
         """
         ...
 

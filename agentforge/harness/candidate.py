@@ -7,7 +7,8 @@ import secrets
 import shutil
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path, PurePosixPath
@@ -159,21 +160,12 @@ class Workshop:
     def _run_alone(
         self, argv: Sequence[str], *, cwd: Path, timeout_s: float, env: Mapping[str, str] | None
     ) -> CommandResult:
-        identity = next(_identities)
-        with tempfile.TemporaryDirectory(prefix="scratch-", dir=self.folder) as scratch:
-            if os.geteuid() == 0:
-                for path in (Path(scratch), cwd, *cwd.rglob("*")):
-                    os.chown(path, identity, identity, follow_symlinks=False)
-            box = Box(Path(scratch), writable=(cwd,), identity=identity)
-            limits = Limits(memory_bytes=4 << 30, cpu_seconds=int(timeout_s) + 1)
-            result = self.builder.execute(
-                argv, cwd=cwd, scratch=Path(scratch), limits=limits, box=box, timeout_s=timeout_s, env=env
-            )
+        limits = Limits(memory_bytes=4 << 30, cpu_seconds=int(timeout_s) + 1)
         # The folder is shown to the candidate afterwards; it must not own what it will run.
-        if os.geteuid() == 0:
-            for path in (cwd, *cwd.rglob("*")):
-                os.chown(path, 0, 0, follow_symlinks=False)
-        return result
+        with lent(cwd, self.folder) as box:
+            return self.builder.execute(
+                argv, cwd=cwd, scratch=box.scratch, limits=limits, box=box, timeout_s=timeout_s, env=env
+            )
 
     def start(self, solution: Solution, folder: Path, bench: Bench, course: Course) -> Candidate:
         """Fork a worker, construct the model in it and give it a workload.
@@ -183,8 +175,7 @@ class Workshop:
         """
         scratch = Path(tempfile.mkdtemp(prefix="scratch-", dir=self.folder))
         identity = next(_identities)
-        if os.geteuid() == 0:
-            os.chown(scratch, identity, identity)
+        _own(identity, scratch)
         memory = self.memory_limit(bench)
         readable = (folder, _PRELUDES, self._compiled.folder) if self._compiled.there else (folder, _PRELUDES)
         box = Box(scratch, readable=readable, identity=identity, devices=self.side.nodes)
@@ -215,27 +206,28 @@ class Workshop:
         return candidate
 
     def _load(self, party: Party, solution: Solution, folder: Path, weights: Weights) -> str:
-        entry = PurePosixPath(solution.entry_file)
         descriptor = weights.read_only()
         try:
-            reply = party.request(
-                {
-                    "op": "load",
-                    "folder": str(folder / entry.parent),
-                    "module": entry.stem,
-                    "class": solution.entry_class,
-                    "init": weights.init,
-                    "state": weights.state,
-                    "seed": weights.seed,
-                    "threads": self.settings.threads,
-                    "device": self.side.device,
-                    "compiled": str(self._compiled.folder) if self._compiled.there else "",
-                },
-                [descriptor],
-            )
+            reply = party.request(self.load_request(solution, folder, weights), [descriptor])
         finally:
             os.close(descriptor)
         return str(reply.get("weights", ""))[:20]
+
+    def load_request(self, solution: Solution, folder: Path, weights: Weights) -> dict[str, Any]:
+        """What asks a worker to construct a built solution's model; the weights go beside it."""
+        entry = PurePosixPath(solution.entry_file)
+        return {
+            "op": "load",
+            "folder": str(folder / entry.parent),
+            "module": entry.stem,
+            "class": solution.entry_class,
+            "init": weights.init,
+            "state": weights.state,
+            "seed": weights.seed,
+            "threads": self.settings.threads,
+            "device": self.side.device,
+            "compiled": str(self._compiled.folder) if self._compiled.there else "",
+        }
 
     def memory_limit(self, bench: Bench) -> int:
         """Address-space growth that a candidate is granted."""
@@ -244,6 +236,29 @@ class Workshop:
         tensors = bench.weights.block.nbytes + sum(c.inputs.nbytes + c.outputs_bytes for c in bench.courses)
         libraries = _DEVICE_LIBRARIES if self.side.remote else 0
         return libraries + int(min(8 * tensors + _SLACK, 0.8 * psutil.virtual_memory().available + _SLACK))
+
+
+@contextmanager
+def lent(folder: Path, below: Path) -> Iterator[Box]:
+    """A box for one process that may write to `folder` and owns what is in it meanwhile.
+
+    Args:
+        folder: existing; ours again afterwards.
+        below: where its scratch folder is made.
+    """
+    identity = next(_identities)
+    with tempfile.TemporaryDirectory(prefix="scratch-", dir=below) as scratch:
+        _own(identity, Path(scratch), folder, *folder.rglob("*"))
+        try:
+            yield Box(Path(scratch), writable=(folder,), identity=identity)
+        finally:
+            _own(0, folder, *folder.rglob("*"))
+
+
+def _own(identity: int, *paths: Path) -> None:
+    if os.geteuid() == 0:
+        for path in paths:
+            os.chown(path, identity, identity, follow_symlinks=False)
 
 
 @dataclass

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
+import socket
+import struct
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUTS = 0x04000000
@@ -23,6 +26,7 @@ _PR_SET_NO_NEW_PRIVS = 38
 _SYS_CAPSET = {"x86_64": 126, "aarch64": 91}
 _SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 _CAPABILITY_VERSION_3 = 0x20080522
+_SIOCSIFFLAGS, _IFF_UP = 0x8914, 0x1
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -62,6 +66,12 @@ def pivot_root(new: str, old: str) -> None:
 def detach(target: str) -> None:
     """Unmount lazily."""
     _check(_libc.umount2(target.encode(), MNT_DETACH), f"umount {target}")
+
+
+def raise_loopback() -> None:
+    """Let processes of this network namespace talk to each other by `localhost`."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", _IFF_UP))
 
 
 def die_with_parent() -> None:

@@ -6,8 +6,8 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -27,13 +27,14 @@ from agentforge.schema import (
     Workload,
 )
 
-from ._base import Sandbox, sandboxes
+from ._base import Sandbox, Subject, sandboxes
 from .bench import Bench
 from .candidate import BuildFailure, Workshop
 from .examination import Examination, Progress
 from .laboratory import Laboratory
 from .party import Floor, Party, PartyFailure
 from .process import Forkserver, baseline_cache, worker_environment
+from .profiled import profiled
 from .side import side_of
 from .timing import one_thread
 from .verdict import Findings, evaluation
@@ -249,6 +250,28 @@ class Referee:
         with suppress(BuildFailure):
             folder, _ = workshop.build(solution)
             shutil.rmtree(folder, ignore_errors=True)
+
+    @contextmanager
+    def subject(
+        self,
+        definition: Definition,
+        workloads: Sequence[Workload],
+        solution: Solution,
+        *,
+        programs: Sequence[Path] = (),
+    ) -> Iterator[Subject]:
+        """See `Presenter`. Not while one is evaluated."""
+        self._open()
+        assert self._folder is not None
+        with profiled(
+            solution,
+            self.bench(definition, workloads),
+            self._workshop(),
+            sandbox=self.sandbox,
+            environment=worker_environment(self.settings.threads, self._folder, {}),
+            programs=programs,
+        ) as ready:
+            yield ready
 
     def _workshop(self) -> Workshop:
         assert self._untrusted is not None and self._builder is not None and self._folder is not None

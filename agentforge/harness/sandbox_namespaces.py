@@ -56,6 +56,7 @@ class Namespaces:
         linux.unshare(flags | linux.CLONE_NEWNS | (0 if root else linux.CLONE_NEWUSER))
         if not root:
             _map_user(uid, gid)
+        linux.raise_loopback()  # ncu talks so to what it profiles; nobody else is in this network
         _fork_and_become_child()
         _build_root(box, limits.file_bytes)
         if root and box.identity:

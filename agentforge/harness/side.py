@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from agentforge.devices import DeviceSpec
 from agentforge.schema import MachineError
@@ -39,13 +40,13 @@ class DeviceSide:
     """By NVML's number or identifier."""
 
     @contextmanager
-    def lock(self, cache: Path) -> Iterator[None]:
-        """One timing at a time on this device, over all processes that share the cache folder."""
+    def lock(self, cache: Path, purpose: Literal["timing", "ncu"] = "timing") -> Iterator[None]:
+        """One timing, or one profiler, at a time on this device, over all processes with the same cache."""
         if self.gpu is None:
-            with device_lock(cache):
+            with device_lock(cache, purpose):
                 yield
         else:
-            with gpu_lock(cache, Telemetry(self.gpu).uuid(), "timing"):
+            with gpu_lock(cache, Telemetry(self.gpu).uuid(), purpose):
                 yield
 
     def telemetry(self) -> str:

@@ -19,6 +19,8 @@ from . import linux
 from ._base import Box, Limits, Sandbox, sandboxes
 from .wire import Channel, ChannelClosed, Message
 
+_PROGRAMS_ONLY = ("builder", "profiler")
+"""Forkservers whose workers become other programs: they need no torch."""
 _SETUP_FAILED = 97
 """Exit code of a worker that could not be confined."""
 
@@ -142,7 +144,7 @@ def main() -> None:
     control_fd, kind, sandbox_name = int(sys.argv[1]), sys.argv[2], sys.argv[3]
     os.set_inheritable(control_fd, False)
     linux.set_dumpable(False)
-    if kind != "builder":
+    if kind not in _PROGRAMS_ONLY:
         _import_torch(kind)
     control = Channel(socket.socket(fileno=control_fd), accept_fds=True)
     sandbox = None if sandbox_name == "none" else sandboxes.create(sandbox_name)

@@ -8,10 +8,10 @@ from typing import Protocol
 
 from agentforge.devices import DeviceSpec, Roofline
 from agentforge.harness import Builder, Evaluator
-from agentforge.schema import Definition, Evaluation, Level, Solution, Workload, merged_metrics
+from agentforge.schema import Definition, Evaluation, Level, Metric, Solution, Workload, merged_metrics
 
 from .achieved import Work, achieved, with_roofline
-from .classify import by_roofline, values_of
+from .classify import KERNEL_TIME_SHARE, by_roofline, values_of
 from .nsight import Observation
 
 
@@ -81,13 +81,17 @@ def with_observation(
     if seen.solution != evaluation.solution:
         raise ValueError(f"the profile of {seen.solution} is not one of {evaluation.solution}")
     metrics, classification = seen.metrics, seen.classification
-    if seen.kernel_s and work is not None:
-        metrics = (*metrics, *achieved(seen.kernel_s, work, device, roofline, source="profiler"))
+    if seen.kernel_s:
+        if evaluation.performance is not None and evaluation.performance.latency_s > 0:
+            share = min(seen.kernel_s / evaluation.performance.latency_s, 1.0)
+            metrics = (*metrics, Metric(name=KERNEL_TIME_SHARE, value=share, unit="1", source="profiler"))
+        if work is not None:
+            metrics = (*metrics, *achieved(seen.kernel_s, work, device, roofline, source="profiler"))
         classification = classification or by_roofline(values_of(metrics), source="profiler")
     return evaluation.model_copy(
         update={
             "metrics": merged_metrics(evaluation.metrics, metrics),
-            "findings": (*evaluation.findings, *seen.findings),
+            "findings": (*seen.findings, *evaluation.findings),  # prompts show the first ones
             "classification": classification or evaluation.classification,
         }
     )

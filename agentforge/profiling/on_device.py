@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch.fx import Interpreter, Node
 
-from agentforge.schema import CallSite
+from agentforge.schema import CallSite, Profile
 
 from .capture import Unit
 from .kernels import MARK, DeviceTime, device_time
@@ -28,7 +28,8 @@ from .timing import Clock, Traces
 
 HOST = "host and launches"
 """Name of the call site of the time in which the GPU waits for the host."""
-_WORTH_TELLING = 0.1
+WORTH_TELLING = 0.1
+"""Share of the host's time from which on it is told, and a CUDA graph is tried."""
 
 Rows = list[dict[str, Any]]
 Profiler = Callable[[Callable[[], Any]], Rows]
@@ -54,12 +55,18 @@ class DeviceTraces:
     def notes(self) -> list[str]:
         """What a reader must know of the host's share."""
         share = self.host_s / self.traces.total_s if self.traces.total_s else 0.0
-        if share < _WORTH_TELLING:
+        if share < WORTH_TELLING:
             return []
         return [
             f"the GPU waits for the host {share:.0%} of a forward's time, in which it makes {self.launches} "
             "launches: fewer kernels or a CUDA graph shorten that, faster kernels do not"
         ]
+
+
+def host_share(profile: Profile) -> float:
+    """Share of a forward's time in which the GPU waits for the host, 0 to 1; 0 on a CPU."""
+    waited = sum(site.time_s for site in profile.call_sites if site.name == HOST)
+    return waited / profile.total_s if profile.total_s else 0.0
 
 
 class _Marked(Interpreter):

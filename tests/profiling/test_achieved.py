@@ -142,6 +142,9 @@ def test_counters_go_before_the_roofline():
     assert after.classification is not None
     # 80% of the bandwidth while its kernels run, though half of it over the call.
     assert (after.classification.bound, after.classification.source) == (Bound.MEMORY, "profiler")
+    values = {m.name: m.value for m in after.metrics}
+    assert all(values[r.metric] == r.value for r in after.classification.reasons)
+    assert values["kernel_time_share"] == pytest.approx(0.0125 / 0.02)
 
 
 def test_a_failure_is_not_profiled():

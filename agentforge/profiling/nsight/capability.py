@@ -7,11 +7,10 @@ import re
 import shutil
 from collections.abc import Callable
 from enum import StrEnum
-from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 
-from agentforge.devices import gpu_present, tool_version
+from agentforge.devices import tool_version
 
 _FOLDERS = ("/usr/local/cuda/bin", "/opt/nvidia/nsight-compute")
 _OLDEST = (2022, 1)
@@ -22,7 +21,6 @@ class Refusal(StrEnum):
     """Why there are no counters."""
 
     NO_NCU = "no ncu"
-    NO_GPU = "no GPU"
     NO_READER = "no reader"
     PERMISSION = "permission"
     OTHER_VERSION = "other version"
@@ -42,7 +40,8 @@ _SAID: tuple[tuple[str, Refusal, str], ...] = (
         "ERR_NVGPUCTRPERM",
         Refusal.PERMISSION,
         "the driver keeps hardware counters for administrators (ERR_NVGPUCTRPERM): set "
-        "NVreg_RestrictProfilingToAdminUsers=0, or start the container with --cap-add=SYS_ADMIN",
+        "NVreg_RestrictProfilingToAdminUsers=0 for its module; what profiles a candidate shares its sandbox, "
+        "and is no administrator",
     ),
     (
         "ERR_NVGPUCTRUNAVAIL",
@@ -91,8 +90,7 @@ def find_ncu() -> str | None:
     return None
 
 
-@lru_cache(maxsize=1)
-def availability() -> str:
+def available_ncu() -> str:
     """Path of an `ncu` that may work here.
 
     Whether the driver lets this user read counters is only known after a try.
@@ -101,8 +99,6 @@ def availability() -> str:
         Refused: it cannot work.
     """
     ncu = find_ncu()
-    if not gpu_present():
-        raise Refused(Refusal.NO_GPU, "there is no NVIDIA GPU here whose counters could be read")
     if ncu is None:
         raise Refused(
             Refusal.NO_NCU,
@@ -115,6 +111,15 @@ def availability() -> str:
             f"Nsight Compute {version[0]}.{version[1]} is too old: install one of {_OLDEST[0]} or later",
         )
     return ncu
+
+
+def install_folders(ncu: str) -> tuple[Path, ...]:
+    """Folders of the installation that a path of `ncu` belongs to.
+
+    The toolkit's `cuda/bin/ncu` is a script that starts the one in `cuda/nsight-compute-VERSION`.
+    """
+    own = Path(ncu).resolve().parent
+    return (own, *sorted(own.parent.glob("nsight-compute-*"), reverse=True))
 
 
 def version_of(text: str) -> tuple[int, int] | None:

@@ -65,6 +65,12 @@ def profile_command(
     return [*command, *target]
 
 
+def read_command(python: str, report: Path, answer: Path, folders: Sequence[Path]) -> list[str]:
+    """Reads a report and writes what it says as JSON: see `reader`."""
+    module = f"{__package__}.reader"
+    return [python, "-m", module, str(report), str(answer), *map(str, folders)]
+
+
 def kernel_filter(kernels: Sequence[str]) -> str:
     """ncu's filter for exactly these function names.
 

@@ -10,12 +10,14 @@ from agentforge.schema import Classification, Finding, Metric
 
 from .report import KernelReport
 
+MOST_KERNELS = 4
+"""Of a solution; each has some fifty metrics."""
 MOST_RULES = 8
 _MOST_TEXT = 400
 
 
 def by_kernel(reports: Sequence[KernelReport]) -> tuple[KernelReport, ...]:
-    """One launch of each kernel, the longest, and the kernel with most time in all launches first."""
+    """One launch of each kernel, the longest; the kernels with most time in all launches, in that order."""
     total: dict[str, float] = {}
     longest: dict[str, KernelReport] = {}
     for report in reports:
@@ -23,7 +25,7 @@ def by_kernel(reports: Sequence[KernelReport]) -> tuple[KernelReport, ...]:
         total[name] = total.get(name, 0.0) + _duration(report)
         if name not in longest or _duration(report) > _duration(longest[name]):
             longest[name] = report
-    return tuple(longest[name] for name in sorted(longest, key=lambda n: -total[n]))
+    return tuple(longest[name] for name in sorted(longest, key=lambda n: -total[n])[:MOST_KERNELS])
 
 
 def metrics_of(reports: Iterable[KernelReport]) -> tuple[Metric, ...]:

@@ -1,29 +1,68 @@
-"""Builds and profiles what the referee has passed."""
+"""Profiles a solution that was just judged: a judge sees the counters of the very code it is shown."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentforge.languages import CommandRunner, languages
-from agentforge.schema import Definition, Evaluation, Solution, Workload
+from agentforge.harness import Presenter, Subject
+from agentforge.languages.command import interpreter, run_command
+from agentforge.languages.untrusted import read_regular
+from agentforge.schema import (
+    AgentForgeError,
+    Classification,
+    Definition,
+    Evaluation,
+    Finding,
+    Metric,
+    Solution,
+    Workload,
+)
 
-from .profiler import KernelProfiler, Launch, Observation
+from .capability import Once, Refusal, Refused, available_ncu, install_folders, refusal_in
+from .command import profile_command, query_command, read_command
+from .convert import by_kernel, classification_of, findings_of, metrics_of
+from .metrics import WANTED, existing, parse_query
+from .report import KernelReport, Reading
 
-_BUILD_S = 120.0
+_QUERY_S = 60.0
+_PROFILE_S = 300.0
+_READ_S = 60.0
+_TIMES_S = 120.0
+_MOST_BYTES = 16 << 20
+_MOST_TIMED = 16
 
 
 @dataclass(frozen=True)
-class NsightObserver:
-    """An `Observer` of GPU kernels."""
+class Observation:
+    """What a profiler saw of one solution."""
 
-    profiler: KernelProfiler
-    cache: Path
-    """Of built objects: the referee's, so that nothing is compiled twice."""
-    run: CommandRunner
-    """For compilers, which read untrusted source."""
+    solution: str
+    """Hash of the solution that was profiled."""
+    metrics: tuple[Metric, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    classification: Classification | None = None
+    kernel_s: float | None = None
+    """Seconds a call that its kernels run, where the profiler timed them."""
+
+
+class NsightObserver:
+    """Hardware counters where the machine gives them, kernel times where it does not.
+
+    Args:
+        presenter: the referee, whose sandbox holds the solution, the profiler and what reads its report.
+        say: told once, in a sentence, where counters are refused.
+    """
+
+    def __init__(self, presenter: Presenter, say: Callable[[str], None]) -> None:
+        self._presenter = presenter
+        self._once = Once(say)
+        self._ncu = ""
+        self._known: frozenset[str] | None = None
+        self._hopeless = False
+        self._last: Observation | None = None
 
     def observe_evaluated(
         self,
@@ -32,22 +71,112 @@ class NsightObserver:
         solution: Solution,
         evaluation: Evaluation,
     ) -> Observation:
-        """Profile a solution on its heaviest workload."""
-        workload = max(workloads, key=lambda w: (w.nbytes, w.weight))
-        with tempfile.TemporaryDirectory(prefix="agentforge-profiled-") as name:
-            folder = Path(name)
-            built = languages.create(solution.spec.language).build(
-                solution, folder, cache=self.cache, run=self.run, timeout_s=_BUILD_S, device="cuda"
-            )
-            if not built.ok:
-                return Observation(solution=solution.hash)
-            return self.profiler.observe(
-                Launch(
-                    solution=solution,
-                    folder=folder,
-                    definition=definition,
-                    workload=workload,
-                    own_kernels=tuple(k.name for k in evaluation.kernels if k.own),
-                    latency_s=evaluation.performance.latency_s if evaluation.performance else None,
-                )
-            )
+        """Profile a solution; one that was judged at `quick` and then at `full`, once.
+
+        Never raises for what the solution or the machine does. Counters that were refused for good (no ncu,
+        no permission) are not asked for again.
+        """
+        if self._last is None or self._last.solution != solution.hash:
+            own = [k.name for k in evaluation.kernels if k.own]
+            try:
+                self._find()
+                folders = install_folders(self._ncu) if self._ncu else ()
+                with self._presenter.subject(definition, workloads, solution, programs=folders) as subject:
+                    self._last = self._observe(subject, solution, own)
+            except (AgentForgeError, OSError) as error:
+                self._once(Refused(Refusal.FAILED, f"a solution cannot be profiled ({error})"))
+                return Observation(solution.hash)
+        return self._last
+
+    def _find(self) -> None:
+        if self._ncu or self._hopeless:
+            return
+        try:
+            self._ncu = available_ncu()
+        except Refused as refused:
+            self._refuse(refused)
+
+    def _refuse(self, refused: Refused) -> None:
+        self._once(refused)
+        self._hopeless = self._hopeless or refused.kind is not Refusal.FAILED
+
+    def _observe(self, subject: Subject, solution: Solution, own: Sequence[str]) -> Observation:
+        if not self._hopeless:
+            try:
+                return self._counters(subject, solution, own)
+            except Refused as refused:
+                self._refuse(refused)
+        return _times(subject, solution)
+
+    def _counters(self, subject: Subject, solution: Solution, own: Sequence[str]) -> Observation:
+        report = subject.results / "report.ncu-rep"
+        metrics = existing(WANTED, self._query())
+        command = profile_command(self._ncu, subject.command(), report, kernels=own, metrics=metrics)
+        with subject.alone():
+            done = subject.run(command, timeout_s=_PROFILE_S)
+        said = f"{done.stdout}\n{done.stderr}"
+        if refused := refusal_in(said):
+            raise refused
+        if done.timed_out or not report.exists():
+            what = "took too long" if done.timed_out else _last_line(said)
+            raise Refused(Refusal.FAILED, f"ncu wrote no report ({what})")
+        reports = by_kernel(self._read(subject, report))
+        return Observation(
+            solution=solution.hash,
+            metrics=metrics_of(reports),
+            findings=findings_of(reports, [s.path for s in solution.sources]),
+            classification=classification_of(reports),
+        )
+
+    def _query(self) -> frozenset[str]:
+        """Base names of the chip's metrics; empty where ncu does not tell."""
+        if self._known is None:
+            done = run_command(query_command(self._ncu), cwd=Path(tempfile.gettempdir()), timeout_s=_QUERY_S)
+            self._known = parse_query(done.stdout) if done.returncode == 0 else frozenset()
+        return self._known
+
+    def _read(self, subject: Subject, report: Path) -> tuple[KernelReport, ...]:
+        """Where the solution's process could write, a report may be anything: it is parsed in there too."""
+        answer = subject.results / "report.json"
+        command = read_command(interpreter(), report, answer, install_folders(self._ncu))
+        try:
+            answer.unlink(missing_ok=True)  # a pipe that lay there would keep the reader waiting
+            subject.run(command, timeout_s=_READ_S)
+            reading = Reading.model_validate_json(read_regular(answer, _MOST_BYTES))
+        except (OSError, ValueError) as error:
+            raise Refused(Refusal.FAILED, f"ncu's report cannot be read ({_first_line(error)})") from error
+        if reading.refusal is not None:
+            raise Refused(reading.refusal, reading.message)
+        return reading.reports
+
+
+def _times(subject: Subject, solution: Solution) -> Observation:
+    """Kernel times by CUPTI's activity records, which every user may read."""
+    from agentforge.harness.profiled_main import Times  # it needs torch, and the first plan does not
+
+    answer = subject.results / "times.json"
+    with subject.alone():
+        subject.run(subject.command(str(answer)), timeout_s=_TIMES_S)
+    try:
+        times = Times.model_validate_json(read_regular(answer, _MOST_BYTES))
+    except (OSError, ValueError):
+        return Observation(solution.hash)
+    kernel_s = sum(k.seconds for k in times.kernels) / times.calls
+    if not kernel_s > 0:
+        return Observation(solution.hash)
+    metrics = [
+        Metric(name="kernel_time", value=k.seconds / times.calls, unit="s", source="profiler", kernel=k.name)
+        for k in times.kernels[:_MOST_TIMED]
+    ]
+    launches = sum(k.launches for k in times.kernels) / times.calls
+    metrics.append(Metric(name="launches", value=launches, source="profiler"))
+    return Observation(solution.hash, tuple(metrics), kernel_s=kernel_s)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0][:300]
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:300] if lines else "it said nothing"

@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
+
+from pydantic import Field, StringConstraints
+
+from agentforge.schema import FrozenModel
 
 from .capability import Refusal, Refused
 from .metrics import WANTED
 from .source import HotLine, hot_lines
 
+MOST_NAME = 500
+"""Characters of a kernel's name."""
 _GLOBAL_SPEEDUP = 1
 """`IFrontend.SpeedupType_GLOBAL`: of the whole kernel, not of the isolated problem."""
 _WARNING = 2
@@ -46,8 +51,7 @@ class Action(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class RuleResult:
+class RuleResult(FrozenModel):
     """What one of ncu's rules says about a kernel."""
 
     rule: str
@@ -66,15 +70,14 @@ class RuleResult:
         return None if self.saved is None else 1 / max(1 - self.saved, 0.01)
 
 
-@dataclass(frozen=True)
-class KernelReport:
+class KernelReport(FrozenModel):
     """One profiled launch."""
 
-    kernel: str
+    kernel: Annotated[str, StringConstraints(max_length=MOST_NAME)]
     """Function name."""
-    values: Mapping[str, float | None]
+    values: dict[str, Annotated[float, Field(allow_inf_nan=False)] | None]
     """By name, in the order in which they were asked for; None where not collected."""
-    units: Mapping[str, str] = field(default_factory=dict)
+    units: dict[str, str] = {}
     rules: tuple[RuleResult, ...] = ()
     lines: tuple[HotLine, ...] = ()
     """Where its samples fell, most first."""
@@ -83,6 +86,15 @@ class KernelReport:
     def collected(self) -> dict[str, float]:
         """The values that are there."""
         return {name: value for name, value in self.values.items() if value is not None}
+
+
+class Reading(FrozenModel):
+    """What the process says that read a report."""
+
+    reports: tuple[KernelReport, ...] = ()
+    refusal: Refusal | None = None
+    """Why it could not."""
+    message: str = ""
 
 
 def read_report(path: Path, wanted: Sequence[str] = WANTED) -> tuple[KernelReport, ...]:
@@ -127,7 +139,7 @@ def read_action(action: Action, wanted: Sequence[str] = WANTED) -> KernelReport:
         if metric is not None:
             units[name] = str(metric.unit() or "")
     return KernelReport(
-        kernel=action.name(),
+        kernel=action.name()[:MOST_NAME],
         values=values,
         units=units,
         rules=tuple(_rules(action.rule_results_as_dicts())),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from agentforge.schema import FrozenModel
 
 if TYPE_CHECKING:
     from .report import Action
@@ -34,8 +35,7 @@ LEAST_SHARE = 0.02
 """Of the kernel's samples; what has less is not worth a look."""
 
 
-@dataclass(frozen=True)
-class HotLine:
+class HotLine(FrozenModel):
     """A line, or an instruction where the kernel was compiled without `-lineinfo`."""
 
     share: float

@@ -1,9 +1,11 @@
-"""A report made by hand, in the shape of `ncu_report`'s objects."""
+"""Reports made by hand, in the shape of `ncu_report`'s objects. In the place of that module it reads JSON."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 
@@ -68,3 +70,35 @@ class FakeAction:
 
     def sass_by_pc(self, address: int) -> str:
         return f"      LDG.E R{address}, [R2.64]"
+
+
+@dataclass
+class FakeContext:
+    """A report of one range."""
+
+    actions: Sequence[FakeAction]
+
+    def num_ranges(self) -> int:
+        return 1
+
+    def range_by_idx(self, index: int) -> FakeContext:
+        return self
+
+    def num_actions(self) -> int:
+        return len(self.actions)
+
+    def action_by_idx(self, index: int) -> FakeAction:
+        return self.actions[index]
+
+
+def load_report(path: str) -> FakeContext:
+    """What the recording of `installed.py` holds."""
+    return FakeContext([_action(recorded) for recorded in json.loads(Path(path).read_text())])
+
+
+def _action(recorded: dict[str, Any]) -> FakeAction:
+    by_number = {k: {int(a): n for a, n in found.items()} for k, found in recorded["samples"].items()}
+    metrics = {name: FakeMetric(value, unit) for name, (value, unit) in recorded["metrics"].items()}
+    sampled = {name: FakeMetric(1.0, instances=found) for name, found in by_number.items()}
+    places = {int(a): FakePlace(file, line) for a, (file, line) in recorded["places"].items()}
+    return FakeAction(recorded["kernel"], {**metrics, **sampled}, recorded["rules"], places)

@@ -13,7 +13,8 @@ from agentforge.profiling.nsight.capability import (
     Once,
     Refusal,
     Refused,
-    availability,
+    available_ncu,
+    install_folders,
     refusal_in,
     version_of,
 )
@@ -102,21 +103,22 @@ def test_versions():
 
 def test_here_or_not(monkeypatch: pytest.MonkeyPatch):
     module = "agentforge.profiling.nsight.capability"
-    availability.cache_clear()
-    monkeypatch.setattr(f"{module}.gpu_present", lambda: False)
-    with pytest.raises(Refused) as caught:
-        availability()
-    assert caught.value.kind is Refusal.NO_GPU
-    monkeypatch.setattr(f"{module}.gpu_present", lambda: True)
     monkeypatch.setattr(f"{module}.find_ncu", lambda: None)
     with pytest.raises(Refused) as caught:
-        availability()
+        available_ncu()
     assert caught.value.kind is Refusal.NO_NCU
     monkeypatch.setattr(f"{module}.find_ncu", lambda: "/x/ncu")
     monkeypatch.setattr(f"{module}.tool_version", lambda tool: "2019.4.0")
     with pytest.raises(Refused) as caught:
-        availability()
+        available_ncu()
     assert caught.value.kind is Refusal.OTHER_VERSION
     monkeypatch.setattr(f"{module}.tool_version", lambda tool: "2025.3.1")
-    assert availability() == "/x/ncu"
-    availability.cache_clear()
+    assert available_ncu() == "/x/ncu"
+
+
+def test_the_toolkits_script_is_told_from_the_installation(tmp_path: Path):
+    for folder in ("bin", "nsight-compute-2024.1.0", "nsight-compute-2025.3.1"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "bin" / "ncu").touch()
+    names = [folder.name for folder in install_folders(str(tmp_path / "bin" / "ncu"))]
+    assert names == ["bin", "nsight-compute-2025.3.1", "nsight-compute-2024.1.0"]

@@ -82,9 +82,9 @@ def test_hot_lines_add_up_over_instructions():
 
 def test_one_launch_a_kernel_and_the_costliest_first():
     reports = [
-        KernelReport("small", {"gpu__time_duration.sum": 10.0}),
-        KernelReport("large", {"gpu__time_duration.sum": 12.0}),
-        KernelReport("small", {"gpu__time_duration.sum": 11.0}),
+        KernelReport(kernel="small", values={"gpu__time_duration.sum": 10.0}),
+        KernelReport(kernel="large", values={"gpu__time_duration.sum": 12.0}),
+        KernelReport(kernel="small", values={"gpu__time_duration.sum": 11.0}),
     ]
     assert [(r.kernel, r.values["gpu__time_duration.sum"]) for r in by_kernel(reports)] == [
         ("small", 11.0),

@@ -1,0 +1,142 @@
+"""A solution that passed, shown to a profiler: in the sandbox, with the device, on inputs of the referee's.
+
+What is profiled is a worker like those that were judged (`profiled_main`). Nobody talks to it, since another
+program starts it: its requests lie in files. What it and the profiler leave is as little trusted as any
+candidate's words, and decides nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import agentforge
+from agentforge.languages import CommandResult
+from agentforge.languages.command import interpreter
+from agentforge.schema import HarnessError, Solution
+
+from ._base import Limits, Sandbox
+from .bench import Bench, Course
+from .candidate import BuildFailure, Workshop, lent
+from .party import PartyFailure
+from .process import Forkserver
+from .profiled_main import INPUTS, REQUESTS, WEIGHTS
+
+_PACKAGE = Path(agentforge.__file__).resolve().parent
+_PROCESSES, _OPEN_FILES = 1024, 1024
+"""A profiler and a GPU's driver start threads and open files of their own."""
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """A built solution, ready to be run by another program: see `Subject`."""
+
+    results: Path
+    """Folder that the processes may write to, and find under the same name."""
+    _requests: Path
+    _built: Path
+    _workshop: Workshop
+    _server: Forkserver
+    _limits: Limits
+    _programs: tuple[Path, ...]
+
+    def command(self, *arguments: str) -> list[str]:
+        """The process that runs the solution; for arguments see `profiled_main`."""
+        return [interpreter(), "-m", "agentforge.harness.profiled_main", str(self._requests), *arguments]
+
+    def run(self, argv: Sequence[str], *, timeout_s: float) -> CommandResult:
+        """Run a program in the sandbox; stdout and stderr come back together as stderr."""
+        workshop = self._workshop
+        with lent(self.results, workshop.folder) as box:
+            shown = (self._built, self._requests, _PACKAGE, *self._programs)
+            return self._server.execute(
+                argv,
+                cwd=self.results,
+                scratch=box.scratch,
+                limits=self._limits,
+                box=replace(box, readable=shown, devices=workshop.side.nodes),
+                timeout_s=timeout_s,
+            )
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Nobody else profiles or times on the device, of all processes that share the cache folder."""
+        side, cache = self._workshop.side, self._workshop.cache
+        with side.lock(cache, "ncu"), side.lock(cache):
+            yield
+
+
+@contextmanager
+def profiled(
+    solution: Solution,
+    bench: Bench,
+    workshop: Workshop,
+    *,
+    sandbox: Sandbox,
+    environment: Mapping[str, str],
+    programs: Sequence[Path],
+) -> Iterator[Profiled]:
+    """Build a solution, or take it from the cache, and write down what its worker will be asked.
+
+    Args:
+        solution: of the bench's definition.
+        bench: its heaviest workload is what the solution will run on.
+        workshop: that builds.
+        sandbox: holds whatever runs.
+        environment: of whatever runs.
+        programs: folders that the sandbox shows beside the system.
+
+    Raises:
+        HarnessError: it cannot be made ready.
+    """
+    course = max(bench.courses, key=lambda c: (c.inputs.slot_bytes, c.workload.weight))
+    side = workshop.side
+    limits = Limits(
+        memory_bytes=side.address_space or workshop.memory_limit(bench),
+        processes=_PROCESSES,
+        open_files=_OPEN_FILES,
+    )
+    try:
+        built, _ = workshop.build(solution)
+    except BuildFailure as failure:
+        raise HarnessError(f"it does not build any more: {failure.reason}") from failure
+    shown = [*side.nodes, *programs]
+    try:
+        with (
+            tempfile.TemporaryDirectory(prefix="profiled-", dir=workshop.folder) as name,
+            closing(Forkserver("profiler", sandbox, workshop.folder, environment, shown)) as server,
+        ):
+            requests, results = Path(name, "requests"), Path(name, "results")
+            for folder in (requests.parent, requests, results):
+                folder.mkdir(exist_ok=True)
+                folder.chmod(0o755)
+            _write_requests(requests, solution, built, bench, course, workshop)
+            yield Profiled(results, requests, built, workshop, server, limits, tuple(programs))
+    finally:
+        shutil.rmtree(built, ignore_errors=True)
+
+
+def _write_requests(
+    folder: Path, solution: Solution, built: Path, bench: Bench, course: Course, workshop: Workshop
+) -> None:
+    """What a worker needs to run the solution, as files that any user may read."""
+    load = workshop.load_request(solution, built, bench.weights)
+    workload = {"op": "workload", **course.body(), "slots": 1}
+    (folder / REQUESTS).write_text(json.dumps([load, workload]))
+    _copy(bench.weights.block.fd, folder / WEIGHTS)
+    try:
+        with course.inputs.kept(0):
+            course.inputs.fill(0)
+            _copy(course.inputs.descriptor(0), folder / INPUTS)
+    except PartyFailure as failure:
+        raise HarnessError(f"the reference draws no inputs: {failure.reason}") from failure
+
+
+def _copy(descriptor: int, target: Path) -> None:
+    shutil.copyfile(f"/proc/self/fd/{descriptor}", target)
+    target.chmod(0o644)
