@@ -16,8 +16,8 @@ _HEAD = '''\
 """{title}
 
 A solution in KernelBench's convention: `ModelNew` takes the place of `Model`. Its files are embedded below;
-they are unpacked into a cache folder at first import, and C++ among them is compiled there by g++ ($CXX).
-Written by AgentForge; it needs only torch.
+they are unpacked into a cache folder at first import; C++ among them is compiled there by g++ ($CXX), CUDA
+C++ by NVRTC at the first launch. Written by AgentForge; it needs torch, and triton where kernels are in it.
 """
 
 import hashlib

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agentforge.languages import export_single_file, languages, run_command
+from agentforge.languages import PRELUDE, export_single_file, languages, run_command
 from agentforge.schema import MachineError, Solution, Target, UsageError
 
 from .report import report_markdown
@@ -57,9 +57,12 @@ def _fill(
     scratch: Path, name: str, target: Target, solution: Solution, report: Mapping[str, Any], cache: Path
 ) -> None:
     language = languages.create(solution.spec.language)
-    built = language.build(solution, scratch, cache=cache, run=run_command, timeout_s=_BUILD_TIMEOUT_S)
+    built = language.build(
+        solution, scratch, cache=cache, run=run_command, timeout_s=_BUILD_TIMEOUT_S, device=target.device
+    )
     if not built.ok:
         raise MachineError(f"the kernels do not build on this machine any more: {built.log[-1000:]}")
+    (scratch / PRELUDE).unlink(missing_ok=True)  # it is the referee's
     (scratch / "report.json").write_text(json.dumps(report, indent=1) + "\n")
     (scratch / "report.md").write_text(report_markdown(report))
     package = name if name.isidentifier() else "artifact"

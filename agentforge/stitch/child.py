@@ -25,7 +25,8 @@ def rewrite_target(payload: Mapping[str, Any], report: Callable[[str], None]) ->
 
     Args:
         payload: `definition` and `device` of the target; `sites`, each with `name`, `unit`, `nodes` and
-            `kernel`; `selections`, lists of kernel names.
+            `kernel`; `selections`, each with `kernels` (names) and `everything`, whether units without
+            kernels are rewritten too.
         report: receives progress lines.
 
     Returns:
@@ -46,7 +47,7 @@ def rewrite_target(payload: Mapping[str, Any], report: Callable[[str], None]) ->
         notes = list(capture.notes)
         units = {unit.path: unit for unit in capture.units}
         selections = [
-            _rewrite_selection(model, units, payload["sites"], set(selection))
+            _rewrite_selection(model, units, payload["sites"], **selection)
             for selection in payload["selections"]
         ]
         try:
@@ -63,16 +64,21 @@ def rewrite_target(payload: Mapping[str, Any], report: Callable[[str], None]) ->
 
 
 def _rewrite_selection(
-    model: torch.nn.Module, units: Mapping[str, Unit], sites: Sequence[Mapping[str, Any]], kernels: set[str]
+    model: torch.nn.Module,
+    units: Mapping[str, Unit],
+    sites: Sequence[Mapping[str, Any]],
+    *,
+    kernels: Sequence[str],
+    everything: bool,
 ) -> dict[str, Any]:
     plans: list[dict[str, Any]] = []
     texts: dict[str, str] = {}
     constants: dict[str, str] = {}
     done: dict[str, str] = {}
     refused: dict[str, str] = {}
-    for path in dict.fromkeys(site["unit"] for site in sites):
+    for path in dict.fromkeys([*(site["unit"] for site in sites), *(units if everything else ())]):
         wanted = [site for site in sites if site["unit"] == path and site["kernel"] in kernels]
-        if not wanted:
+        if not wanted and not everything:
             continue
         unit = units.get(path)
         if unit is None:
@@ -88,7 +94,7 @@ def _rewrite_selection(
             refused.update({site["name"]: reason for site in wanted})
             continue
         refused.update(rewritten.refused)
-        if rewritten.sites:
+        if rewritten.sites or everything:
             plans.append(rewritten.plan)
             texts[source_name] = rewritten.source
             constants.update(rewritten.constants)

@@ -79,6 +79,12 @@ def mutated(node: Node) -> list[Node]:
     return [a for spec, a in _arguments(schema, node) if _writes(spec) and isinstance(a, Node)]
 
 
+def written_to(nodes: Sequence[Node]) -> set[Node]:
+    """The nodes whose memory an operator of the graph writes to, directly or through a view."""
+    base = bases(nodes)
+    return {base.get(written, written) for node in nodes for written in mutated(node)}
+
+
 def _writes(spec: Any) -> bool:
     return spec.alias_info is not None and spec.alias_info.is_write
 

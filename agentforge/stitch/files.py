@@ -14,11 +14,13 @@ from agentforge.schema import BuildSpec, Definition, Solution, SourceFile, Targe
 
 from .sources import FOLDER, local_modules
 
-Mode = Literal["kernels", "kernels+compile", "compile", "eager"]
+Mode = Literal["kernels", "kernels+compile", "kernels+graph", "compile", "eager"]
 """What runs in the captured call: the kernels between eager operators, the same with what remains
-compiled around them, plain torch.compile, or the model as it was."""
+compiled around them or launched with them as a CUDA graph, plain torch.compile, or the model as it was."""
 
 _RUNTIME = Path(__file__).with_name("runtime")
+_BUILT_AS = ("cuda", "cpp", "triton")
+"""Languages whose builds compile; a model with kernels of several is built as the first of them."""
 
 _PACKAGE = '''"""{title}
 
@@ -91,6 +93,7 @@ def stitched_files(
     plan: dict[str, Any] = {
         "mode": mode,
         "target": target.definition.hash,
+        "device": target.device,
         "units": list(units),
         "kernels": {name: kernels[name].spec.entry_point for name in sorted(used)},
     }
@@ -109,8 +112,9 @@ def stitched_files(
     }
     for path in sorted(_RUNTIME.glob("*.py")):
         files[f"agentforge_stitch/{path.name}"] = path.read_text()
-    # The counters of the kernels are kept there, whatever language they are written in.
-    files.update(runtime_files("cpp"))
+    # The kernels' counters are kept in C++'s, whatever language they are written in.
+    for language in ("cpp", *(kernels[name].spec.language for name in used)):
+        files.update(runtime_files(language))
     for name in sorted(used):
         solution = kernels[name]
         files[f"kernels/{name}/{MANIFEST}"] = manifest_text(solution)
@@ -121,12 +125,13 @@ def stitched_files(
 
 def as_solution(target: Target, name: str, files: Mapping[str, str]) -> Solution:
     """The files as a solution of the whole model."""
-    native = any(path.endswith((".cpp", ".cc", ".cxx")) for path in files)
+    manifests = [text for path, text in files.items() if Path(path).name == MANIFEST]
+    written_in = {json.loads(text)["language"] for text in manifests}
     return Solution(
         name=name,
         definition=target.definition.hash,
         author="stitch",
-        spec=BuildSpec(language="cpp" if native else "python"),
+        spec=BuildSpec(language=next((name for name in _BUILT_AS if name in written_in), "python")),
         sources=tuple(SourceFile(path=path, content=text) for path, text in sorted(files.items())),
         description=f"the whole model: {name}",
     )

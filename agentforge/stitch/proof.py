@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 
 from agentforge.languages.cpp.runtime import parse_prototypes
+from agentforge.languages.cuda.runtime import parse_kernels
 from agentforge.schema import Evaluation, Solution
 
+from .runtime.graph import REPLAY
 from .variants import Variant
 
 
@@ -31,15 +34,22 @@ def engagement(variant: Variant, evaluation: Evaluation, solutions: Mapping[str,
     for name, expected in variant.expected.items():
         runs = seen.get(name, 0)
         if runs != expected:
-            problems.append(f"kernel {name} ran {runs} times in one forward, not {expected}")
+            what = "a CUDA graph" if name == REPLAY else f"kernel {name}"
+            problems.append(f"{what} ran {runs} times in one forward, not {expected}")
             continue
-        functions = _functions(solutions[name])
+        functions = set() if name == REPLAY else _functions(solutions[name])
         if functions and not any(seen.get(function) for function in functions):
             problems.append(f"kernel {name} was entered, but none of its compiled functions ran")
     return problems
 
 
 def _functions(solution: Solution) -> set[str]:
-    """`extern "C"` functions of a solution's C++ sources."""
-    native = [s.content for s in solution.sources if s.path.endswith((".cpp", ".cc", ".cxx"))]
-    return {name for text in native for name in parse_prototypes(text)}
+    """`extern "C"` functions of a solution's C++ and CUDA C++ sources."""
+    parsers = {
+        ".cpp": parse_prototypes,
+        ".cc": parse_prototypes,
+        ".cxx": parse_prototypes,
+        ".cu": parse_kernels,
+    }
+    found = ((parsers.get(PurePosixPath(s.path).suffix), s.content) for s in solution.sources)
+    return {name for parse, text in found if parse for name in parse(text)}

@@ -18,7 +18,7 @@ from torch.utils import _pytree
 
 from agentforge.profiling.capture import Unit
 
-from .dataflow import Replacement, schedule
+from .dataflow import Replacement, schedule, written_to
 from .printer import Unprintable, literal, print_forward
 
 
@@ -66,6 +66,7 @@ def rewrite(
         "source": source_name,
         "tensors": [_tensor_entry(module, plan["modules"], target) for target in weights.values()],
         "constants": [names[target] for target in lifted.values()],
+        "replayable": not written_to(nodes) & set(inputs),
         "calls": callables,
         "output_spec": spec,
     }

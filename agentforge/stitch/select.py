@@ -116,6 +116,7 @@ class Selector:
         kernels: what may be put in.
         referee: judges them.
         seconds: wall time after which no further variant is searched for; the final verdict comes on top.
+        waits: whether the GPU waits for the host long enough that a CUDA graph is worth a try.
         progress: receives lines of progress.
     """
 
@@ -127,8 +128,10 @@ class Selector:
         referee: Evaluator,
         *,
         seconds: float,
+        waits: bool = False,
         progress: Callable[[str], None] | None = None,
     ) -> None:
+        self._waits = waits
         self._target = target
         self._variants = variants
         self._kernels = kernels
@@ -155,9 +158,13 @@ class Selector:
         return self._baseline(reason)
 
     def _explore(self) -> Iterator[Trial]:
-        """Quick verdicts, the cheapest to have first: all kernels between eager operators, the same under
-        torch.compile (which compiles in each of the candidate's processes), then smaller sets."""
+        """Quick verdicts, the cheapest to have first: all launches as a CUDA graph where the GPU waits for
+        the host, all kernels between eager operators, the same under torch.compile (which compiles in each of
+        the candidate's processes), then smaller sets."""
         names = list(self._kernels)
+        graph = self._try(names, "kernels+graph") if self._waits else None
+        if graph is not None:
+            yield graph
         if not names:
             return
         self._variants.prepare([names, *([n for n in names if n != out] for out in names)])
@@ -218,12 +225,13 @@ class Selector:
         return self._selection(self._variants.eager(), None, f"{reason}; eager is kept")
 
     def _as_good_as_compiled(self, least: float) -> Trial | None:
-        """Kernels between eager operators that are at least `least` times as fast as eager.
+        """Kernels between eager operators, or all in a CUDA graph, at least `least` times as fast as eager.
 
         torch.compile in the artifact has the artifact's dispatch around it, as the kernels have; the bare
         baseline has not. What is put in instead of the other is compared under the same conditions.
         """
-        trials = [t for t in self._trials if t.variant.mode == "kernels" and t.over_eager > least]
+        ours = ("kernels", "kernels+graph")
+        trials = [t for t in self._trials if t.variant.mode in ours and t.over_eager > least]
         best = max(trials, key=lambda t: t.over_eager, default=None)
         if best is None:
             return None

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agentforge.devices import DeviceSpec
+from agentforge.profiling.on_device import WORTH_TELLING, host_share
 from agentforge.schema import Evaluation, FrozenModel, Profile, Solution, Target
 
 from .artifact import write_artifact
@@ -52,8 +53,9 @@ def stitch(
     """Put solutions back into the model and keep what wins end to end.
 
     The kernels between eager operators, the same under torch.compile, plain torch.compile and eager are
-    compared by the referee as whole models; nothing of them runs in this process. Where no variant with
-    kernels is at least as fast as the best baseline, the artifact keeps that baseline and says so.
+    compared by the referee as whole models, and all launches as a CUDA graph where the GPU waits for the
+    host; nothing of them runs in this process. Where no variant with kernels is at least as fast as the best
+    baseline, the artifact keeps that baseline and says so.
 
     Args:
         target: the model.
@@ -74,7 +76,15 @@ def stitch(
     """
     kernels = promoted(profile, chosen)
     variants = Variants(target, kernels, progress)
-    selection = Selector(target, variants, kernels, referee, seconds=seconds, progress=progress).run()
+    selection = Selector(
+        target,
+        variants,
+        kernels,
+        referee,
+        seconds=seconds,
+        waits=host_share(profile) >= WORTH_TELLING,
+        progress=progress,
+    ).run()
     trial = selection.trial
     report = report_data(
         target,

@@ -11,8 +11,12 @@ from agentforge.harness.child import ChildFailure, run_child
 from agentforge.schema import Definition, Profile, Solution, Target, TargetError
 
 from .files import Mode, as_solution, kernel_name, stitched_files
+from .runtime.graph import REPLAY
 
 _CHILD_TIMEOUT_S = 600.0
+_WITHOUT_KERNELS = {"compile": "torch.compile", "kernels+graph": "the model in a CUDA graph"}
+_Key = tuple[frozenset[str], bool]
+"""Kernels of a selection, and whether what has none is rewritten too."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +36,9 @@ class Variant:
     def label(self) -> str:
         """For people."""
         if not self.kernels:
-            return {"compile": "torch.compile", "eager": "eager"}.get(self.mode, self.mode)
-        around = " under torch.compile" if self.mode == "kernels+compile" else ""
-        return f"{len(self.kernels)} kernel{'s' if len(self.kernels) > 1 else ''}{around}"
+            return _WITHOUT_KERNELS.get(self.mode, self.mode)
+        around = {"kernels+compile": " under torch.compile", "kernels+graph": " in a CUDA graph"}
+        return f"{len(self.kernels)} kernel{'s' if len(self.kernels) > 1 else ''}{around.get(self.mode, '')}"
 
 
 @dataclass(frozen=True)
@@ -89,27 +93,32 @@ class Variants:
         self._target = target
         self._kernels = kernels
         self._progress = progress
-        self._rewritten: dict[frozenset[str], dict[str, Any]] = {}
+        self._rewritten: dict[_Key, dict[str, Any]] = {}
         self._outline: dict[str, Any] | None = None
         self._calls: dict[str, int] = {}
         self.notes: list[str] = []
         self.refused: dict[str, str] = {}
         """Call site to the reason why it stays as it was."""
 
-    def prepare(self, selections: Sequence[Collection[str]]) -> None:
+    def prepare(self, selections: Sequence[Collection[str]], *, everything: bool = False) -> None:
         """Rewrite the model for several selections of kernels in one child process.
+
+        Args:
+            selections: names of kernels.
+            everything: rewrite what has no kernels too.
 
         Raises:
             TargetError: the model cannot be loaded any more, or its capture failed.
         """
-        wanted = [frozenset(s) for s in selections if frozenset(s) not in self._rewritten]
+        keys = [(frozenset(s), everything) for s in selections]
+        wanted = [key for key in keys if key not in self._rewritten]
         if not wanted and self._rewritten:
             return
         payload = {
             "definition": self._target.definition.model_dump(mode="json"),
             "device": self._target.device,
             "sites": [site for kernel in self._kernels.values() for site in kernel.sites],
-            "selections": [sorted(s) for s in wanted],
+            "selections": [{"kernels": sorted(names), "everything": every} for names, every in wanted],
         }
         try:
             answer = run_child(
@@ -133,14 +142,16 @@ class Variants:
 
     def with_kernels(self, kernels: Collection[str], mode: Mode) -> Variant | None:
         """The model with these kernels; None where none of them could be put in."""
-        self.prepare([kernels])
-        rewritten = self._rewritten[frozenset(kernels)]
-        if not rewritten["sites"]:
+        graph = mode == "kernels+graph"
+        self.prepare([kernels], everything=graph)
+        rewritten = self._rewritten[frozenset(kernels), graph]
+        replays = sum(self._calls[plan["path"]] for plan in rewritten["units"] if plan["replayable"])
+        if not (replays if graph else rewritten["sites"]):
             return None
         texts = dict(rewritten["texts"])
         if rewritten["constants"]:
             texts["constants.json"] = json.dumps(rewritten["constants"])
-        expected: dict[str, int] = {}
+        expected: dict[str, int] = {REPLAY: replays} if graph else {}
         for plan in rewritten["units"]:
             calls = self._calls[plan["path"]]
             for site in plan["calls"].values():

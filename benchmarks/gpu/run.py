@@ -23,13 +23,14 @@ ROOT = HERE.parents[1]
 sys.path[:0] = [str(HERE.parent), str(ROOT)]
 
 Answer = dict[str, Any]
+AGENTFORGE = str(Path(sys.executable).with_name("agentforge"))
 LIMIT_S = 8 * 60
 _TAIL = 6000
 
 
 def tests(left: float, output: Path) -> Answer:
-    """Every test of languages, kernels, referee, devices and profiling that needs a GPU."""
-    names = ("languages", "kernels", "gpu", "harness", "devices", "profiling")
+    """Every test of languages, kernels, referee, devices, profiling and stitching that needs a GPU."""
+    names = ("languages", "kernels", "stitch", "harness", "devices", "profiling")
     folders = [f"tests/{name}" for name in names if (ROOT / "tests" / name).is_dir()]
     return command([sys.executable, "-m", "pytest", "-q", "-rs", "-m", "not slow", *folders], left)
 
@@ -50,7 +51,7 @@ def verdict(left: float, output: Path) -> Answer:
 
 def profile(left: float, output: Path) -> Answer:
     """`agentforge profile`: kernels bound to operators, the host's share."""
-    return command(["agentforge", "profile", "examples/gpt2.py", "--device", "cuda", "--json"], left)
+    return command([AGENTFORGE, "profile", "examples/gpt2.py", "--device", "cuda", "--json"], left)
 
 
 def optimize(left: float, output: Path) -> Answer:
@@ -61,7 +62,7 @@ def optimize(left: float, output: Path) -> Answer:
         share = left / (len(targets) - number) - 5
         begin = time.monotonic()
         runs[target] = command(
-            ["agentforge", "optimize", target, "--device", "cuda", "--minutes", f"{share / 90:.1f}"], share
+            [AGENTFORGE, "optimize", target, "--device", "cuda", "--minutes", f"{share / 90:.1f}"], share
         )
         left -= time.monotonic() - begin
     return {"ok": all(r["ok"] for r in runs.values()), "runs": runs}
@@ -79,6 +80,13 @@ def ncu(left: float, output: Path) -> Answer:
     return {**answer, "report": file.name, "bytes": file.stat().st_size if file.is_file() else 0}
 
 
+def feedback(left: float, output: Path) -> Answer:
+    """Nsight Compute in `optimize`: metrics, class and findings of each attempt that passed, in each sandbox."""
+    from gpu.feedback import measure
+
+    return measure(left)
+
+
 def attacks(left: float, output: Path) -> Answer:
     """What cheats a timer on a GPU: another stream, a persisting L2 carve-out, a failed launch."""
     from gpu.attacks import attempt
@@ -93,6 +101,7 @@ PIECES: dict[str, Callable[[float, Path], Answer]] = {
     "profile": profile,
     "optimize": optimize,
     "ncu": ncu,
+    "feedback": feedback,
     "attacks": attacks,
 }
 

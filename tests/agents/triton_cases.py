@@ -103,6 +103,11 @@ REGIONS: dict[str, Region] = {
         "return aten.gelu.default(aten.linear.default(x0, x1, x2))",
         [_randn(2, 9, 24), _randn(20, 24), _randn(20)],
     ),
+    "gated products": Region(
+        "gated_activation", "triton-gated-mlp",
+        "return aten.mul.Tensor(aten.linear.default(x0, x1), aten.silu.default(aten.linear.default(x0, x2)))",
+        [_randn(2, 9, 40), _randn(20, 40), _randn(20, 40)],
+    ),
     "pointwise": Region(
         "pointwise", "triton-row-program", "return aten.silu.default(x0) * x1 + x2",
         [_randn(9, 50), _randn(9, 50), _randn(50)],

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from torch.utils import _pytree
 
 from agentforge.harness.convention import Problem, load_problem
 from agentforge.languages import write_solution
@@ -209,13 +210,13 @@ def choose_all(definition: Definition) -> Solution | None:
 
 
 def stitch_in_process(
-    source: str, folder: Path, mode: Mode = "kernels", choose: Choose = choose_all
+    source: str, folder: Path, mode: Mode = "kernels", choose: Choose = choose_all, device: str = "cpu"
 ) -> Stitched:
     """Capture, rewrite and write a model in this process: the test's own models are trusted."""
-    target = target_of(source)
+    target = target_of(source).model_copy(update={"device": device})
     problem = load_problem(target.definition)
-    model = problem.build(0)
-    capture = capture_units(model, *problem.inputs(0))
+    model = problem.build(0).to(device)
+    capture = capture_units(model, *moved(problem.inputs(0), device))
     texts: dict[str, str] = {}
     plans, kernels, constants, refused = [], {}, {}, {}
     known: dict[str, Definition] = {}
@@ -247,6 +248,11 @@ def stitch_in_process(
     write_solution(solution, folder)
     package = import_folder(folder)
     return Stitched(target, problem, solution, kernels, plans, texts, refused, folder, package)
+
+
+def moved(arguments: Any, device: str) -> Any:
+    """Arguments with their tensors on a device."""
+    return _pytree.tree_map_only(torch.Tensor, lambda t: t.to(device), arguments)
 
 
 def import_folder(folder: Path) -> ModuleType:

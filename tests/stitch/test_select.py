@@ -122,11 +122,34 @@ def judged(
     )
 
 
-def select(verdict: Verdict, *names: str) -> tuple[Selection, Given]:
+def select(verdict: Verdict, *names: str, waits: bool = False) -> tuple[Selection, Given]:
     given = Given(verdict)
     kernels = {name: promoted(name, float(i + 1)) for i, name in enumerate(names)}
-    selector = Selector(TARGET, given, kernels, given, seconds=60)  # type: ignore[arg-type]
+    selector = Selector(TARGET, given, kernels, given, seconds=60, waits=waits)  # type: ignore[arg-type]
     return selector.run(), given
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ()])
+def test_a_cuda_graph_is_tried_first_where_the_gpu_waits_for_the_host(names: tuple[str, ...]) -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        gain = {"kernels+graph": 2.0}.get(mode, 0.9)
+        return judged(kernels, level, over_eager=gain, over_compile=gain)
+
+    selection, given = select(verdict, *names, waits=True)
+    assert selection.variant.mode == "kernels+graph"
+    assert given.judged == [("kernels+graph", names, "quick"), ("kernels+graph", names, "full")]
+    _, given = select(verdict, *names)
+    assert not any(mode == "kernels+graph" for mode, _, _ in given.judged)
+
+
+def test_a_cuda_graph_that_ties_with_the_best_baseline_is_kept_where_torch_compile_is_slower() -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        over_eager = {"kernels+graph": 2.0, "compile": 1.5}.get(mode, 0.9)
+        return judged(kernels, level, over_eager=over_eager, over_compile=0.99)
+
+    selection, _ = select(verdict, waits=True)
+    assert selection.variant.mode == "kernels+graph"
+    assert "won over eager" in selection.reason
 
 
 def test_kernels_under_torch_compile_are_taken_where_alone_they_do_not_win() -> None:

@@ -32,7 +32,8 @@ class ModelNew(Model):
         return tuple(r.clone() for r in results) if isinstance(results, tuple) else results.clone()
 
     def _captured(self, inputs):
-        places = [x.clone() if isinstance(x, torch.Tensor) else x for x in inputs]
+        with torch.inference_mode(False):  # else they could only be written to under inference_mode
+            places = [x.clone() if isinstance(x, torch.Tensor) else x for x in inputs]
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):

@@ -241,6 +241,22 @@ def _matmul(node: Node) -> _Call | None:
     return None
 
 
+def _gated(node: Node) -> _Call | None:
+    """`silu(x @ gate.T) * (x @ up.T)`, in either order, whose products nobody else reads."""
+    if node.target is not _aten.mul.Tensor or len(node.all_input_nodes) != 2:
+        return None
+    for activation, up in (node.args, reversed(node.args)):
+        gate: Any = activation.args[0] if activation.target is _aten.silu.default else None
+        products = (gate, up)
+        if any(not isinstance(p, Node) or p.target is not _aten.linear.default for p in products):
+            continue
+        (x, of_gate, bias), (same, of_up, other_bias) = (_arguments(p, None, None, None) for p in products)
+        alone = all(len(n.users) == 1 for n in (activation, *products))
+        if alone and x is same and bias is None and other_bias is None:
+            return _Call(node, "gated_products", (x, of_gate, of_up), flat=True)
+    return None
+
+
 _CALLS: dict[str, Callable[[Node], _Call | None]] = {
     "softmax": _softmax,
     "layernorm": _layernorm,
@@ -248,5 +264,6 @@ _CALLS: dict[str, Callable[[Node], _Call | None]] = {
     "cross-entropy": _cross_entropy,
     "flash-attention": _attention,
     "matmul": _matmul,
+    "fused-mlp": _gated,
 }
 """By kernel: the call that takes an operator's place; None where it computes something else."""

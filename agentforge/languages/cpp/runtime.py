@@ -328,9 +328,9 @@ class Strided:
         self.tensor = tensor
 
 
-def count(name: str) -> None:
-    """Count a call of a kernel that is more than one function, beside those of the functions."""
-    _COUNTS[name] = _COUNTS.get(name, 0) + 1
+def count(name: str, times: int = 1) -> None:
+    """Count calls of a kernel that is more than one function, beside those of the functions."""
+    _COUNTS[name] = _COUNTS.get(name, 0) + times
 
 
 def calls() -> dict[str, int]:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from agentforge.languages._base import CommandRunner
 from agentforge.languages.command import interpreter
+from agentforge.languages.cpp import runtime as cpp
 from agentforge.languages.cpp.cache import BuildRecord, ObjectCache
 from agentforge.languages.occupancy import target_limits
 from agentforge.languages.untrusted import read_regular
@@ -126,29 +127,28 @@ class Compiler:
 
     def _jobs(self, solution: Solution, folder: Path, device: str, targets: Sequence[str]) -> list[Job]:
         files = {f.path: f.content for f in solution.sources}
-        flags = tuple(runtime.compiler_flags(solution.spec.flags))
-        if device != "cuda":
-            targets = targets or tuple(dict.fromkeys(runtime.named_targets(solution.spec.flags)))
-        for target in targets:
-            target_limits(target)
         jobs = []
         for name in sorted(n for n in files if n.endswith(text.SOURCES)):
-            for target in targets or (self._target(solution, files, device),):
+            stated, flags = _flags(folder / name)
+            for target in targets or self._targets(folder / name, stated, device):
                 output = runtime.object_name(folder / name, flags, f"{target}.cubin")
                 jobs.append(Job(name, files[name], target, flags, str(Path(name).parent / output)))
         for name, content in inline_sources(files).items():
-            target = (*targets, self._target(solution, files, device))[0]
+            place = folder / name.partition(":")[0]
+            stated, flags = _flags(place)
+            target = (*targets, *self._targets(place, stated, device))[0]
             jobs.append(Job(name, device_code(content), target, flags, ""))
+        for job in jobs:
+            if device != "cuda" or job.target != gpu_target():
+                target_limits(job.target)
         return jobs
 
-    def _target(self, solution: Solution, files: Mapping[str, str], device: str) -> str:
-        here = gpu_target() if device == "cuda" else ""
-        number = int((here or DEFAULT_TARGET).removeprefix("sm_"))
-        specific = text.architecture_specific(files)
-        target = runtime.target_of(solution.spec.flags, (number // 10, number % 10), specific)
-        if target != here:
-            target_limits(target)
-        return target
+    def _targets(self, source: Path, stated: Sequence[str], device: str) -> list[str]:
+        if device != "cuda" and (named := runtime.named_targets(stated)):
+            return list(dict.fromkeys(named))
+        here = (gpu_target() if device == "cuda" else "") or DEFAULT_TARGET
+        number = int(here.removeprefix("sm_"))
+        return [runtime.target_of(source, stated, (number // 10, number % 10))]
 
     def _key(self, job: Job, files: Mapping[str, str]) -> str:
         headers = {n: c for n, c in files.items() if n.endswith(text.HEADERS)}
@@ -201,6 +201,13 @@ class Compiler:
                 message = outcome.log.strip()[-2000:] or "the CUDA compiler failed and said nothing"
                 found.insert(0, Diagnostic(message=message, file=file))
         return Part(outcome.cubin is not None, tuple(found), resources=resources)
+
+
+def _flags(source: Path) -> tuple[list[str], tuple[str, ...]]:
+    """All flags of a source, by the nearest manifest (a kernel in a stitched model has its own), and those
+    without targets."""
+    stated = cpp.settings(source)[0]
+    return stated, tuple(runtime.compiler_flags(stated))
 
 
 class Outcome(NamedTuple):

@@ -72,11 +72,12 @@ class Gpu:
     def __init__(self, cubin: bytes, index: int, names: Iterable[str]) -> None:
         self._index = index
         self._driver = _driver()
-        self._module = ctypes.c_void_p()
+        self._device, self._context, self._module = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
         self._functions: dict[str, ctypes.c_void_p] = {}
         self._granted: dict[str, int] = {}
         with torch.cuda.device(index):
-            torch.cuda.current_stream().query()  # torch makes the context current
+            torch.cuda.current_stream().query()  # torch sets CUDA up
+            self._enter()
             self._check(
                 self._driver.cuModuleLoadData(ctypes.byref(self._module), cubin), "loading the kernels"
             )
@@ -86,6 +87,14 @@ class Gpu:
                 if code == 0:
                     self._functions[name] = function
 
+    def _enter(self) -> None:
+        """Make torch's context this thread's: a thread that has only used cached memory has none yet."""
+        if not self._context:
+            self._driver.cuDeviceGet(ctypes.byref(self._device), self._index)
+            retained = self._driver.cuDevicePrimaryCtxRetain(ctypes.byref(self._context), self._device)
+            self._check(retained, "finding torch's context")
+        self._check(self._driver.cuCtxSetCurrent(self._context), "entering torch's context")
+
     def launch(self, name: str, sizes: Configuration, values: Sequence[Any]) -> None:
         """Put one launch on torch's current stream of this GPU."""
         function = self._functions.get(name)
@@ -93,6 +102,7 @@ class Gpu:
             raise CudaError(f"{name} is declared and not defined")
         pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(v) for v in values))
         with torch.cuda.device(self._index):
+            self._enter()
             self._grant(name, function, sizes.shared)
             stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
             code = self._driver.cuLaunchKernel(
@@ -107,7 +117,7 @@ class Gpu:
         if shared <= max(_STATIC_LIMIT, self._granted.get(name, 0)):
             return
         most = ctypes.c_int()
-        self._driver.cuDeviceGetAttribute(ctypes.byref(most), _SHARED_OPT_IN, self._index)
+        self._driver.cuDeviceGetAttribute(ctypes.byref(most), _SHARED_OPT_IN, self._device)
         if shared > most.value:
             raise CudaError(
                 f"{name} asks for {shared} bytes of shared memory; this GPU has {most.value} a block"

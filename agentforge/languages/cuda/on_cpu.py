@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentforge.languages._base import CommandRunner
+from agentforge.languages.cpp import runtime as cpp
 from agentforge.languages.cpp.cache import BuildRecord, ObjectCache
 from agentforge.languages.cpp.diagnostics import parse_diagnostics
 from agentforge.languages.cpp.language import compiler_version
@@ -36,16 +37,15 @@ class EmulatorBuild:
     def build(self) -> Part:
         """Compile what the cache does not have."""
         files = {f.path: f.content for f in self.solution.sources}
-        flags = runtime.compiler_flags(self.solution.spec.flags)
         objects = ObjectCache(self.cache / "cuda")
         part = Part(True)
         with tempfile.TemporaryDirectory(prefix=".build-", dir=self.folder) as scratch:
             # A compiler in a sandbox sees the solution's folder, and nothing of this package.
             shutil.copytree(emulate.FOLDER, Path(scratch) / _EMULATOR)
             for name in sorted(n for n in files if n.endswith(text.SOURCES)):
-                target = (self.folder / name).parent / runtime.object_name(
-                    self.folder / name, flags, "cpu.so"
-                )
+                source = self.folder / name
+                flags = runtime.compiler_flags(cpp.settings(source)[0])
+                target = source.parent / runtime.object_name(source, flags, "cpu.so")
                 part = part.joined(self._one(name, files, target, objects, Path(scratch)))
         return part
 

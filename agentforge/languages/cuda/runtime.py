@@ -87,13 +87,25 @@ def object_name(source: Path, flags: Sequence[str], suffix: str) -> str:
     digest = hashlib.sha256(repr((VERSION, list(flags))).encode())
     if suffix.endswith(".so"):
         digest.update(_cpp.machine().encode())
-    for path in sorted(p for p in source.parent.rglob("*") if p.suffix in _SUFFIXES and p.is_file()):
+    for path in _related(source):
         name = path.relative_to(source.parent).as_posix()
-        if not re.search(r"(?:^|/)\.", name):  # a build's scratch folder
-            digest.update(name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+        digest.update(name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
     return f"{source.stem}.{digest.hexdigest()[:16]}.{suffix}"
 
 
+def _related(source: Path) -> list[Path]:
+    """Sources and headers in a source's folder and below, but for those of a build's scratch folder."""
+    hidden = re.compile(r"(?:^|/)\.")
+    return sorted(
+        path
+        for path in source.parent.rglob("*")
+        if path.suffix in _SUFFIXES
+        and path.is_file()
+        and not hidden.search(path.relative_to(source.parent).as_posix())
+    )
+
+
+_SPECIFIC = re.compile(r"\bwgmma\b|\bsetmaxnreg\b|\btcgen05\b|agentforge:\s*arch-specific", re.I)
 _TARGET_FLAGS = ("--target=", "--gpu-architecture=", "-arch=")
 
 
@@ -102,11 +114,13 @@ def named_targets(flags: Sequence[str]) -> list[str]:
     return [f.split("=")[1] for f in flags if f.startswith(_TARGET_FLAGS)]
 
 
-def target_of(flags: Sequence[str], capability: tuple[int, int], specific: bool) -> str:
-    """What to compile for: `sm_90`, or `sm_90a` where the kernel asks for instructions of that alone."""
+def target_of(source: Path, flags: Sequence[str], capability: tuple[int, int]) -> str:
+    """What to compile for: `sm_90`, or `sm_90a` where the kernel or a header asks for instructions of that
+    alone, or says `// agentforge: arch-specific`."""
     named = named_targets(flags)
     number = capability[0] * 10 + capability[1]
-    return named[-1] if named else f"sm_{number}{'a' if specific and number >= 90 else ''}"
+    specific = number >= 90 and any(_SPECIFIC.search(path.read_text()) for path in _related(source))
+    return named[-1] if named else f"sm_{number}{'a' if specific else ''}"
 
 
 def compiler_flags(flags: Sequence[str]) -> list[str]:
@@ -248,9 +262,7 @@ class Library:
         """What launches kernels on a GPU; compiled for it at first use."""
         index = device.index if device.index is not None else torch.cuda.current_device()
         if index not in self._gpus:
-            capability = torch.cuda.get_device_capability(index)
-            specific = bool(re.search(r"\bwgmma\b|\bsetmaxnreg\b|\btcgen05\b|arch-specific", self._text))
-            target = target_of(self._flags, capability, specific)
+            target = target_of(self._source, self._flags, torch.cuda.get_device_capability(index))
             self._gpus[index] = Gpu(self._cubin(target), index, self._prototypes)
         return self._gpus[index]
 

@@ -29,7 +29,6 @@ _UNSUPPORTED: tuple[tuple[str, str], ...] = (
 )
 _ORDERED_OTHERWISE = re.compile(r"\bvolatile\b|\b__threadfence|\bnanosleep\b|\batomicCAS\b|\batomicExch\b")
 """Threads may wait for one another through memory: what looks like a race may be none."""
-_ARCHITECTURE = re.compile(r"\bwgmma\b|\bsetmaxnreg\b|\btcgen05\b|agentforge:\s*arch-specific", re.I)
 
 
 @dataclass(frozen=True)
@@ -72,13 +71,6 @@ def unsupported(files: Mapping[str, str]) -> Unsupported | None:
 def checks_races(files: Mapping[str, str]) -> bool:
     """Whether barriers are all that orders the threads of a block."""
     return not any(_ORDERED_OTHERWISE.search(without_comments(text)) for text in files.values())
-
-
-def architecture_specific(files: Mapping[str, str]) -> bool:
-    """Whether a kernel asks for `sm_90a` or its kin, by an instruction or `// agentforge: arch-specific`."""
-    return any(
-        _ARCHITECTURE.search(text) for name, text in files.items() if name.endswith((*SOURCES, *HEADERS))
-    )
 
 
 _KERNEL = re.compile(r"\b__global__\b")

@@ -14,7 +14,8 @@ from typing import Any
 
 import torch
 
-from .kernel import Kernel, opaque_operator, provide_cpp_runtime
+from .graph import Replayed
+from .kernel import Kernel, opaque_operator, provide_runtimes
 from .layout import Layout
 from .swap import stitched_class
 from .unit import Unit
@@ -47,19 +48,24 @@ class Artifact:
         with self._lock:
             if self._loaded:
                 return
-            count = provide_cpp_runtime(self.folder).count
+            counts = provide_runtimes(self.folder)
             namespace = f"agentforge_{self.id}"
             for name, entry in self._plan["kernels"].items():
-                self.kernels[name] = Kernel(self.folder / "kernels" / name, entry, namespace, count)
+                self.kernels[name] = Kernel(self.folder / "kernels" / name, entry, namespace, counts.count)
             text = self.folder / "constants.json"
             if text.exists():
                 for name, data in json.loads(text.read_text()).items():
                     stream = io.BytesIO(base64.b64decode(data))
-                    self._constants[name] = torch.load(stream, weights_only=True)
+                    # Those of a GPU load where there is none, for the original forward to run.
+                    where = None if torch.cuda.is_available() else "cpu"
+                    self._constants[name] = torch.load(stream, map_location=where, weights_only=True)
             compiled = self.mode == "kernels+compile"
-            self.units = [
-                Unit(unit, self._constants, self._forwards(unit), compiled) for unit in self._plan["units"]
-            ]
+            for plan in self._plan["units"]:
+                direct, opaque = self._forwards(plan)
+                if self.mode == "kernels+graph" and plan["replayable"]:
+                    still = len(plan["tensors"]) + len(plan["constants"])
+                    direct = Replayed(direct, still, list(self.kernels.values()), counts)
+                self.units.append(Unit(plan, self._constants, (direct, opaque), compiled))
             self._loaded = True
 
     def _forwards(self, plan: dict[str, Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:

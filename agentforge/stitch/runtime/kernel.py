@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Sequence
@@ -83,11 +84,25 @@ def _import(path: Path, name: str) -> ModuleType:
         raise RuntimeError(f"{path} is missing from the artifact; copy the whole folder")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except ModuleNotFoundError as error:
+        raise RuntimeError(
+            f"kernel {path.parent.name} needs {error.name}; install it with: pip install {error.name}"
+        ) from error
     return module
 
 
-def provide_cpp_runtime(folder: Path) -> ModuleType:
-    """Make `import agentforge_cpp` find the copy that ships with the artifact."""
-    name = "agentforge_cpp"
-    return sys.modules.get(name) or _import(folder / f"{name}.py", name)
+def provide_runtimes(folder: Path) -> ModuleType:
+    """Make `import agentforge_cpp` and its kin find the copies that ship with the artifact.
+
+    Returns:
+        That of C++, which counts the calls of all kernels.
+    """
+    sys.path.insert(0, str(folder))
+    try:
+        for path in folder.glob("agentforge_*.py"):
+            importlib.import_module(path.stem)
+    finally:
+        sys.path.remove(str(folder))
+    return sys.modules["agentforge_cpp"]

@@ -38,10 +38,10 @@ def load_artifact() -> Any:
     return module
 
 
-def draw(reference: Any, seed: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def draw(reference: Any, seed: int, device: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Arguments of one forward."""
     torch.manual_seed(seed)
-    inputs = reference.get_inputs()
+    inputs = _pytree.tree_map_only(torch.Tensor, lambda t: t.to(device), reference.get_inputs())
     return ((), inputs) if isinstance(inputs, dict) else (tuple(inputs), {})
 
 
@@ -80,18 +80,23 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=20)
     options = parser.parse_args()
+    device = json.loads((FOLDER / "plan.json").read_text())["device"]
+    if device != "cpu" and not torch.cuda.is_available():
+        print("This artifact was made for an NVIDIA GPU, and torch sees none here.", file=sys.stderr)
+        return 1
     sys.path[:0] = [str(FOLDER), str(FOLDER / "reference_modules")]
     reference = importlib.import_module("reference_model")
 
     artifact = load_artifact()
     init = reference.get_init_inputs()
     torch.manual_seed(0)
-    original = (reference.Model(**init) if isinstance(init, dict) else reference.Model(*init)).eval()
+    original = reference.Model(**init) if isinstance(init, dict) else reference.Model(*init)
+    original = original.eval().to(device)
     optimized = artifact.optimize(copy.deepcopy(original))
     worst = 0.0
     with torch.inference_mode():
         for seed in range(options.seeds):
-            args, kwargs = draw(reference, seed)
+            args, kwargs = draw(reference, seed, device)
             expected = original(*copy.deepcopy(args), **copy.deepcopy(kwargs))
             worst = max(worst, worst_error(optimized(*args, **kwargs), expected))
         times: dict[str, list[float]] = {"original": [], "optimized": []}

@@ -1,0 +1,132 @@
+"""A stitched forward as one CUDA graph."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch.utils import _pytree
+
+from .kernel import Kernel
+
+REPLAY = "cuda graph"
+"""What replays are counted as."""
+
+
+class Replayed:
+    """A forward whose launches are recorded once and replayed as a CUDA graph.
+
+    The first call runs as it is, on the stream that is recorded from afterwards, so that libraries have set
+    themselves up for it. The second records, which runs nothing: a forward that writes to buffers does so
+    once a call. Weights are read where they lie, so in-place updates take effect; other tensors in their
+    place begin anew. Other inputs are copied to where the graph reads them, and results are copied out of it.
+
+    Args:
+        forward: takes tensors on one GPU, and writes to none beyond the first `still`.
+        still: its first arguments that stay where they are: weights and constants.
+        kernels: those that it calls; a replay counts as their runs in the recording.
+        counts: the module that counts all kernels' calls.
+    """
+
+    def __init__(
+        self, forward: Callable[..., Any], still: int, kernels: Sequence[Kernel], counts: ModuleType
+    ) -> None:
+        self._forward = forward
+        self._still = still
+        self._kernels = kernels
+        self._counts = counts
+        self._lock = threading.Lock()
+        self._places: tuple[int, ...] = ()
+        self._stream: Any = None
+        self._recording: _Recording | None = None
+        self._impossible = False
+
+    def __call__(self, *tensors: torch.Tensor) -> Any:
+        """The forward's results, in tensors of their own."""
+        # A torch without CUDA cannot be asked whether it captures.
+        if self._impossible or not tensors[0].is_cuda or torch.cuda.is_current_stream_capturing():
+            return self._forward(*tensors)
+        with self._lock:
+            places = tuple(tensor.data_ptr() for tensor in tensors[: self._still])
+            if self._stream is None or places != self._places:
+                if not all(tensor.is_cuda for tensor in tensors):  # a graph keeps a scalar of the CPU's value
+                    return self._forward(*tensors)
+                self._places, self._recording = places, None
+                return self._first(tensors)
+            if self._recording is not None:
+                self._recording.count(self._kernels, self._counts)
+            elif not self._record(tensors):
+                return self._forward(*tensors)
+            self._counts.count(REPLAY)
+            assert self._recording is not None
+            return self._recording.replay(tensors[self._still :])
+
+    def _first(self, tensors: Sequence[torch.Tensor]) -> Any:
+        here = torch.cuda.current_stream(tensors[0].device)
+        self._stream = self._stream or torch.cuda.Stream(tensors[0].device)
+        self._stream.wait_stream(here)
+        with torch.cuda.stream(self._stream):
+            results = self._forward(*tensors)
+        here.wait_stream(self._stream)
+        for result in _pytree.tree_leaves(results):
+            if isinstance(result, torch.Tensor):
+                result.record_stream(here)
+        return results
+
+    def _record(self, tensors: Sequence[torch.Tensor]) -> bool:
+        before = self._counts.calls()
+        try:
+            self._recording = _Recording(self._forward, self._still, tensors, self._stream)
+        except RuntimeError as error:  # an operator that waits for the GPU, say
+            self._impossible = True
+            reason = str(error).strip().partition("\n")[0]
+            warnings.warn(
+                f"no CUDA graph can be made, and launches stay as they were: {reason}", stacklevel=4
+            )
+            return False
+        after = self._counts.calls()
+        self._recording.ran = {name: n - before.get(name, 0) for name, n in after.items()}
+        return True
+
+
+class _Recording:
+    """One CUDA graph, with the tensors that it reads and writes."""
+
+    def __init__(
+        self, forward: Callable[..., Any], still: int, tensors: Sequence[torch.Tensor], stream: Any
+    ) -> None:
+        with torch.inference_mode(False):  # else they could only be written to under inference_mode
+            self._inputs = [_place(tensor) for tensor in tensors[still:]]
+        self._stream = stream
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._graph, stream=stream, capture_error_mode="thread_local"):
+            results = forward(*tensors[:still], *self._inputs)
+        self._results, self._structure = _pytree.tree_flatten(results)
+        self._done = torch.cuda.Event()
+        self.ran: dict[str, int] = {}
+        """How often each kernel and function ran in it."""
+
+    def replay(self, inputs: Sequence[torch.Tensor]) -> Any:
+        here = torch.cuda.current_stream(self._stream.device)
+        here.wait_event(self._done)  # the last replay may be another stream's
+        for place, value in zip(self._inputs, inputs, strict=True):
+            place.copy_(value)
+        self._graph.replay()
+        results = [r.clone() if isinstance(r, torch.Tensor) else r for r in self._results]
+        self._done.record(here)
+        return _pytree.tree_unflatten(results, self._structure)
+
+    def count(self, kernels: Sequence[Kernel], counts: ModuleType) -> None:
+        for name, times in self.ran.items():
+            counts.count(name, times)
+        for kernel in kernels:
+            kernel.runs += self.ran.get(kernel.name, 0)
+
+
+def _place(tensor: torch.Tensor) -> torch.Tensor:
+    place = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
+    return place.copy_(tensor)
