@@ -289,7 +289,7 @@ class Forkserver:
         if self._sandbox is not None:
             own |= {
                 "TORCHINDUCTOR_CACHE_DIR": str(cache_place(scratch)),
-                "TRITON_CACHE_DIR": f"{scratch}/triton",
+                "TRITON_CACHE_DIR": str(cache_place(scratch) / "triton"),
             }
         body = {"number": number, "env": own, **extra}
         if box is not None:
