@@ -81,7 +81,7 @@ def ncu(left: float, output: Path) -> Answer:
 
 
 def feedback(left: float, output: Path) -> Answer:
-    """Nsight Compute in `optimize`: metrics, class and findings of each attempt that passed, in each sandbox."""
+    """Nsight Compute in `optimize`, in each sandbox: metrics, class and findings of what passed."""
     from gpu.feedback import measure
 
     return measure(left)

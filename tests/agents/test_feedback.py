@@ -50,6 +50,9 @@ def test_models_may_cite_metrics():
     assert values["bandwidth_share"] == 0.1
     of_task = facts.of_task(make_task(past=(_past(_measured()),)))
     assert of_task["#1.threads_share"] == 0.25
+    assert "#1.bandwidth_share" not in of_task
+    built_on = facts.of_task(make_task(past=(_past(_measured()),)), _past(_measured()))
+    assert built_on["#1.bandwidth_share"] == 0.1  # whoever plans the next step from there sees all of it
 
 
 def test_metrics_of_several_kernels_keep_their_kernel():

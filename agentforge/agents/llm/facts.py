@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from agentforge.agents._base import Task
+from agentforge.agents._base import Past, Task
 from agentforge.agents.playbook.facts import limits, measured, measured_metrics
 from agentforge.schema import Citation, Evaluation
 
@@ -26,8 +26,13 @@ MOST_KERNELS = 4
 Facts = Mapping[str, float]
 
 
-def of_task(task: Task) -> dict[str, float]:
-    """What profiling measured of the bottleneck and of the machine."""
+def of_task(task: Task, parent: Past | None = None) -> dict[str, float]:
+    """What profiling measured of the bottleneck and of the machine, and of attempts what limits them.
+
+    Args:
+        task: the bottleneck, the machine and the attempts.
+        parent: an attempt of which everything is listed, since the next one builds on it.
+    """
     b = task.bottleneck
     values = {cited.metric: cited.value for cited in measured(task)}
     values["speedup_limit"] = b.speedup_limit
@@ -40,6 +45,8 @@ def of_task(task: Task) -> dict[str, float]:
         if past.evaluation is not None and past.evaluation.performance is not None:
             values |= {f"{number_of(past)}.{k}": v for k, v in _performance(past.evaluation).items()}
             values |= {f"{number_of(past)}.{c.metric}": c.value for c in limits(past.evaluation)}
+    if parent is not None and parent.evaluation is not None:
+        values |= {f"{number_of(parent)}.{k}": v for k, v in of_evaluation(parent.evaluation).items()}
     return values
 
 

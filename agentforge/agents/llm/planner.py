@@ -39,7 +39,7 @@ class LLMPlanner:
             return repair
         if parent is not None and parent.plan is not None and parent.plan.strategy in closed:
             parent = None
-        values = facts.of_task(task)
+        values = facts.of_task(task, parent)
         prompt = render(
             self._situation(parent, closed),
             facts=facts.shown(values),

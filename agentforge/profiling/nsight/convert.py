@@ -10,7 +10,7 @@ from agentforge.schema import Classification, Finding, Metric
 
 from .report import KernelReport
 
-MOST_KERNELS = 4
+MOST_KERNELS = 3
 """Of a solution; each has some fifty metrics."""
 MOST_RULES = 8
 _MOST_TEXT = 400

@@ -103,7 +103,12 @@ dram__bytes_read Counter byte
 
 
 def install(
-    folder: Path, *, version: str = "2025.3.1.0", refused: str = "", report: Path | None = None
+    folder: Path,
+    *,
+    version: str = "2025.3.1.0",
+    refused: str = "",
+    report: Path | None = None,
+    kernel: str = KERNEL,
 ) -> Path:
     """An installation below `folder`.
 
@@ -112,6 +117,7 @@ def install(
         version: that it has.
         refused: what it prints instead of collecting anything.
         report: a real one, which it gives out as what it collected.
+        kernel: of which the recorded counters are.
 
     Returns:
         The folder to put on PATH.
@@ -126,7 +132,7 @@ def install(
     if report is not None:
         shutil.copyfile(report, folder / "recorded.ncu-rep")
         return folder
-    (folder / "recorded.json").write_text(json.dumps([RECORDED, OTHER]))
+    (folder / "recorded.json").write_text(json.dumps([{**RECORDED, "kernel": kernel}, OTHER]))
     module.mkdir(parents=True)
     shutil.copyfile(fakes.__file__, module / "ncu_report.py")
     return folder

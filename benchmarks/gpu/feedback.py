@@ -1,0 +1,85 @@
+"""What a run keeps of hardware counters: `optimize` in each sandbox, and its store afterwards."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from agentforge.campaigns import optimize
+from agentforge.config import load_settings
+from agentforge.frontends import FrontendOptions
+from agentforge.harness import sandboxes
+from agentforge.profiling.nsight.metrics import WANTED
+from agentforge.schema import AgentForgeError, Attempt, Event
+from agentforge.store import Store
+
+_TARGET = Path(__file__).resolve().parents[2] / "examples" / "llama_block.py"
+_ATTEMPTS = 2
+_MINUTES_OF_RUN = 0.6
+"""Stitching and the proof come on top of a run's own minutes."""
+
+
+def measure(left: float, target: Path = _TARGET, device: str = "cuda") -> dict[str, Any]:
+    """Two attempts in each sandbox that works here, without a model.
+
+    Args:
+        left: seconds.
+        target: what is optimized.
+        device: its kind.
+    """
+    names = [name for name in sandboxes.names() if sandboxes.create(name).available().ok]
+    end = time.monotonic() + left
+    found = {}
+    for number, name in enumerate(names):
+        minutes = (end - time.monotonic()) / 60 / (len(names) - number)
+        found[name] = _in(name, minutes * _MINUTES_OF_RUN, target, device)
+    ok = all(attempt["by"].get("ncu") for run in found.values() for attempt in run["passed"])
+    return {"ok": ok and any(run["passed"] for run in found.values()), "sandboxes": found}
+
+
+def _in(sandbox: str, minutes: float, target: Path, device: str) -> dict[str, Any]:
+    events: list[Event] = []
+    error = ""
+    with tempfile.TemporaryDirectory(prefix="agentforge-feedback-") as home:
+        settings = load_settings(
+            [
+                f"home={home}",
+                f"referee.sandbox={sandbox}",
+                f"budget.attempts={_ATTEMPTS}",
+                f"budget.minutes={minutes:.2f}",
+            ]
+        )
+        try:
+            optimize(str(target), FrontendOptions(), settings, device=device, on_event=events.append)
+        except AgentForgeError as failure:
+            error = str(failure)
+        with Store(settings.url) as store:
+            attempts = [a for run in store.list_runs() for a in store.attempts(run.id)]
+            passed = [found for a in attempts if (found := _kept(store, a)) is not None]
+    said = [str(e.data["text"]) for e in events if e.kind == "progress"]
+    refused = [text for text in said if "falling back" in text]
+    return {"error": error, "refused": refused, "attempts": len(attempts), "passed": passed}
+
+
+def _kept(store: Store, attempt: Attempt) -> dict[str, Any] | None:
+    """What the store has of an attempt that passed."""
+    if attempt.evaluation is None:
+        return None
+    evaluation = store.get_evaluation(attempt.evaluation)
+    if not evaluation.passed:
+        return None
+    collected = {m.name for m in evaluation.metrics if m.source == "ncu"}
+    return {
+        "strategy": attempt.plan.strategy if attempt.plan else "",
+        "seconds": attempt.usage.seconds,
+        "by": dict(Counter(m.source for m in evaluation.metrics)),
+        "own": [k.name for k in evaluation.kernels if k.own],
+        "profiled": sorted({m.kernel for m in evaluation.metrics if m.source == "ncu"}),
+        "missing": [name for name in WANTED if name not in collected],
+        "class": str(evaluation.classification or ""),
+        "findings": [str(f) for f in evaluation.findings][:16],
+        "cause": attempt.critique.cause if attempt.critique else "",
+    }
