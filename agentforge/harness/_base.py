@@ -137,7 +137,7 @@ class Presenter(Protocol):
         *,
         programs: Sequence[Path] = (),
     ) -> AbstractContextManager[Subject]:
-        """Make a solution that passed ready to be run; `programs` are folders to be seen from inside.
+        """Make a solution that passed ready to be run; `programs` are files and folders to be seen inside.
 
         Raises:
             HarnessError: it cannot be made ready.

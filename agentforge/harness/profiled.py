@@ -89,7 +89,7 @@ def profiled(
         workshop: that builds.
         sandbox: holds whatever runs.
         environment: of whatever runs.
-        programs: folders that the sandbox shows beside the system.
+        programs: files and folders that the sandbox shows beside the system.
 
     Raises:
         HarnessError: it cannot be made ready.

@@ -114,12 +114,13 @@ def available_ncu() -> str:
 
 
 def install_folders(ncu: str) -> tuple[Path, ...]:
-    """Folders of the installation that a path of `ncu` belongs to.
+    """Folders of the installation that a path of `ncu` belongs to; a candidate may see them.
 
     The toolkit's `cuda/bin/ncu` is a script that starts the one in `cuda/nsight-compute-VERSION`.
     """
     own = Path(ncu).resolve().parent
-    return (own, *sorted(own.parent.glob("nsight-compute-*"), reverse=True))
+    found = (own, *sorted(own.parent.glob("nsight-compute-*"), reverse=True))
+    return tuple(folder for folder in found if (folder / "extras").is_dir())  # and no user's home
 
 
 def version_of(text: str) -> tuple[int, int] | None:

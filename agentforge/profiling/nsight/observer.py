@@ -81,8 +81,8 @@ class NsightObserver:
             own = [k.name for k in evaluation.kernels if k.own]
             try:
                 self._find()
-                folders = install_folders(self._ncu) if self._ncu else ()
-                with self._presenter.subject(definition, workloads, solution, programs=folders) as subject:
+                programs = (Path(self._ncu), *install_folders(self._ncu)) if self._ncu else ()
+                with self._presenter.subject(definition, workloads, solution, programs=programs) as subject:
                     self._last = self._observe(subject, solution, own)
             except (AgentForgeError, OSError) as error:
                 self._once(Refused(Refusal.FAILED, f"a solution cannot be profiled ({error})"))

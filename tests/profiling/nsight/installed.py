@@ -123,7 +123,7 @@ def install(
         The folder to put on PATH.
     """
     module = folder / "extras" / "python"
-    folder.mkdir(parents=True)
+    module.mkdir(parents=True)
     program = folder / "ncu"
     program.write_text(_NCU.format(python=interpreter(), version=version))
     program.chmod(0o755)
@@ -133,6 +133,5 @@ def install(
         shutil.copyfile(report, folder / "recorded.ncu-rep")
         return folder
     (folder / "recorded.json").write_text(json.dumps([{**RECORDED, "kernel": kernel}, OTHER]))
-    module.mkdir(parents=True)
     shutil.copyfile(fakes.__file__, module / "ncu_report.py")
     return folder

@@ -117,8 +117,9 @@ def test_here_or_not(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_the_toolkits_script_is_told_from_the_installation(tmp_path: Path):
-    for folder in ("bin", "nsight-compute-2024.1.0", "nsight-compute-2025.3.1"):
-        (tmp_path / folder).mkdir()
+    for version in ("2024.1.0", "2025.3.1"):
+        (tmp_path / f"nsight-compute-{version}" / "extras").mkdir(parents=True)
+    (tmp_path / "bin").mkdir()  # where users keep other things too
     (tmp_path / "bin" / "ncu").touch()
     names = [folder.name for folder in install_folders(str(tmp_path / "bin" / "ncu"))]
-    assert names == ["bin", "nsight-compute-2025.3.1", "nsight-compute-2024.1.0"]
+    assert names == ["nsight-compute-2025.3.1", "nsight-compute-2024.1.0"]
