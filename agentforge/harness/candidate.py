@@ -18,7 +18,13 @@ import psutil
 
 import agentforge.languages
 from agentforge.config import RefereeSettings
-from agentforge.languages import AheadOfTimeLanguage, BuildResult, CommandResult, languages
+from agentforge.languages import (
+    AheadOfTimeLanguage,
+    BuildResult,
+    CommandResult,
+    builds_at_import,
+    languages,
+)
 from agentforge.schema import Diagnostic, EvaluationStatus, MachineError, Solution
 
 from ._base import Box, Limits
@@ -208,7 +214,8 @@ class Workshop:
     def _load(self, party: Party, solution: Solution, folder: Path, weights: Weights) -> str:
         descriptor = weights.read_only()
         try:
-            reply = party.request(self.load_request(solution, folder, weights), [descriptor])
+            patience = self.settings.build_timeout_s if builds_at_import(solution) else None
+            reply = party.request(self.load_request(solution, folder, weights), [descriptor], patience)
         finally:
             os.close(descriptor)
         return str(reply.get("weights", ""))[:20]

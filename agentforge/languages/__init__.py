@@ -11,6 +11,7 @@ from ._base import (
     languages,
 )
 from .command import run_command
+from .extensions import builds_at_import
 from .folder import CPP_RUNTIME, MANIFEST, runtime_files, write_solution
 from .inductor import inductor_solution
 from .single_file import export_single_file
@@ -26,6 +27,7 @@ __all__ = [
     "CommandResult",
     "CommandRunner",
     "Language",
+    "builds_at_import",
     "export_single_file",
     "inductor_solution",
     "languages",

@@ -10,6 +10,7 @@ from pathlib import Path
 from agentforge.languages._base import Availability, BuildResult, CommandRunner
 from agentforge.schema import Diagnostic, Solution, SourceFile
 
+from .extensions import builds_at_import, write_prelude
 from .folder import write_or_explain
 
 
@@ -27,10 +28,16 @@ def check_syntax(file: SourceFile) -> Diagnostic | None:
 
 
 def write_checked(solution: Solution, folder: Path) -> tuple[Diagnostic, ...]:
-    """Write a solution; say what cannot be written and which Python file does not parse."""
+    """Write a solution; say what cannot be written and which Python file does not parse.
+
+    One that builds when it is imported gets a prelude that keeps what it builds.
+    """
     python = (file for file in solution.sources if file.path.endswith(".py"))
     found = (write_or_explain(solution, folder), *(check_syntax(file) for file in python))
-    return tuple(d for d in found if d is not None)
+    wrong = tuple(d for d in found if d is not None)
+    if not wrong and builds_at_import(solution):
+        write_prelude(solution, folder)
+    return wrong
 
 
 class Python:
