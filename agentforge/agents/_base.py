@@ -51,6 +51,22 @@ class Past:
 
 
 @dataclass(frozen=True)
+class Learned:
+    """What an attempt of this run taught, and nothing measured since contradicts."""
+
+    number: int
+    """Of the attempt."""
+    region: str
+    """Name of its definition."""
+    strategy: str
+    expected_speedup: float
+    speedup: float
+    """Measured, over the best baseline, as was expected."""
+    verified: bool
+    text: str
+
+
+@dataclass(frozen=True)
 class Task:
     """Everything an agent is shown of the problem."""
 
@@ -65,8 +81,8 @@ class Task:
     """Attempts so far, oldest first; the one that is being made is among them once it is planned."""
     attempt: str = ""
     """Identifier of the attempt that is being made."""
-    lessons: tuple[str, ...] = ()
-    """What attempts that passed taught in this run, at all bottlenecks, oldest first."""
+    lessons: tuple[Learned, ...] = ()
+    """What this run taught so far, at all bottlenecks, oldest first."""
 
 
 @dataclass(frozen=True)

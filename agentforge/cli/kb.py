@@ -95,6 +95,11 @@ def show_strategy(strategy: Identifier, config: _options.Config = None, json: _o
             for r in found.records
         ),
     )
+    for lesson in found.lessons:
+        expected = f"{lesson.expected_speedup:.3g}x expected, " if lesson.expected_speedup else ""
+        _print.line(
+            f"Learned on {lesson.context.op_type} ({expected}{lesson.speedup:.3g}x measured): {lesson.text}"
+        )
 
 
 def stats(config: _options.Config = None, json: _options.Json = False) -> None:

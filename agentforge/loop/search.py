@@ -15,6 +15,7 @@ from agentforge.search import SearchPolicy
 
 from ._base import Agents, Knowledge, SearchResult, Win
 from .journal import Journal
+from .lessons import teach
 from .meter import Meter
 from .steps import Steps
 from .supervisor import Problem, Supervisor
@@ -67,6 +68,7 @@ def run_search(
         final = run_graph(steps, checkpoint)
     finally:
         journal.spend(meter.seconds)
+        teach(journal, supervisor.problems, session.knowledge)
     out_of_budget = supervisor.out_of_budget(new_attempts=0)
     reason = out_of_budget or final.get("reason", "")
     result = SearchResult(collect(profile, supervisor), len(journal.attempts()), reason, bool(out_of_budget))

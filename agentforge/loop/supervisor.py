@@ -35,6 +35,7 @@ from agentforge.schema import (
 from ._base import Agents, Knowledge
 from ._describe import add_usage, numbers, sentence
 from .journal import Journal
+from .lessons import learned
 from .meter import Meter
 from .standing import Standing, gain_over_best
 
@@ -239,7 +240,14 @@ class Supervisor:
                 attempt.run,
             )
         self._promote(attempt, evaluation)
-        self._reflect(attempt, plan, evaluation)
+        self._tell(
+            "attempt.reflected",
+            attempt,
+            strategy=plan.strategy,
+            expected_speedup=plan.expected_speedup,
+            measured_speedup=gain_over_best(evaluation),
+            verified=evaluation.verified,
+        )
         self.journal.put(attempt.model_copy(update={"status": AttemptStatus.DONE}))
         self.journal.spend(self.meter.seconds)
         self.journal.event("budget", left=self.budget_left())
@@ -317,15 +325,7 @@ class Supervisor:
             languages=(language,),
             past=past,
             attempt=attempt,
-            lessons=self._lessons(),
-        )
-
-    def _lessons(self) -> tuple[str, ...]:
-        """What finished attempts that passed taught in this run."""
-        return tuple(
-            a.critique.lesson
-            for a in self.journal.attempts()
-            if a.status is AttemptStatus.DONE and a.critique is not None and a.critique.lesson
+            lessons=learned(self.journal, self.problems),
         )
 
     def _hidden(
@@ -396,28 +396,6 @@ class Supervisor:
             time_s=standing.time_s,
             time_before_s=standing.bottleneck.time_s,
         )
-
-    def _reflect(self, attempt: Attempt, plan: Plan, evaluation: Evaluation) -> None:
-        """Write down what was expected and what came of it, and what a verified evaluation taught."""
-        self._tell(
-            "attempt.reflected",
-            attempt,
-            strategy=plan.strategy,
-            expected_speedup=plan.expected_speedup,
-            measured_speedup=gain_over_best(evaluation),
-            verified=evaluation.verified,
-        )
-        critique = attempt.critique
-        if critique is not None and critique.lesson and evaluation.verified:
-            self.knowledge.learn(
-                plan.strategy,
-                self.problems[attempt.bottleneck].context,
-                evaluation,
-                critique.lesson,
-                author=critique.author,
-                expected_speedup=plan.expected_speedup,
-                run=attempt.run,
-            )
 
 
 def find(past: Sequence[Past], identifier: str | None) -> Past | None:

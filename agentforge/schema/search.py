@@ -93,6 +93,8 @@ class Critique(FrozenModel):
     expected_gain: float = 0.0
     lesson: str = ""
     """What this attempt teaches beyond itself, in a sentence; kept where the evaluation is verified."""
+    refutes: tuple[int, ...] = ()
+    """Numbers of the run's attempts whose lessons what was measured here contradicts."""
     author: str = "playbook"
     usage: Usage = Usage()
 

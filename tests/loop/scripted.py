@@ -127,14 +127,16 @@ class ScriptedJudge:
     name = "scripted"
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, ...]] = []
+        self.told: list[tuple[tuple[int, str, float], ...]] = []
 
     def judge(self, task: Task, plan: Plan, solution: Solution, evaluation: Evaluation) -> Critique:
         if "judge" in plan.parameters:
             raise ValueError(str(plan.parameters["judge"]))
-        self.told.append(task.lessons)
+        self.told.append(tuple((x.number, x.text, x.speedup) for x in task.lessons))
         lesson = str(plan.parameters.get("lesson", ""))
-        return Critique(kind="optimize" if evaluation.passed else "repair", lesson=lesson)
+        refutes = tuple(int(number) for number in str(plan.parameters.get("refutes", "")).split())
+        kind = "optimize" if evaluation.passed else "repair"
+        return Critique(kind=kind, lesson=lesson, refutes=refutes)
 
 
 @dataclass

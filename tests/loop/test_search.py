@@ -213,9 +213,22 @@ def test_what_was_expected_and_learned_is_written_down(bench: Bench, monkeypatch
     script = {"a": [{"speed": 2.0, "lesson": "rows fit in L1"}, {"speed": 1.1, "lesson": "not so"}]}
     bench.search(profile(bottleneck("a")), script)
     assert bench.knowledge.lessons == [("strategy-0", "rows fit in L1")]  # the other one is not verified
-    assert judge.told == [(), ("rows fit in L1",)]
+    assert judge.told == [(), ((1, "rows fit in L1", 2.0),)]
     reflected = bench.of("attempt.reflected")
     assert [(r["expected_speedup"], r["measured_speedup"], r["verified"]) for r in reflected] == [
         (1.0, 2.0, True),
         (1.0, 1.1, False),
     ]
+
+
+def test_a_lesson_that_is_refuted_is_forgotten(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = ScriptedJudge()
+    monkeypatch.setattr(conftest, "ScriptedJudge", lambda: judge)
+    script = [
+        {"speed": 2.0, "lesson": "one thread is enough"},
+        {"speed": 3.0, "lesson": "threads gain", "refutes": "1"},
+        {"speed": 1.0},
+    ]
+    bench.search(profile(bottleneck("a")), {"a": script})
+    assert bench.knowledge.lessons == [("strategy-1", "threads gain")]
+    assert judge.told[2] == ((2, "threads gain", 3.0),)

@@ -91,7 +91,8 @@ def test_a_coding_agent_works_on_a_run(workbench: Workbench) -> None:
         assert "verified" in await refusal(client, "record_lesson", attempt=second["attempt"], lesson="No.")
         found = await answer(client, "search_strategies", run="run", definition="norm", languages=["python"])
         [own] = [s for s in found["strategies"] if s["id"] == "rows-in-l1"]
-        assert own["lessons"] == ["Rows fit in L1. (2.5x measured)"]
+        lesson = {"text": "Rows fit in L1.", "expected_speedup": 3.0, "measured_speedup": 2.5}
+        assert own["lessons"] == [lesson]
         [region] = (await answer(client, "list_bottlenecks", run="run"))["bottlenecks"]
         assert region["attempts"] == 2
         assert region["verified_speedup"]["eager"]["point"] == 2.5

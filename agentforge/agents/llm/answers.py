@@ -104,3 +104,5 @@ class OptimizeAnswer(_Answer):
     lesson: str = Field(default="", max_length=600)
     """One sentence that whoever plans next on such regions and machines should know, resting on what was
     measured here (what was expected and did not come is one); empty where nothing new was learned."""
+    refuted: list[int] = []
+    """Numbers of the attempts whose lessons, as listed, what was measured here contradicts; mostly none."""

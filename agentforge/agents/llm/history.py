@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agentforge.agents._base import Past, Task
+from agentforge.agents._base import Learned, Past, Task
 from agentforge.agents.playbook.facts import speedup
 from agentforge.schema import EvaluationStatus, Solution
 
@@ -16,6 +16,9 @@ REPEATED = 2
 
 MOST_SHOWN = 20_000
 """Characters of an earlier attempt's sources beyond which it is not shown: prompts stay below 30k tokens."""
+
+MOST_LESSONS = 6
+"""Of a run, in one prompt."""
 
 _NOISE = (
     (re.compile(r"(?:[A-Za-z]:)?(?:/[\w.+-]+)+/"), ""),  # folders
@@ -119,6 +122,12 @@ def reflections(task: Task) -> list[Reflection]:
         for past in others(task)
         if past.plan is not None
     ]
+
+
+def told(task: Task) -> tuple[Learned, ...]:
+    """The run's latest lessons, those that say the same once."""
+    latest = {lesson.text: lesson for lesson in task.lessons}
+    return tuple(latest.values())[-MOST_LESSONS:]
 
 
 def number_of(past: Past) -> str:

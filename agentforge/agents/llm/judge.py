@@ -12,7 +12,7 @@ from agentforge.schema import Citation, Critique, Evaluation, EvaluationStatus, 
 from . import facts
 from .answers import OptimizeAnswer, RepairAnswer
 from .asking import Objection, Role
-from .history import fingerprint
+from .history import fingerprint, told
 from .prompts import problem, render
 
 ENOUGH_OF_SOL = 0.95
@@ -102,6 +102,7 @@ class LLMJudge:
             facts=facts.shown(values),
             before=before,
             speedup=speedup(evaluation),
+            lessons=(lessons := told(task)),
         )
 
         def take(response: Response, again: bool) -> OptimizeAnswer:
@@ -121,6 +122,7 @@ class LLMJudge:
             evidence=facts.true_ones(answer.evidence, values),
             expected_gain=answer.expected_gain,
             lesson=" ".join(answer.lesson.split()),
+            refutes=tuple(lesson.number for lesson in lessons if lesson.number in answer.refuted),
             author=self.name,
             usage=usage,
         )

@@ -12,14 +12,13 @@ from agentforge.schema import Plan, Strategy, Usage
 from . import facts
 from .answers import PlanAnswer
 from .asking import Objection, Role
-from .history import closed_strategies, reflections
+from .history import closed_strategies, reflections, told
 from .prompts import problem, render
 
 _SCHEMA = strict_schema(PlanAnswer)
 _MOST_STRATEGIES = 8
 _MOST_REFLECTIONS = 12
 _MOST_CLOSED = 12
-_MOST_LESSONS = 6
 _MOST_TOLD = 2
 """Lessons of one strategy."""
 
@@ -50,7 +49,7 @@ class LLMPlanner:
             ],
             reflections=reflections(task)[-_MOST_REFLECTIONS:],
             closed=dict(list(closed.items())[-_MOST_CLOSED:]),
-            lessons=tuple(dict.fromkeys(task.lessons))[-_MOST_LESSONS:],
+            lessons=told(task),
             parent=parent,
             languages=task.languages,
         )

@@ -81,5 +81,12 @@ def _shown(strategy: Strategy) -> dict[str, Any]:
             }
             for r in strategy.records[:4]
         ],
-        "lessons": [f"{lesson.text} ({lesson.speedup:.3g}x measured)" for lesson in strategy.lessons[:4]],
+        "lessons": [
+            {
+                "text": lesson.text,
+                "expected_speedup": lesson.expected_speedup,
+                "measured_speedup": lesson.speedup,
+            }
+            for lesson in strategy.lessons[:4]
+        ],
     }
