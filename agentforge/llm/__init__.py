@@ -3,6 +3,7 @@
 Nothing here imports a vendor's SDK before a model of that vendor is opened.
 """
 
+from ._background import interruptible
 from ._base import (
     CallFailed,
     CannotAfford,
@@ -36,6 +37,7 @@ __all__ = [
     "Request",
     "Response",
     "Tokens",
+    "interruptible",
     "is_spec",
     "open_model",
     "providers",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Iterator
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator
 from typing import Any, TypeVar
 
 from agentforge.config import LLMSettings
 
+from ._background import wait
 from ._base import CallFailed, Message, OnText, Request, Response, Tokens
 from ._failures import RATE_LIMITED, Endpoint, SchemaRefused
 from ._gate import gate_for
@@ -34,28 +35,29 @@ class EndpointModel:
     def complete(self, request: Request, on_text: OnText | None = None) -> Response:
         """See `LanguageModel.complete`."""
         with self._gate.turn():
-            response = self._with_schema(request, on_text)
+            response = wait(self._with_schema(request, on_text))
             self._gate.succeeded()
         if response.stop == "refusal":
             raise CallFailed(f"{self.endpoint}: {self.model} declined to answer", response.tokens)
         return response
 
-    def _with_schema(self, request: Request, on_text: OnText | None) -> Response:
+    async def _with_schema(self, request: Request, on_text: OnText | None) -> Response:
         """Let the endpoint enforce the schema; tell the model of it where the endpoint cannot."""
         if request.answer_schema is None or not self._has_schemas:
-            return self._ask(told(request), on_text)
+            return await self._ask(told(request), on_text)
         try:
-            return self._ask(request, on_text)
+            return await self._ask(request, on_text)
         except SchemaRefused:
             self._has_schemas = False
-            return self._ask(told(request), on_text)
+            return await self._ask(told(request), on_text)
 
-    def _ask(self, request: Request, on_text: OnText | None) -> Response:
+    async def _ask(self, request: Request, on_text: OnText | None) -> Response:
         """Ask once; schema errors come as `SchemaRefused`."""
-        heard = Heard(time.monotonic() + self._settings.deadline_s, on_text)
+        heard = Heard(on_text)
         try:
-            with self._at.translated():
-                return self._stream(request, heard)
+            async with asyncio.timeout(self._settings.deadline_s):  # the SDK's time-out is for each read
+                with self._at.translated():
+                    return await self._stream(request, heard)
         except CallFailed as failure:
             if heard.began and failure.tokens == Tokens():  # what was said is billed, and no account came
                 failure.tokens = estimated(request, heard.text)
@@ -67,12 +69,12 @@ class EndpointModel:
                 estimated(request, heard.text),
             ) from error
 
-    def _stream(self, request: Request, heard: Heard) -> Response:
+    async def _stream(self, request: Request, heard: Heard) -> Response:
         raise NotImplementedError
 
     def _client_options(self) -> dict[str, Any]:
         """Arguments that both SDKs' clients take."""
-        client = self._at.sdk.DefaultHttpxClient(event_hooks={"response": [self._watch]})
+        client = self._at.sdk.DefaultAsyncHttpxClient(event_hooks={"response": [self._watch]})
         return {
             "api_key": self._at.key,
             "timeout": self._settings.timeout_s,
@@ -80,7 +82,7 @@ class EndpointModel:
             "http_client": client,
         }
 
-    def _watch(self, response: Any) -> None:
+    async def _watch(self, response: Any) -> None:
         """See each HTTP response, those that the SDK retries included."""
         if response.status_code in RATE_LIMITED:
             self._gate.rate_limited()
@@ -93,13 +95,11 @@ class Heard:
     """What came of one answer so far.
 
     Args:
-        deadline: monotonic seconds at which the stream is given up; the SDK's time-out is for each read.
-        on_text: told of each piece.
+        on_text: told of each piece, in the thread of the event loop.
     """
 
-    def __init__(self, deadline: float, on_text: OnText | None) -> None:
+    def __init__(self, on_text: OnText | None) -> None:
         self.began = False
-        self._deadline = deadline
         self._on_text = on_text
         self._pieces: list[str] = []
 
@@ -114,12 +114,10 @@ class Heard:
         if self._on_text is not None:
             self._on_text(piece)
 
-    def events(self, stream: Iterable[T]) -> Iterator[T]:
-        """The stream's events; `TimeoutError` past the deadline."""
+    async def events(self, stream: AsyncIterable[T]) -> AsyncIterator[T]:
+        """The stream's events."""
         self.began = True  # the endpoint took the request, whatever comes of it
-        for event in stream:
-            if time.monotonic() > self._deadline:
-                raise TimeoutError
+        async for event in stream:
             yield event
 
 

@@ -42,18 +42,18 @@ class AnthropicMessages(EndpointModel):
         key = (find_key(variable) or "none") if where.url else require_key("Anthropic", variable)
         endpoint = Endpoint(sdk, where.url or "Anthropic", where.model, variable, key)
         super().__init__(f"anthropic:{target}", endpoint, settings)
-        self._client = sdk.Anthropic(base_url=where.url, **self._client_options())
+        self._client = sdk.AsyncAnthropic(base_url=where.url, **self._client_options())
 
-    def _stream(self, request: Request, heard: Heard) -> Response:
+    async def _stream(self, request: Request, heard: Heard) -> Response:
         finished = False
-        with self._client.messages.stream(**self._arguments(request)) as stream:
-            for event in heard.events(stream):
+        async with self._client.messages.stream(**self._arguments(request)) as stream:
+            async for event in heard.events(stream):
                 if event.type == "text":
                     heard.add(event.text)
                 finished = finished or event.type == "message_stop"
             if not finished:
                 raise self._cut()
-            message = stream.get_final_message()
+            message = await stream.get_final_message()
         return Response(
             text="".join(block.text for block in message.content if block.type == "text"),
             model=message.model,

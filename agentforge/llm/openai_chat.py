@@ -25,12 +25,14 @@ class OpenAIChat(EndpointModel):
         key = find_key(ENDPOINT_KEY) or "none"  # most local servers want none, and the SDK wants one
         endpoint = Endpoint(sdk, where.url or "", where.model, ENDPOINT_KEY, key)
         super().__init__(f"openai:{where.model}@{where.url}", endpoint, settings)
-        self._client = sdk.OpenAI(base_url=where.url, **self._client_options())
+        self._client = sdk.AsyncOpenAI(base_url=where.url, **self._client_options())
 
-    def _stream(self, request: Request, heard: Heard) -> Response:
+    async def _stream(self, request: Request, heard: Heard) -> Response:
         model, reason, usage, refused = self.model, None, None, False
-        with self._client.chat.completions.create(stream=True, **self._arguments(request)) as stream:
-            for chunk in heard.events(stream):
+        async with await self._client.chat.completions.create(
+            stream=True, **self._arguments(request)
+        ) as stream:
+            async for chunk in heard.events(stream):
                 model, usage = chunk.model or model, chunk.usage or usage
                 for choice in chunk.choices or ():
                     reason = choice.finish_reason or reason

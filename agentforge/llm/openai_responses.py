@@ -38,13 +38,13 @@ class OpenAIResponses(EndpointModel):
         sdk = require("openai", MINIMUM)
         endpoint = Endpoint(sdk, "OpenAI", where.model, KEY, require_key("OpenAI", KEY))
         super().__init__(f"openai:{where.model}", endpoint, settings)
-        self._client = sdk.OpenAI(**self._client_options())
+        self._client = sdk.AsyncOpenAI(**self._client_options())
 
-    def _stream(self, request: Request, heard: Heard) -> Response:
+    async def _stream(self, request: Request, heard: Heard) -> Response:
         final: Any = None
         refused = False
-        with self._client.responses.create(stream=True, **self._arguments(request)) as stream:
-            for event in heard.events(stream):
+        async with await self._client.responses.create(stream=True, **self._arguments(request)) as stream:
+            async for event in heard.events(stream):
                 match event.type:
                     case "response.output_text.delta":
                         heard.add(event.delta)

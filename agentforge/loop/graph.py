@@ -16,6 +16,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite, Send
 
+from agentforge.llm import interruptible
 from agentforge.schema import StoreError
 
 from .steps import State, Steps
@@ -107,4 +108,5 @@ def run_graph(steps: Steps, path: Path) -> State:
         graph = build_graph(steps, saver)
         interrupted = bool(graph.get_state(config).next)
         start = {"round": [], "planless": Overwrite([]), "reason": ""}
-        return cast(State, graph.invoke(None if interrupted else start, config, durability="sync"))
+        with interruptible():
+            return cast(State, graph.invoke(None if interrupted else start, config, durability="sync"))

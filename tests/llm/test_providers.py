@@ -129,6 +129,13 @@ def test_silence_ends(opened: Opener, server: LLMServer) -> None:
     assert time.monotonic() - started < 20
 
 
+def test_a_deadline_ends_an_answer_that_goes_on(opened: Opener, server: LLMServer) -> None:
+    server.then(Reply("a long enough answer " * 20, fault="stall"))
+    with pytest.raises(CallFailed, match=r"still answering after 0\.5 s") as caught:
+        opened(timeout_s=50.0, deadline_s=0.5).complete(ask())
+    assert caught.value.tokens.output > 0
+
+
 def test_a_cut_answer_says_so(opened: Opener, server: LLMServer) -> None:
     server.then(Reply("half of", stop="length"))
     response = opened().complete(ask())
@@ -147,13 +154,11 @@ def test_an_empty_answer_is_an_answer(opened: Opener, server: LLMServer) -> None
     assert opened().complete(ask()).text == ""
 
 
-def test_bytes_that_are_no_utf8_are_no_crash(opened: Opener, server: LLMServer) -> None:
+def test_bytes_that_are_no_utf8_are_a_failed_call_that_was_paid(opened: Opener, server: LLMServer) -> None:
     server.then(Reply("before ¿ after, and some more text to stream", fault="bytes"))
-    try:
-        text = opened().complete(ask()).text
-    except CallFailed:
-        return
-    assert text.startswith("before")
+    with pytest.raises(CallFailed, match="sent something that is no answer") as caught:
+        opened().complete(ask())
+    assert caught.value.tokens.input > 0
 
 
 @pytest.mark.parametrize("api", ["chat", "responses"])
