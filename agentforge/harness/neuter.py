@@ -1,4 +1,4 @@
-"""Takes the work out of own kernels: exported functions of shared objects and jitted ones return at once.
+"""Takes the work out of own kernels: exported functions of shared objects, jitted and CUDA ones return at once.
 
 What is still right with such kernels was not computed by them. This asks nothing of the candidate's
 process, so a candidate that tells lies about what it ran cannot deceive it.
@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 import struct
 from pathlib import Path
+
+from agentforge.languages.cuda.source import kernel_bodies
 
 _RETURN = {62: b"\xc3", 183: b"\xc0\x03\x5f\xd6"}
 """The instruction by ELF machine: x86-64, AArch64."""
@@ -32,7 +34,28 @@ def neuter_folder(folder: Path) -> list[str]:
         Names of the kernels.
     """
     names = [name for path in folder.rglob("*.so") for name in neuter(path)]
-    return names + [name for path in folder.rglob("*.py") for name in neuter_jitted(path)]
+    names += [name for path in folder.rglob("*.py") for name in neuter_jitted(path)]
+    return names + [name for path in folder.rglob("*.cu") for name in neuter_cuda(path)]
+
+
+def neuter_cuda(path: Path) -> list[str]:
+    """Let every kernel of a CUDA source return at once; the GPU's code is then compiled anew at the first launch.
+
+    Args:
+        path: changed in place, unless an emulator was built of it, which is a shared object.
+
+    Returns:
+        Names of the kernels.
+    """
+    if any(path.parent.glob(f"{path.stem}.*.cpu.so")):
+        return []
+    text = path.read_text(encoding="utf-8")
+    places = kernel_bodies(text)
+    for place in sorted(places.values(), reverse=True):
+        text = f"{text[:place]} return; {text[place:]}"
+    if places:
+        path.write_text(text, encoding="utf-8")
+    return list(places)
 
 
 def neuter_jitted(path: Path) -> list[str]:

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentforge.harness.neuter import neuter, neuter_folder, neuter_jitted
+from agentforge.languages.cuda.nvrtc import Nvrtc, find_toolkit
 
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 
@@ -120,3 +121,34 @@ def test_other_python_stays_as_it_is(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     assert neuter_folder(tmp_path) == []
     assert path.read_text() == text
+
+
+CUDA = """
+template <typename T> __device__ T twice(T x) { return 2 * x; }
+__global__ void declared(float* x);
+extern "C" __global__ void __launch_bounds__(256, 2) /* { */ first(const float* x, float* out, int n) {
+    if (threadIdx.x < n) out[threadIdx.x] = twice(x[threadIdx.x]);
+}
+extern "C" void __global__ second(float* out)
+{ out[0] = 1; }
+"""
+
+
+def test_cuda_kernels_return_at_once_and_still_compile(tmp_path: Path) -> None:
+    source = tmp_path / "kernel.cu"
+    source.write_text(CUDA)
+    assert neuter_folder(tmp_path) == ["first", "second"]
+    text = source.read_text()
+    assert "int n) { return; \n" in text and "\n{ return;  out[0]" in text
+    assert text.count("return; ") == 2
+    toolkit = find_toolkit()
+    if toolkit is not None:
+        done = Nvrtc(toolkit).compile(text, "kernel.cu", "sm_90", [])
+        assert done.cubin, done.log
+
+
+def test_a_cuda_source_whose_emulator_is_there_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "kernel.cu").write_text(CUDA)
+    (tmp_path / "kernel.0123.cpu.so").write_bytes(b"no object")
+    assert neuter_folder(tmp_path) == []
+    assert (tmp_path / "kernel.cu").read_text() == CUDA

@@ -76,6 +76,7 @@ def checks_races(files: Mapping[str, str]) -> bool:
 _KERNEL = re.compile(r"\b__global__\b")
 _BOUNDS = re.compile(r"__launch_bounds__\s*\(\s*(\d+)")
 _NAME = re.compile(r"\b(\w+)\s*\(")
+_ATTRIBUTE = re.compile(r"__\w+__\s*\((?:[^()]|\([^()]*\))*\)")
 
 
 def launch_bounds(text: str) -> dict[str, int]:
@@ -85,7 +86,7 @@ def launch_bounds(text: str) -> dict[str, int]:
     for kernel in _KERNEL.finditer(plain):
         head = plain[kernel.end() : plain.find("{", kernel.end())]
         bounds = _BOUNDS.search(head)
-        names = _NAME.findall(re.sub(r"__\w+__\s*\((?:[^()]|\([^()]*\))*\)", " ", head))
+        names = _NAME.findall(_ATTRIBUTE.sub(" ", head))
         if bounds and names:
             found[names[0]] = int(bounds[1])
     return found
@@ -96,6 +97,18 @@ def kernel_line(text: str, name: str) -> int:
     plain = without_comments(text)
     match = re.search(rf"__global__[^;{{]*?\b({re.escape(name)})\s*\(", plain)
     return plain.count("\n", 0, match.start(1)) + 1 if match else 0
+
+
+def kernel_bodies(text: str) -> dict[str, int]:
+    """Where the body of each kernel that is defined begins, right after its brace."""
+    plain = without_comments(text)
+    found = {}
+    for kernel in _KERNEL.finditer(plain):
+        end = re.compile(r"[{;]").search(plain, kernel.end())
+        names = _NAME.findall(_ATTRIBUTE.sub(" ", plain[kernel.end() : end.start()])) if end else []
+        if end and end.group() == "{" and names:
+            found[names[0]] = end.end()
+    return found
 
 
 # ------------------------------------------------------------------------------------- for the emulator
