@@ -1,4 +1,4 @@
-"""Takes the work out of own kernels: exported functions of shared objects, jitted and CUDA ones return at once.
+"""Takes the work out of own kernels: exported functions of shared objects, jitted and CUDA ones return early.
 
 What is still right with such kernels was not computed by them. This asks nothing of the candidate's
 process, so a candidate that tells lies about what it ran cannot deceive it.
@@ -39,7 +39,7 @@ def neuter_folder(folder: Path) -> list[str]:
 
 
 def neuter_cuda(path: Path) -> list[str]:
-    """Let every kernel of a CUDA source return at once; the GPU's code is then compiled anew at the first launch.
+    """Let every kernel of a CUDA source return at once; it is compiled for the GPU anew at the first launch.
 
     Args:
         path: changed in place, unless an emulator was built of it, which is a shared object.
