@@ -17,7 +17,7 @@ from agentforge.frontends import FrontendOptions
 from agentforge.harness import Referee
 from agentforge.knowledge import KnowledgeBase
 from agentforge.llm import Ledger
-from agentforge.loop import Agents, Journal, Meter, SearchResult, Session, run_search
+from agentforge.loop import Agents, Journal, Knowledge, Meter, SearchResult, Session, run_search
 from agentforge.schema import AttemptStatus, Budget, EvaluationStatus, Evidence, Profile, Solution
 from agentforge.search import BestFirst
 from agentforge.store import Store
@@ -66,7 +66,7 @@ def search(
     referee: SteadyReferee,
     region: Profile | None = None,
     language: str = "cpp",
-    knowledge: NullKnowledge | None = None,
+    knowledge: Knowledge | None = None,
     **llm: object,
 ) -> SearchResult:
     run = store.get_run("run")
@@ -194,8 +194,8 @@ def test_what_is_verified_is_stored_and_stitched(
     )
     agents = [f"search.{role}=openai:m@{server.url}" for role in ("planner", "coder", "judge")]
     settings = load_settings([*agents, "search.children=1", "search.min_share=0", "search.sol_fraction=1",
-                              "llm.retries=0", "budget.attempts=4", "referee.full_seconds=1.5",
-                              "referee.task_seconds=0"])  # fmt: skip
+                              "llm.retries=0", "budget.attempts=4", "budget.minutes=15",
+                              "referee.full_seconds=1.5", "referee.task_seconds=0"])  # fmt: skip
     if clock == "steady":
         lent = contextlib.nullcontext(referee)
         monkeypatch.setattr("agentforge.campaigns.phases.ReadyReferee", lambda *_, **__: referee)
@@ -262,11 +262,14 @@ def test_a_cheat_ends_rejected_and_is_not_shown_again(
     device, budget = detect("cpu"), Budget(attempts=2)
     with Store(f"sqlite:///{tmp_path / 'a.db'}") as store:
         store.create_run(make_run(budget=budget).model_copy(update={"device": device.name}))
-        told = NullKnowledge()
+        knowledge = KnowledgeBase(store, ())
         spec = f"openai:m@{server.url}"
-        result = search(store, tmp_path, spec, device, budget, referee, knowledge=told)
-        assert told.recorded[0] == ("in-place", False, False), "a failure of the strategy, and no more"
-        assert told.lessons == []
+        result = search(store, tmp_path, spec, device, budget, referee, knowledge=knowledge)
+        learned = knowledge.get("in-place")
+        (record,) = learned.records
+        assert (record.n, record.failures) == (0, 1), "a failure of the strategy, and no more"
+        assert learned.lessons == ()
+        assert knowledge.stats().cheating == 1
         first, second = store.attempts("run")
         assert first.evaluation is not None
         evaluation = store.get_evaluation(first.evaluation)
