@@ -6,6 +6,7 @@ import os
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -39,9 +40,20 @@ class Weights:
     state: dict[str, Any]
     seed: int
 
+    def __post_init__(self) -> None:
+        self._reader = Path(f"/proc/self/fd/{self.block.fd}").open("rb", buffering=0)  # noqa: SIM115
+
     def read_only(self) -> int:
-        """A descriptor that cannot be written through; the caller closes it."""
-        return os.open(f"/proc/self/fd/{self.block.fd}", os.O_RDONLY | os.O_CLOEXEC)
+        """A descriptor that cannot be written through; the caller closes it.
+
+        Of the one that was opened first: a candidate under our user id could forbid opening it again.
+        """
+        return os.dup(self._reader.fileno())
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self._reader.close()
+        self.block.close()
 
 
 @dataclass(frozen=True)
@@ -364,7 +376,7 @@ class Bench:
         if self._current is not None:
             self._current.inputs.close()
         if hasattr(self, "weights"):
-            self.weights.block.close()
+            self.weights.close()
 
 
 def _scale(value: object) -> float:

