@@ -9,7 +9,8 @@ import torch
 
 from agentforge.profiling.capture import capture_units
 from agentforge.profiling.kernels import MARK, device_time, family
-from agentforge.profiling.on_device import HOST, measure_on_device
+from agentforge.profiling.on_device import HOST, host_share, measure_on_device
+from agentforge.schema import CallSite, Profile
 
 
 def row(cat: str, name: str, ts: float, dur: float, correlation: int | None = None, tid: int = 1) -> Any:
@@ -144,3 +145,10 @@ def test_operators_are_timed_by_their_kernels_and_the_host_by_the_rest() -> None
     assert found.call_site().name == HOST
     assert "waits for the host" in found.notes()[0]
     assert len(found.kernels) >= 2
+
+
+@pytest.mark.parametrize(("sites", "share"), [({HOST: 0.5, "a": 1.5}, 0.25), ({"a": 2.0}, 0.0), ({}, 0.0)])
+def test_the_hosts_share_of_a_profile(sites: dict[str, float], share: float) -> None:
+    places = tuple(CallSite(name=n, nodes=(), operators=(), time_s=s) for n, s in sites.items())
+    profile = Profile.model_construct(total_s=sum(sites.values()), call_sites=places)
+    assert host_share(profile) == share

@@ -20,6 +20,7 @@ from agentforge.schema import (
     Workload,
 )
 from agentforge.stitch.proof import engagement
+from agentforge.stitch.runtime.graph import REPLAY
 from agentforge.stitch.variants import Variants, promoted
 
 from .making import BLOCK, from_reference, rms_kernel, target_of
@@ -114,6 +115,20 @@ def test_engagement_needs_the_kernel_and_its_compiled_code(norm_sites: list[dict
     assert "0 times" in problems()[0]
     assert "1 times in one forward, not 2" in problems(**{name: 1, "rms": 1})[0]
     assert "none of its compiled functions" in problems(**{name: 2})[0]
+
+
+def test_a_model_without_kernels_in_a_cuda_graph_needs_replays_as_proof() -> None:
+    variant = Variants(target_of(BLOCK), {}).with_kernels([], "kernels+graph")
+    assert variant is not None
+    assert (variant.label, variant.kernels) == ("the model in a CUDA graph", frozenset())
+    assert any(source.path == "units/unit0.py" for source in variant.solution.sources)
+
+    def problems(replays: int) -> list[str]:
+        uses = (KernelUse(name=REPLAY, own=True, calls=replays),)
+        return engagement(variant, Evaluation.model_construct(kernels=uses), {})
+
+    assert problems(1) == []
+    assert problems(0) == ["a CUDA graph ran 0 times in one forward, not 1"]
 
 
 def test_a_model_that_does_not_load_any_more_is_said_so() -> None:

@@ -78,8 +78,10 @@ class Gpu:
         with torch.cuda.device(index):
             torch.cuda.current_stream().query()  # torch sets CUDA up
             self._enter()
+            known = "{}.{}".format(*(driver_version() or ("?", "?")))
             self._check(
-                self._driver.cuModuleLoadData(ctypes.byref(self._module), cubin), "loading the kernels"
+                self._driver.cuModuleLoadData(ctypes.byref(self._module), cubin),
+                f"loading the kernels by a driver of CUDA {known}",
             )
             for name in names:
                 function = ctypes.c_void_p()
