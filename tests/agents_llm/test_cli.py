@@ -10,9 +10,9 @@ import pytest
 
 from agentforge.campaigns.phases import Phases
 from tests.cli.conftest import Run, home, run
-from tests.llm.server import LLMServer
+from tests.llm.server import LLMServer, Reply
 
-from .scene import Script
+from .scene import Script, profile
 
 __all__ = ["home", "run"]
 
@@ -74,3 +74,31 @@ def test_optimize_by_a_model_and_resume_with_more(
     assert max(bodies.count(b) for b in bodies) <= len(shown["tried"]), "paid twice within an attempt"
     text = run("runs", "show", name)
     assert "unknown" in text.out
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("known_roofline")
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        ("401", "refuses the key, or refuses it m: check AGENTFORGE_LLM_API_KEY"),
+        ("404", "has no model 'm', or the URL is wrong: check --llm"),
+        ("402", "the quota is used up: add credit"),
+        ("gone", "start the server, check the URL in --llm"),
+    ],
+)
+def test_an_endpoint_that_cannot_answer_ends_the_run_with_one_sentence(
+    server: LLMServer, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, says: str
+) -> None:
+    monkeypatch.setattr(Phases, "make_profile", lambda *_: profile())
+    (tmp_path / "model.py").write_text(MODEL)
+    server.script = lambda _: Reply(fault=fault)
+    spec = "openai:m@http://127.0.0.1:9/v1" if fault == "gone" else f"openai:m@{server.url}"
+    settings = ("-c", "llm.retries=0", "-c", "search.min_share=0", "-c", "referee.compile_baseline=false")
+    answer = run("optimize", "model.py", "--llm", spec, *settings)
+    assert answer.code == 2
+    said = [line for line in answer.err.splitlines() if line.startswith("agentforge: ")]
+    assert len(said) == 1
+    assert says in said[0]
+    assert "Traceback" not in answer.err
+    assert '"failed"' in run("runs", "list", "--json").out
