@@ -48,7 +48,8 @@ class Replayed:
     def __call__(self, *tensors: torch.Tensor) -> Any:
         """The forward's results, in tensors of their own."""
         # A torch without CUDA cannot be asked whether it captures.
-        if self._impossible or not tensors[0].is_cuda or torch.cuda.is_current_stream_capturing():
+        there = bool(tensors) and tensors[0].is_cuda
+        if self._impossible or not there or torch.cuda.is_current_stream_capturing():
             return self._forward(*tensors)
         with self._lock:
             places = tuple(tensor.data_ptr() for tensor in tensors[: self._still])
