@@ -25,6 +25,7 @@ from agentforge.harness.baseline import BaselineServer
 from agentforge.harness.bench import Bench, Course
 from agentforge.harness.candidate import Candidate, Workshop
 from agentforge.harness.party import Party
+from agentforge.harness.placement import Placement
 from agentforge.harness.process import Forkserver, Worker, baseline_cache
 from agentforge.harness.referee import Referee
 from agentforge.harness.server import Server
@@ -142,7 +143,11 @@ class InProcessReferee(Referee):
         return _LocalParty(name, BaselineServer(pair()[0]), self._floor, self.settings.threads)
 
     def evaluate(self, *args: Any, **kwargs: Any) -> Evaluation:
-        with mock.patch("agentforge.harness.referee.Workshop", _LocalWorkshop), _compiled_below(self._cache):
+        with (
+            mock.patch("agentforge.harness.referee.Workshop", _LocalWorkshop),
+            mock.patch.object(Placement, "place"),  # the threads are this process's
+            _compiled_below(self._cache),
+        ):
             return super().evaluate(*args, **kwargs)
 
     def close(self) -> None:

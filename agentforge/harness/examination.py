@@ -34,6 +34,7 @@ from .judge import Judge
 from .laboratory import Laboratory
 from .neuter import neuter_folder
 from .party import PartyFailure
+from .placement import Placement
 from .stages import (
     Aftermath,
     Attestation,
@@ -199,6 +200,7 @@ class Examination:
         context = Context(
             self.definition, self.solution, self.settings, self.level, bench, candidate.party, judge, course
         )
+        placement = Placement([*bench.parties.values(), candidate.party], self.settings.threads)
         try:
             for stage in STAGES:
                 wanted = self.level in stage.levels if whole else isinstance(stage, Smoke)
@@ -206,8 +208,12 @@ class Examination:
                     self._out_of_time()
                     with self._stage(stage.name) as detail:
                         detail.append(stage.run(context))
-                if whole and isinstance(stage, Smoke):
-                    self._compile_launched(folder, candidate)
+                if isinstance(stage, Smoke):
+                    with self._stage("placement") as detail:
+                        placement.place(bench.eager)
+                        detail.append(placement.settle(candidate.party))
+                    if whole:
+                        self._compile_launched(folder, candidate)
         finally:
             self.findings.suspicions.extend(context.suspicions)
             if context.notes:
@@ -224,7 +230,7 @@ class Examination:
             return None
         self._endurance(candidate, bench, course, judge)
         with self._stage("timing") as detail, self.workshop.side.lock(self.cache):
-            times = self._time(bench, candidate, course, judge)
+            times = self._time(bench, candidate, course, judge, placement)
             detail.append(f"{times.blocks} blocks, steal {times.steal:.1%}")
             detail.append(self.workshop.side.telemetry())
         self._endurance(candidate, bench, course, judge)
@@ -316,7 +322,9 @@ class Examination:
             )
         return "its kernels could not be taken out" if compiled else "no compiled kernels"
 
-    def _time(self, bench: Bench, candidate: Candidate, course: Course, judge: Judge) -> GroupTimes:
+    def _time(
+        self, bench: Bench, candidate: Candidate, course: Course, judge: Judge, placement: Placement
+    ) -> GroupTimes:
         full = self.level is Level.FULL
         blocks = self.settings.full_blocks if full else self.settings.quick_blocks
         seconds = self.settings.full_seconds if full else self.settings.quick_seconds
@@ -325,7 +333,7 @@ class Examination:
             seconds *= self.settings.model_factor
         patience = _PATIENCE if full else _QUICK_PATIENCE
         unusual = self._unusual[course.workload.hash]
-        return Timer(bench, candidate.party, course, judge, patience, unusual).run(
+        return Timer(bench, candidate.party, course, judge, placement, patience, unusual).run(
             blocks, seconds / len(self.workloads), min(least, blocks)
         )
 

@@ -20,27 +20,32 @@ def stat_fields(pid: int) -> list[str]:
         return []
 
 
+def threads(pid: int) -> list[int]:
+    """Ids of its threads, the first one first; none where it is gone."""
+    try:
+        return sorted(map(int, os.listdir(f"/proc/{pid}/task")))  # noqa: PTH208 - asked often
+    except OSError:
+        return []
+
+
 def cpu_seconds(pid: int) -> float:
     """CPU time of its threads."""
-    total = 0
+    return sum(thread_seconds(pid, thread) for thread in threads(pid))
+
+
+def thread_seconds(pid: int, thread: int) -> float:
+    """CPU time of one of its threads, 0 where it is gone."""
     try:
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            with suppress(OSError):
-                total += int((task / "schedstat").read_text().split()[0])
+        return int(Path(f"/proc/{pid}/task/{thread}/schedstat").read_text().split()[0]) / 1e9
     except (OSError, ValueError):
         return 0.0
-    return total / 1e9
 
 
 def stands_still(pid: int) -> bool:
     """Whether all its threads are stopped, or gone."""
-    try:
-        tasks = list(Path(f"/proc/{pid}/task").iterdir())
-    except OSError:
-        return True
-    for task in tasks:
+    for thread in threads(pid):
         with suppress(OSError):
-            stat = (task / "stat").read_bytes()
+            stat = Path(f"/proc/{pid}/task/{thread}/stat").read_bytes()
             if stat[stat.rindex(b")") + 2 : stat.rindex(b")") + 3] not in b"TtZX":
                 return False
     return True

@@ -29,6 +29,7 @@ from .contents import Unusual
 from .judge import Judge
 from .memory import Block
 from .party import Party, PartyFailure
+from .placement import Placement
 from .recipes import Recipe
 from .spotcheck import Look, Seen, SpotChecks
 from .statistics import CONTROL_SLACK, holds_one, ratio_interval, undisturbed
@@ -135,6 +136,7 @@ class Timer:
         candidate: given the course.
         course: workload made ready.
         judge: told of every output.
+        placement: of these parties.
         patience: so many times the seconds may be used while the A/A' control does not hold.
         unusual: contents that some calls ask for; those do not count.
     """
@@ -145,6 +147,7 @@ class Timer:
         candidate: Party,
         course: Course,
         judge: Judge,
+        placement: Placement,
         patience: float = _PATIENCE,
         unusual: Sequence[Unusual] = (),
     ) -> None:
@@ -156,6 +159,7 @@ class Timer:
         self._inputs = course.inputs
         self._random = SystemRandom()
         self._parties: dict[str, Party] = {**bench.parties, "candidate": candidate}
+        self._placement = placement
         self._checks = SpotChecks(course, judge, self._random)
 
     def run(self, blocks: int, seconds: float, least: int) -> GroupTimes:
@@ -274,18 +278,18 @@ class Timer:
         took: list[float] = []
         seen: list[Seen] = []
         watched = self._random.randrange(len(calls))
-        pauses, party.pauses = party.pauses, False
-        for number, call in enumerate(calls):
-            nanoseconds, output = self._call(party, call, times)
-            seen.append(output if party in (self._candidate, self._bench.eager) else Seen())
-            if number == watched and party is self._candidate:
-                self._look_where_it_lies(call)
-            if call.timed:
-                took.append(nanoseconds / 1e9)
-                ratio = party.claimed_ns / (nanoseconds + party.beside_ns)
-                times.claimed[name] = max(times.claimed.get(name, 0.0), ratio)
-        party.pauses = pauses
-        party.worker.stop()
+        with party.running_on():
+            for number, call in enumerate(calls):
+                nanoseconds, output = self._call(party, call, times)
+                seen.append(output if party in (self._candidate, self._bench.eager) else Seen())
+                if number == 0:
+                    self._placement.place(party)
+                if number == watched and party is self._candidate:
+                    self._look_where_it_lies(call)
+                if call.timed:
+                    took.append(nanoseconds / 1e9)
+                    ratio = party.claimed_ns / (nanoseconds + party.beside_ns)
+                    times.claimed[name] = max(times.claimed.get(name, 0.0), ratio)
         times.seconds[name].append(statistics.median(took))
         if party is self._candidate:
             self._look_back(calls, seen)
