@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
             raise
         code, message = explain(error)
         if message:
-            _say(message, code, as_json="--json" in arguments)
+            _say(message, code, as_json="--json" in arguments, shown=getattr(error, "shown", ""))
     sys.exit(code if isinstance(code, int) else OK)
 
 
@@ -86,11 +86,11 @@ def explain(error: BaseException) -> tuple[int, str]:
     return HARNESS, f"internal error, {type(error).__name__}: {_one_line(str(error))}; --debug shows where"
 
 
-def _say(message: str, code: int, *, as_json: bool) -> None:
+def _say(message: str, code: int, *, as_json: bool, shown: str) -> None:
     if as_json:
-        print(json.dumps({"error": message, "exit_code": code}))
+        print(json.dumps({"error": message, "exit_code": code, **({"shown": shown} if shown else {})}))
     else:
-        print(f"agentforge: {message}", file=sys.stderr)
+        print(f"agentforge: {message}", *filter(None, [shown]), sep="\n", file=sys.stderr)
 
 
 def _one_line(text: str) -> str:

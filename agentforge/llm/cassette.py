@@ -112,7 +112,7 @@ class Replay:
         with self._lock:
             exchange = self._take(request)
         if exchange is None:
-            raise UsageError(self._missing(request))
+            raise self._missing(request)
         if exchange.response is None:
             raise CallFailed(exchange.error)
         text = _quoting(exchange.response.text, exchange.request, request)
@@ -128,18 +128,19 @@ class Replay:
         held.remove(exact)
         return exact
 
-    def _missing(self, request: Request) -> str:
+    def _missing(self, request: Request) -> UsageError:
         mask = _masked(request)
         if any(_masked(known) == mask for known in self._requests):
-            return (
+            return UsageError(
                 f"cassette {self._path} holds this request, but not as often as it was asked: record it anew"
             )
         nearest = max(self._requests, key=lambda known: _likeness(known, request), default=None)
         if nearest is None:
-            return f"cassette {self._path} is empty: record it with --record"
-        return (
-            f"cassette {self._path} does not hold this request: record it again. "
-            f"The nearest one differs so (- cassette, + asked):\n{_difference(nearest, request)}"
+            return UsageError(f"cassette {self._path} is empty: record it with --record")
+        return UsageError(
+            f"cassette {self._path} does not hold this request: record it again "
+            "(how the nearest one differs, - cassette, + asked, stands below)",
+            shown=_difference(nearest, request),
         )
 
 

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 
 class AgentForgeError(Exception):
-    """Root of all our errors. The message is one sentence that says what to do; the CLI prints it, exit 2."""
+    """Root of all our errors. The message is one sentence that says what to do; the CLI prints it, exit 2.
+
+    Args:
+        message: the sentence.
+        shown: lines that the CLI prints below it as they are, such as a difference.
+    """
+
+    def __init__(self, message: str = "", *, shown: str = "") -> None:
+        super().__init__(message)
+        self.shown = shown
 
 
 class UsageError(AgentForgeError):

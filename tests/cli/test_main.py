@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentforge.cli._main import explain
-from agentforge.schema import HarnessError, MachineError, StoreError
+from agentforge.schema import HarnessError, MachineError, StoreError, UsageError
 
 from .conftest import Run
 
@@ -86,6 +86,19 @@ def test_bad_usage_is_one_sentence_and_exit_code_2(run: Run, arguments: tuple[st
     assert said in answer.err
     assert len(answer.err.strip().splitlines()) == 1
     assert answer.out == ""
+
+
+def test_what_is_shown_stands_below_the_sentence(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise UsageError("it differs", shown="-one\n+two")
+
+    monkeypatch.setattr("agentforge.store.Store.__init__", refuse)
+    assert run("runs", "list").err == "agentforge: it differs\n-one\n+two\n"
+    assert run("runs", "list", "--json").json == {
+        "error": "it differs",
+        "exit_code": 2,
+        "shown": "-one\n+two",
+    }
 
 
 @pytest.mark.parametrize("arguments", [("runs", "show", "nope"), ("optimize", "--nope")])
