@@ -48,6 +48,8 @@ class Board:
     total_s: float = 0.0
     doing: str = ""
     """What goes on within a phase."""
+    asking: dict[str, str] = field(default_factory=dict)
+    """Agents that wait for a model's answer, and for whose."""
     tokens: int = 0
     """Of language models, in and out."""
     spent: float | None = 0.0
@@ -96,9 +98,10 @@ class Board:
         line.state, line.note = "no solution", data["error"]
 
     def _llm_begun(self, data: dict[str, Any]) -> None:
-        self.doing = f"{data['role']} asks {data['model']}"
+        self.asking[_agent(data)] = data["model"]
 
     def _llm_answered(self, data: dict[str, Any]) -> None:
+        self.asking.pop(_agent(data), None)
         self.tokens += data["tokens_in"] + data["tokens_out"]
         unknown = self.spent is None or data["dollars"] is None
         self.spent = None if unknown else (self.spent or 0.0) + data["dollars"]
@@ -134,3 +137,9 @@ class Board:
             if data["bottleneck"] in self.rows:
                 self.rows[data["bottleneck"]].attempts += 1
         return self.lines[number]
+
+
+def _agent(call: Mapping[str, Any]) -> str:
+    """`coder #3`; the planner of a whole model has no number."""
+    number = call["attempt"].rpartition("/")[2]
+    return f"{call['role']} #{int(number)}" if number else call["role"]

@@ -122,7 +122,8 @@ class Live(Silent):
         from rich.text import Text
 
         head = f"run {self.board.run}: {self.board.phase}" if self.board.run else "starting"
-        parts = [head, _text.budget(self.board.budget), self._models(), self.board.doing]
+        asking = (f"{agent} asks {model}" for agent, model in self.board.asking.items())
+        parts = [head, _text.budget(self.board.budget), self._models(), self.board.doing, *asking]
         return Group(Text("; ".join(part for part in parts if part)), *self._tables())
 
     def _models(self) -> str:

@@ -64,6 +64,27 @@ def test_the_board_is_a_fold() -> None:
     assert (board.lines[2].state, board.lines[2].note) == ("no solution", "no template")
 
 
+def test_each_agent_that_asks_a_model_is_shown_with_what_was_spent() -> None:
+    def call(status: str, role: str, attempt: str = "", dollars: float | None = 0.25) -> Event:
+        spent = {"tokens_in": 900, "tokens_out": 100, "dollars": dollars, "error": "busy"}
+        return event(f"llm.{status}", role=role, model="openai:m", attempt=attempt, **spent)
+
+    board = Board()
+    for told in (
+        call("begun", "planner"),
+        call("answered", "planner"),
+        call("begun", "coder", "r/0002"),
+        call("begun", "coder", "r/0003"),
+        event("progress", text="compiling"),
+    ):
+        board.apply(told)
+    assert board.asking == {"coder #2": "openai:m", "coder #3": "openai:m"}
+    assert (board.doing, board.tokens, board.spent) == ("compiling", 1000, 0.25)
+    board.apply(call("failed", "coder", "r/0002", dollars=None))
+    assert (board.asking, board.doing) == ({"coder #3": "openai:m"}, "coder: busy")
+    assert (board.tokens, board.spent) == (2000, None)
+
+
 def test_lines_for_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     with _live.Lines() as view:
         for told in STORY:
