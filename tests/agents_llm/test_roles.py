@@ -256,6 +256,14 @@ def test_code_that_cannot_be_used_is_sent_back(coder: LLMCoder, model: Scripted)
     assert "model_new.py with `class ModelNew` is missing" in model.prompt
 
 
+def test_long_answers_that_are_sent_back_do_not_pile_up(coder: LLMCoder, model: Scripted) -> None:
+    model.answers.extend(["x" * 50_000, "y" * 50_000, RIGHT_AND_FAST + MODEL])
+    coder.code(task(), PLAN, None)
+    assert [len(r.messages) for r in model.asked] == [1, 3, 3]
+    assert max(r.characters for r in model.asked) < 90_000
+    assert "y" * 50_000 in model.asked[2].messages[1].text
+
+
 CUDA = RIGHT_AND_FAST.replace("```cpp", "```cuda") + MODEL
 
 

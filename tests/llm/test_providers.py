@@ -114,6 +114,13 @@ def test_the_sdk_retries_what_can_pass(opened: Opener, server: LLMServer, fault:
     assert len(server.seen) == 2
 
 
+def test_a_rate_limit_is_waited_out_as_long_as_it_says(opened: Opener, server: LLMServer) -> None:
+    server.then(Reply(fault="429", headers={"retry-after": "1"}), "fine")
+    started = time.monotonic()
+    assert opened(retries=1).complete(ask()).text == "fine"
+    assert time.monotonic() - started >= 1.0, "the SDK's own pause would be half as long"
+
+
 def test_a_used_up_quota_says_what_to_do(opened: Opener, server: LLMServer, api: str) -> None:
     message = "Your credit balance is too low" if api == "messages" else "insufficient_quota: exceeded"
     server.then(Reply(fault="400" if api == "messages" else "429", message=message))

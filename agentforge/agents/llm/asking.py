@@ -17,6 +17,9 @@ T = TypeVar("T")
 SENT_BACK = 2
 """Times that an answer is sent back before the role gives up."""
 
+MOST_CHARACTERS = 90_000
+"""Of a prompt that grows by answers sent back, some 30k tokens: beyond it only the last one stays."""
+
 
 class Objection(Exception):
     """Why an answer does not do; its author reads the message."""
@@ -61,7 +64,7 @@ class Role:
             CallFailed: no usable answer came.
             CannotAfford: the budget does not allow the call.
         """
-        request = Request(
+        request = first = Request(
             system=system,
             messages=(Message(role="user", text=prompt),),
             answer_schema=schema,
@@ -77,9 +80,9 @@ class Role:
                 return take(_whole(answer.response), left < SENT_BACK), usage
             except Objection as objection:
                 last = str(objection)
-                request = request.then(
-                    answer.response.text, render("shared/again.md.j2", role=self.name, objection=last)
-                )
+                said = answer.response.text, render("shared/again.md.j2", role=self.name, objection=last)
+                longer = request.then(*said)
+                request = longer if longer.characters <= MOST_CHARACTERS else first.then(*said)
         raise CallFailed(f"{self.model.spec}: {SENT_BACK + 1} answers did not do: {last}")
 
 
