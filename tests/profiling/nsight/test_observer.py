@@ -20,8 +20,8 @@ from agentforge.harness.profiled_main import KernelTime, Times, kernel_times
 from agentforge.languages import CommandResult
 from agentforge.languages.command import run_command
 from agentforge.profiling.nsight import NsightObserver, Observation
-from agentforge.schema import Bound, Evaluation, HarnessError, KernelUse, Solution
-from tests.harness.judging import WORKLOAD, judge, problem, solution_of
+from agentforge.schema import Bound, HarnessError, KernelUse, Solution
+from tests.harness.judging import WORKLOAD, problem, solution_of
 
 from .installed import KERNEL, REFUSED, install
 
@@ -233,26 +233,19 @@ def referee(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Referee]:
         yield found
 
 
-@pytest.fixture(scope="module")
-def verdict(referee: Referee) -> Evaluation:
-    found = judge(referee, DEFINITION)
-    assert found.passed, found.reasons
-    return found
-
-
-def test_in_the_sandbox(referee: Referee, verdict: Evaluation, on_path: Callable[..., Path]) -> None:
+def test_in_the_sandbox(referee: Referee, on_path: Callable[..., Path]) -> None:
     on_path()
     said: list[str] = []
-    seen = NsightObserver(referee, said.append).observe_evaluated(DEFINITION, [WORKLOAD], SOLUTION, verdict)
+    seen = _observe(NsightObserver(referee, said.append))
     assert not said
     assert seen.classification is not None
-    assert seen.classification.kernel in (KERNEL, "vectorized_elementwise_kernel")
+    assert seen.classification.kernel == KERNEL
 
 
 @pytest.mark.slow
-def test_times_in_the_sandbox(referee: Referee, verdict: Evaluation) -> None:
+def test_times_in_the_sandbox(referee: Referee) -> None:
     said: list[str] = []
-    seen = NsightObserver(referee, said.append).observe_evaluated(DEFINITION, [WORKLOAD], SOLUTION, verdict)
+    seen = _observe(NsightObserver(referee, said.append))
     assert "not installed" in said[0]
     assert "aten::_softmax" in {m.kernel for m in seen.metrics}  # the null device's kernels are operators
     assert seen.kernel_s is not None
@@ -283,13 +276,11 @@ def test_what_a_subject_sees(referee: Referee, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not os.environ.get("AGENTFORGE_NCU_REPORT"), reason="no report of a real GPU here")
-def test_a_real_report_in_the_sandbox(
-    referee: Referee, verdict: Evaluation, on_path: Callable[..., Path]
-) -> None:
+def test_a_real_report_in_the_sandbox(referee: Referee, on_path: Callable[..., Path]) -> None:
     pytest.importorskip("ncu_report")
     on_path(report=Path(os.environ["AGENTFORGE_NCU_REPORT"]))
     said: list[str] = []
-    seen = NsightObserver(referee, said.append).observe_evaluated(DEFINITION, [WORKLOAD], SOLUTION, verdict)
+    seen = _observe(NsightObserver(referee, said.append))
     assert not said
     assert {m.kernel for m in seen.metrics} == {"matmul_kernel"}
     assert seen.classification is not None
