@@ -14,7 +14,7 @@ from agentforge.devices import detect
 from agentforge.harness import Referee
 from agentforge.languages import languages
 from agentforge.resources import resource
-from agentforge.schema import BuildSpec, Definition, Level, Solution, Workload
+from agentforge.schema import BuildSpec, Definition, DType, Level, Solution, Workload
 
 from .scene import CONTEXT, HARDWARE, bottleneck
 
@@ -39,6 +39,16 @@ def test_the_problem_is_the_same_whatever_was_tried() -> None:
     first = prompts.problem(Task(bottleneck(), HARDWARE, CONTEXT, (), ("cpp",), ()))
     assert first == prompts.problem(Task(bottleneck(), HARDWARE, CONTEXT, (), ("cpp",), (past,), "run/0002"))
     assert "x: float32[1024, 2051]" in first
+    assert "must be right" not in first
+
+
+def test_other_dtypes_of_the_contract_are_told() -> None:
+    from agentforge.agents import Task
+
+    usual = bottleneck()
+    asked = usual.definition.model_copy(update={"dtypes": (DType.BFLOAT16, DType.FLOAT16)})
+    task = Task(usual.model_copy(update={"definition": asked}), HARDWARE, CONTEXT, (), ("cpp",), ())
+    assert "inputs of these dtypes too: bfloat16, float16." in prompts.problem(task)
 
 
 FORWARDS = {

@@ -10,14 +10,18 @@ from typing import Any
 import pytest
 
 from agentforge.agents.llm.author import objections
+from agentforge.config import Settings
+from agentforge.store import Store
 from tests.cli.conftest import Run, home, run
 from tests.llm.server import LLMServer, Reply
 
 __all__ = ["home", "run"]
 
-WORDS = "masked softmax over the last dimension, fp32"
+WORDS = "fused masked softmax over the last dimension, fp32 and bf16"
 GOOD = """\
 import torch
+
+dtypes = ("bfloat16",)
 
 
 class Model(torch.nn.Module):
@@ -100,6 +104,9 @@ def test_unsafe_wrong_and_blind_references_are_sent_back_and_the_run_goes_on(
     assert answer.json["run"]["origin"] == f"intent: {WORDS}"
     home_runs = list((tmp_path / "home" / "runs").glob("*/reference.py"))
     assert [f.read_text() for f in home_runs] == [GOOD]
+    with Store(Settings().url) as store:
+        target = store.get_target(store.get_run(answer.json["run"]["id"]).target)
+    assert target.definition.dtypes == ("bfloat16",)
 
 
 @pytest.mark.slow
