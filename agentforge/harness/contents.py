@@ -117,7 +117,9 @@ def _mixed(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _integers(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.randint(-4, 5, tensor.shape).to(tensor.dtype)
+    """From 1 to 4 with either sign: leaving out a zero would show nowhere."""
+    signs = torch.randint(0, 2, tensor.shape).mul_(2).sub_(1)
+    return torch.randint(1, 5, tensor.shape).mul_(signs).to(tensor.dtype)
 
 
 LARGE = Content("inputs 64 times as large", lambda t: t * 64)
