@@ -33,7 +33,7 @@ def measure(left: float, target: Path = _TARGET, device: str = "cuda") -> dict[s
     """
     names = [name for name in sandboxes.names() if sandboxes.create(name).available().ok]
     end = time.monotonic() + left
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for name in names:
         rest = end - time.monotonic()
         if not found or rest > _LEAST_S:
