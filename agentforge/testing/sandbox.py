@@ -10,7 +10,7 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -28,7 +28,8 @@ class Cell:
 
     server: Forkserver
     folder: Path
-    identity: int = 240_000
+    identity: int = field(default_factory=lambda: 300_000 + os.getpid() % 10_000 * 50)
+    """Other test processes have others: what is left of one is found by its user, and ended."""
 
     def python(self, code: str, *, timeout_s: float = 20.0, limits: Limits = _LIMITS) -> CommandResult:
         """Run Python source inside; the scratch folder is the working directory."""
