@@ -24,6 +24,8 @@ from tests.profiling.nsight.installed import REFUSED, install
 pytestmark = pytest.mark.slow
 
 KERNEL = "FILE: kernel.cpp\n" + kernels.RIGHT_AND_FAST + kernels.MODEL
+LARGE = MODEL.replace("8192", "131072")
+"""Its calls are long enough for threads to be counted."""
 DRAM = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
 
 
@@ -113,6 +115,7 @@ def test_refused_counters_are_said_once(run: Run, tmp_path: Path, monkeypatch: p
 
 def test_a_cpu_says_as_much(run: Run) -> None:
     """Bandwidth and rate against the measured roofline, vectorised loops, threads at work."""
+    run.model.write_text(LARGE)
     report = run("cpu")
     assert not run.said("falling back")
     with Store(run.settings.url) as store:
