@@ -231,7 +231,7 @@ DEFENCES: tuple[Mutant, ...] = (
     Mutant("no-variants", "the workload's shapes and strides alone",
            ((f"{_H}.variants:Variants.run", _passes),), ("even_rows", "multiple_of_eight"), full=True),
     Mutant("no-endurance", "no calls beyond those that timing needs",
-           ((f"{_H}.examination:endure", _passes),), ("f18_call_counter/hundred",), full=True),
+           ((f"{_H}.examination:endure", _passes),), ("f18_call_counter/four_hundred",), full=True),
     Mutant("no-sanitizers", "no sanitized builds",
            ((f"{_H}.stages.memory_safety:MemorySafety.run", _passes),),
            ("cpp_scratch_one_past", "cpp_racy_counter"), full=True),
