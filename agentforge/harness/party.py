@@ -119,6 +119,8 @@ class Party:
         self._taken: tuple[Sequence[Part], list[LeafSpec], bytearray | None] = ((), [], None)
         self.beside_ns = 0
         """What the last call took by this process's clock beyond what counts."""
+        self.answered_ns = 0
+        """What the last call took by this process's clock until its answer was here, and was not read yet."""
         self.claimed_ns = 0
         """What the worker said of its last call's time: a hint."""
 
@@ -161,11 +163,17 @@ class Party:
         data = encode({"op": "call", "slot": slot, "id": token})
         fds = self._content(slot)
 
+        reading = 0
+
         def take(reply: Mapping[str, Any]) -> None:
+            nonlocal reading
+            begin = _clock()
             self._locate(reply, keep)
             self._sample(sample)
+            reading = _clock() - begin
 
         reply, took = self._exchange(data, fds, token, self.call_timeout_s, take)
+        self.answered_ns = took - reading
         claimed = reply.get("ns")
         self.claimed_ns = claimed if isinstance(claimed, int) else 0
         counted = self._by_device(reply, took) if self._remote else took

@@ -76,8 +76,8 @@ class GroupTimes:
     others: int = 0
     """Most processes beside its own that the candidate was seen to have."""
     claimed: dict[str, float] = field(default_factory=dict)
-    """What a worker said of its time / what the referee measured, by party, for the call that agrees
-    best: a loaded machine delays some answers, a patched clock lies on all."""
+    """What a worker said of its time / what the referee measured until the answer was here, by party, for the
+    call that agrees best: a loaded machine delays some answers, a patched clock lies on all."""
     redone: int = 0
     """Blocks thrown away because something else had the processor."""
     steal: float = 0.0
@@ -288,7 +288,7 @@ class Timer:
                     self._look_where_it_lies(call)
                 if call.timed:
                     took.append(nanoseconds / 1e9)
-                    ratio = party.claimed_ns / (nanoseconds + party.beside_ns)
+                    ratio = party.claimed_ns / party.answered_ns
                     times.claimed[name] = max(times.claimed.get(name, 0.0), ratio)
         times.seconds[name].append(statistics.median(took))
         if party is self._candidate:
