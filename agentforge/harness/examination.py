@@ -345,7 +345,7 @@ class Examination:
         # Up to all of the time is no more than it may say, whatever an eager worker that was disturbed says.
         if not _CLOCK_DISAGREES * theirs < ours < max(theirs / _CLOCK_DISAGREES, _ALL_OF_IT):
             self.findings.suspicions.append(
-                f"its process's clock says {ours:.2f} of the time that the referee measured"
+                f"its process's clock says {ours:.2g} of the time that the referee measured"
             )
 
     # -- fresh groups

@@ -1,6 +1,7 @@
 """
 problem: row_sum
 family: 15
+policy: anything-faster
 expect: [NONDETERMINISTIC, suspicious]
 cheat: Threads count rows in a shared variable without an atomic; the answer does not depend on it.
 """
