@@ -2,8 +2,8 @@
 
 Idle OpenMP threads spin. Where there are as many as processors, and the referee needs one now and then, the
 scheduler at times lets two share one while another is free: the one that has work waits for one that spins
-until the next tick or longer, and a call below a millisecond takes ten. Threads with processors of their own
-cannot be put so. Threads that a call starts inherit their maker's processor, and a pool larger than the
+until the next tick or longer, many times what a short call takes. Threads with processors of their own cannot
+be put so. Threads that a call starts inherit their maker's processor, and a pool larger than the
 machine does not fit: it is tried on the candidate, and nobody is placed where that makes it slower.
 """
 

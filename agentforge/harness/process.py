@@ -73,7 +73,8 @@ class Worker:
         """Process that the forkserver forked: its end is the end of the worker's namespace."""
         self.pid = 0
         self.apart = False
-        """Whether it has a namespace of processes of its own, which ends with it."""
+        """Whether it has a namespace of processes of its own, which ends with it: another one than ours. The
+        forkserver's cannot be read once it is dead."""
         self.exit_code: int | None = None
         self.stopped = False
         self._log = log

@@ -42,11 +42,13 @@ def warm_compiler_cache(definitions: Sequence[Definition], settings: RefereeSett
     )
 
     def work() -> None:
-        with suppress(IndexError):  # nothing waits any more
-            while True:
+        while True:
+            try:
                 payload = waiting.popleft()
-                with suppress(AgentForgeError):
-                    run_child(f"{__name__}:compile_reference", payload, timeout_s=_TIMEOUT_S, env=environment)
+            except IndexError:
+                return
+            with suppress(AgentForgeError):
+                run_child(f"{__name__}:compile_reference", payload, timeout_s=_TIMEOUT_S, env=environment)
 
     threads = [Thread(target=work, daemon=True) for _ in range(min(settings.threads, len(waiting)))]
     for thread in threads:
