@@ -21,6 +21,7 @@ from agentforge.languages import write_solution
 from agentforge.loop import Journal, OnEvent, Proposal, SearchResult, hand_in, make_supervisor, run_search
 from agentforge.schema import (
     Bottleneck,
+    Bound,
     CallSite,
     Definition,
     Plan,
@@ -155,7 +156,7 @@ class KernelPhases(Phases):
 
     def make_profile(self, roofline: Roofline) -> Profile:
         """The whole reference as the only bottleneck."""
-        return as_one(super().make_profile(roofline), self.target, roofline)
+        return as_one(super().make_profile(roofline), self.target)
 
     def search(self, profile: Profile, roofline: Roofline, referee: Evaluator) -> SearchResult:
         """Judge the given kernels, then search on from them."""
@@ -221,43 +222,31 @@ class KernelPhases(Phases):
         return f"a kernel is right, and not verified: {'; '.join(untimed.reasons) or 'it was not timed'}"
 
 
-def as_one(profile: Profile, target: Target, roofline: Roofline) -> Profile:
-    """A profile whose only bottleneck is the whole target."""
+def as_one(profile: Profile, target: Target) -> Profile:
+    """A profile whose only bottleneck is the whole target; `at_ceilings` says what it could gain."""
     definition = whole(target.definition)
     if definition.op_type == target.definition.op_type:
         raise UsageError(f"{target.name} is no whole model")
     inputs = tuple(i for i in target.workloads[0].inputs if isinstance(i, TensorInput))
     sites = profile.call_sites
-    least = sum(float(_elements(i)) * i.dtype.itemsize for i in inputs)
-    flops = sum(s.flops for s in sites)
-    sol_s = max(least / roofline.bandwidth, flops / max(roofline.peak_flops.values(), default=1e12), 1e-9)
     site = CallSite(
         name=target.name,
         nodes=("whole",),
         operators=tuple(dict.fromkeys(o for s in sites for o in s.operators)) or ("original",),
         inputs=inputs,
         time_s=profile.total_s,
-        flops=flops,
-        bytes=least,
-        sol_s=sol_s,
+        flops=sum(s.flops for s in sites),
+        bytes=sum(i.nbytes for i in inputs),
     )
-    gain = max(0.0, profile.total_s - sol_s)
     bottleneck = Bottleneck(
         definition=definition,
         workloads=target.workloads,
         call_sites=(site,),
         time_s=profile.total_s,
         share=1.0,
-        sol_s=sol_s,
-        bound=profile.bottlenecks[0].bound if profile.bottlenecks else "memory",
-        gain_s=gain,
-        speedup_limit=profile.total_s / sol_s,
+        sol_s=0.0,
+        bound=Bound.MEMORY,
+        gain_s=profile.total_s,
+        speedup_limit=1.0,
     )
     return profile.model_copy(update={"bottlenecks": (bottleneck,), "call_sites": (site,)})
-
-
-def _elements(tensor: TensorInput) -> int:
-    count = 1
-    for size in tensor.shape:
-        count *= size
-    return count

@@ -17,15 +17,17 @@ from ._child import ChildFailed, run, run_python
 from .load import LoadMeter
 from .null import null_roofline
 
-_VERSION = 1
+_VERSION = 2
 """Raised when the benchmark changes, so that old files are not believed."""
 
 STREAM_SECONDS = 0.9
 GEMM_SECONDS = 1.0
 BUSY = 0.1
 """Share of the CPUs above which others spoil a measurement."""
+AGREE = 0.9
+"""Ratio of each ceiling to the highest seen from which on a measurement confirms it."""
 TRIES = 6
-"""Measurements of a machine that is always busy, one each time it is asked for."""
+"""Measurements of a machine that never settles, one each time it is asked for."""
 
 
 class _Kept(FrozenModel):
@@ -34,11 +36,22 @@ class _Kept(FrozenModel):
     roofline: Roofline
     others: float
     """Share of the CPUs that others used at the quietest measurement."""
-    tries: int
+    confirmed: bool = False
+    """Whether two measurements, at different times, agree."""
+    tries: int = 1
 
     @property
     def settled(self) -> bool:
-        return self.others <= BUSY or self.tries >= TRIES
+        return (self.others <= BUSY and self.confirmed) or self.tries >= TRIES
+
+    def and_then(self, later: _Kept) -> _Kept:
+        """What is known after one more measurement."""
+        return _Kept(
+            roofline=_highest(self.roofline, later.roofline),
+            others=min(self.others, later.others),
+            confirmed=self.confirmed or _agree(self.roofline, later.roofline),
+            tries=self.tries + 1,
+        )
 
 
 def cached_roofline(device: DeviceSpec, cache: Path) -> Roofline | None:
@@ -49,15 +62,17 @@ def cached_roofline(device: DeviceSpec, cache: Path) -> Roofline | None:
     return kept.roofline if kept else None
 
 
-def measure_roofline(device: DeviceSpec, cache: Path) -> Roofline:
+def measure_roofline(device: DeviceSpec, cache: Path, *, doubted: bool = False) -> Roofline:
     """The device's ceilings, measured in child processes in about 5 s unless known.
 
-    A ceiling is the best ever seen, never a mean: it says what no honest kernel exceeds. One measured
-    while others used the machine is measured again when it is next asked for, and can only rise.
+    A ceiling is the best ever seen, never a mean: it says what no honest kernel exceeds. It is measured
+    again when it is next asked for, and can only rise, until two measurements agree and one was not
+    disturbed by others: the host of a virtual machine may be slow for a while, and nothing here shows it.
 
     Args:
         device: what `detect` gave.
         cache: folder that keeps the answer, by a hash of device and toolchain.
+        doubted: measure again in any case, since something was faster.
 
     Raises:
         MachineError: the measurement failed, or the folder cannot be written.
@@ -66,16 +81,13 @@ def measure_roofline(device: DeviceSpec, cache: Path) -> Roofline:
         return null_roofline()
     path = _file(device, cache)
     kept = _load(path)
-    if kept is not None and kept.settled:
+    if kept is not None and kept.settled and not doubted:
         return kept.roofline
     meter = LoadMeter.start()
-    roofline = _measure(device)
-    others, tries = meter.others(), 1
-    if kept is not None:
-        roofline = _highest(roofline, kept.roofline)
-        others, tries = min(others, kept.others), kept.tries + 1
-    _keep(path, _Kept(roofline=roofline, others=others, tries=tries))
-    return roofline
+    measured = _Kept(roofline=_measure(device), others=meter.others())
+    known = measured if kept is None else kept.and_then(measured)
+    _keep(path, known)
+    return known.roofline
 
 
 def _measure(device: DeviceSpec) -> Roofline:
@@ -105,6 +117,14 @@ def _highest(one: Roofline, other: Roofline) -> Roofline:
         cache_bandwidth=max(one.cache_bandwidth, other.cache_bandwidth),
         call_overhead_s=min(one.call_overhead_s, other.call_overhead_s),
     )
+
+
+def _agree(one: Roofline, other: Roofline) -> bool:
+    """Whether each ceiling of both is about the same."""
+    dtypes = one.peak_flops.keys() | other.peak_flops.keys()
+    pairs = [(one.peak_flops.get(d, 0.0), other.peak_flops.get(d, 0.0)) for d in dtypes]
+    pairs += [(one.bandwidth, other.bandwidth), (one.cache_bandwidth, other.cache_bandwidth)]
+    return all(min(pair) >= AGREE * max(pair) for pair in pairs)
 
 
 def _raise_ceilings(found: dict[str, float], device: DeviceSpec) -> None:

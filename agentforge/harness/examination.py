@@ -238,6 +238,7 @@ class Examination:
             detail.append(Aftermath().run(context))
         if times.others:
             context.suspicions.append(f"it had {times.others} more processes running while it was timed")
+        self.findings.unproven.extend(times.doubts)
         self.findings.suspicions.extend(context.suspicions)
         self._compare_clocks(times)
         return times
@@ -381,9 +382,11 @@ class Examination:
         if bench.notes:
             findings.notes["baselines"] = "; ".join(bench.notes)
         nbytes = max(c.inputs.slot_bytes for c in bench.courses)
-        suspicion = physics.check(result, self.device, nbytes)
-        if suspicion:
-            findings.suspicions.append(suspicion)
+        with self._stage(physics.STAGE) as detail:
+            suspicion = physics.check(result, self.device, nbytes)
+            if suspicion:
+                detail.append(suspicion)
+                findings.suspicions.append(suspicion)
         findings.performance = result
         if self.level is not Level.FULL:
             findings.unproven.append("level quick measures one process group; run level full to verify")

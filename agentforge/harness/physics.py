@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from agentforge.devices import DeviceSpec
-from agentforge.schema import EvaluationStatus, Performance
+from agentforge.schema import Evaluation, EvaluationStatus, Performance
 
 from .party import PartyFailure
 
+STAGE = "speed of light"
 _IMPOSSIBLE = 0.5
 """Fraction of the speed-of-light time below which no honest measurement falls."""
 
@@ -37,3 +38,8 @@ def check(performance: Performance, device: DeviceSpec, nbytes: int) -> str:
     if fraction < _IMPOSSIBLE and not cached:
         raise PartyFailure(EvaluationStatus.CHEATING, f"{text}: the work cannot have been done")
     return text
+
+
+def contradicted(evaluation: Evaluation) -> bool:
+    """Whether a time was below the given speed of light, which is a doubt about either."""
+    return any(stage.name == STAGE and stage.detail for stage in evaluation.stages)

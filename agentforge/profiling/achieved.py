@@ -7,8 +7,6 @@ share of the measured ceilings. Beside what the build said (vectorised loops) an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from agentforge.devices import DeviceSpec, Roofline
 from agentforge.schema import Evaluation, Metric, Profile, merged_metrics
 
@@ -23,28 +21,7 @@ from .classify import (
     by_roofline,
     values_of,
 )
-
-_CACHE_SHARE = 0.5
-"""A working set below this share of the last cache counts as cached; the model's weights live there too."""
-
-
-@dataclass(frozen=True)
-class Work:
-    """The least that one call of a definition must do."""
-
-    bytes: float
-    """Moved: every distinct input element read once, every output written once."""
-    flops: float
-    """Floating-point operations."""
-    dtype: str = "float32"
-
-
-def bandwidth_for(moved: float, device: DeviceSpec, roofline: Roofline) -> float:
-    """Bytes/s that so many bytes can reach: a working set that stays in the last cache has that one's."""
-    cache = device.cache_bytes[-1] if device.cache_bytes else 0
-    if roofline.cache_bandwidth and moved <= _CACHE_SHARE * cache:
-        return max(roofline.cache_bandwidth, roofline.bandwidth)
-    return roofline.bandwidth
+from .light import Work, bandwidth_for, peak_for, work_of
 
 
 def work_by_definition(profile: Profile) -> dict[str, Work]:
@@ -55,8 +32,7 @@ def work_by_definition(profile: Profile) -> dict[str, Work]:
     found: dict[str, Work] = {}
     for bottleneck in profile.bottlenecks:
         site = max(bottleneck.call_sites, key=lambda s: s.time_s)
-        dtype = next((t.dtype.value for t in (*site.outputs, *site.inputs) if t.dtype.is_floating), "float32")
-        found[bottleneck.definition.hash] = Work(site.bytes, site.flops, dtype)
+        found[bottleneck.definition.hash] = work_of(site)
     return found
 
 
@@ -84,7 +60,7 @@ def achieved(
         if ceiling > 0:
             add(BANDWIDTH_SHARE, work.bytes / latency_s / ceiling)
     if work.flops > 0:
-        peak = roofline.peak_flops.get(work.dtype) or max(roofline.peak_flops.values(), default=0.0)
+        peak = peak_for(work.dtype, roofline)
         add(RATE, work.flops / latency_s, "FLOP/s")
         if peak > 0:
             add("flops_ceiling", peak, "FLOP/s")

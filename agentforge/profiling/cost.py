@@ -12,7 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from agentforge.devices import DeviceSpec, Roofline
 from agentforge.schema import Bound, TensorInput
 
-from .achieved import bandwidth_for
+from .light import Work, dtype_of, light_of
 from .operators import VENDOR, Kind, argument, kind_of, numel_of, op_name, run_fake, value_of
 from .record import Seen
 from .region import Region
@@ -20,6 +20,7 @@ from .region import Region
 _GATHERS = {"embedding", "embedding_bag", "_embedding_bag", "index", "index_select", "gather"}
 _ROW_PASSES = {"layer_norm": 8, "group_norm": 8, "rms_norm": 5, "softmax": 5, "log_softmax": 5, "var": 4}
 """Operations an element of composite reductions; 1 for a plain one."""
+_EXPONENTIALS = {"softmax", "_softmax", "exp"}
 
 
 @dataclass(frozen=True)
@@ -38,17 +39,11 @@ class Cost:
 
 def cost_of(region: Region, seen: Mapping[Node, Seen], device: DeviceSpec, roofline: Roofline) -> Cost:
     """The roofline's answer for a region (Williams et al., Roofline, CACM 2009)."""
-    flops = sum(_flops(n) for n in region.nodes)
-    moved = _bytes(region, seen)
-    dtype = next((seen[o].tensor.dtype.value for o in region.outputs if o in seen), "float32")
-    peak = roofline.peak_flops.get(dtype) or max(roofline.peak_flops.values(), default=0.0)
-    compute = flops / peak if peak else 0.0
-    memory = moved / bandwidth_for(moved, device, roofline)
-    sol = max(compute, memory)
-    bound = Bound.COMPUTE if compute > memory else Bound.MEMORY
-    if sol < roofline.call_overhead_s:
-        bound = Bound.OVERHEAD
-    return Cost(flops, moved, sol, bound, max(sol, roofline.call_overhead_s))
+    flops = sum(_flops(n, seen) for n in region.nodes)
+    flops *= _visible(region, seen)
+    work = Work(_bytes(region, seen), flops, dtype_of(seen[o].tensor for o in region.outputs if o in seen))
+    light = light_of(work, device, roofline)
+    return Cost(work.flops, work.bytes, light.seconds, light.bound, light.floor_s)
 
 
 def _bytes(region: Region, seen: Mapping[Node, Seen]) -> float:
@@ -69,10 +64,10 @@ def _distinct_bytes(tensor: TensorInput) -> int:
     return prod(n for n, s in zip(tensor.shape, strides, strict=True) if s) * tensor.dtype.itemsize
 
 
-def _flops(node: Node) -> float:
+def _flops(node: Node, seen: Mapping[Node, Seen]) -> float:
     kind = kind_of(node)
     if kind is Kind.ATTENTION:
-        return _attention_flops(node)
+        return _attention_flops(node, seen)
     if kind in VENDOR:
         return _counted(node)
     if kind is Kind.POINTWISE:
@@ -83,15 +78,38 @@ def _flops(node: Node) -> float:
     return 0.0
 
 
-def _attention_flops(node: Node) -> float:
-    """Two products of (queries x width) by (keys x width), halved where the mask is causal."""
+def _attention_flops(node: Node, seen: Mapping[Node, Seen]) -> float:
+    """Two products of (queries x width) by (keys x width), of what the mask leaves visible."""
     query, key, value = (argument(node, name) for name in ("query", "key", "value"))
     q, k, v = (value_of(n) for n in (query, key, value))
     if q is None or k is None or v is None:
         return 0.0
-    scores = prod(map(int, q.shape[:-1])) * int(k.shape[-2])
-    flops = 2.0 * scores * (int(q.shape[-1]) + int(v.shape[-1]))
-    return flops / 2 if argument(node, "is_causal") else flops
+    queries, keys = int(q.shape[-2]), int(k.shape[-2])
+    flops = 2.0 * prod(map(int, q.shape[:-1])) * keys * (int(q.shape[-1]) + int(v.shape[-1]))
+    if argument(node, "is_causal"):
+        hidden_from = min(queries, keys)  # row i sees its first i + 1 keys
+        below = hidden_from * (hidden_from + 1) / 2 + (queries - hidden_from) * keys
+        return flops * below / (queries * keys)
+    mask = argument(node, "attn_mask")
+    return flops * seen[mask].visible if mask in seen else flops
+
+
+def _visible(region: Region, seen: Mapping[Node, Seen]) -> float:
+    """The share of a spelled-out attention's scores that its mask leaves: a kernel may skip the others."""
+    return min((seen[n].visible for n in _scores(region) if n in seen), default=1.0)
+
+
+def _scores(region: Region) -> list[Node]:
+    """What a spelled-out attention takes the softmax of; empty for any other region."""
+    if region.op_type != "attention":
+        return []
+    return [n.all_input_nodes[0] for n in region.nodes if op_name(n) in _EXPONENTIALS]
+
+
+def masked_at(region: Region) -> list[Node]:
+    """Nodes whose values say what the mask of an attention hides."""
+    masks = [argument(n, "attn_mask") for n in region.nodes if kind_of(n) is Kind.ATTENTION]
+    return [*_scores(region), *(m for m in masks if isinstance(m, Node))]
 
 
 def _counted(node: Node) -> float:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from agentforge.devices import DeviceSpec, Roofline
 from agentforge.harness import Builder, Evaluator
+from agentforge.harness.physics import contradicted
 from agentforge.schema import Definition, Evaluation, Level, Metric, Solution, Workload, merged_metrics
 
-from .achieved import Work, achieved, with_roofline
+from .achieved import achieved, with_roofline
 from .classify import KERNEL_TIME_SHARE, by_roofline, values_of
+from .light import Work, light_of
 from .nsight import Observation
 
 
@@ -29,11 +32,13 @@ class Observer(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass
 class Instrumented:
     """Evaluates as the referee does, and adds metrics, findings and the class of what passed.
 
-    The verdict is the referee's: nothing here changes a status, a reason or a time.
+    The verdict is the referee's: nothing here changes a status, a reason or a time. What is faster than
+    the speed of light throws doubt on the ceilings too: they are measured again, and where they have risen
+    the referee is asked again.
     """
 
     referee: Evaluator
@@ -43,6 +48,8 @@ class Instrumented:
     """Bytes and operations of one call, by hash of the definition."""
     observer: Observer | None = None
     """Reads hardware counters, where the device has some."""
+    measure_again: Callable[[], Roofline] | None = None
+    """Measures the ceilings once more; None where they are taken as they are."""
 
     def evaluate(
         self,
@@ -54,12 +61,27 @@ class Instrumented:
         sol_s: float | None = None,
     ) -> Evaluation:
         """See the referee's `evaluate`."""
-        evaluation = self.referee.evaluate(definition, workloads, solution, level=level, sol_s=sol_s)
+        ask = partial(self.referee.evaluate, definition, workloads, solution, level=level)
         work = self.work.get(definition.hash)
+        evaluation = ask(sol_s=self._light(work, sol_s))
+        if contradicted(evaluation) and self._risen():
+            evaluation = ask(sol_s=self._light(work, sol_s))
         if self.observer is not None and evaluation.passed:
             seen = self.observer.observe_evaluated(definition, workloads, solution, evaluation)
             evaluation = with_observation(evaluation, seen, work, self.device, self.roofline)
         return with_roofline(evaluation, work, self.device, self.roofline)
+
+    def _light(self, work: Work | None, sol_s: float | None) -> float | None:
+        """The caller's speed of light, unless the ceilings have risen since it was computed."""
+        if work is None or sol_s is None:
+            return sol_s
+        return min(sol_s, light_of(work, self.device, self.roofline).seconds)
+
+    def _risen(self) -> bool:
+        before = self.roofline
+        if self.measure_again is not None:
+            self.roofline = self.measure_again()
+        return self.roofline != before
 
     def build(self, solution: Solution) -> None:
         """Compile a solution into the cache, where the referee can."""

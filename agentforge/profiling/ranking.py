@@ -11,14 +11,10 @@ from agentforge.schema import Bottleneck, CallSite
 
 from .cost import Cost
 from .extract import CannotExtract, extract, structure_key
+from .light import amdahl_limit, gain_of
 from .operators import Kind, kind_of
 from .record import Seen
 from .region import Region
-
-REACHABLE = 0.8
-"""Share of the measured roofline that a good kernel reaches on real shapes: the streaming kernels of our own
-playbook reach 0.75 to 0.9 of the same machine's measured bandwidth. A documented allowance, so that a region
-which already runs near its ceiling is not promised a gain."""
 
 
 @dataclass(frozen=True)
@@ -71,22 +67,10 @@ def _bottleneck(sites: list[Site], total_s: float) -> Bottleneck:
         share=share,
         sol_s=sol_s,
         bound=first.cost.bound,
-        gain_s=max(time_s - floor_s / REACHABLE, 0.0) if optimizable else 0.0,
+        gain_s=gain_of(time_s, floor_s) if optimizable else 0.0,
         speedup_limit=amdahl_limit(share, time_s, sol_s),
         optimizable=optimizable,
     )
-
-
-def amdahl_limit(share: float, time_s: float, sol_s: float) -> float:
-    """End-to-end speedup if a region of this share ran at its speed of light.
-
-    1 / (1 - share (1 - 1/s)) with s = time_s / sol_s (Amdahl, AFIPS 1967). A region that is measured
-    below its speed of light (a cache that the roofline does not know) has nothing to gain: 1.
-    """
-    if time_s <= 0 or sol_s >= time_s:
-        return 1.0
-    rest = 1 - share * (1 - sol_s / time_s)
-    return 1 / max(rest, 1e-9)
 
 
 def _optimizable(region: Region) -> bool:

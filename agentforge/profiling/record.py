@@ -16,6 +16,9 @@ from agentforge.schema import TensorInput
 from .capture import Unit
 from .patterns import pattern_of
 
+_HIDDEN = -9e3
+"""A score of this or less weighs nothing: masks are written as -inf, the dtype's lowest, -1e9 or -1e4."""
+
 
 @dataclass(frozen=True)
 class Seen:
@@ -25,6 +28,8 @@ class Seen:
     """Named after the node."""
     pattern: str | None
     """Python expression for values that no distribution draws (a causal mask), else None."""
+    visible: float = 1.0
+    """Share of its elements that are not hidden: of an attention's mask, or of what a softmax is taken of."""
 
 
 class _Recorder(Interpreter):
@@ -36,7 +41,7 @@ class _Recorder(Interpreter):
     def run_node(self, n: Node) -> Any:
         value = super().run_node(n)
         if n in self.wanted and isinstance(value, torch.Tensor):
-            self.seen[n] = Seen(describe_tensor(n.name, value), pattern_of(value))
+            self.seen[n] = Seen(describe_tensor(n.name, value), pattern_of(value), _visible(value))
         return value
 
 
@@ -46,6 +51,14 @@ def record(unit: Unit, wanted: Collection[Node]) -> dict[Node, Seen]:
     with torch.no_grad():
         recorder.run(*flat_arguments(unit), enable_io_processing=False)
     return recorder.seen
+
+
+def _visible(tensor: torch.Tensor) -> float:
+    """True in a boolean mask, above `_HIDDEN` in an additive one."""
+    if tensor.numel() == 0 or not (tensor.dtype is torch.bool or tensor.is_floating_point()):
+        return 1.0
+    shown = tensor if tensor.dtype is torch.bool else tensor > _HIDDEN
+    return shown.double().mean().item()
 
 
 def flat_arguments(unit: Unit) -> list[Any]:

@@ -14,7 +14,7 @@ from agentforge.harness.convention import load_problem
 from agentforge.schema import Bottleneck, CallSite, Profile, Target
 
 from .capture import Capture, Unit, capture_units
-from .cost import cost_of
+from .cost import cost_of, masked_at
 from .on_device import measure_on_device
 from .operators import Kind, kind_of
 from .ranking import Site, rank
@@ -53,7 +53,7 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
     report("exporting the graph")
     captured = capture_units(model, args, kwargs)
     regions = {unit.path: partition(unit.graph_module.graph) for unit in captured.units}
-    seen = {unit.path: record(unit, _borders(regions[unit.path])) for unit in captured.units}
+    seen = {unit.path: record(unit, _wanted(regions[unit.path])) for unit in captured.units}
     report(f"timing {sum(map(len, regions.values()))} regions, {payload['traces']} traces")
     forward = lambda: model(*args, **kwargs)  # noqa: E731
     host, told = [], []
@@ -89,8 +89,8 @@ def _move(arguments: tuple[tuple[Any, ...], dict[str, Any]], where: torch.device
     return tree_map(lambda a: a.to(where) if isinstance(a, torch.Tensor) else a, arguments)
 
 
-def _borders(regions: Sequence[Region]) -> set[Node]:
-    return {n for r in regions for n in (*r.inputs, *r.outputs)}
+def _wanted(regions: Sequence[Region]) -> set[Node]:
+    return {n for r in regions for n in (*r.inputs, *r.outputs, *masked_at(r))}
 
 
 def _site(

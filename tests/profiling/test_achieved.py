@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from agentforge.devices.null import detect_null, null_roofline
-from agentforge.profiling.achieved import Work, achieved, with_roofline, work_by_definition
+from agentforge.harness import physics
+from agentforge.profiling.achieved import achieved, with_roofline, work_by_definition
 from agentforge.profiling.instrumented import Instrumented, with_observation
+from agentforge.profiling.light import Work
 from agentforge.profiling.nsight import Observation
 from agentforge.schema import (
     Bound,
@@ -20,6 +22,7 @@ from agentforge.schema import (
     Level,
     Metric,
     Performance,
+    StageResult,
 )
 from tests.store import nouns
 
@@ -157,3 +160,45 @@ def test_a_failure_is_not_profiled():
 def test_a_profile_of_another_solution_is_refused():
     with pytest.raises(ValueError, match="is not one of"):
         with_observation(_evaluation(), Observation(solution="another"), None, DEVICE, ROOFLINE)
+
+
+class Physicist:
+    """A referee that doubts what is faster than the speed of light that it is given."""
+
+    def __init__(self, latency_s: float) -> None:
+        self.latency_s = latency_s
+        self.told: list[float | None] = []
+
+    def evaluate(self, *args: Any, sol_s: float | None = None, **kwargs: Any) -> Evaluation:
+        self.told.append(sol_s)
+        evaluation = _evaluation(self.latency_s)
+        assert evaluation.performance is not None
+        performance = evaluation.performance.model_copy(update={"sol_s": sol_s})
+        text = physics.check(performance, DEVICE, 1 << 40)
+        stage = StageResult(name=physics.STAGE, status=EvaluationStatus.PASSED, detail=text)
+        return evaluation.model_copy(update={"stages": (stage,), "reasons": (text,) if text else ()})
+
+
+@pytest.mark.parametrize(
+    ("risen", "told", "doubted"),
+    [
+        (2.0, [0.01, 0.005, 0.005], False),
+        (1.2, [0.01, 0.01 / 1.2, 0.01 / 1.2], True),
+        (1.0, [0.01, 0.01], True),
+    ],
+)
+def test_ceilings_are_doubted_where_something_is_faster(
+    risen: float, told: list[float], doubted: bool
+) -> None:
+    """Twice: a second solution is held against the ceilings as they are by then."""
+    referee, definition = Physicist(latency_s=0.006), nouns.definition()
+    after = ROOFLINE.model_copy(update={"bandwidth": risen * ROOFLINE.bandwidth})
+    instrumented = Instrumented(
+        referee, DEVICE, ROOFLINE, {definition.hash: LARGE}, measure_again=lambda: after
+    )
+    for _ in range(2):
+        found = instrumented.evaluate(
+            definition, [nouns.workload()], nouns.solution(), level=Level.FULL, sol_s=0.01
+        )
+        assert bool(found.reasons) is doubted
+    assert referee.told == pytest.approx(told)

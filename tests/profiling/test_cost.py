@@ -7,8 +7,7 @@ from torch import nn
 
 from agentforge.devices import DeviceSpec, Roofline
 from agentforge.profiling.capture import capture_units
-from agentforge.profiling.cost import Cost, cost_of
-from agentforge.profiling.ranking import amdahl_limit
+from agentforge.profiling.cost import Cost, cost_of, masked_at
 from agentforge.profiling.record import record
 from agentforge.profiling.regions import partition
 
@@ -28,7 +27,8 @@ class Function(nn.Module):
 def cost(function, *args) -> Cost:
     (unit,) = capture_units(Function(function).eval(), args, {}).units
     (region,) = partition(unit.graph_module.graph)
-    return cost_of(region, record(unit, {*region.inputs, *region.outputs}), DEVICE, ROOFLINE)
+    seen = record(unit, {*region.inputs, *region.outputs, *masked_at(region)})
+    return cost_of(region, seen, DEVICE, ROOFLINE)
 
 
 def test_a_gemm_counts_its_multiplications_and_additions():
@@ -43,12 +43,52 @@ def test_a_linear_and_a_convolution_are_counted_before_decomposition():
     assert found.flops == 2 * 5 * 3 * 9 * 36
 
 
-def test_causal_attention_is_half():
+SCORES = 2 * 16 * 16
+LOWER = torch.ones(16, 16).tril()
+VISIBLE = 17 / 32
+"""Of a lower triangle of 16 x 16."""
+
+
+def spelled_out(hide):
+    return lambda q, mask: torch.softmax(hide(q @ q.transpose(-2, -1), mask), -1) @ q
+
+
+def test_attention_counts_what_its_mask_leaves_visible():
     q = torch.randn(1, 2, 16, 8)
     full = cost(F.scaled_dot_product_attention, q, q, q)
-    causal = cost(lambda a: F.scaled_dot_product_attention(a, a, a, is_causal=True), q)
-    assert full.flops == 4 * 2 * 16 * 16 * 8
-    assert causal.flops == full.flops / 2
+    assert full.flops == 4 * SCORES * 8
+    for options in (
+        {"is_causal": True},
+        {"attn_mask": LOWER.bool()},
+        {"attn_mask": torch.log(LOWER)},
+        {"attn_mask": (1 - LOWER) * torch.finfo(torch.float32).min},
+    ):
+        masked = cost(lambda a, given=options: F.scaled_dot_product_attention(a, a, a, **given), q)
+        assert masked.flops == full.flops * VISIBLE
+
+
+def test_causal_attention_of_fewer_queries_than_keys():
+    q, k = torch.randn(1, 2, 4, 8), torch.randn(1, 2, 16, 8)
+    found = cost(lambda a, b: F.scaled_dot_product_attention(a, b, b, is_causal=True), q, k)
+    assert found.flops == 4 * 2 * (1 + 2 + 3 + 4) * 8
+    found = cost(lambda a, b: F.scaled_dot_product_attention(b, a, a, is_causal=True), q, k)
+    assert found.flops == 4 * 2 * (1 + 2 + 3 + 13 * 4) * 8
+
+
+@pytest.mark.parametrize(
+    ("hide", "mask"),
+    [
+        (lambda s, mask: s + mask, torch.log(LOWER)),
+        (lambda s, mask: s.masked_fill(mask, -1e9), LOWER == 0),
+        (lambda s, mask: torch.where(mask, s, torch.finfo(s.dtype).min), LOWER.bool()),
+    ],
+)
+def test_spelled_out_attention_counts_what_its_mask_leaves_visible(hide, mask):
+    q, nothing = torch.randn(1, 2, 16, 8), torch.zeros(16, 16)
+    full = cost(spelled_out(lambda s, mask: s + mask), q, nothing)
+    assert full.flops > 4 * SCORES * 8
+    masked = cost(spelled_out(hide), q, mask)
+    assert masked.flops == pytest.approx(full.flops * VISIBLE, rel=0.01)
 
 
 def test_a_fused_chain_moves_only_its_borders():
@@ -78,11 +118,3 @@ def test_a_broadcast_input_is_read_once():
 def test_a_lookup_reads_the_rows_it_returns():
     found = cost(lambda i, t: F.embedding(i, t), torch.randint(0, 1000, (8,)), torch.randn(1000, 64))
     assert found.bytes == 2 * 4 * 8 * 64
-
-
-@pytest.mark.parametrize(
-    ("share", "time_s", "sol_s", "limit"),
-    [(0.5, 1.0, 0.5, 4 / 3), (1.0, 2.0, 0.5, 4.0), (0.5, 1.0, 2.0, 1.0), (0.0, 0.0, 0.0, 1.0)],
-)
-def test_amdahl(share, time_s, sol_s, limit):
-    assert amdahl_limit(share, time_s, sol_s) == pytest.approx(limit)
