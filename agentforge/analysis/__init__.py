@@ -1,5 +1,25 @@
-"""Runs as reports."""
+"""Runs as reports, and what a notebook imports: runs as tables, trajectories and figures.
 
+The tables take pandas and the figures plotly: `pip install 'agentforge[notebook]'`.
+"""
+
+from .frames import attempts, bottlenecks, findings, kernels, metrics, resources, runs
 from .report import RegionReport, Report, build_report
+from .trajectory import Search, Step, Trajectory, trajectory
 
-__all__ = ["RegionReport", "Report", "build_report"]
+__all__ = [
+    "RegionReport",
+    "Report",
+    "Search",
+    "Step",
+    "Trajectory",
+    "attempts",
+    "bottlenecks",
+    "build_report",
+    "findings",
+    "kernels",
+    "metrics",
+    "resources",
+    "runs",
+    "trajectory",
+]

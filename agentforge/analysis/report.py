@@ -86,7 +86,7 @@ class Report(FrozenModel):
             reasons = "; ".join(self.end_to_end.reasons) or self.end_to_end.status.value
             return f"The optimized model is not verified: {reasons}."
         speedups = self.end_to_end.performance.speedup.items()
-        said = ", ".join(f"{v.point:.2f}x [{v.low:.2f}, {v.high:.2f}] over {name}" for name, v in speedups)
+        said = ", ".join(f"{interval} over {name}" for name, interval in speedups)
         return f"Verified: {said}."
 
 

@@ -62,6 +62,10 @@ class Interval(FrozenModel):
             raise ValueError("interval's low is above its high")
         return self
 
+    def __str__(self) -> str:
+        """As a ratio: `1.52x [1.48, 1.57]`."""
+        return f"{self.point:.2f}x [{self.low:.2f}, {self.high:.2f}]"
+
 
 class Diagnostic(FrozenModel):
     """One message of a compiler, an interpreter or a sanitizer."""

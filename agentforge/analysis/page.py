@@ -1,0 +1,58 @@
+"""A trajectory as HTML. All that candidates and models wrote is text in it: their names, sources and output
+may hold tags, scripts or characters that show a line otherwise than it is."""
+
+from __future__ import annotations
+
+import unicodedata
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from .trajectory import Trajectory
+
+MOST_LOG = 2000
+"""Characters of what a candidate printed."""
+MOST_LINE = 300
+"""Characters of a line of source."""
+
+
+def page(trajectory: Trajectory) -> str:
+    """An HTML fragment: one section a bottleneck, one box an attempt, no script."""
+    template = _environment().get_template("trajectory.html.j2")
+    return template.render(t=trajectory, report=trajectory.report, most_log=MOST_LOG)
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("agentforge.analysis"), undefined=jinja2.StrictUndefined,
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_visible,
+    )  # fmt: skip
+    environment.filters["cut"] = _cut
+    environment.filters["time"] = _time
+    return environment
+
+
+def _visible(value: object) -> object:
+    """Text without characters that are not seen or reorder what is (Boucher and Anderson, 2021)."""
+    if hasattr(value, "__html__"):
+        return value
+    return "".join(f"\\u{ord(c):04x}" if _hidden(c) else c for c in str(value))
+
+
+def _hidden(character: str) -> bool:
+    category = unicodedata.category(character)
+    return (category[0] == "C" or category in ("Zl", "Zp")) and character not in "\n\t"
+
+
+def _cut(text: str) -> str:
+    """A line of source of bearable length."""
+    return text if len(text) <= MOST_LINE else f"{text[:MOST_LINE]} ..."
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1e3:.4g} ms"
