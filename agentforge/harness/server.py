@@ -24,7 +24,7 @@ from agentforge.languages import PRELUDE
 
 from . import values
 from .gradients import gradients
-from .leaves import Leaf, UnusableOutput, describe, flatten, locate, total_bytes
+from .leaves import Leaf, UnusableOutput, describe, flatten, locate, pick, total_bytes
 from .memory import Block, Layout, Window, aligned, in_pages
 from .runner import HostRunner, Runner, runner_for
 from .weights import varied_construction
@@ -60,6 +60,7 @@ class Server:
             "workload": self._workload,
             "ready": self._ready,
             "call": self._call,
+            "pick": self._pick,
             "put": self._put,
             "attest": self._attest,
             "gradients": self._gradients,
@@ -162,6 +163,13 @@ class Server:
         took = time.perf_counter_ns() - start
         self._kept.append(leaves)
         return {"ns": took, "device_ns": device_ns, "leaves": locate(leaves)}
+
+    def _pick(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
+        """Copy flat ranges of the last output to the referee's memory, which its clock waits for."""
+        assert self._outputs is not None
+        parts = [Leaf("part", part) for part in pick(self._kept[-1], body["parts"])]
+        put_leaves(parts, self._outputs)
+        return {"leaves": describe(parts)}
 
     def _arguments_of(self, slot: int) -> Slot:
         """Arguments of a slot as they are now, where the model can read them."""

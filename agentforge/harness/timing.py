@@ -27,6 +27,7 @@ from agentforge.schema import EvaluationStatus
 from .bench import Bench, Course
 from .contents import Unusual
 from .judge import Judge
+from .lateness import Beside, Lateness
 from .memory import Block
 from .party import Party, PartyFailure
 from .placement import Placement
@@ -48,8 +49,9 @@ _KEEP, _KEEP_MORE = 1, (0.25, 4)
 """Earlier outputs that stay alive during a call; in some blocks more of them."""
 _UNUSUAL_SHARE, _UNUSUAL_BYTES = 0.4, 64 << 20
 """Blocks that have a call with unusual content more, where contents are no larger than this."""
-_LATE_SHARE, _LATE_MIN_S, _LATE_SAMPLES = 0.25, 1e-4, 4
+_reading_clock = time.perf_counter
 _SLOWEST_READ = 8e9
+"""Bytes a second: streamed stores leave an output out of the caches, where the baseline's is in them."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +71,8 @@ class GroupTimes:
     """What one process group gave: seconds a call by party, one entry a block."""
 
     seconds: dict[str, list[float]] = field(default_factory=dict)
-    reads: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
-    """Seconds of a call and of having its output put elsewhere, where its memory cannot be read."""
-    beside: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
-    """Seconds of a call by the device's clock, and what it took by ours beyond them."""
+    doubts: list[str] = field(default_factory=list)
+    """What may be work that is put off, and may be noise."""
     others: int = 0
     """Most processes beside its own that the candidate was seen to have."""
     claimed: dict[str, float] = field(default_factory=dict)
@@ -159,8 +159,18 @@ class Timer:
         self._inputs = course.inputs
         self._random = SystemRandom()
         self._parties: dict[str, Party] = {**bench.parties, "candidate": candidate}
+        for party in bench.parties.values():
+            party.readable &= candidate.readable  # all are read in the same way
         self._placement = placement
         self._checks = SpotChecks(course, judge, self._random)
+        # Needed only where a worker has to be asked for its output, or a device has a clock of its own.
+        self._reads = Beside(
+            "reading its output takes {}, the reference's {}: work is put off until the clock has stopped",
+            self._checks.nbytes / _SLOWEST_READ,
+        )
+        self._hidden = Beside(
+            "beside its device's clock it takes {}, the reference {}: work is hidden from that clock"
+        )
 
     def run(self, blocks: int, seconds: float, least: int) -> GroupTimes:
         """Interleave blocks until there are enough or the time is used up.
@@ -171,10 +181,9 @@ class Timer:
             least: at least so many.
 
         Raises:
-            PartyFailure: a timed call was wrong, or the candidate failed in it.
+            PartyFailure: a timed call was wrong, the candidate failed in it, or puts work off.
         """
-        names = self._parties
-        times = GroupTimes({n: [] for n in names}, {n: [] for n in names}, {n: [] for n in names})
+        times = GroupTimes({name: [] for name in self._parties})
         shape = turn_shape(self._estimate(), self._checks.nbytes)
         begin = time.monotonic()
         steals = []
@@ -191,17 +200,19 @@ class Timer:
         done = times.blocks
         times.seconds = _calm(times)
         times.redone += done - times.blocks
-        self._look_for_late_work(times.reads, "reading its output takes {}, the reference's {}: "
-                                 "work is put off until the clock has stopped")  # fmt: skip
-        self._look_for_late_work(times.beside, "beside its device's clock it takes {}, the reference {}: "
-                                 "work is hidden from that clock")  # fmt: skip
+        for beside in (self._reads, self._hidden):
+            lateness = beside.lateness()
+            if lateness is Lateness.CERTAIN:
+                raise PartyFailure(EvaluationStatus.CHEATING, beside.found())
+            if lateness is Lateness.UNKNOWN:
+                times.doubts.append(f"{beside.found()}, or something disturbs it: measure again")
         return times
 
     def _wanted(self, times: GroupTimes, blocks: int, least: int, used: float) -> bool:
         """Whether another block is needed.
 
-        Only widths, a party's deviations from its own median and the control are looked at, never the
-        candidate's ratios, so that stopping favours no outcome.
+        Only widths, a party's deviations from its own median, the control and what stands beside calls are
+        looked at, never the candidate's ratios, so that stopping favours no outcome.
 
         Args:
             times: so far.
@@ -210,7 +221,7 @@ class Timer:
             used: time / time allowed.
         """
         done = times.blocks
-        if done < least:
+        if done < least or self._reads.undecided or self._hidden.undecided:
             return True
         calm = _calm(times)
         left = len(calm["candidate"])
@@ -277,10 +288,12 @@ class Timer:
         party = self._parties[name]
         took: list[float] = []
         seen: list[Seen] = []
+        reads: list[float] = []
+        hidden: list[float] = []
         watched = self._random.randrange(len(calls))
         with party.running_on():
             for number, call in enumerate(calls):
-                nanoseconds, output = self._call(party, call, times)
+                nanoseconds, output, reading = self._call(party, call)
                 seen.append(output if party in (self._candidate, self._bench.eager) else Seen())
                 if number == 0:
                     self._placement.place(party)
@@ -288,9 +301,14 @@ class Timer:
                     self._look_where_it_lies(call)
                 if call.timed:
                     took.append(nanoseconds / 1e9)
+                    reads.append(reading)
+                    hidden.append(party.beside_ns / 1e9)
                     ratio = party.claimed_ns / party.answered_ns
                     times.claimed[name] = max(times.claimed.get(name, 0.0), ratio)
         times.seconds[name].append(statistics.median(took))
+        if party in (self._candidate, self._bench.eager) and not party.readable:
+            self._reads.add(party is self._candidate, zip(took, reads, strict=True))
+            self._hidden.add(party is self._candidate, zip(took, hidden, strict=True))
         if party is self._candidate:
             self._look_back(calls, seen)
             if self._random.random() < _LOOK_FOR_OTHERS:
@@ -311,47 +329,16 @@ class Timer:
             call = calls[-1 - ago]
             self._checks.unchanged(self._candidate, call.slot, call.look, seen[-1 - ago], ago)
 
-    def _call(self, party: Party, call: _Call, times: GroupTimes) -> tuple[int, Seen]:
+    def _call(self, party: Party, call: _Call) -> tuple[int, Seen, float]:
+        """One call: its nanoseconds, what was read back, and the seconds that reading took."""
         if call.content is None:
             self._inputs.apply(call.recipe, call.slot)
         else:
             self._inputs.place(call.content, call.slot)
         nanoseconds = party.call(call.slot, call.keep, call.look.sample)
-        if party.beside_ns:
-            times.beside[party.name].append((nanoseconds / 1e9, party.beside_ns / 1e9))
-        begin = time.perf_counter()
+        begin = _reading_clock()
         seen = self._checks.read(party, call.slot, call.look)
-        if not party.readable:
-            times.reads[party.name].append((nanoseconds / 1e9, time.perf_counter() - begin))
-        return nanoseconds, seen
-
-    def _look_for_late_work(self, seen: dict[str, list[tuple[float, float]]], reason: str) -> None:
-        """What stands beside a call and takes long has a part of the call's work in it.
-
-        Needed only where a worker has to be asked for its output, or a device has a clock of its own.
-
-        Args:
-            seen: seconds of calls and of what stands beside them, by party.
-            reason: with places for what it takes and what it takes the reference.
-
-        Raises:
-            PartyFailure: CHEATING.
-        """
-        pairs = list(zip(seen["candidate"], seen["eager"], strict=True))
-        if len(pairs) < _LATE_SAMPLES:
-            return
-        # Its fastest calls, since work may be put off in some of them only; and of their pairs the lower
-        # quartile, since a loaded machine delays some reads and work put off delays all.
-        fastest = sorted(pairs)[: max(_LATE_SAMPLES, len(pairs) // 2)]
-        excess = sorted(ours[1] - theirs[1] for ours, theirs in fastest)[len(fastest) // 4]
-        call = statistics.median(ours[0] for ours, _ in fastest)
-        # Streamed stores leave an output out of the caches, where the baseline's is in them.
-        allowed = _LATE_SHARE * call + _LATE_MIN_S + self._checks.nbytes / _SLOWEST_READ
-        if excess > allowed:
-            late = statistics.median(ours[1] for ours, _ in fastest)
-            usual = statistics.median(theirs[1] for _, theirs in fastest)
-            found = reason.format(f"{late * 1e3:.2f} ms", f"{usual * 1e3:.2f} ms")
-            raise PartyFailure(EvaluationStatus.CHEATING, found)
+        return nanoseconds, seen, _reading_clock() - begin
 
 
 def _calm(times: GroupTimes) -> dict[str, list[float]]:

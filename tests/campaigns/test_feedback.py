@@ -57,9 +57,8 @@ class Run:
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known_roofline: None) -> Iterator[Run]:
-    """Without what comes after the search, and without what a busy machine makes of honest work."""
+    """Without what comes after the search."""
     monkeypatch.setattr("agentforge.campaigns.phases.Phases.stitch", lambda *_: None)
-    monkeypatch.setattr("agentforge.harness.timing.Timer._look_for_late_work", lambda *_: None)
     monkeypatch.setenv("AGENTFORGE_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("AGENTFORGE_DATABASE_URL", raising=False)
     monkeypatch.setenv("OPENAI_API_KEY", "none")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,13 @@ import torch
 
 from agentforge.config import RefereeSettings
 from agentforge.devices import DeviceSpec, detect
-from agentforge.harness import Referee
+from agentforge.harness import Referee, timing
 from agentforge.harness.gpu.device import CallTime, HostClock
 from agentforge.harness.gpu.telemetry import Reading, Telemetry, visible_gpu
-from agentforge.harness.party import PartyFailure
+from agentforge.harness.party import Party, PartyFailure
 from agentforge.harness.runner import DeviceRunner, HostRunner, runner_for
 from agentforge.harness.side import side_of
+from agentforge.harness.spotcheck import Look, Seen, SpotChecks
 from agentforge.schema import EvaluationStatus, Evidence, MachineError
 
 from .judging import WORKLOAD, judge, problem
@@ -81,6 +83,58 @@ def test_a_hang_is_killed_and_the_next_verdict_is_right(referee: Referee) -> Non
     assert judge(referee, DEFINITION).status is EvaluationStatus.PASSED
 
 
+LAZY = """
+late, copy, cat = [], torch.Tensor.copy_, torch.Tensor.index_select
+
+def fill():
+    if late:
+        late.pop()()
+
+def filled(original):
+    def patched(*args, **kwargs):
+        fill()
+        return original(*args, **kwargs)
+    return patched
+"""
+LAZILY = (
+    "y = torch.empty_like(x)\n"
+    "        late.append(lambda: (time.sleep(0.004), copy(y, torch.relu(self.linear(x)) + x1)))\n"
+    "        return y"
+)
+HOOKS = {
+    "when it is looked at": "torch.Tensor.copy_ = filled(copy)\ntorch.Tensor.index_select = filled(cat)",
+    "when it is copied": "torch.Tensor.copy_ = filled(copy)",
+}
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_work_put_off_until_the_answer_is_copied_is_found(referee: Referee, hook: str) -> None:
+    lazy = ("import torch\n", f"import time\nimport torch\n{LAZY}{HOOKS[hook]}\n")
+    verdict = judge(referee, DEFINITION, (_FORWARD, LAZILY), lazy)
+    assert verdict.status is not EvaluationStatus.PASSED, verdict.reasons
+    words = "work is hidden" if hook == "when it is looked at" else "when a timed call was answered"
+    assert words in verdict.reasons[0]
+
+
+def test_an_honest_solution_whose_reads_are_disturbed_is_not_accused(
+    referee: Referee, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, clock, calls = SpotChecks.read, [0.0], Counter[str]()
+
+    def slow(self: SpotChecks, party: Party, slot: int, look: Look) -> Seen:
+        turn = calls[party.name] // timing.turn_shape(0.0, 0).calls
+        calls[party.name] += 1
+        clock[0] += 0.01 if party.name == "candidate" and turn % 3 else 1e-4  # two of three turns
+        return read(self, party, slot, look)
+
+    monkeypatch.setattr(SpotChecks, "read", slow)
+    monkeypatch.setattr(timing, "_reading_clock", lambda: clock[0])
+    verdict = judge(referee, DEFINITION)
+    assert verdict.status is EvaluationStatus.PASSED, verdict.reasons
+    assert any("or something disturbs it" in reason for reason in verdict.reasons)
+    assert verdict.evidence is Evidence.UNVERIFIED
+
+
 class Stubborn(HostClock):
     """Events that saw little of a call, as of one that works on another stream."""
 
@@ -138,10 +192,11 @@ def test_a_device_is_its_workers(referee: Referee, tmp_path: Path) -> None:
     assert side_of(detect("null")).telemetry() == ""
 
 
-def test_a_clock_that_ran_longer_than_ours_is_forged(referee: Referee) -> None:
+def test_a_clock_that_says_more_than_ours_gains_nothing(referee: Referee) -> None:
     party = referee.bench(DEFINITION, [WORKLOAD]).eager
-    with pytest.raises(PartyFailure, match="its device took 11 of 10 ns"):
-        party._by_device({"device_ns": 11}, 10)
+    assert party._by_device({"device_ns": 11}, 10) == 10
+    with pytest.raises(PartyFailure, match="its device took 0 ns"):
+        party._by_device({"device_ns": 0}, 10)
     referee.release()
 
 

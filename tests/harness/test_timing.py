@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from agentforge.harness.lateness import Beside
 from agentforge.harness.timing import GroupTimes, Timer, TurnShape, turn_shape
 
 LEAST, BLOCKS = 8, 24
@@ -19,6 +20,7 @@ def times_of(*controls: float, candidate: float = 0.5) -> GroupTimes:
 def wanted(times: GroupTimes, used: float, patience: float = 4.0) -> bool:
     timer = object.__new__(Timer)
     timer._patience = patience
+    timer._reads = timer._hidden = Beside("")
     return timer._wanted(times, BLOCKS, LEAST, used)
 
 
