@@ -99,8 +99,9 @@ class Supervisor:
             number=self.journal.number(child["attempt"]),
         )
         self._tell("attempt.planning", new)
+        task = self._task(name, new.id)
         try:
-            plan, parent = self._first_plan(self._task(name, new.id), child["parent"])
+            plan, parent = self._first_plan(task, child["parent"])
         except AgentForgeError:
             raise
         except CannotAfford as error:
@@ -110,7 +111,8 @@ class Supervisor:
             self.fail(new, f"the planner failed: {sentence(error)}", started)
             return True
         if plan is None:
-            self._close(name, "the planner has nothing left to propose")
+            kind = f"to propose in {self.settings.language} for a {self.device}"
+            self._close(name, f"the planner has nothing {'left to propose' if task.past else kind}")
             return False
         usage = add_usage(Usage(), plan.usage, started=started)
         self.keep_plan(new.model_copy(update={"plan": plan, "parent": parent, "usage": usage}))

@@ -192,6 +192,12 @@ def test_a_larger_budget_goes_on(bench: Bench) -> None:
     assert len(bench.referee.evaluations) == len(set(bench.referee.evaluations))
 
 
+def test_a_language_that_the_planner_has_nothing_for_is_named(bench: Bench) -> None:
+    bench.search(profile(bottleneck("a")), {"a": []})
+    reason = bench.of("bottleneck.closed")[-1]["reason"]
+    assert reason == "the planner has nothing to propose in cpp for a null"
+
+
 def test_the_planner_is_asked_elsewhere_before_the_bottleneck_is_closed(bench: Bench) -> None:
     bench.search(profile(bottleneck("a")), {"a": [{"speed": 2.0}]})
     asked = bench.planner.calls
