@@ -58,7 +58,7 @@ def varied_construction(seed: int) -> Iterator[None]:
     construct = nn.Parameter.__new__
 
     def new_parameter(cls: type, data: Any = None, requires_grad: bool = True) -> Any:
-        if isinstance(data, torch.Tensor) and type(data) is torch.Tensor and data.device.type == "cpu":
+        if isinstance(data, torch.Tensor) and type(data) is torch.Tensor and data.is_cpu:
             with suppress(RuntimeError):
                 # Uninitialised memory (torch.empty, filled by init later) may look constant: no harm.
                 if data.stride() and 0 not in data.stride() and _is_constant(data):

@@ -20,7 +20,7 @@ from agentforge.schema import Diagnostic, FrozenModel, ResourceUsage, Solution, 
 from .launches import Launch
 
 _CHILD = "compile_child.py"
-_CHILD_FILES = (_CHILD, "pretended.py")
+_CHILD_FILES = (_CHILD, "pretended.py", "pretended_torch.py")
 """Copied beside the request: a sandbox shows the child nothing but the solution's folder and the system."""
 _WARP = 32
 _LARGEST_ANSWER = 8 << 20

@@ -124,15 +124,15 @@ def _install_memory(interpreter: Any, tl: Any, is_bf16: Any) -> None:
     plain_rmw = builder.create_atomic_rmw
     native = interpreter._interpreter
 
-    def load(self: Any, ptrs: Any, mask: Any, other: Any, cache: Any, volatile: Any) -> Any:
+    def load(self: Any, ptrs: Any, mask: Any, other: Any, *hints: Any, **named: Any) -> Any:
         if not is_bf16(ptrs.get_element_ty()):
-            return plain_load(self, ptrs, mask, other, cache, volatile)
+            return plain_load(self, ptrs, mask, other, *hints, **named)
         rest = np.zeros_like(ptrs.data, dtype=np.uint16) if other is None else to_bits(other.data)
         return handle(native.load(ptrs.data, mask.data, rest, np.dtype(np.uint16)), tl.bfloat16)
 
-    def store(self: Any, ptrs: Any, value: Any, mask: Any, cache: Any) -> Any:
+    def store(self: Any, ptrs: Any, value: Any, mask: Any, *hints: Any) -> Any:
         if not is_bf16(value.dtype):
-            return plain_store(self, ptrs, value, mask, cache)
+            return plain_store(self, ptrs, value, mask, *hints)
         return native.store(ptrs.data, to_bits(value.data), mask.data)
 
     def rmw(self: Any, operation: Any, ptr: Any, value: Any, mask: Any, sem: Any, scope: Any) -> Any:

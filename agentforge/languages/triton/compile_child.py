@@ -37,9 +37,11 @@ def main(request_file: str, answer_file: str) -> None:
 def _answer(request: dict[str, Any]) -> dict[str, Any]:
     sys.path.insert(0, str(Path(__file__).parent))
     import pretended  # type: ignore[import-not-found]
+    import pretended_torch  # type: ignore[import-not-found]
 
     sys.path.pop(0)
     pretended.install()
+    pretended_torch.install()
     folder = Path(request["folder"])
     sys.path.insert(0, str(folder / Path(request["entry"]).parent))
     try:

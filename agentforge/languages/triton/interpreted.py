@@ -13,7 +13,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from .recorder import Recorder
+from .recorder import Recorder, compile_time
 
 _GRID = (2**31 - 1, 65535, 65535)
 _WARPS = (1, 2, 4, 8, 16, 32)
@@ -40,19 +40,22 @@ def install() -> None:
     from triton.language.extra import libdevice as module
     from triton.runtime import interpreter
 
-    from . import bfloat16, bounds, libdevice, pretended
+    from . import bfloat16, bounds, libdevice, pretended, pretended_torch, repairs
 
+    repairs.install(interpreter, tl)
     bfloat16.install(interpreter, tl)
     bounds.install(interpreter)
     libdevice.install(interpreter, tl, module)
     _install_launches(interpreter)
     pretended.install()
+    pretended_torch.install()
 
 
 def _install_launches(interpreter: Any) -> None:
     from .bounds import ranges_of
 
-    builder, plain_run = interpreter.interpreter_builder, interpreter.InterpretedFunction.run
+    function = interpreter.InterpretedFunction
+    builder, plain_run, plain_rewrite = interpreter.interpreter_builder, function.run, function.rewrite
     plain_grid = interpreter.InterpreterBuilder.set_grid_dim
 
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
@@ -68,11 +71,18 @@ def _install_launches(interpreter: Any) -> None:
         finally:
             builder.ranges = None
 
+    def rewrite(self: Any) -> Any:
+        # The interpreter compiles a kernel anew, its annotations become text, and a `constexpr` by another
+        # name than `tl.constexpr` is no longer seen as one.
+        fn = plain_rewrite(self)
+        fn.__annotations__ = dict.fromkeys(compile_time(self.fn), "constexpr")
+        return fn
+
     def set_grid(self: Any, *sizes: Any) -> None:
         check_grid(sizes)
         plain_grid(self, *sizes)
 
-    interpreter.InterpretedFunction.run = run
+    function.run, function.rewrite = run, rewrite
     interpreter.InterpreterBuilder.set_grid_dim = set_grid
 
 
