@@ -55,6 +55,9 @@ class RefereeSettings(BaseModel, extra="forbid"):
     model_factor: float = Field(default=3.0, ge=1)
     """Timing of a whole model (`op_type` `model`) at level `full` may take so many times as long: its calls
     are longer and what is to be told apart is smaller."""
+    server_gap_s: float = Field(default=0.0, ge=0, le=10)
+    """Mean of the random pauses before the calls of a turn: how fast a model is that is asked now and then
+    (`server` mode). 0 is `offline` mode, back to back."""
     processes: int = Field(default=3, ge=3)
     """Fresh process groups before anything is `verified`."""
     compile_baseline: bool = True

@@ -334,7 +334,12 @@ class Examination:
             seconds *= self.settings.model_factor
         patience = _PATIENCE if full else _QUICK_PATIENCE
         unusual = self._unusual[course.workload.hash]
-        return Timer(bench, candidate.party, course, judge, placement, patience, unusual).run(
+        gap_s = self.settings.server_gap_s
+        if gap_s:
+            self.findings.notes["calls"] = (
+                f"after random pauses of {gap_s * 1e3:g} ms on average (server mode)"
+            )
+        return Timer(bench, candidate.party, course, judge, placement, patience, unusual, gap_s).run(
             blocks, seconds / len(self.workloads), min(least, blocks)
         )
 

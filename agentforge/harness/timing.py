@@ -49,7 +49,7 @@ _KEEP, _KEEP_MORE = 1, (0.25, 4)
 """Earlier outputs that stay alive during a call; in some blocks more of them."""
 _UNUSUAL_SHARE, _UNUSUAL_BYTES = 0.4, 64 << 20
 """Blocks that have a call with unusual content more, where contents are no larger than this."""
-_reading_clock = time.perf_counter
+_reading_clock, _sleep = time.perf_counter, time.sleep
 _SLOWEST_READ = 8e9
 """Bytes a second: streamed stores leave an output out of the caches, where the baseline's is in them."""
 
@@ -139,6 +139,7 @@ class Timer:
         placement: of these parties.
         patience: so many times the seconds may be used while the A/A' control does not hold.
         unusual: contents that some calls ask for; those do not count.
+        gap_s: mean of the exponentially distributed pauses before each call, timed or not; 0 for none.
     """
 
     def __init__(
@@ -150,7 +151,9 @@ class Timer:
         placement: Placement,
         patience: float = _PATIENCE,
         unusual: Sequence[Unusual] = (),
+        gap_s: float = 0.0,
     ) -> None:
+        self._gap_s = gap_s
         self._judge = judge
         self._unusual = unusual if course.inputs.slot_bytes <= _UNUSUAL_BYTES else ()
         self._patience = patience
@@ -293,6 +296,8 @@ class Timer:
         watched = self._random.randrange(len(calls))
         with party.running_on():
             for number, call in enumerate(calls):
+                if self._gap_s:
+                    _sleep(self._random.expovariate(1 / self._gap_s))
                 nanoseconds, output, reading = self._call(party, call)
                 seen.append(output if party in (self._candidate, self._bench.eager) else Seen())
                 if number == 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import statistics
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from agentforge.config import RefereeSettings
 from agentforge.devices import DeviceSpec
-from agentforge.harness import Referee, exit_code
+from agentforge.harness import Referee, exit_code, timing
 from agentforge.harness.referee import remove_leftovers
 from agentforge.schema import (
     BuildSpec,
@@ -110,6 +111,19 @@ def test_a_right_answer_passes_and_is_measured(referee):
     assert {u.name for u in evaluation.kernels} >= {"aten.relu.default"}
     assert "timing" in seen
     assert [s.name for s in evaluation.stages][:2] == ["static", "build"]
+
+
+def test_in_server_mode_every_call_of_a_turn_comes_after_a_pause(referee, monkeypatch):
+    """A call that is not timed as well: else a candidate would know which one is."""
+    pauses: list[float] = []
+    monkeypatch.setattr(timing, "_sleep", pauses.append)
+    monkeypatch.setattr(referee, "settings", referee.settings.model_copy(update={"server_gap_s": 0.05}))
+    evaluation = judge(referee, RIGHT)
+    assert evaluation.passed, evaluation.reasons
+    assert "server mode" in evaluation.environment.notes["calls"]
+    parties, turn = 3, timing.turn_shape(1e-4, 1 << 10).calls
+    assert len(pauses) >= 2 * parties * turn
+    assert 0.01 < statistics.fmean(pauses) < 0.2
 
 
 WRONG = {
