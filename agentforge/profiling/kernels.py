@@ -2,14 +2,17 @@
 
 torch.profiler writes what the host did and what the GPU did as rows of a Chrome trace. A kernel's row carries
 the correlation number of the call that launched it, and that call lies inside the mark that was open on its
-thread. Only kernels, copies and fills of the GPU are counted: an operator's own row and its kernels' are the
-same time seen twice.
+thread; all kernels of a CUDA graph carry the number of the graph's launch. Of the driver's calls the profiler
+writes down few: a kernel whose launch has no row still names the operator that was running. Only kernels,
+copies and fills of the GPU are counted: an operator's own row, and the range that a mark has on the GPU, are
+the same time seen twice.
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,13 +20,27 @@ MARK = "agentforge::"
 """Beginning of the names of marks that are opened around operators."""
 _ON_DEVICE = {"kernel", "gpu_memcpy", "gpu_memset"}
 _LAUNCHES = {"cuda_runtime", "cuda_driver"}
+_OPERATORS = {"cpu_op"}
 _MARKS = {"user_annotation", "cpu_op"}
 _US = 1e-6
 _FAMILIES = (
-    ("cutlass", "CUTLASS"), ("nvjet", "cuBLAS"), ("cublas", "cuBLAS"), ("gemm", "cuBLAS"), ("gemv", "cuBLAS"),
-    ("cudnn", "cuDNN"), ("flash", "attention"), ("fmha", "attention"), ("triton", "Triton"),
-    ("at::native", "torch"), ("memcpy", "copy"), ("memset", "fill"),
-)  # fmt: skip
+    ("Triton", r"^triton_"),  # Inductor's names spell out the operators that they fuse
+    ("NCCL", r"^nccl"),
+    ("copy", r"^memcpy"),
+    ("fill", r"^memset"),
+    ("attention", r"flash|fmha|sdpa"),  # built with CUTLASS and cuDNN, and named after them too
+    (
+        "torch",
+        r"\bat::(native|cuda)|at_cuda_detail|anonymous namespace\)::(softmax_|elementwise_)|^void cunn_",
+    ),
+    ("cuDNN", r"cudnn|xmma_(fprop|dgrad|wgrad)|convolve|winograd|[dw]grad\w*_engine"),
+    ("CUTLASS", r"cutlass"),
+    (
+        "cuBLAS",
+        r"nvjet|cublas|xmma_gemm|(volta|turing|ampere|hopper)_\w*gemm|gemv|gemmk1|gemmsn_|gemm_largek",
+    ),
+)
+"""In this order: the first whose pattern is found in the name, without regard to case, names the kernel."""
 
 
 @dataclass(frozen=True)
@@ -33,40 +50,42 @@ class DeviceTime:
     by_mark: Mapping[str, float]
     """Time of the kernels that were launched inside each mark."""
     kernels: Mapping[str, tuple[str, ...]]
-    """Their names, in the order of their launches."""
+    """Their names, in the order in which they ran."""
     busy_s: float
     """Some kernel ran."""
-    span_s: float
-    """From the first kernel's beginning to the last one's end."""
     unbound_s: float = 0.0
     """Of kernels whose launch lies in no mark."""
     launches: int = 0
 
-    @property
-    def gaps_s(self) -> float:
-        """Between the first and the last kernel, none ran: the GPU waited for the host."""
-        return max(self.span_s - self.busy_s, 0.0)
-
 
 @dataclass
 class _Marks:
-    """Marks of one thread; they nest, so the innermost that holds a moment is the last that began before."""
+    """Marks of one thread, which nest."""
 
     begins: list[float] = field(default_factory=list)
-    rows: list[tuple[float, float, str]] = field(default_factory=list)
+    rows: list[tuple[float, str, int]] = field(default_factory=list)
+    """End, name, and place of the mark around it, -1 for none."""
+
+    def add(self, begin: float, end: float, name: str) -> None:
+        """A mark that began after all before it, or together with one that is longer."""
+        around = self._open_at(begin, len(self.rows) - 1)
+        self.begins.append(begin)
+        self.rows.append((end, name, around))
 
     def at(self, moment: float) -> str | None:
-        place = bisect_right(self.begins, moment)
-        for begin, end, name in reversed(self.rows[:place]):
-            if begin <= moment <= end:
-                return name
-        return None
+        """The innermost mark that holds a moment."""
+        place = self._open_at(moment, bisect_right(self.begins, moment) - 1)
+        return self.rows[place][1] if place >= 0 else None
+
+    def _open_at(self, moment: float, place: int) -> int:
+        while place >= 0 and self.rows[place][0] < moment:
+            place = self.rows[place][2]
+        return place
 
 
 def family(kernel: str) -> str:
     """Whose kernel it is, by its name: `cuBLAS`, `cuDNN`, `CUTLASS`, `Triton`, `torch`, ...; else `other`."""
-    lower = kernel.lower()
-    return next((name for part, name in _FAMILIES if part in lower), "other")
+    return next((name for name, sign in _FAMILIES if re.search(sign, kernel, re.IGNORECASE)), "other")
 
 
 def device_time(rows: Iterable[Mapping[str, Any]]) -> DeviceTime:
@@ -77,50 +96,54 @@ def device_time(rows: Iterable[Mapping[str, Any]]) -> DeviceTime:
     """
     found = [r for r in rows if r.get("ph") == "X"]
     marks = _marks(found)
-    launched: dict[Any, str | None] = {}
-    for row in found:
-        if row.get("cat") in _LAUNCHES and _correlation(row) is not None:
-            threads = marks.get(row.get("tid"))
-            launched[_correlation(row)] = threads.at(float(row["ts"])) if threads else None
+    launches = _places(found, _LAUNCHES, "correlation")
+    operators = _places(found, _OPERATORS, "External id")
     by_mark: dict[str, float] = {}
-    kernels: dict[str, tuple[str, ...]] = {}
+    kernels: dict[str, list[str]] = {}
     unbound, device = 0.0, sorted((r for r in found if r.get("cat") in _ON_DEVICE), key=_begin)
     for row in device:
-        mark = launched.get(_correlation(row))
+        place = launches.get(_arg(row, "correlation")) or operators.get(_arg(row, "External id"))
+        mark = marks[place[0]].at(place[1]) if place and place[0] in marks else None
         if mark is None:
             unbound += float(row["dur"]) * _US
             continue
         by_mark[mark] = by_mark.get(mark, 0.0) + float(row["dur"]) * _US
-        kernels[mark] = (*kernels.get(mark, ()), str(row.get("name", "")))
-    busy, span = _busy(device)
-    return DeviceTime(by_mark, kernels, busy, span, unbound, len(device))
+        kernels.setdefault(mark, []).append(str(row.get("name", "")))
+    names = {mark: tuple(found) for mark, found in kernels.items()}
+    return DeviceTime(by_mark, names, _busy(device), unbound, len(device))
 
 
 def _marks(rows: Sequence[Mapping[str, Any]]) -> dict[Any, _Marks]:
     threads: dict[Any, _Marks] = {}
     ours = (r for r in rows if r.get("cat") in _MARKS and str(r.get("name", "")).startswith(MARK))
-    for row in sorted(ours, key=_begin):
-        begin = float(row["ts"])
-        thread = threads.setdefault(row.get("tid"), _Marks())
-        thread.begins.append(begin)
-        thread.rows.append((begin, begin + float(row["dur"]), str(row["name"]).removeprefix(MARK)))
+    for row in sorted(ours, key=lambda r: (_begin(r), -float(r["dur"]))):
+        begin = _begin(row)
+        name = str(row["name"]).removeprefix(MARK)
+        threads.setdefault(row.get("tid"), _Marks()).add(begin, begin + float(row["dur"]), name)
     return threads
+
+
+def _places(
+    rows: Sequence[Mapping[str, Any]], kinds: Collection[str], number: str
+) -> dict[Any, tuple[Any, float]]:
+    """Thread and beginning of the rows of some kinds, by a number that they carry."""
+    numbered = ((_arg(r, number), r) for r in rows if r.get("cat") in kinds)
+    return {n: (r.get("tid"), _begin(r)) for n, r in numbered if n is not None}
+
+
+def _arg(row: Mapping[str, Any], name: str) -> Any:
+    return row.get("args", {}).get(name)
 
 
 def _begin(row: Mapping[str, Any]) -> float:
     return float(row["ts"])
 
 
-def _correlation(row: Mapping[str, Any]) -> Any:
-    return row.get("args", {}).get("correlation")
-
-
-def _busy(device: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
-    """Seconds in which at least one kernel ran, and from the first to the last; streams may overlap."""
-    busy, end, first = 0.0, float("-inf"), None
+def _busy(device: Sequence[Mapping[str, Any]]) -> float:
+    """Seconds in which at least one kernel ran; streams may overlap."""
+    busy, end = 0.0, float("-inf")
     for row in device:
-        begin, until = float(row["ts"]), float(row["ts"]) + float(row["dur"])
-        first = begin if first is None else first
+        begin, until = _begin(row), _begin(row) + float(row["dur"])
         busy += max(until - max(begin, end), 0.0)
         end = max(end, until)
-    return busy * _US, (end - first) * _US if first is not None else 0.0
+    return busy * _US

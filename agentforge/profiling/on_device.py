@@ -45,12 +45,16 @@ class DeviceTraces:
     """Of one forward, in which no kernel ran."""
     launches: int
     """Kernels, copies and fills of one forward."""
-    kernels: Mapping[str, tuple[str, ...]]
-    """Their names by mark."""
+    kernels: Mapping[Node, tuple[str, ...]]
+    """Names of those that an operator launched, in their order."""
 
     def call_site(self) -> CallSite:
         """The host's time as a place in the model."""
         return CallSite(name=HOST, nodes=(), operators=(), time_s=self.host_s)
+
+    def kernels_of(self, nodes: Sequence[Node]) -> tuple[str, ...]:
+        """Names of the kernels of some operators."""
+        return tuple(name for node in nodes for name in self.kernels.get(node, ()))
 
     def notes(self) -> list[str]:
         """What a reader must know of the host's share."""
@@ -123,11 +127,12 @@ def measure_on_device(
     nodes: dict[Node, list[float]] = {}
     totals: list[float] = []
     busy: list[float] = []
-    kernels: dict[str, tuple[str, ...]] = {}
-    whole = DeviceTime({}, {}, 0.0, 0.0)
+    kernels: dict[Node, tuple[str, ...]] = {}
+    whole = DeviceTime({}, {}, 0.0)
     with torch.no_grad():
         for call in (model, *(_runner(unit) for unit in units)):  # compilers and allocators warm up
             clock.time(call)
+        profiler(model)  # and the profiler, which asks for its buffers when the first kernel is launched
         for _ in range(traces):
             seconds, _ = clock.time(model)
             whole = device_time(profiler(model))
@@ -135,11 +140,11 @@ def measure_on_device(
             busy.append(whole.busy_s)
             for unit in units:
                 found = device_time(profiler(_runner(unit)))
-                kernels.update(found.kernels)
                 for node in unit.graph_module.graph.nodes:
                     if node.op == "call_function":
-                        time_s = found.by_mark.get(mark_of(unit, node), 0.0)
-                        nodes.setdefault(node, []).append(time_s)
+                        mark = mark_of(unit, node)
+                        nodes.setdefault(node, []).append(found.by_mark.get(mark, 0.0))
+                        kernels[node] = found.kernels.get(mark, ())
     measured = Traces({n: tuple(v) for n, v in nodes.items()}, tuple(totals))
     host_s = max(measured.total_s - statistics.median(busy), 0.0)
     return DeviceTraces(measured, host_s, whole.launches, kernels)

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import torch
 from torch.autograd.profiler_util import FunctionEvent
 
-_PREFIX = "module::"
+from .kernels import MARK, device_time
+from .on_device import profiled
 
 
 def self_times(
-    model: torch.nn.Module, forward: Callable[[], Any], exported: Collection[str], traces: int
+    model: torch.nn.Module,
+    forward: Callable[[], Any],
+    exported: Collection[str],
+    traces: int,
+    trace: Callable[[Callable[[], Any]], Mapping[str, float]],
 ) -> dict[str, float]:
-    """Median self CPU seconds of operators in one forward, by the module whose forward called them.
+    """Median seconds of operators in one forward, by the module whose forward called them.
 
     Hooks open a `record_function` range around each module; every operator's self time goes to the
     innermost range above it, so nothing counts twice. Operators inside an exported unit are left out:
@@ -26,10 +31,12 @@ def self_times(
         forward: runs one eager forward of it.
         exported: paths of exported submodules.
         traces: forwards to profile.
+        trace: seconds by the innermost range: `of_operators`, or on a GPU `of_kernels`.
     """
     handles = [h for path, module in model.named_modules() for h in _annotate(path, module)]
     try:
-        found = [_one_trace(forward) for _ in range(traces + 1)][1:]
+        with torch.no_grad():
+            found = [trace(forward) for _ in range(traces + 1)][1:]
     finally:
         for handle in handles:
             handle.remove()
@@ -41,7 +48,7 @@ def _annotate(path: str, module: torch.nn.Module) -> list[Any]:
     open_ranges: list[Any] = []
 
     def enter(*_: Any) -> None:
-        open_ranges.append(torch.profiler.record_function(_PREFIX + path))
+        open_ranges.append(torch.profiler.record_function(MARK + path))
         open_ranges[-1].__enter__()
 
     def leave(*_: Any) -> None:
@@ -53,15 +60,14 @@ def _annotate(path: str, module: torch.nn.Module) -> list[Any]:
     ]
 
 
-def _one_trace(forward: Callable[[], Any]) -> dict[str, float]:
-    with (
-        torch.no_grad(),
-        torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], acc_events=True) as profiler,
-    ):
+def of_operators(forward: Callable[[], Any]) -> Mapping[str, float]:
+    """Self CPU time of the operators of one forward."""
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    with torch.profiler.profile(activities=activities, acc_events=True) as profiler:
         forward()
     seconds: dict[str, float] = {}
     for event in profiler.events() or ():
-        if event.name.startswith(_PREFIX):
+        if event.name.startswith(MARK):
             continue
         path = _owner(event)
         if path is not None:
@@ -69,12 +75,17 @@ def _one_trace(forward: Callable[[], Any]) -> dict[str, float]:
     return seconds
 
 
+def of_kernels(forward: Callable[[], Any]) -> Mapping[str, float]:
+    """Time of the kernels that one forward launches; the host's time is no operator's there."""
+    return device_time(profiled(forward)).by_mark
+
+
 def _owner(event: FunctionEvent) -> str | None:
     """Path of the innermost module range above an operator."""
     parent = event.cpu_parent
     while parent is not None:
-        if parent.name.startswith(_PREFIX):
-            return str(parent.name.removeprefix(_PREFIX))
+        if parent.name.startswith(MARK):
+            return str(parent.name.removeprefix(MARK))
         parent = parent.cpu_parent
     return None
 

@@ -15,14 +15,14 @@ from agentforge.schema import Bottleneck, CallSite, Profile, Target
 
 from .capture import Capture, Unit, capture_units
 from .cost import cost_of, masked_at
-from .on_device import measure_on_device
+from .on_device import DeviceTraces, measure_on_device
 from .operators import Kind, kind_of
 from .ranking import Site, rank
 from .record import Seen, record
 from .region import Region
 from .regions import partition
 from .timing import Traces, ablate, measure
-from .unexported import self_times
+from .unexported import of_kernels, of_operators, self_times
 
 _ABLATED = 3
 _UNEXPORTED_TRACES = 5
@@ -56,18 +56,18 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
     seen = {unit.path: record(unit, _wanted(regions[unit.path])) for unit in captured.units}
     report(f"timing {sum(map(len, regions.values()))} regions, {payload['traces']} traces")
     forward = lambda: model(*args, **kwargs)  # noqa: E731
-    host, told = [], []
+    there = None
     if where.type == "cpu":
         traces = measure(forward, captured.units, where, payload["traces"])
     else:
-        seen_there = measure_on_device(forward, captured.units, where, payload["traces"])
-        traces, host, told = seen_there.traces, [seen_there.call_site()], seen_there.notes()
+        there = measure_on_device(forward, captured.units, where, payload["traces"])
+        traces = there.traces
     sites = [
-        _site(unit, region, seen[unit.path], traces, device, roofline)
+        _site(unit, region, seen[unit.path], traces, device, roofline, there)
         for unit in captured.units
         for region in regions[unit.path]
     ]
-    rest = [*_rest(model, forward, captured), *host]
+    rest = _rest(model, forward, captured, there)
     bottlenecks, notes = rank(sites, traces.total_s)
     report("checking the largest shares by ablation")
     bottlenecks = _check_shares(bottlenecks, sites, captured.units, traces.total_s, where)
@@ -80,7 +80,13 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
         attributed=_attributed(sites, rest) / traces.total_s,
         call_sites=(*(s.call_site for s in sites), *rest),
         bottlenecks=tuple(bottlenecks),
-        notes=(*target.notes, *captured.notes, *notes, *told, *_unsteady(traces)),
+        notes=(
+            *target.notes,
+            *captured.notes,
+            *notes,
+            *(there.notes() if there else ()),
+            *_unsteady(traces),
+        ),
     )
     return found.model_dump(mode="json")
 
@@ -100,6 +106,7 @@ def _site(
     traces: Traces,
     device: DeviceSpec,
     roofline: Roofline,
+    there: DeviceTraces | None,
 ) -> Site:
     cost = cost_of(region, seen, device, roofline)
     work = [n for n in region.nodes if kind_of(n) is not Kind.VIEW] or list(region.nodes)
@@ -117,6 +124,7 @@ def _site(
         flops=cost.flops,
         bytes=cost.bytes,
         sol_s=cost.sol_s,
+        kernels=there.kernels_of(region.nodes) if there else (),
     )
     return Site(call_site, region, seen, cost, unit.calls)
 
@@ -151,16 +159,25 @@ def _check_shares(
     return checked
 
 
-def _rest(model: torch.nn.Module, forward: Callable[[], Any], captured: Capture) -> list[CallSite]:
-    """Call sites without nodes for what runs outside the exported units."""
+def _rest(
+    model: torch.nn.Module, forward: Callable[[], Any], captured: Capture, there: DeviceTraces | None
+) -> list[CallSite]:
+    """Call sites without nodes for what runs outside the exported units, and on a GPU for the host's time."""
+    host = [there.call_site()] if there else []
     exported = [u.path for u in captured.units]
     if "" in exported:
-        return []
-    times = self_times(model, forward, exported, _UNEXPORTED_TRACES)
+        return host
+    trace = of_kernels if there else of_operators
+    times = self_times(model, forward, exported, _UNEXPORTED_TRACES, trace)
     return [
-        CallSite(name=f"{path or 'model'} (not exported)", module_path=path, nodes=(), operators=(), time_s=t)
-        for path, t in times.items()
-        if t > 0
+        *(
+            CallSite(
+                name=f"{path or 'model'} (not exported)", module_path=path, nodes=(), operators=(), time_s=t
+            )
+            for path, t in times.items()
+            if t > 0
+        ),
+        *host,
     ]
 
 

@@ -51,6 +51,8 @@ class CallSite(FrozenModel):
     """Least bytes moved: every distinct input read once, every output written once."""
     sol_s: float = Field(default=0.0, ge=0)
     """Speed-of-light seconds on the measured roofline: max(flops / peak, bytes / bandwidth)."""
+    kernels: tuple[str, ...] = ()
+    """On a GPU, the kernels, copies and fills that its operators launch, in their order."""
 
 
 class Bottleneck(FrozenModel):
