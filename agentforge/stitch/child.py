@@ -10,6 +10,7 @@ from torch.utils import _pytree
 
 from agentforge.harness.convention import import_root, load_problem
 from agentforge.profiling.capture import Unit, capture_units
+from agentforge.profiling.operators import Kind, kind_of
 from agentforge.schema import Definition
 
 from .dataflow import Replacement
@@ -25,14 +26,16 @@ def rewrite_target(payload: Mapping[str, Any], report: Callable[[str], None]) ->
 
     Args:
         payload: `definition` and `device` of the target; `sites`, each with `name`, `unit`, `nodes` and
-            `kernel`; `selections`, each with `kernels` (names) and `everything`, whether units without
-            kernels are rewritten too.
+            `kernel`; `selections`, each with `kernels` (names), `everything`, whether units without kernels
+            are rewritten too, and `streams`, whether on several streams; `measured`, for those, call sites
+            with `unit`, `nodes`, `time_s` and `fill`.
         report: receives progress lines.
 
     Returns:
         `outline`, the plan of the whole model without generated code, or None; `selections`, one entry
         each with `units` (plans), `texts` (sources by file), `constants`, `sites` (replaced ones, to their
-        kernels) and `refused` (site to reason); `calls`, calls of each unit in one forward; `notes`.
+        kernels), `refused` (site to reason) and `saved_s` (by streams, in one forward); `calls`, calls of
+        each unit in one forward; `notes`.
     """
     definition = Definition.model_validate(payload["definition"])
     with import_root(definition.import_root):
@@ -47,7 +50,7 @@ def rewrite_target(payload: Mapping[str, Any], report: Callable[[str], None]) ->
         notes = list(capture.notes)
         units = {unit.path: unit for unit in capture.units}
         selections = [
-            _rewrite_selection(model, units, payload["sites"], **selection)
+            _rewrite_selection(model, units, payload["sites"], payload["measured"], **selection)
             for selection in payload["selections"]
         ]
         try:
@@ -67,15 +70,18 @@ def _rewrite_selection(
     model: torch.nn.Module,
     units: Mapping[str, Unit],
     sites: Sequence[Mapping[str, Any]],
+    measured: Sequence[Mapping[str, Any]],
     *,
     kernels: Sequence[str],
     everything: bool,
+    streams: bool,
 ) -> dict[str, Any]:
     plans: list[dict[str, Any]] = []
     texts: dict[str, str] = {}
     constants: dict[str, str] = {}
     done: dict[str, str] = {}
     refused: dict[str, str] = {}
+    saved_s = 0.0
     for path in dict.fromkeys([*(site["unit"] for site in sites), *(units if everything else ())]):
         wanted = [site for site in sites if site["unit"] == path and site["kernel"] in kernels]
         if not wanted and not everything:
@@ -88,7 +94,8 @@ def _rewrite_selection(
         refused.update(missing)
         source_name = f"units/unit{len(plans)}.py"
         try:
-            rewritten = rewrite(unit, model.get_submodule(path), replacements, source_name)
+            times = _node_times(unit, measured) if streams else None
+            rewritten = rewrite(unit, model.get_submodule(path), replacements, source_name, times)
         except Unprintable as error:
             reason = f"its module cannot be written as straight-line code: it has {error}"
             refused.update({site["name"]: reason for site in wanted})
@@ -99,7 +106,25 @@ def _rewrite_selection(
             texts[source_name] = rewritten.source
             constants.update(rewritten.constants)
             done.update(rewritten.sites)
-    return {"units": plans, "texts": texts, "constants": constants, "sites": done, "refused": refused}
+            saved_s += rewritten.saved_s * unit.calls
+    return {
+        "units": plans,
+        "texts": texts,
+        "constants": constants,
+        "sites": done,
+        "refused": refused,
+        "saved_s": saved_s,
+    }
+
+
+def _node_times(unit: Unit, measured: Sequence[Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
+    """Seconds and fill of each node that computes: an equal part of its call site's."""
+    working = {n.name for n in unit.graph_module.graph.nodes if kind_of(n) not in (Kind.VIEW, Kind.NONE)}
+    times: dict[str, tuple[float, float]] = {}
+    for site in measured:
+        names = [name for name in site["nodes"] if name in working] if site["unit"] == unit.path else []
+        times.update(dict.fromkeys(names, (site["time_s"] / max(len(names), 1), site["fill"])))
+    return times
 
 
 def _replacements(unit: Unit, sites: Sequence[Mapping[str, Any]]) -> tuple[list[Replacement], dict[str, str]]:

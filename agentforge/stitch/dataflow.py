@@ -12,6 +12,9 @@ from typing import Any
 
 import torch
 from torch.fx import Node
+from torch.utils import _pytree
+
+from agentforge.profiling.operators import Kind, kind_of
 
 _MAY_RETURN_ITS_INPUT = frozenset(
     {"aten::dropout", "aten::feature_dropout", "aten::alpha_dropout", "aten::feature_alpha_dropout"}
@@ -168,6 +171,45 @@ def schedule(
         culprit = next(s.region for s in steps if s.region is not None and id(s) not in done)
         kept.remove(culprit)
         refused.append((culprit, "an operator between its nodes depends on it and feeds it"))
+
+
+def needs(steps: Sequence[Step]) -> list[frozenset[int]]:
+    """Earlier steps that each step must come after, on whatever stream of a GPU both run.
+
+    Writes, random numbers, unknown operators, and what touches another device's memory stay where they are
+    among all other steps. Call sites of one kernel keep their order, since it may hold a workspace.
+
+    Args:
+        steps: in order.
+    """
+    made: dict[Node, int] = {}
+    entered: dict[str, int] = {}
+    fence = -1
+    found: list[frozenset[int]] = []
+    for index, step in enumerate(steps):
+        if _stays(step):
+            found.append(frozenset(range(max(fence, 0), index)))
+            fence = index
+        else:
+            needed = {made[node] for node in step.inputs if node in made}
+            if step.region is not None and step.region.kernel in entered:
+                needed.add(entered[step.region.kernel])
+            if fence >= 0:
+                needed.add(fence)
+            found.append(frozenset(needed))
+        if step.region is not None:
+            entered[step.region.kernel] = index
+        made.update(dict.fromkeys(step.outputs, index))
+    return found
+
+
+def _stays(step: Step) -> bool:
+    if step.node is not None and kind_of(step.node) is Kind.OPAQUE:
+        return True
+    leaves = _pytree.tree_leaves([node.meta.get("val") for node in (*step.inputs, *step.outputs)])
+    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    # A number that lies on the CPU goes with the launch.
+    return len({t.device for t in tensors if t.ndim or t.device.type != "cpu"}) > 1
 
 
 def _steps(nodes: Sequence[Node], regions: Sequence[Replacement]) -> list[Step]:

@@ -14,9 +14,18 @@ from agentforge.schema import BuildSpec, Definition, Solution, SourceFile, Targe
 
 from .sources import FOLDER, local_modules
 
-Mode = Literal["kernels", "kernels+compile", "kernels+graph", "compile", "eager"]
+Mode = Literal[
+    "kernels",
+    "kernels+streams",
+    "kernels+compile",
+    "kernels+graph",
+    "kernels+graph+streams",
+    "compile",
+    "eager",
+]
 """What runs in the captured call: the kernels between eager operators, the same with what remains
-compiled around them or launched with them as a CUDA graph, plain torch.compile, or the model as it was."""
+compiled around them or launched with them as a CUDA graph, plain torch.compile, or the model as it was.
+With `streams`, what does not depend on each other runs on several streams of the GPU."""
 
 _RUNTIME = Path(__file__).with_name("runtime")
 _BUILT_AS = ("cuda", "cpp", "triton")

@@ -11,6 +11,7 @@ import torch
 from torch.fx import Node
 
 from .dataflow import Step
+from .streams import START, Streams
 
 
 class Unprintable(Exception):
@@ -24,6 +25,7 @@ def print_forward(
     results: str,
     result_nodes: Sequence[Node],
     title: str,
+    streams: Streams | None = None,
 ) -> str:
     """Source of a module with `forward(...)`.
 
@@ -37,6 +39,7 @@ def print_forward(
         results: expression that is returned.
         result_nodes: nodes in that expression.
         title: first line of the docstring.
+        streams: where each step runs; the runtime provides what switches between them.
 
     Raises:
         Unprintable: an operator or a constant that has no literal.
@@ -44,18 +47,62 @@ def print_forward(
     operators: dict[str, str] = {}
     last_use = {node: i for i, step in enumerate(steps) for node in step.inputs}
     kept = {*parameters, *result_nodes}
-    lines: list[str] = []
+    switches = _Switches(steps, streams) if streams else None
+    lines: list[str] = switches.mark(START) if switches else []
     for i, step in enumerate(steps):
+        lines += switches.before(i, step.inputs) if switches else []
         lines.append(_statement(step, calls, operators))
+        lines += switches.mark(i) if switches else []
         dead = [n for n in dict.fromkeys(step.inputs) if last_use[n] == i and n not in kept]
         if dead:
             lines.append("del " + ", ".join(n.name for n in dead))
+    lines += switches.before(len(steps), result_nodes) if switches else []
     lines.append(f"return {results}")
     header = [f'"""{title}"""', "", "import torch", ""]
     header += [f"{name} = {path}" for name, path in sorted(operators.items())]
     signature = ", ".join(node.name for node in parameters)
     body = "\n".join(f"    {line}" for line in lines)
     return "\n".join([*header, "", "", f"def forward({signature}):", body, ""])
+
+
+class _Switches:
+    """Writes the statements between steps that run on several streams."""
+
+    def __init__(self, steps: Sequence[Step], streams: Streams) -> None:
+        self._of = (*streams.of, 0)
+        self._waits = streams.waits
+        self._events = events_of(streams)
+        self._made = {
+            node: stream for step, stream in zip(steps, streams.of, strict=True) for node in step.outputs
+        }
+        self._told: set[tuple[Node, int]] = set()
+        self._current = 0
+
+    def before(self, index: int, inputs: Sequence[Node]) -> list[str]:
+        """What makes the step's stream the current one, and what it waits for there.
+
+        Tensors made on another stream are named once, for the allocator: their memory is not given away
+        before the streams that read them are through, whatever other names it has.
+        """
+        stream = self._of[index]
+        read = [(n, stream) for n in dict.fromkeys(inputs) if self._made.get(n, stream) != stream]
+        new = [entry for entry in read if entry not in self._told]
+        self._told.update(new)
+        if stream == self._current and not self._waits[index] and not new:
+            return []
+        self._current = stream
+        events = ", ".join(str(self._events[wait]) for wait in self._waits[index])
+        return [f"_on_stream({', '.join([str(stream), f'[{events}]', *(n.name for n, _ in new)])})"]
+
+    def mark(self, index: int) -> list[str]:
+        """What lets other streams wait for the step, where one does."""
+        return [f"_mark({self._events[index]})"] if index in self._events else []
+
+
+def events_of(streams: Streams) -> dict[int, int]:
+    """Number of the event after each step (or `START`) that another stream waits for."""
+    marked = sorted({wait for waits in streams.waits for wait in waits})
+    return {index: number for number, index in enumerate(marked)}
 
 
 def _statement(step: Step, calls: Mapping[str, str], operators: dict[str, str]) -> str:

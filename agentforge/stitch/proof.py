@@ -10,7 +10,11 @@ from agentforge.languages.cuda.runtime import parse_kernels
 from agentforge.schema import Evaluation, Solution
 
 from .runtime.graph import REPLAY
+from .runtime.streams import STREAMS
 from .variants import Variant
+
+_WAYS = {REPLAY: "a CUDA graph", STREAMS: "a forward on several streams"}
+"""What is counted beside kernels."""
 
 
 def seen_runs(evaluation: Evaluation) -> dict[str, int]:
@@ -34,10 +38,10 @@ def engagement(variant: Variant, evaluation: Evaluation, solutions: Mapping[str,
     for name, expected in variant.expected.items():
         runs = seen.get(name, 0)
         if runs != expected:
-            what = "a CUDA graph" if name == REPLAY else f"kernel {name}"
+            what = _WAYS.get(name, f"kernel {name}")
             problems.append(f"{what} ran {runs} times in one forward, not {expected}")
             continue
-        functions = set() if name == REPLAY else _functions(solutions[name])
+        functions = set() if name in _WAYS else _functions(solutions[name])
         if functions and not any(seen.get(function) for function in functions):
             problems.append(f"kernel {name} was entered, but none of its compiled functions ran")
     return problems

@@ -18,8 +18,9 @@ from torch.utils import _pytree
 
 from agentforge.profiling.capture import Unit
 
-from .dataflow import Replacement, schedule, written_to
-from .printer import Unprintable, literal, print_forward
+from .dataflow import Replacement, Step, needs, schedule, written_to
+from .printer import Unprintable, events_of, literal, print_forward
+from .streams import Streams, Work, place
 
 
 @dataclass
@@ -34,10 +35,16 @@ class RewrittenUnit:
     """Call site to kernel, for the regions that were replaced."""
     refused: dict[str, str] = field(default_factory=dict)
     """Call site to the reason why it stays as it was."""
+    saved_s: float = 0.0
+    """By several streams, in one call, by the measured times."""
 
 
 def rewrite(
-    unit: Unit, module: torch.nn.Module, replacements: Sequence[Replacement], source_name: str
+    unit: Unit,
+    module: torch.nn.Module,
+    replacements: Sequence[Replacement],
+    source_name: str,
+    measured: Mapping[str, tuple[float, float]] | None = None,
 ) -> RewrittenUnit:
     """Replace regions in a unit.
 
@@ -46,6 +53,7 @@ def rewrite(
         module: the unit itself, in the user's model.
         replacements: disjoint.
         source_name: file that the generated source will be written to.
+        measured: seconds and fill of the nodes, where independent steps shall run on several streams.
 
     Raises:
         Unprintable: the unit cannot be written as straight-line code; the message says why.
@@ -58,7 +66,8 @@ def rewrite(
     calls, callables = _call_table(steps)
     results, result_nodes, spec = _results(unit)
     title = f"The forward of {type(module).__name__} ({path or 'the whole model'}) with its kernels."
-    source = print_forward(steps, [*weights, *lifted, *inputs], calls, results, result_nodes, title)
+    streams = _streams(steps, measured) if measured else None
+    source = print_forward(steps, [*weights, *lifted, *inputs], calls, results, result_nodes, title, streams)
     # The graph takes keywords in its own order, which need not be the call's.
     keywords = _pytree_info(unit).in_spec.child(1).context
     plan = outline(module, path, (unit.args, {name: unit.kwargs[name] for name in keywords}))
@@ -69,10 +78,24 @@ def rewrite(
         "replayable": not written_to(nodes) & set(inputs),
         "calls": callables,
         "output_spec": spec,
+        "streams": {"streams": streams.count, "events": len(events_of(streams))} if streams else None,
     }
     constants = {names[target]: _encode(unit.constants[target]) for target in lifted.values()}
     done = {s.region.site: s.region.kernel for s in steps if s.region is not None}
-    return RewrittenUnit(plan, source, constants, done, {r.site: reason for r, reason in refused})
+    why = {r.site: reason for r, reason in refused}
+    return RewrittenUnit(plan, source, constants, done, why, streams.saved_s if streams else 0.0)
+
+
+def _streams(steps: Sequence[Step], measured: Mapping[str, tuple[float, float]]) -> Streams | None:
+    """Where each step runs; None where one stream is as good."""
+    works = []
+    for step, needed in zip(steps, needs(steps), strict=True):
+        nodes = step.region.nodes if step.region else (step.node,)
+        known = [measured[node.name] for node in nodes if node and node.name in measured]
+        time_s = sum(seconds for seconds, _ in known)
+        works.append(Work(needed, time_s, max((fill for _, fill in known), default=1.0)))
+    streams = place(works)
+    return streams if streams.count > 1 and streams.saved_s > 0 else None
 
 
 def outline(
@@ -95,6 +118,7 @@ def outline(
         "constants": [],
         "calls": {},
         "output_spec": None,
+        "streams": None,
     }
 
 

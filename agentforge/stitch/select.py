@@ -117,6 +117,7 @@ class Selector:
         referee: judges them.
         seconds: wall time after which no further variant is searched for; the final verdict comes on top.
         waits: whether the GPU waits for the host long enough that a CUDA graph is worth a try.
+        streams: whether the device has streams.
         progress: receives lines of progress.
     """
 
@@ -129,9 +130,11 @@ class Selector:
         *,
         seconds: float,
         waits: bool = False,
+        streams: bool = False,
         progress: Callable[[str], None] | None = None,
     ) -> None:
         self._waits = waits
+        self._streams = streams
         self._target = target
         self._variants = variants
         self._kernels = kernels
@@ -162,21 +165,32 @@ class Selector:
         the host, all kernels between eager operators, the same under torch.compile (which compiles in each of
         the candidate's processes), then smaller sets."""
         names = list(self._kernels)
-        graph = self._try(names, "kernels+graph") if self._waits else None
-        if graph is not None:
-            yield graph
+        if self._waits:
+            yield from self._with_streams(names, "kernels+graph")
+        if names:
+            self._variants.prepare([names, *([n for n in names if n != out] for out in names)])
+        alone = self._with_streams(names, "kernels")
+        yield from alone
         if not names:
             return
-        self._variants.prepare([names, *([n for n in names if n != out] for out in names)])
-        trials = []
-        for mode in _MODES:
-            trial = self._try(names, mode)
-            if trial is not None:
-                trials.append(trial)
-                yield trial
-        best = next((t for t in trials if t.variant.mode == "kernels"), None)
+        compiled = self._try(names, "kernels+compile")
+        if compiled is not None:
+            yield compiled
+        best = next((t for t in alone if t.variant.mode == "kernels"), None)
         if best is not None and len(names) > 1:
             yield from sorted(self._drop_one(best, names), key=lambda trial: -trial.score)
+
+    def _with_streams(self, names: Collection[str], mode: Mode) -> list[Trial]:
+        """A variant, and the same on several streams, the better one first; a tie is the simpler one's."""
+        streamed = _STREAMED[mode]
+        trials = [self._try(names, mode)]
+        # Where the GPU waits for the host, more streams are more to wait for, except in a graph.
+        if self._streams and (mode == "kernels+graph" or not self._waits):
+            trials.append(self._try(names, streamed))
+        handicap = {streamed: 1 + _NOISE}
+        return sorted(
+            filter(None, trials), key=lambda t: t.score / handicap.get(t.variant.mode, 1.0), reverse=True
+        )
 
     def _drop_one(self, best: Trial, names: Sequence[str]) -> list[Trial]:
         """Leave kernels out one at a time, the least promising first, while the rest gets faster by it."""
@@ -225,13 +239,12 @@ class Selector:
         return self._selection(self._variants.eager(), None, f"{reason}; eager is kept")
 
     def _as_good_as_compiled(self, least: float) -> Trial | None:
-        """Kernels between eager operators, or all in a CUDA graph, at least `least` times as fast as eager.
+        """What needs no compiler, and is at least `least` times as fast as eager.
 
         torch.compile in the artifact has the artifact's dispatch around it, as the kernels have; the bare
         baseline has not. What is put in instead of the other is compared under the same conditions.
         """
-        ours = ("kernels", "kernels+graph")
-        trials = [t for t in self._trials if t.variant.mode in ours and t.over_eager > least]
+        trials = [t for t in self._trials if "compile" not in t.variant.mode and t.over_eager > least]
         best = max(trials, key=lambda t: t.over_eager, default=None)
         if best is None:
             return None
@@ -242,7 +255,7 @@ class Selector:
         return Selection(variant, trial, tuple(self._trials), reason)
 
 
-_MODES: tuple[Mode, ...] = ("kernels", "kernels+compile")
+_STREAMED: dict[Mode, Mode] = {"kernels": "kernels+streams", "kernels+graph": "kernels+graph+streams"}
 
 
 def _speedup(evaluation: Evaluation, baseline: str) -> Interval | None:

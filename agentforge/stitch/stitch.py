@@ -14,6 +14,7 @@ from .artifact import write_artifact
 from .files import Mode
 from .report import report_data
 from .select import Evaluator, Selector
+from .streams import measured
 from .variants import Variants, promoted
 
 
@@ -54,8 +55,9 @@ def stitch(
 
     The kernels between eager operators, the same under torch.compile, plain torch.compile and eager are
     compared by the referee as whole models, and all launches as a CUDA graph where the GPU waits for the
-    host; nothing of them runs in this process. Where no variant with kernels is at least as fast as the best
-    baseline, the artifact keeps that baseline and says so.
+    host, and several streams where steps could run side by side; nothing of them runs in this process.
+    Where no variant with kernels is at least as fast as the best baseline, the artifact keeps that baseline
+    and says so.
 
     Args:
         target: the model.
@@ -75,7 +77,8 @@ def stitch(
         MachineError: the folder cannot be written.
     """
     kernels = promoted(profile, chosen)
-    variants = Variants(target, kernels, progress)
+    on_gpu = target.device.startswith("cuda")
+    variants = Variants(target, kernels, progress, measured(profile, device.threads) if on_gpu else ())
     selection = Selector(
         target,
         variants,
@@ -83,6 +86,7 @@ def stitch(
         referee,
         seconds=seconds,
         waits=host_share(profile) >= WORTH_TELLING,
+        streams=on_gpu,
         progress=progress,
     ).run()
     trial = selection.trial

@@ -5,18 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from agentforge.harness.child import ChildFailure, run_child
 from agentforge.schema import Definition, Profile, Solution, Target, TargetError
 
 from .files import Mode, as_solution, kernel_name, stitched_files
 from .runtime.graph import REPLAY
+from .runtime.streams import STREAMS
+from .streams import WORTH_TRYING
 
 _CHILD_TIMEOUT_S = 600.0
-_WITHOUT_KERNELS = {"compile": "torch.compile", "kernels+graph": "the model in a CUDA graph"}
-_Key = tuple[frozenset[str], bool]
-"""Kernels of a selection, and whether what has none is rewritten too."""
+_AROUND = {"compile": " under torch.compile", "graph": " in a CUDA graph", "streams": " on several streams"}
+
+
+class _Key(NamedTuple):
+    """What is rewritten: kernels of a selection, whether what has none is too, whether on several streams."""
+
+    kernels: frozenset[str]
+    everything: bool = False
+    streams: bool = False
 
 
 @dataclass(frozen=True)
@@ -35,10 +43,12 @@ class Variant:
     @property
     def label(self) -> str:
         """For people."""
-        if not self.kernels:
-            return _WITHOUT_KERNELS.get(self.mode, self.mode)
-        around = {"kernels+compile": " under torch.compile", "kernels+graph": " in a CUDA graph"}
-        return f"{len(self.kernels)} kernel{'s' if len(self.kernels) > 1 else ''}{around.get(self.mode, '')}"
+        what, *ways = self.mode.split("+")
+        if what != "kernels":
+            return "torch.compile" if what == "compile" else what
+        number = len(self.kernels)
+        what = f"{number} kernel{'s' if number > 1 else ''}" if number else "the model"
+        return what + "".join(_AROUND[way] for way in ways)
 
 
 @dataclass(frozen=True)
@@ -82,6 +92,7 @@ class Variants:
         target: the model.
         kernels: what may be put in.
         progress: receives lines of progress.
+        measured: of the model's call sites (see `streams.measured`); without it there are no streams.
     """
 
     def __init__(
@@ -89,9 +100,11 @@ class Variants:
         target: Target,
         kernels: Mapping[str, Promoted],
         progress: Callable[[str], None] | None = None,
+        measured: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         self._target = target
         self._kernels = kernels
+        self._measured = list(measured)
         self._progress = progress
         self._rewritten: dict[_Key, dict[str, Any]] = {}
         self._outline: dict[str, Any] | None = None
@@ -100,17 +113,18 @@ class Variants:
         self.refused: dict[str, str] = {}
         """Call site to the reason why it stays as it was."""
 
-    def prepare(self, selections: Sequence[Collection[str]], *, everything: bool = False) -> None:
-        """Rewrite the model for several selections of kernels in one child process.
+    def prepare(self, selections: Sequence[Collection[str]]) -> None:
+        """Rewrite what kernels are put into, for several selections of them, in one child process.
 
         Args:
             selections: names of kernels.
-            everything: rewrite what has no kernels too.
 
         Raises:
             TargetError: the model cannot be loaded any more, or its capture failed.
         """
-        keys = [(frozenset(s), everything) for s in selections]
+        self._rewrite([_Key(frozenset(names)) for names in selections])
+
+    def _rewrite(self, keys: Sequence[_Key]) -> None:
         wanted = [key for key in keys if key not in self._rewritten]
         if not wanted and self._rewritten:
             return
@@ -118,7 +132,8 @@ class Variants:
             "definition": self._target.definition.model_dump(mode="json"),
             "device": self._target.device,
             "sites": [site for kernel in self._kernels.values() for site in kernel.sites],
-            "selections": [{"kernels": sorted(names), "everything": every} for names, every in wanted],
+            "measured": self._measured,
+            "selections": [{**key._asdict(), "kernels": sorted(key.kernels)} for key in wanted],
         }
         try:
             answer = run_child(
@@ -141,22 +156,40 @@ class Variants:
             self.refused.update(selection["refused"])
 
     def with_kernels(self, kernels: Collection[str], mode: Mode) -> Variant | None:
-        """The model with these kernels; None where none of them could be put in."""
-        graph = mode == "kernels+graph"
-        self.prepare([kernels], everything=graph)
-        rewritten = self._rewritten[frozenset(kernels), graph]
-        replays = sum(self._calls[plan["path"]] for plan in rewritten["units"] if plan["replayable"])
-        if not (replays if graph else rewritten["sites"]):
+        """The model with these kernels; None where none could be put in, or streams would gain too little."""
+        ways = mode.split("+")
+        streams = "streams" in ways
+        key = _Key(frozenset(kernels), streams or "graph" in ways, streams)
+        if not key.kernels and not key.everything:
+            return None
+        # One child for a graph and for the same with streams.
+        self._rewrite([key, key._replace(streams=True)] if key.everything and self._measured else [key])
+        rewritten = self._rewritten[key]
+        if streams and rewritten["saved_s"] < WORTH_TRYING * self._measured_s():
+            return None
+        expected: dict[str, int] = {}
+        if "graph" in ways:
+            expected[REPLAY] = self._calls_of(rewritten, "replayable")
+        if streams:
+            expected[STREAMS] = self._calls_of(rewritten, "streams")
+        if not all(expected.values()) or not (expected or rewritten["sites"]):
             return None
         texts = dict(rewritten["texts"])
         if rewritten["constants"]:
             texts["constants.json"] = json.dumps(rewritten["constants"])
-        expected: dict[str, int] = {REPLAY: replays} if graph else {}
         for plan in rewritten["units"]:
             calls = self._calls[plan["path"]]
             for site in plan["calls"].values():
                 expected[site["kernel"]] = expected.get(site["kernel"], 0) + site["sites"] * calls
         return self._variant(mode, rewritten["units"], texts, rewritten["sites"], expected)
+
+    def _calls_of(self, rewritten: Mapping[str, Any], having: str) -> int:
+        """Calls, in one forward of the model, of the units with this property."""
+        return sum(self._calls[plan["path"]] for plan in rewritten["units"] if plan[having])
+
+    def _measured_s(self) -> float:
+        """Seconds of the GPU's work in one forward."""
+        return float(sum(site["time_s"] * self._calls.get(site["unit"], 0) for site in self._measured))
 
     def compiled(self) -> Variant | None:
         """Plain torch.compile; None where the model's call cannot be dispatched on."""

@@ -18,6 +18,7 @@ from agentforge.harness.convention import Problem, load_problem
 from agentforge.languages import write_solution
 from agentforge.profiling.capture import capture_units
 from agentforge.profiling.extract import CannotExtract, extract, structure_key
+from agentforge.profiling.operators import Kind, kind_of
 from agentforge.profiling.record import record
 from agentforge.profiling.regions import partition
 from agentforge.schema import BuildSpec, Definition, Solution, SourceFile, Target, Workload
@@ -212,7 +213,10 @@ def choose_all(definition: Definition) -> Solution | None:
 def stitch_in_process(
     source: str, folder: Path, mode: Mode = "kernels", choose: Choose = choose_all, device: str = "cpu"
 ) -> Stitched:
-    """Capture, rewrite and write a model in this process: the test's own models are trusted."""
+    """Capture, rewrite and write a model in this process: the test's own models are trusted.
+
+    Where the mode has streams, each operator is taken to need 10 us of a tenth of the GPU.
+    """
     target = target_of(source).model_copy(update={"device": device})
     problem = load_problem(target.definition)
     model = problem.build(0).to(device)
@@ -237,7 +241,9 @@ def stitch_in_process(
                 site = f"{unit.path}/{region.nodes[-1].name}"
                 replacements.append(Replacement(site, name, region.nodes, region.inputs, region.outputs))
         file = f"units/unit{number}.py"
-        rewritten = rewrite(unit, model.get_submodule(unit.path), replacements, file)
+        working = (n.name for n in unit.graph_module.graph.nodes if kind_of(n) is not Kind.VIEW)
+        measured = dict.fromkeys(working, (1e-5, 0.1)) if "streams" in mode else None
+        rewritten = rewrite(unit, model.get_submodule(unit.path), replacements, file, measured)
         plans.append(rewritten.plan)
         texts[file] = rewritten.source
         constants.update(rewritten.constants)

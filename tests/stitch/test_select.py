@@ -63,7 +63,9 @@ class Given:
         self.made[made.hash] = (mode, kernels)
         return Variant(mode, kernels, made, expected=dict.fromkeys(kernels, 1))
 
-    def with_kernels(self, kernels: Sequence[str], mode: str) -> Variant:
+    def with_kernels(self, kernels: Sequence[str], mode: str) -> Variant | None:
+        if not kernels and mode == "kernels":
+            return None
         return self._make(mode, frozenset(kernels))
 
     def compiled(self) -> Variant:

@@ -17,6 +17,7 @@ import torch
 from .graph import Replayed
 from .kernel import Kernel, opaque_operator, provide_runtimes
 from .layout import Layout
+from .streams import Branched, nothing
 from .swap import stitched_class
 from .unit import Unit
 
@@ -61,14 +62,16 @@ class Artifact:
                     self._constants[name] = torch.load(stream, map_location=where, weights_only=True)
             compiled = self.mode == "kernels+compile"
             for plan in self._plan["units"]:
-                direct, opaque = self._forwards(plan)
-                if self.mode == "kernels+graph" and plan["replayable"]:
+                direct, opaque = self._forwards(plan, counts)
+                if "graph" in self.mode.split("+") and plan["replayable"]:
                     still = len(plan["tensors"]) + len(plan["constants"])
                     direct = Replayed(direct, still, list(self.kernels.values()), counts)
                 self.units.append(Unit(plan, self._constants, (direct, opaque), compiled))
             self._loaded = True
 
-    def _forwards(self, plan: dict[str, Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    def _forwards(
+        self, plan: dict[str, Any], counts: ModuleType
+    ) -> tuple[Callable[..., Any], Callable[..., Any]]:
         """The unit's generated forward, calling its kernels directly and as opaque operators."""
         if not plan["source"]:
             return _absent, _absent
@@ -82,6 +85,10 @@ class Artifact:
             opaque[name] = opaque_operator(operator, call, site["inputs"], layouts, site["tuple"])
         path = self.folder / plan["source"]
         code = compile(path.read_text(), str(path), "exec")
+        branched = Branched(**plan["streams"], counts=counts) if plan["streams"] else None
+        if branched is not None:
+            direct |= branched.statements
+            opaque |= dict.fromkeys(branched.statements, nothing)
         made = []
         for kind, kernels in (("direct", direct), ("opaque", opaque)):
             # A module that can be found by its name, since torch.compile looks globals up through it.
@@ -90,7 +97,10 @@ class Artifact:
             vars(module).update(kernels)
             exec(code, vars(module))
             made.append(vars(module)["forward"])
-        return made[0], made[1]
+        if branched is None:
+            return made[0], made[1]
+        branched.forward = made[0]
+        return branched, made[1]
 
     def optimize(self, model: Any) -> Any:
         """Put the kernels into `model`, in place; a model that has them already is left as it is.
