@@ -144,4 +144,4 @@ def test_wrong_parameters_and_manifests() -> None:
         parse_template('"""A kernel.\n\n---\nid: k\n---\n"""\n', "k.py")
     source = (FOLDER / "softmax.py").read_text()
     with pytest.raises(UsageError, match="must hold the first value"):
-        parse_template(source.replace('"num_warps": 8}', '"num_warps": 2}'), "k.py")
+        parse_template(source.replace('"lane_bytes": 32}', '"lane_bytes": 8}'), "k.py")

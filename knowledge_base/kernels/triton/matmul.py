@@ -12,13 +12,13 @@ good_for: >-
 limits: >-
   Two-dimensional operands of any strides, sizes need not be multiples of the blocks. float32 is
   multiplied as float32 ("ieee") unless precision is "tf32"; the vendor's library is usually faster for a
-  bare float32 product.
+  bare float32 product. Blocks are halved where there would be too few of them for the GPU's processors,
+  and for float32, which has less room.
 parameters:
   block_m: [128, 64, 256]
-  block_n: [128, 64, 256]
-  block_k: [32, 64, 16]
+  block_n: [256, 128, 64]
+  block_k: [64, 32, 128]
   group: [8, 4, 16]
-  num_warps: [8, 4]
   num_stages: [3, 4, 2]
   precision: [ieee, tf32]
 ---
@@ -30,13 +30,14 @@ import triton.language as tl
 
 PARAMETERS = {
     "block_m": 128,
-    "block_n": 128,
-    "block_k": 32,
+    "block_n": 256,
+    "block_k": 64,
     "group": 8,
-    "num_warps": 8,
     "num_stages": 3,
     "precision": "ieee",
 }
+PROCESSORS = 132
+"""Of an H100; smaller GPUs are filled all the more."""
 
 
 @triton.jit
@@ -47,7 +48,7 @@ def activated(x, ACTIVATION: tl.constexpr):
     if ACTIVATION == "gelu":
         x = 0.5 * x * (1.0 + tl.erf(x * 0.7071067811865476))
     if ACTIVATION == "silu":
-        x = x / (1.0 + tl.exp(-x))
+        x = x / (1.0 + tl.exp2(x * -1.4426950408889634))
     return x
 
 
@@ -55,7 +56,7 @@ def activated(x, ACTIVATION: tl.constexpr):
 def product(
     a_ptr, b_ptr, bias_ptr, out_ptr, m, n, k, a_row, a_col, b_row, b_col,
     ACTIVATION: tl.constexpr, BIAS: tl.constexpr, PRECISION: tl.constexpr,
-    M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, GROUP: tl.constexpr,
+    M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, GROUP: tl.constexpr, EVEN: tl.constexpr,
 ):  # fmt: skip
     """One (M, N) tile of act(a @ b + bias)."""
     number = tl.program_id(0)
@@ -66,13 +67,17 @@ def product(
     row = (first + number % of_group % height) * M + tl.arange(0, M)
     col = number % of_group // height * N + tl.arange(0, N)
     inner = tl.arange(0, K)
-    a_at = a_ptr + row[:, None].to(tl.int64) * a_row + inner[None, :] * a_col
-    b_at = b_ptr + inner[:, None].to(tl.int64) * b_row + col[None, :] * b_col
+    # Rows and columns beyond the end compute others again, and are not stored: no mask in the loop.
+    a_at = a_ptr + (row % m)[:, None].to(tl.int64) * a_row + inner[None, :] * a_col
+    b_at = b_ptr + inner[:, None].to(tl.int64) * b_row + (col % n)[None, :] * b_col
     total = tl.zeros((M, N), tl.float32)
     for start in range(0, k, K):
-        left = inner < k - start
-        a = tl.load(a_at, mask=(row[:, None] < m) & left[None, :], other=0.0)
-        b = tl.load(b_at, mask=left[:, None] & (col[None, :] < n), other=0.0)
+        if EVEN:
+            a = tl.load(a_at)
+            b = tl.load(b_at)
+        else:
+            a = tl.load(a_at, mask=inner[None, :] < k - start, other=0.0)
+            b = tl.load(b_at, mask=inner[:, None] < k - start, other=0.0)
         total = tl.dot(a, b, total, input_precision=PRECISION)
         a_at += K * a_col
         b_at += K * b_row
@@ -81,6 +86,18 @@ def product(
     total = activated(total, ACTIVATION)
     inside = (row[:, None] < m) & (col[None, :] < n)
     tl.store(out_ptr + row[:, None].to(tl.int64) * n + col[None, :], total, mask=inside)
+
+
+def blocks(m: int, n: int, x: torch.Tensor, activation: str) -> tuple[int, int, int, int]:
+    """Blocks of rows, columns and the inner dimension, and warps, for an (m, n) result of x's dtype."""
+    height, width, depth = (PARAMETERS[name] for name in ("block_m", "block_n", "block_k"))
+    if x.element_size() > 2:
+        height, width, depth = min(height, 128), min(width, 128), min(depth, 32)
+    if activation == "gelu":  # the error function needs registers beside the accumulators
+        width = min(width, 128)
+    while max(height, width) > 64 and triton.cdiv(m, height) * triton.cdiv(n, width) < PROCESSORS:
+        height, width = (height, width // 2) if width >= height else (height // 2, width)
+    return height, width, depth, 8 if height * width >= 16384 or x.element_size() > 2 else 4
 
 
 def matmul(
@@ -98,10 +115,10 @@ def matmul(
     out = torch.empty((m, n), dtype=a.dtype, device=a.device)
     if not out.numel():
         return out
-    product[(triton.cdiv(m, p["block_m"]) * triton.cdiv(n, p["block_n"]),)](
+    height, width, depth, warps = blocks(m, n, a, activation)
+    product[(triton.cdiv(m, height) * triton.cdiv(n, width),)](
         a, b, out if bias is None else bias.contiguous(), out, m, n, k, *a.stride(), *b.stride(),
-        ACTIVATION=activation, BIAS=bias is not None, PRECISION=p["precision"],
-        M=p["block_m"], N=p["block_n"], K=p["block_k"], GROUP=p["group"],
-        num_warps=p["num_warps"], num_stages=p["num_stages"],
+        ACTIVATION=activation, BIAS=bias is not None, PRECISION=p["precision"], M=height, N=width, K=depth,
+        GROUP=p["group"], EVEN=k % depth == 0, num_warps=warps, num_stages=p["num_stages"],
     )  # fmt: skip
     return out
