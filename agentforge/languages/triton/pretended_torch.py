@@ -134,10 +134,6 @@ class Generator(torch.Generator):
         return super().__new__(cls, "cpu")
 
 
-def _nothing(*_: Any, **__: Any) -> None:
-    return None
-
-
 def _always(value: Any) -> Callable[..., Any]:
     return lambda *_, **__: value
 
@@ -169,8 +165,9 @@ _CUDA: dict[str, Any] = {
     "set_rng_state": lambda state, *_, **__: torch.set_rng_state(state),
     "manual_seed": torch.default_generator.manual_seed,
     "manual_seed_all": torch.default_generator.manual_seed,
-    **dict.fromkeys(_NOTHING.split(), _nothing),
-    **dict.fromkeys(_MEMORY.split(), _always(0)),
+    # A function of its own for each: torch.compile keeps rules for them, and one object cannot have two.
+    **{name: _always(None) for name in _NOTHING.split()},
+    **{name: _always(0) for name in _MEMORY.split()},
 }
 
 
