@@ -35,7 +35,7 @@ class Roofline(FrozenModel):
     bandwidth: float
     """Bytes/s, read and written, of the best streaming kernel beyond the last cache."""
     peak_flops: dict[str, float]
-    """FLOP/s of the best GEMM, by dtype."""
+    """FLOP/s by dtype: of multiply-adds in registers on a CPU, of the best GEMM elsewhere."""
     cache_bandwidth: float = 0.0
     """Bytes/s inside the last-level cache, 0 where not measured."""
     call_overhead_s: float = 0.0

@@ -95,8 +95,6 @@ def measure(kind: str, seconds: float, threads: int) -> dict[str, Any]:
     share = seconds / len(products)
     with torch.no_grad():
         peaks = {dtype: gemm_rate(dtype, kind, sizes, wait, share) for dtype, sizes in products.items()}
-        for narrow in {"float16", "bfloat16"} & peaks.keys():
-            peaks[narrow] = max(peaks[narrow], peaks["float32"])  # a kernel may convert first
         if kind == "cuda":
             torch.backends.cuda.matmul.allow_tf32 = True
             peaks["tf32"] = gemm_rate("float32", kind, products["float32"], wait, share)

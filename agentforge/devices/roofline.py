@@ -6,7 +6,9 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -20,8 +22,7 @@ from .null import null_roofline
 _VERSION = 2
 """Raised when the benchmark changes, so that old files are not believed."""
 
-STREAM_SECONDS = 0.9
-GEMM_SECONDS = 1.0
+STREAM_SECONDS, GEMM_SECONDS, PEAK_SECONDS = 0.9, 1.0, 0.4
 BUSY = 0.1
 """Share of the CPUs above which others spoil a measurement."""
 AGREE = 0.9
@@ -105,6 +106,9 @@ def _measure(device: DeviceSpec) -> Roofline:
     found = json.loads(answer)
     if device.kind == "cpu":
         _raise_ceilings(found, device)
+    peaks = found["peak_flops"]
+    for narrow in peaks.keys() & {"float16", "bfloat16"}:
+        peaks[narrow] = max(peaks[narrow], peaks["float32"])  # a kernel may convert first
     return Roofline(**found)
 
 
@@ -127,12 +131,15 @@ def _agree(one: Roofline, other: Roofline) -> bool:
     return all(min(pair) >= AGREE * max(pair) for pair in pairs)
 
 
-def _raise_ceilings(found: dict[str, float], device: DeviceSpec) -> None:
-    """Put in the compiled stream's rates where they are above torch's."""
-    rates = _stream(device)
+def _raise_ceilings(found: dict[str, Any], device: DeviceSpec) -> None:
+    """Put in compiled programs' rates where they are above torch's, whose products are a library's best."""
+    rates = _compiled("stream.cpp", [STREAM_SECONDS, *working_sets(device)], device)
     if rates:
         found["bandwidth"] = max(found["bandwidth"], rates[0])
         found["cache_bandwidth"] = max(found["bandwidth"], *rates[1:])
+    peaks = found["peak_flops"]
+    for dtype, rate in _compiled("peak.cpp", [PEAK_SECONDS], device).items():
+        peaks[dtype] = max(peaks.get(dtype, 0.0), rate)
 
 
 def working_sets(device: DeviceSpec) -> list[int]:
@@ -150,23 +157,21 @@ def working_sets(device: DeviceSpec) -> list[int]:
     return [beyond, *(inside or [last // 2])]
 
 
-def _stream(device: DeviceSpec) -> list[float]:
-    """Best bytes/s of each working set by the compiled kernel; empty without a compiler."""
+def _compiled(source: str, arguments: Sequence[float], device: DeviceSpec) -> Any:
+    """What a program of this folder prints; an empty object without a compiler."""
     compiler = shutil.which("g++") or shutil.which("clang++")
     if compiler is None:
-        return []
-    source = Path(__file__).with_name("stream.cpp")
-    with tempfile.TemporaryDirectory(prefix="agentforge-stream-") as folder:
-        program = str(Path(folder) / "stream")
+        return {}
+    with tempfile.TemporaryDirectory(prefix="agentforge-ceilings-") as folder:
+        program = str(Path(folder) / "program")
         flags = ["-O3", "-march=native", "-fopenmp", "-std=c++17"]
-        sizes = [str(size) for size in working_sets(device)]
         threads = {"OMP_NUM_THREADS": str(device.threads)}
         try:
-            run([compiler, *flags, str(source), "-o", program], timeout_s=60)
-            answer = run([program, str(STREAM_SECONDS), *sizes], timeout_s=60, environment=threads)
+            run([compiler, *flags, str(Path(__file__).with_name(source)), "-o", program], timeout_s=60)
+            answer = run([program, *map(str, arguments)], timeout_s=60, environment=threads)
         except ChildFailed:
-            return []
-    return [float(rate) for rate in json.loads(answer)]
+            return {}
+    return json.loads(answer)
 
 
 def _file(device: DeviceSpec, cache: Path) -> Path:
