@@ -1,4 +1,4 @@
-"""A trajectory as plotly figures. Plotly reads tags in text, so that names and words are escaped."""
+"""A trajectory as plotly figures. Plotly reads tags and formulas in text: what others wrote is escaped."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from agentforge.profiling.classify import BANDWIDTH, RATE, values_of
 
 from .opening import package
-from .trajectory import Search, Step, Trajectory
+from .steps import Search, Step, Trajectory
+from .visible import visible
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -24,6 +25,9 @@ COLOURS = {
 """By what came of an attempt."""
 _HEIGHT, _MARGIN = 300, 140
 """Pixels: of one bottleneck's plot, and of title and legend."""
+_BESIDE = 0.15
+"""Attempts by which a second marker stands beside the first, so that whiskers can be told apart."""
+_MOST_TICKS = 20
 _SEEN_DECADES = 1.0
 """Of arithmetic intensity, on either side of the points of a roofline."""
 
@@ -41,20 +45,22 @@ def speedups(trajectory: Trajectory) -> Figure:
     if not searches:
         return _nothing(f"run {trajectory.run.id} has no attempts yet")
     make_subplots = package("plotly.subplots").make_subplots
-    names = [escape(search.bottleneck.definition.name) for search in searches]
+    names = [_plain(search.bottleneck.definition.name) for search in searches]
     figure = make_subplots(
         rows=len(searches), shared_xaxes=True, subplot_titles=names, vertical_spacing=0.3 / len(searches)
     )
     shown: set[str] = set()
+    last = trajectory.steps[-1].attempt.number
     for row, search in enumerate(searches, start=1):
-        for trace in _speedup_traces(search, trajectory.steps[-1].attempt.number):
+        for trace in _speedup_traces(search, last):
             trace.showlegend = trace.name not in shown
             trace.legendgroup = trace.name
             shown.add(trace.name)
             figure.add_trace(trace, row=row, col=1)
         figure.add_hline(y=1.0, line_width=1, line_dash="dot", line_color="gray", row=row, col=1)
     figure.update_yaxes(title_text="speedup", rangemode="tozero")
-    figure.update_xaxes(title_text="attempt", tickformat="d", row=len(searches), col=1)
+    figure.update_xaxes(tick0=1, dtick=1 + last // _MOST_TICKS)
+    figure.update_xaxes(title_text="attempt", row=len(searches), col=1)
     figure.update_layout(title=_title(trajectory), height=_MARGIN + _HEIGHT * len(searches))
     return figure
 
@@ -63,8 +69,8 @@ def roofline(trajectory: Trajectory) -> Figure:
     """What attempts achieved against the measured ceilings (Williams et al., Roofline, CACM 2009).
 
     Operations a byte of the least traffic, and operations a second, both axes logarithmic. Open circles are
-    eager. Attempts without a time or without counted bytes and operations are left out; the title says how
-    many.
+    eager, where the call as a whole was timed. Attempts without a time or without counted bytes and
+    operations are left out; the title says how many.
 
     Raises:
         MachineError: plotly is not installed.
@@ -90,8 +96,9 @@ def roofline(trajectory: Trajectory) -> Figure:
     left_out = len(trajectory.steps) - len(points)
     title = f"{_title(trajectory)}<br>{len(points)} attempts, {left_out} left out"
     figure.update_layout(title=title, height=_MARGIN + 2 * _HEIGHT)
-    figure.update_xaxes(title_text="FLOP / byte", type="log")
-    figure.update_yaxes(title_text="FLOP/s", type="log")
+    decades = {"type": "log", "dtick": 1, "exponentformat": "SI"}
+    figure.update_xaxes(title_text="FLOP / byte", **decades)
+    figure.update_yaxes(title_text="FLOP/s", **decades)
     return figure
 
 
@@ -104,13 +111,13 @@ def _speedup_traces(search: Search, last: int) -> Iterator[Figure]:
             yield go.Scatter(
                 x=[s.attempt.number for s in steps], y=[_speedup(s, "eager")[0] for s in steps],
                 mode="markers", name=outcome, error_y=_whiskers(steps, "eager"),
-                text=[_hover(s) for s in steps], hoverinfo="text",
+                text=[_hover(s) for s in steps], hoverinfo="text", cliponaxis=False,
                 marker={"color": colour, "size": 9, "symbol": "x" if outcome == "not passed" else "circle"},
             )  # fmt: skip
     compiled = [s for s in search.steps if _speedup(s, "compile")[0]]
     if compiled:
         yield go.Scatter(
-            x=[s.attempt.number for s in compiled], y=[_speedup(s, "compile")[0] for s in compiled],
+            x=[s.attempt.number + _BESIDE for s in compiled], y=[_speedup(s, "compile")[0] for s in compiled],
             mode="markers", name="over torch.compile", error_y=_whiskers(compiled, "compile"),
             text=[_hover(s) for s in compiled], hoverinfo="text",
             marker={"color": "gray", "symbol": "diamond-open"},
@@ -167,7 +174,7 @@ def _hover(step: Step) -> str:
     if evaluation and evaluation.classification:
         lines.append(evaluation.classification.bound.adjective)
     lines.append(shorten(attempt.error or (attempt.critique.cause if attempt.critique else ""), 100))
-    return "<br>".join(escape(line) for line in lines if line)
+    return "<br>".join(_plain(line) for line in lines if line)
 
 
 def _achieved(step: Step) -> tuple[float, float] | None:
@@ -198,24 +205,35 @@ def _roof(bandwidth: float, peak: float, intensities: Sequence[float]) -> list[f
 
 def _add_eager(figure: Figure, points: Iterable[tuple[Step, float, float]]) -> None:
     """Where eager stands: as measured beside the last attempt at each bottleneck."""
-    last = {step.attempt.bottleneck: (step, x, y) for step, x, y in points}
-    found = []
-    for step, x, y in last.values():
+    eager: dict[str, tuple[float, float]] = {}
+    for step, intensity, rate in points:
         speedup, *_ = _speedup(step, "eager")
-        if speedup:
-            found.append((x, y / speedup))
-    figure.add_scatter(
-        x=[x for x, _ in found], y=[y for _, y in found], mode="markers", name="eager", hoverinfo="name",
-        marker={"color": "gray", "size": 9, "symbol": "circle-open"},
-    )  # fmt: skip
+        if speedup and _of_whole_calls(step):
+            eager[step.attempt.bottleneck] = intensity, rate / speedup
+    if eager:
+        figure.add_scatter(
+            x=[x for x, _ in eager.values()], y=[y for _, y in eager.values()], mode="markers", name="eager",
+            hoverinfo="name", marker={"color": "gray", "size": 9, "symbol": "circle-open"},
+        )  # fmt: skip
+
+
+def _of_whole_calls(step: Step) -> bool:
+    """The rate is over the call's time, as speedups are, and not over that of its kernels alone."""
+    metrics = step.evaluation.metrics if step.evaluation else ()
+    return any(metric.name == RATE and metric.source == "roofline" for metric in metrics)
 
 
 def _title(trajectory: Trajectory) -> str:
-    return escape(f"{trajectory.run.name} on {trajectory.run.device}, run {trajectory.run.id}")
+    return _plain(f"{trajectory.run.name} on {trajectory.run.device}, run {trajectory.run.id}")
 
 
 def _nothing(text: str) -> Figure:
     """An empty figure that says why."""
     figure = package("plotly.graph_objects").Figure()
-    figure.update_layout(title=escape(text), height=_MARGIN)
+    figure.update_layout(title=_plain(text), height=_MARGIN)
     return figure
+
+
+def _plain(text: str) -> str:
+    """Without tags, and without the dollars that begin a formula."""
+    return escape(visible(text)).replace("$", "&#36;")

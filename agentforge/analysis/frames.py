@@ -10,7 +10,7 @@ from agentforge.schema import FrozenModel, Interval
 
 from .opening import StoreLike, chosen, opened, package
 from .rows import AttemptRow, BottleneckRow, FindingRow, KernelRow, MetricRow, ResourceRow, RunRow
-from .trajectory import Step, Trajectory, read_trajectory, trajectory
+from .steps import Step, Trajectory, read_trajectory, trajectory
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -3,14 +3,15 @@ may hold tags, scripts or characters that show a line otherwise than it is."""
 
 from __future__ import annotations
 
-import unicodedata
 from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from .visible import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from .trajectory import Trajectory
+    from .steps import Trajectory
 
 MOST_LOG = 2000
 """Characters of what a candidate printed."""
@@ -30,23 +31,15 @@ def _environment() -> Environment:
 
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("agentforge.analysis"), undefined=jinja2.StrictUndefined,
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_visible,
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_finalized,
     )  # fmt: skip
     environment.filters["cut"] = _cut
     environment.filters["time"] = _time
     return environment
 
 
-def _visible(value: object) -> object:
-    """Text without characters that are not seen or reorder what is (Boucher and Anderson, 2021)."""
-    if hasattr(value, "__html__"):
-        return value
-    return "".join(f"\\u{ord(c):04x}" if _hidden(c) else c for c in str(value))
-
-
-def _hidden(character: str) -> bool:
-    category = unicodedata.category(character)
-    return (category[0] == "C" or category in ("Zl", "Zp")) and character not in "\n\t"
+def _finalized(value: object) -> object:
+    return value if hasattr(value, "__html__") else visible(str(value))
 
 
 def _cut(text: str) -> str:

@@ -1,0 +1,15 @@
+"""Text of strangers, shown as it is."""
+
+from __future__ import annotations
+
+import unicodedata
+
+
+def visible(text: str) -> str:
+    """With escapes for characters that are not seen or reorder what is (Boucher and Anderson, 2021)."""
+    return "".join(f"\\u{ord(c):04x}" if _hidden(c) else c for c in text)
+
+
+def _hidden(character: str) -> bool:
+    category = unicodedata.category(character)
+    return (category[0] == "C" or category in ("Zl", "Zp")) and character not in "\n\t"
