@@ -7,6 +7,7 @@ sizes that a GPU would see.
 from __future__ import annotations
 
 import json
+import math
 import sys
 from typing import Any
 
@@ -36,17 +37,22 @@ def main(what: str) -> None:
     torch.set_num_threads(1)
     from . import cases, large
 
+    programs: list[int] = []
     if what == "record":
         from triton.runtime.interpreter import InterpretedFunction
 
         def note(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> None:
+            known = len(interpreted.recorder.launches())
             interpreted.recorder.record(self.fn, self.arg_names, args, kwargs)
+            if len(interpreted.recorder.launches()) > known:
+                programs.append(math.prod(grid))
 
         InterpretedFunction.run = note
     for name, (file, parameters, run) in (large.LARGE if what == "record" else cases.CASES).items():
         torch.manual_seed(0)
         interpreted.recorder = Recorder()
-        found: dict[str, Any] = {"case": name, "file": file}
+        programs.clear()
+        found: dict[str, Any] = {"case": name, "file": file, "programs": programs}
         try:
             answer = run(cases.load(file, cases.SMALL.get(parameters)))
             if what == "run":

@@ -17,23 +17,28 @@ def calls(dtype: torch.dtype) -> dict[str, Callable[[ModuleType], Any]]:
 
     def softmax(k: ModuleType) -> None:
         k.softmax(empty(4096, 4096))
-        k.softmax(empty(16, 50257))
+        k.softmax(empty(1024, 50257))
+        k.softmax(empty(32768, 128))
 
     def rmsnorm(k: ModuleType) -> None:
-        k.rmsnorm(empty(8192, 4096), empty(4096))
-        k.rmsnorm(empty(4, 32768), empty(32768), residual=empty(4, 32768))
+        k.rmsnorm(empty(4096, 4096), empty(4096))
+        k.rmsnorm(empty(4096, 1024), empty(1024))
+        k.rmsnorm(empty(256, 32768), empty(32768), residual=empty(256, 32768))
 
     def layernorm(k: ModuleType) -> None:
-        k.layernorm(empty(8192, 4096), empty(4096), empty(4096))
-        k.layernorm(empty(4, 32768), None, None)
+        k.layernorm(empty(4096, 4096), empty(4096), empty(4096))
+        k.layernorm(empty(4096, 5120), empty(5120), empty(5120))
+        k.layernorm(empty(256, 32768), None, None)
 
     def cross_entropy(k: ModuleType) -> None:
+        k.cross_entropy(empty(4096, 32000), torch.empty(4096, dtype=torch.int64))
         k.cross_entropy(empty(4096, 50257), torch.empty(4096, dtype=torch.int64), "none")
 
     def reduction(k: ModuleType) -> None:
-        k.reduce_rows(empty(4096, 8192))
+        k.reduce_rows(empty(8192, 8192))
+        k.reduce_rows(empty(1024, 32768))
         k.reduce_columns(empty(4096, 8192), "max")
-        k.reduce_all(empty(64, 8192))
+        k.reduce_all(empty(8192, 8192))
 
     def rotary(k: ModuleType) -> None:
         k.rotary(empty(2, 32, 2048, 128), empty(2048, 128), empty(2048, 128))
@@ -43,14 +48,16 @@ def calls(dtype: torch.dtype) -> dict[str, Callable[[ModuleType], Any]]:
         k.bias_gelu_residual(empty(4096, 4096), empty(4096), empty(4096, 4096))
 
     def matmul(k: ModuleType) -> None:
+        k.matmul(empty(4096, 4096), empty(4096, 4096))
         k.matmul(empty(2048, 2048), empty(2048, 2048), empty(2048), "gelu")
 
     def fused_mlp(k: ModuleType) -> None:
-        k.gated_products(empty(2048, 1024), empty(4096, 1024), empty(4096, 1024))
+        k.gated_products(empty(2048, 4096), empty(11008, 4096), empty(11008, 4096))
 
     def attention(k: ModuleType) -> None:
-        q, key, value = (empty(2, 8, 1024, 64) for _ in range(3))
-        k.attention(q, key, value, True)
+        for size in (64, 128, 256):
+            q, key, value = (empty(2, 32, 1024, size) for _ in range(3))
+            k.attention(q, key, value, True)
 
     found = (
         softmax,

@@ -1,0 +1,103 @@
+"""Compiles launches for an H100 and reads what their machine code says of memory: a line of JSON for each.
+
+`python -m tests.kernels.machine_code < LAUNCHES`: a JSON list of kernel file and launch. It needs no GPU.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import struct
+import sys
+import tempfile
+from typing import Any
+
+from agentforge.languages.cuda.sass import _kernels
+from agentforge.languages.occupancy import occupancy, target_limits
+
+TARGET = "sm_90"
+_BITS = (8, 8, 16, 16, 32, 64, 128, 128)
+_LOAD, _STORE, _ASYNC, _TENSOR = 0x181, 0x186, 0x1AE, 0x1F0
+"""LDG, STG, LDGSTS, HGMMA."""
+
+
+def memory_of(code: bytes) -> dict[str, Any]:
+    """Widths of global accesses, and bytes that a thread asks for before it waits for the first of them.
+
+    A load names one of six barriers (bits 110 to 112 of the instruction); what needs its result waits for
+    that barrier (bits 116 to 121). Instructions are gone through in the order of their addresses.
+    """
+    loads: list[int] = []
+    stores: list[int] = []
+    asked = most = open_barriers = tensor = copies = 0
+    for low, high in struct.iter_unpack("<QQ", code[: len(code) // 16 * 16]):
+        operation, bits = low & 0x1FF, _BITS[high >> 9 & 7]
+        if high >> 52 & open_barriers:
+            most, asked, open_barriers = max(most, asked), 0, 0
+        if operation == _LOAD:
+            loads.append(bits)
+            asked += bits // 8
+            barrier = high >> 46 & 7
+            open_barriers |= 1 << barrier if barrier < 6 else 0
+        elif operation == _STORE:
+            stores.append(bits)
+        tensor += operation == _TENSOR
+        copies += operation == _ASYNC
+    return {
+        "loads": loads, "stores": stores, "thread_bytes": max(most, asked),
+        "tensor": tensor, "copies": copies,
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Compile all, in this process."""
+    os.environ["TRITON_DUMP_PTXAS_LOG"] = "1"
+    from agentforge.languages.triton import compile_child, pretended
+
+    pretended.install()
+    from . import cases
+
+    with tempfile.TemporaryDirectory() as scratch:
+        os.environ["TRITON_CACHE_DIR"] = scratch
+        for file, launch in json.load(sys.stdin):
+            kernels = {k: v for k, v in vars(cases.load(file)).items() if hasattr(v, "arg_names")}
+            print(json.dumps(look(compile_child, kernels, launch)), flush=True)
+
+
+def look(compile_child: Any, kernels: dict[str, Any], launch: dict[str, Any]) -> dict[str, Any]:
+    """What one launch compiles to."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    fn = kernels[launch["kernel"]]
+    names = fn.arg_names
+    constants = {k: compile_child._constant(v, kernels) for k, v in launch["constants"].items()}
+    signature = {n: "constexpr" if n in constants else launch["types"][n] for n in names}
+    aligned = {(names.index(n),): [["tt.divisibility", 16]] for n in launch["aligned"]}
+    options = {k: launch[k] for k in ("num_warps", "num_stages", "num_ctas")}
+    capability = target_limits(TARGET).capability
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        compiled = triton.compile(
+            ASTSource(fn, signature, constants, aligned),
+            target=GPUTarget("cuda", capability, 32),
+            options=options,
+        )
+    registers = int(compile_child._USED.search(said.getvalue())[1])
+    threads = 32 * launch["num_warps"]
+    full = occupancy(TARGET, threads=threads, registers=registers, shared_bytes=int(compiled.metadata.shared))
+    ((_, code),) = _kernels(compiled.asm["cubin"])
+    found = memory_of(code)
+    resident = full * target_limits(TARGET).warps * 32
+    spilled = int(compile_child._SPILLS.search(said.getvalue())[1])
+    return {
+        **found, "kernel": fn.__name__, "occupancy": full, "spilled": spilled,
+        "processor_bytes": found["thread_bytes"] * resident,
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

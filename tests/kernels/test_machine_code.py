@@ -1,0 +1,90 @@
+"""What the Triton kernels compile to for an H100 at the sizes that are timed: as far as speed shows there."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentforge.languages.triton.language import triton_version
+
+from .large import LARGE
+
+pytestmark = pytest.mark.skipif(not triton_version(), reason="Triton is not installed")
+ROOT = Path(__file__).resolve().parents[2]
+PRODUCTS = {"matmul", "fused_mlp", "attention"}
+DTYPE = "bf16"
+PROCESSORS = 132
+IN_FLIGHT = 40 << 10
+"""Bytes that each processor must have on their way: 3.35 TB/s for 700 ns are 18 KB, were none ever late."""
+SECOND = {"reduce_losses", "reduce_row", "reduce_column"}
+"""Put together what a first launch left: next to nothing is read."""
+
+
+def child(module: str, *arguments: str, given: str = "") -> list[dict[str, Any]]:
+    done = subprocess.run(
+        [sys.executable, "-m", f"tests.kernels.{module}", *arguments],
+        input=given, capture_output=True, text=True, timeout=250, cwd=ROOT, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+Found = dict[str, list[dict[str, Any]]]
+"""By kernel file: of each launch, its grid and what `machine_code` says."""
+
+
+@pytest.fixture(scope="module")
+def cases() -> list[dict[str, Any]]:
+    return [case for case in child("child", "record") if case["case"].endswith(DTYPE)]
+
+
+def compiled(cases: list[dict[str, Any]]) -> Found:
+    asked = [(case["file"], launch) for case in cases for launch in case["launches"]]
+    grids = [grid for case in cases for grid in case["programs"]]
+    answers: Found = {}
+    said = child("machine_code", given=json.dumps(asked))
+    for (file, _), programs, answer in zip(asked, grids, said, strict=True):
+        answers.setdefault(file, []).append({**answer, "programs": programs})
+    return answers
+
+
+@pytest.fixture(scope="module")
+def found(cases: list[dict[str, Any]]) -> Found:
+    return compiled([case for case in cases if case["file"] not in PRODUCTS])
+
+
+@pytest.fixture(scope="module")
+def products(cases: list[dict[str, Any]]) -> Found:
+    return compiled([case for case in cases if case["file"] in PRODUCTS])
+
+
+@pytest.mark.parametrize("name", sorted({file for file, _, _ in LARGE.values()} - PRODUCTS))
+def test_memory_is_asked_for_widely_and_early(found: Found, name: str) -> None:
+    first = [one for one in found[name] if one["programs"] >= PROCESSORS]
+    assert first
+    assert {one["kernel"] for one in found[name] if one not in first} <= SECOND
+    for one in first:
+        assert max(one["loads"]) == 128, one
+        assert not one["spilled"], one
+        assert one["processor_bytes"] >= IN_FLIGHT, one
+        if name not in ("reduction", "cross_entropy"):
+            assert max(one["stores"]) == 128, one
+
+
+@pytest.mark.parametrize("name", ["rmsnorm", "layernorm", "rotary", "pointwise", "reduction"])
+def test_no_access_is_narrow(found: Found, name: str) -> None:
+    """At sizes that are multiples of 16 bytes."""
+    for one in found[name]:
+        assert min(one["loads"]) == 128, one
+
+
+@pytest.mark.parametrize("name", sorted(PRODUCTS))
+def test_products_use_hoppers_matrix_instructions(found: Found, name: str) -> None:
+    for one in found[name]:
+        assert one["tensor"] and one["copies"] and not one["spilled"], one
+        assert max(one["stores"]) == 128, one
