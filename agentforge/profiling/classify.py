@@ -107,11 +107,12 @@ _LAUNCH = _Rule(
 _MEMORY = _Rule(
     Bound.MEMORY,
     (_Test(DRAM_PCT, "at least", SATURATED_PCT, "%"), _Test(MEMORY_PCT, "at least", SATURATED_PCT, "%")),
+    (_Test(SM_PCT, "at least", SATURATED_PCT, "%"),),  # nearly as busy: less of one alone does not help
 )
 _COMPUTE = _Rule(
     Bound.COMPUTE,
     (_Test(TENSOR_PCT, "at least", SATURATED_PCT, "%"), _Test(SM_PCT, "at least", SATURATED_PCT, "%")),
-    (_Test(ISSUED_PCT, "at least", ISSUE_PCT, "%"),),
+    (_Test(ISSUED_PCT, "at least", ISSUE_PCT, "%"), _Test(MEMORY_PCT, "at least", SATURATED_PCT, "%")),
 )
 _OCCUPANCY = _Rule(
     Bound.OCCUPANCY,

@@ -26,8 +26,9 @@ SELECTED = f"{c.STALL_PREFIX}selected{c.STALL_SUFFIX}"
             Bound.MEMORY,
             {c.DRAM_PCT, c.MEMORY_PCT},
         ),
-        ({**LONG, c.DRAM_PCT: 16.0, c.MEMORY_PCT: 99.0, c.SM_PCT: 66.0}, Bound.MEMORY, {c.MEMORY_PCT}),
-        ({**LONG, c.DRAM_PCT: 61.0, c.MEMORY_PCT: 62.0, c.SM_PCT: 95.0}, Bound.COMPUTE, {c.SM_PCT}),
+        ({**LONG, c.DRAM_PCT: 16.0, c.MEMORY_PCT: 99.0, c.SM_PCT: 50.0}, Bound.MEMORY, {c.MEMORY_PCT}),
+        ({**LONG, c.MEMORY_PCT: 72.4, c.SM_PCT: 72.4}, Bound.MEMORY, {c.MEMORY_PCT, c.SM_PCT}),
+        ({**LONG, c.MEMORY_PCT: 62.0, c.SM_PCT: 95.0}, Bound.COMPUTE, {c.SM_PCT, c.MEMORY_PCT}),
         ({**LONG, c.TENSOR_PCT: 80.0, c.MEMORY_PCT: 50.0, c.SM_PCT: 55.0}, Bound.COMPUTE, {c.TENSOR_PCT}),
         ({**LONG, c.MEMORY_PCT: 20.0, c.SM_PCT: 20.0, c.WAVES: 0.4}, Bound.OCCUPANCY, {c.WAVES}),
         ({**LONG, c.MEMORY_PCT: 20.0, c.SM_PCT: 20.0, c.WARPS_PCT: 10.0}, Bound.OCCUPANCY, {c.WARPS_PCT}),
@@ -53,6 +54,31 @@ def test_by_counters(values: dict[str, float], bound: Bound, cited: set[str]):
     assert {r.metric for r in found.reasons} == cited
     assert all(r.value == values[r.metric] for r in found.reasons)
     assert (found.kernel, found.source) == ("k", "ncu")
+
+
+@pytest.mark.parametrize(
+    ("memory", "compute", "waves", "warps", "bound"),
+    [
+        (67.1, 25.4, 9.0, 93.7, Bound.MEMORY),  # High Memory Throughput: a row-wise norm, H100
+        (89.2, 21.9, 9.0, 91.7, Bound.MEMORY),  # High Throughput: the same with vector loads
+        (99.4, 66.3, 71.9, 99.6, Bound.MEMORY),  # High Throughput: a naive product, H100
+        (49.0, 69.0, 2.0, 43.4, Bound.COMPUTE),  # High Compute Throughput: random numbers, GH200
+        (57.6, 65.4, 1.9, 29.7, Bound.COMPUTE),  # Balanced Throughput: cuBLAS' product, RTX 3080
+        (36.7, 32.0, 1.1, 78.9, Bound.LATENCY),  # Latency Issue: a short norm, H100
+        (48.4, 16.1, 11.3, 96.7, Bound.LATENCY),  # Latency Issue
+        (56.4, 37.6, 0.94, 16.7, Bound.OCCUPANCY),  # Small Grid: a product of 460 us
+        (22.8, 22.8, 0.18, 24.9, Bound.OCCUPANCY),  # Small Grid: cuBLAS' product, RTX 2080 Ti
+        (46.0, 23.3, 51.2, 24.9, Bound.OCCUPANCY),  # Latency Issue, and its cause
+    ],
+)
+def test_it_agrees_with_ncus_own_rule(
+    memory: float, compute: float, waves: float, warps: float, bound: Bound
+):
+    """Measurements of public reports, with the title that their rule `SOLBottleneck` gave them."""
+    values = {c.MEMORY_PCT: memory, c.SM_PCT: compute, c.WAVES: waves, c.WARPS_PCT: warps}
+    found = by_counters({**LONG, **values})
+    assert found is not None
+    assert found.bound is bound
 
 
 def test_too_little_to_tell():

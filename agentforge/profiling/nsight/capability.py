@@ -13,6 +13,7 @@ from threading import Lock
 from agentforge.devices import tool_version
 
 _FOLDERS = ("/usr/local/cuda/bin", "/opt/nvidia/nsight-compute")
+_MOST_TEXT = 300
 _OLDEST = (2022, 1)
 """The first whose reports carry rule results with estimated speedups."""
 
@@ -44,15 +45,22 @@ _SAID: tuple[tuple[str, Refusal, str], ...] = (
         "and is no administrator",
     ),
     (
-        "ERR_NVGPUCTRUNAVAIL",
-        Refusal.PERMISSION,
-        "another profiler holds the hardware counters (DCGM: `dcgmi profile --pause`), or this hosted GPU "
-        "has none",
-    ),
-    (
         "driver resource was unavailable",
         Refusal.PERMISSION,
-        "another profiler holds the hardware counters: pause DCGM with `dcgmi profile --pause`",
+        "another profiler holds the hardware counters (pause DCGM with `dcgmi profile --pause`), or this "
+        "hosted GPU has none",
+    ),
+    (
+        "LibraryNotLoaded",
+        Refusal.PERMISSION,
+        "Nsight Compute cannot load the driver's library for counters: a container needs the driver "
+        "capabilities compute and utility, and some systems give it to administrators only",
+    ),
+    (
+        "uses the Windows Subsystem for Linux",
+        Refusal.PERMISSION,
+        "this Windows Subsystem for Linux gives no hardware counters: allow them in the driver's control "
+        "panel, or use a newer Windows",
     ),
     (
         "Cuda driver is not compatible",
@@ -60,20 +68,38 @@ _SAID: tuple[tuple[str, Refusal, str], ...] = (
         "this Nsight Compute does not fit the driver: install the one of the driver's CUDA version",
     ),
     (
-        "Unsupported GPU",
+        "Profiling is not supported on device",
         Refusal.OTHER_VERSION,
-        "this Nsight Compute does not know the GPU: install a newer one",
+        "this Nsight Compute does not know the GPU: install a newer one, or for a GPU before Volta an older",
     ),
 )
-"""What ncu prints, and what it means."""
+"""What ncu prints, and what it means; the first that is found."""
+UNKNOWN_METRIC = "Failed to find metric"
+"""Part of what ncu prints, and gives up, where the chip has no metric of a name that it was given."""
+NONE_PROFILED = "No kernels were profiled"
+"""Part of what ncu prints where no launch went through its filter."""
+_ERROR, _WARNING = "==ERROR==", "==WARNING=="
+_PREAMBLE = "An error was reported by"
+"""Begins a line that only says that the next one has the reason."""
 
 
 def refusal_in(said: str) -> Refused | None:
-    """The reason why ncu collected nothing, from what it printed; None where it names none that we know."""
+    """Why ncu collects nothing here, from what it printed; None where it says nothing of the kind."""
     for sign, kind, message in _SAID:
         if sign.lower() in said.lower():
             return Refused(kind, message)
     return None
+
+
+def complaint_in(said: str) -> str:
+    """The line of ncu's output that says what went wrong: its first error, else a warning, else the last."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    for sign in (_ERROR, _WARNING):
+        for line in lines:
+            text = line.removeprefix(sign).strip()
+            if line.startswith(sign) and text and not text.startswith(_PREAMBLE):
+                return text[:_MOST_TEXT]
+    return lines[-1][:_MOST_TEXT] if lines else "it said nothing"
 
 
 def find_ncu() -> str | None:

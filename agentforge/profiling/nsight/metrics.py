@@ -106,6 +106,7 @@ def existing(metrics: Iterable[str], known: Collection[str]) -> tuple[str, ...]:
 
     Args:
         metrics: full names.
-        known: base names, of `parse_query`; where empty (the query failed), all are kept.
+        known: base names, of `parse_query`. Where it is empty, the query failed, and nothing is asked for
+            beside ncu's own sets: one metric that a chip lacks makes it give up.
     """
-    return tuple(m for m in metrics if not known or m.startswith(_NO_COUNTERS) or base_name(m) in known)
+    return tuple(m for m in metrics if known and (m.startswith(_NO_COUNTERS) or base_name(m) in known))

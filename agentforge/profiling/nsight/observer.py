@@ -21,7 +21,17 @@ from agentforge.schema import (
     Workload,
 )
 
-from .capability import Once, Refusal, Refused, available_ncu, install_folders, refusal_in
+from .capability import (
+    NONE_PROFILED,
+    UNKNOWN_METRIC,
+    Once,
+    Refusal,
+    Refused,
+    available_ncu,
+    complaint_in,
+    install_folders,
+    refusal_in,
+)
 from .command import profile_command, query_command, read_command
 from .convert import by_kernel, classification_of, findings_of, metrics_of
 from .metrics import WANTED, existing, parse_query
@@ -63,6 +73,8 @@ class NsightObserver:
         self._ncu = ""
         self._known: frozenset[str] | None = None
         self._hopeless = False
+        self._seen = False
+        """Counters were read: who says afterwards that nobody may read them is a solution."""
         self._last: Observation | None = None
 
     def observe_evaluated(
@@ -99,7 +111,7 @@ class NsightObserver:
 
     def _refuse(self, refused: Refused) -> None:
         self._once(refused)
-        self._hopeless = self._hopeless or refused.kind is not Refusal.FAILED
+        self._hopeless = self._hopeless or (refused.kind is not Refusal.FAILED and not self._seen)
 
     def _observe(self, subject: Subject, solution: Solution, own: Sequence[str]) -> Observation:
         if not self._hopeless:
@@ -111,23 +123,41 @@ class NsightObserver:
 
     def _counters(self, subject: Subject, solution: Solution, own: Sequence[str]) -> Observation:
         report = subject.results / "report.ncu-rep"
-        metrics = existing(WANTED, self._query())
-        command = profile_command(self._ncu, subject.command(), report, kernels=own, metrics=metrics)
-        with subject.alone():
-            done = subject.run(command, timeout_s=_PROFILE_S)
-        said = f"{done.stdout}\n{done.stderr}"
-        if refused := refusal_in(said):
-            raise refused
-        if done.timed_out or not report.exists():
-            what = "took too long" if done.timed_out else _last_line(said)
-            raise Refused(Refusal.FAILED, f"ncu wrote no report ({what})")
-        reports = by_kernel(self._read(subject, report))
+        said = self._collect(subject, report, own)
+        if UNKNOWN_METRIC in said:
+            self._known = frozenset()  # the query promised more than the chip has
+            said = self._collect(subject, report, own)
+        if own and NONE_PROFILED in said and refusal_in(said) is None:
+            said = self._collect(
+                subject, report, ()
+            )  # its kernels have other names here than when it was judged
+        try:
+            if not report.exists():
+                raise Refused(Refusal.FAILED, f"ncu wrote no report ({complaint_in(said)})")
+            reports = by_kernel(self._read(subject, report))
+        except Refused as failed:
+            raise refusal_in(said) or failed from failed
+        self._seen = True
         return Observation(
             solution=solution.hash,
             metrics=metrics_of(reports),
             findings=findings_of(reports, [s.path for s in solution.sources]),
             classification=classification_of(reports),
         )
+
+    def _collect(self, subject: Subject, report: Path, own: Sequence[str]) -> str:
+        """Profile into a report; what ncu and the solution printed.
+
+        Raises:
+            Refused: it took too long.
+        """
+        metrics = existing(WANTED, self._query())
+        command = profile_command(self._ncu, subject.command(), report, kernels=own, metrics=metrics)
+        with subject.alone():
+            done = subject.run(command, timeout_s=_PROFILE_S)
+        if done.timed_out:
+            raise Refused(Refusal.FAILED, f"ncu took longer than {_PROFILE_S:.0f} s")
+        return f"{done.stdout}\n{done.stderr}"
 
     def _query(self) -> frozenset[str]:
         """Base names of the chip's metrics; empty where ncu does not tell."""
@@ -182,8 +212,3 @@ def _times(subject: Subject, solution: Solution) -> Observation:
 
 def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0][:300]
-
-
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:300] if lines else "it said nothing"

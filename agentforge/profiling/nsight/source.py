@@ -33,6 +33,8 @@ _REASONS = (
 MOST_LINES = 8
 LEAST_SHARE = 0.02
 """Of the kernel's samples; what has less is not worth a look."""
+FEWEST_SAMPLES = 32
+"""Of a kernel; with fewer, as in a few microseconds, where they fell is chance."""
 
 
 class HotLine(FrozenModel):
@@ -49,10 +51,10 @@ class HotLine(FrozenModel):
 
 
 def hot_lines(action: Action, most: int = MOST_LINES) -> tuple[HotLine, ...]:
-    """Lines of a profiled launch, hottest first; empty where samples were not collected."""
+    """Lines of a profiled launch, hottest first; empty where too few samples were collected."""
     samples = _by_address(action.metric_by_name(SAMPLES))
     total = sum(samples.values())
-    if not total:
+    if total < FEWEST_SAMPLES:
         return ()
     places: dict[tuple[str, int, str], list[int]] = defaultdict(list)
     for address in samples:

@@ -82,13 +82,17 @@ refused = pathlib.Path(HERE, "refused.txt").read_text()
 if refused:
     print(refused)
     sys.exit(1)
+lacking = pathlib.Path(HERE, "lacks.txt").read_text()
+if lacking and lacking in given.metrics:
+    print(f"==ERROR== Failed to find metric regex:^{{lacking}}")
+    sys.exit(1)
 if pathlib.Path(HERE, "recorded.ncu-rep").is_file():
     shutil.copyfile(HERE / "recorded.ncu-rep", given.export)
     sys.exit(0)
 kind, _, pattern = given.kernel_name.partition(":")
 found = [k for k in json.loads((HERE / "recorded.json").read_text()) if re.search(pattern, k["kernel"])]
 if not found:
-    print("==WARNING== No kernels were profiled.")
+    print("==WARNING== No kernels were profiled.\\nAvailable Kernels:\\n1. another")
     sys.exit(0)
 given.export.write_text(json.dumps(found[: given.launch_count]))
 '''
@@ -109,6 +113,7 @@ def install(
     refused: str = "",
     report: Path | None = None,
     kernel: str = KERNEL,
+    lacks: str = "",
 ) -> Path:
     """An installation below `folder`.
 
@@ -118,6 +123,7 @@ def install(
         refused: what it prints instead of collecting anything.
         report: a real one, which it gives out as what it collected.
         kernel: of which the recorded counters are.
+        lacks: a metric that it lists, and does not find.
 
     Returns:
         The folder to put on PATH.
@@ -128,6 +134,7 @@ def install(
     program.write_text(_NCU.format(python=interpreter(), version=version))
     program.chmod(0o755)
     (folder / "refused.txt").write_text(refused)
+    (folder / "lacks.txt").write_text(lacks)
     (folder / "query.txt").write_text(_QUERY)
     if report is not None:
         shutil.copyfile(report, folder / "recorded.ncu-rep")

@@ -181,11 +181,48 @@ def test_one_failed_profile_is_no_reason_to_give_up(tmp_path: Path, on_path: Cal
     (folder / "recorded.json").write_text("[{}]")  # matches nothing that could be read
     assert _observe(observer).classification is None
     (folder / "recorded.json").write_text(recorded)
-    assert _observe(observer, _other(1), "another").classification is None  # no kernel of that name
     gallery.failing = True
     assert _observe(observer, _other(2)) == Observation(_other(2).hash)
     gallery.failing = False
     assert _observe(observer, _other(3)).classification is not None
+    assert len(said) == 1
+
+
+def test_kernels_of_other_names_are_looked_at_where_its_own_are_not_found(
+    tmp_path: Path, on_path: Callable[..., Path]
+) -> None:
+    on_path()
+    gallery, said = Gallery(tmp_path), []
+    seen = _observe(NsightObserver(gallery, said.append), own="another")
+    assert not said
+    assert {m.kernel for m in seen.metrics} == {KERNEL, "vectorized_elementwise_kernel"}
+    first, second, _ = gallery.shown[0].commands
+    assert "--kernel-name" in first
+    assert "--kernel-name" not in second
+
+
+def test_a_metric_that_is_listed_and_not_found(tmp_path: Path, on_path: Callable[..., Path]) -> None:
+    """One name is enough for ncu to give up; its own sets are left, and asked for from then on."""
+    on_path(lacks="dram__bytes_read")
+    gallery, said = Gallery(tmp_path), []
+    observer = NsightObserver(gallery, said.append)
+    for number in range(2):
+        assert _observe(observer, _other(number)).classification is not None
+    assert not said
+    asked = [["--metrics" in command for command in plain.commands] for plain in gallery.shown]
+    assert asked == [[True, False, False], [False, False]]  # the last of each reads the report
+
+
+def test_a_solution_cannot_end_the_profiling_of_others(tmp_path: Path, on_path: Callable[..., Path]) -> None:
+    """Its words and ncu's come on the same stream."""
+    folder = on_path()
+    gallery, said = Gallery(tmp_path), []
+    observer = NsightObserver(gallery, said.append)
+    assert _observe(observer).classification is not None
+    (folder / "refused.txt").write_text(REFUSED)
+    assert _observe(observer, _other(1)).kernel_s is not None
+    (folder / "refused.txt").write_text("")
+    assert _observe(observer, _other(2)).classification is not None
     assert len(said) == 1
 
 

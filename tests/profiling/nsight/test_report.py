@@ -80,6 +80,11 @@ def test_hot_lines_add_up_over_instructions():
     assert found[1].title == "hot instruction"
 
 
+def test_a_handful_of_samples_names_no_line():
+    few = {SAMPLES: FakeMetric(2.0, instances={16: 1, 32: 1})}
+    assert read_action(FakeAction("short", few), WANTED).lines == ()
+
+
 def test_one_launch_a_kernel_and_the_costliest_first():
     reports = [
         KernelReport(kernel="small", values={"gpu__time_duration.sum": 10.0}),
