@@ -24,7 +24,8 @@ class Limits:
     file_bytes: int = 1 << 28
     """Largest file, and the size of the scratch folder where that is a file system of its own."""
     cpu_seconds: int = 3600
-    open_files: int = 256
+    open_files: int = 1024
+    """What any program is given by default: a GPU's driver and libraries open some hundreds."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,9 @@ class Box:
     writable: tuple[Path, ...] = ()
     """Existing folders whose content stays: a build's folder."""
     devices: tuple[Path, ...] = ()
-    """Device files that it may use beside the harmless ones."""
+    """Device files that it may use beside the harmless ones, and what it may read of them below /sys."""
+    loopback: bool = False
+    """Its processes may talk to each other by `localhost`, where the network is their own."""
     identity: int = 0
     """User id to change to where the caller may (it is root); 0 keeps the caller's."""
 

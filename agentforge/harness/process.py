@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
@@ -29,13 +29,15 @@ _START_TIMEOUT_S = 120.0
 _LOG_TAIL = 16_384
 _OUTPUT_TAIL = 4 << 20
 _STANDSTILL_S = 2.0
+_KEPT = ("PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
+"""Where programs and libraries lie, and which GPU is which."""
 _STARTER = ThreadPoolExecutor(1, "forkservers")
 """Starts them: what is to die with its parent dies with the thread that started it, and this one stays."""
 
 
 def worker_environment(threads: int, home: Path, extra: Mapping[str, str]) -> dict[str, str]:
-    """The environment of every measured party: nothing of the user's but where programs and libraries lie."""
-    kept = {k: os.environ[k] for k in ("PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES") if k in os.environ}
+    """The environment of every measured party: nothing of the user's but where programs and GPUs are."""
+    kept = {k: os.environ[k] for k in _KEPT if k in os.environ}
     return {
         **kept,
         "LANG": "C.UTF-8",
@@ -299,6 +301,7 @@ class Forkserver:
                 "readable": [str(p) for p in box.readable],
                 "writable": [str(p) for p in box.writable],
                 "devices": [str(p) for p in box.devices],
+                "loopback": box.loopback,
                 "identity": box.identity,
             }
             self._identities[number] = box.identity
@@ -329,8 +332,12 @@ class Forkserver:
         box: Box,
         timeout_s: float,
         env: Mapping[str, str] | None = None,
+        wait: Callable[[Worker, float], int | None] = Worker.wait,
     ) -> CommandResult:
-        """Run a program in a confined worker; stdout and stderr come back together as stderr."""
+        """Run a program in a confined worker; stdout and stderr come back together as stderr.
+
+        It is ended when `wait` returns, which gives its exit code, or None where it takes too long.
+        """
         begin = time.perf_counter()
         extra: dict[str, Any] = {"argv": list(argv), "cwd": str(cwd)}
         if env:
@@ -338,7 +345,7 @@ class Forkserver:
         worker = self._start(scratch, extra, limits, box)
         with suppress(ChannelClosed, ProtocolViolation, ChannelTimeout):
             worker._greeting(30.0)
-        code = worker.wait(timeout_s)
+        code = wait(worker, timeout_s)
         timed_out = code is None
         output = worker.log_tail(_OUTPUT_TAIL)
         worker.kill()

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -24,12 +26,35 @@ from ._base import Limits, Sandbox
 from .bench import Bench, Course
 from .candidate import BuildFailure, Workshop, lent
 from .party import PartyFailure
-from .process import Forkserver
+from .process import Forkserver, Worker
 from .profiled_main import INPUTS, REQUESTS, WEIGHTS
 
 _PACKAGE = Path(agentforge.__file__).resolve().parent
 _PROCESSES, _OPEN_FILES = 1024, 1024
 """A profiler and a GPU's driver start threads and open files of their own."""
+_PROFILER_BYTES = 3 << 30
+"""Memory of a profiler, and of the interpreter and its libraries, which in a verdict are there before."""
+_WATCH_S = 0.2
+
+
+@dataclass
+class Watch:
+    """Waits for a program, and ends one that takes too much memory with all that it started."""
+
+    resident_bytes: int
+    exceeded: bool = False
+
+    def __call__(self, worker: Worker, timeout_s: float) -> int | None:
+        """Its exit code; None where it does not end in time."""
+        deadline = time.monotonic() + timeout_s
+        while (left := deadline - time.monotonic()) > 0:
+            code = worker.wait(min(_WATCH_S, left))
+            if code is not None:
+                return code
+            if worker.resident_bytes() > self.resident_bytes:
+                self.exceeded = True
+                return 128 + signal.SIGKILL
+        return None
 
 
 @dataclass(frozen=True)
@@ -43,6 +68,7 @@ class Profiled:
     _workshop: Workshop
     _server: Forkserver
     _limits: Limits
+    _resident_bytes: int
     _programs: tuple[Path, ...]
 
     def command(self, *arguments: str) -> list[str]:
@@ -50,18 +76,26 @@ class Profiled:
         return [interpreter(), "-m", "agentforge.harness.profiled_main", str(self._requests), *arguments]
 
     def run(self, argv: Sequence[str], *, timeout_s: float) -> CommandResult:
-        """Run a program in the sandbox; stdout and stderr come back together as stderr."""
-        workshop = self._workshop
+        """Run a program in the sandbox; stdout and stderr come back together as stderr.
+
+        One that takes more memory than the task explains is ended, and the last line says so.
+        """
+        workshop, watch = self._workshop, Watch(self._resident_bytes)
         with lent(self.results, workshop.folder) as box:
             shown = (self._built, self._requests, _PACKAGE, *self._programs)
-            return self._server.execute(
+            done = self._server.execute(
                 argv,
                 cwd=self.results,
                 scratch=box.scratch,
                 limits=self._limits,
-                box=replace(box, readable=shown, devices=workshop.side.nodes),
+                box=replace(box, readable=shown, devices=workshop.side.nodes, loopback=True),
                 timeout_s=timeout_s,
+                wait=watch,
             )
+        if not watch.exceeded:
+            return done
+        reason = f"it took more than {self._resident_bytes >> 20} MiB of memory"
+        return replace(done, stderr=f"{done.stderr}\n{reason}")
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -96,8 +130,9 @@ def profiled(
     """
     course = max(bench.courses, key=lambda c: (c.inputs.slot_bytes, c.workload.weight))
     side = workshop.side
+    memory = workshop.memory_limit(bench)
     limits = Limits(
-        memory_bytes=side.address_space or workshop.memory_limit(bench),
+        memory_bytes=side.address_space or memory,
         processes=_PROCESSES,
         open_files=_OPEN_FILES,
     )
@@ -116,7 +151,8 @@ def profiled(
                 folder.mkdir(exist_ok=True)
                 folder.chmod(0o755)
             _write_requests(requests, solution, built, bench, course, workshop)
-            yield Profiled(results, requests, built, workshop, server, limits, tuple(programs))
+            resident = memory + _PROFILER_BYTES
+            yield Profiled(results, requests, built, workshop, server, limits, resident, tuple(programs))
     finally:
         shutil.rmtree(built, ignore_errors=True)
 

@@ -121,10 +121,10 @@ class Referee:
         try:
             self._cache.mkdir(parents=True, exist_ok=True)
             threads = self.settings.threads
+            environment = worker_environment(threads, folder, self._side.environment)
             self._trusted = Forkserver(
-                "baseline", None, folder, worker_environment(threads, folder, baseline_cache(self._cache))
+                "baseline", None, folder, {**environment, **baseline_cache(self._cache)}
             )
-            environment = worker_environment(threads, folder, {})
             self._untrusted = Forkserver("candidate", self.sandbox, folder, environment, self._side.nodes)
             self._builder = Forkserver("builder", self.sandbox, folder, environment)
             self._laboratory = Laboratory(self.sandbox, folder, environment)
@@ -268,7 +268,7 @@ class Referee:
             self.bench(definition, workloads),
             self._workshop(),
             sandbox=self.sandbox,
-            environment=worker_environment(self.settings.threads, self._folder, {}),
+            environment=worker_environment(self.settings.threads, self._folder, self._side.environment),
             programs=programs,
         ) as ready:
             yield ready

@@ -10,12 +10,11 @@ from typing import Any, Literal, Protocol
 
 import torch
 
-from .gpu.compare import credible
+from .gpu.compare import credible, empty_call
 from .gpu.device import Gpu, HostClock, TorchGpu
 
 CompileMode = Literal["", "default", "max-autotune", "graph"]
 """How a baseline runs the reference: as it is, by torch.compile, as one CUDA graph."""
-_EMPTY_CALLS = 5
 
 
 class Runner(Protocol):
@@ -69,11 +68,7 @@ class DeviceRunner:
     def __init__(self, device: torch.device, gpu: Gpu) -> None:
         self._device = device
         self._gpu = gpu
-        self._overhead = min(self._empty() for _ in range(_EMPTY_CALLS))
-
-    def _empty(self) -> float:
-        found = self._gpu.time(lambda: None)
-        return max(found.clock_s - found.events_s, 0.0)
+        self._empty = empty_call(gpu)
 
     def place(self, model: Any) -> Any:
         """See `Runner.place`."""
@@ -95,12 +90,12 @@ class DeviceRunner:
     ) -> tuple[Any, int]:
         """See `Runner.run`: with cold caches, until every stream is idle.
 
-        Work that runs beside the events shows on the host's clock; then that counts.
+        Work that runs beside the events is added to them; see `credible`.
         """
         given: list[Any] = []
         self._gpu.prepare()
         found = self._gpu.time(lambda: given.append(model(*args, **kwargs)))
-        seconds, _ = credible(found, self._overhead)
+        seconds, _ = credible(found, self._empty)
         return given[0], max(1, round(seconds * 1e9))
 
 

@@ -17,8 +17,8 @@ from . import linux, seccomp
 from ._base import Box, Limits
 from .sandbox_rlimits import address_space, apply_limits, close_descriptors
 
-_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix", "/etc/ld.so.cache",
-           "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime",
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix", "/run/opengl-driver",
+           "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime",
            "/sys/devices/system/cpu")  # fmt: skip
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
@@ -56,7 +56,8 @@ class Namespaces:
         linux.unshare(flags | linux.CLONE_NEWNS | (0 if root else linux.CLONE_NEWUSER))
         if not root:
             _map_user(uid, gid)
-        linux.raise_loopback()  # ncu talks so to what it profiles; nobody else is in this network
+        if box.loopback:
+            linux.raise_loopback()
         _fork_and_become_child()
         _build_root(box, limits.file_bytes)
         if root and box.identity:
@@ -121,7 +122,7 @@ def _build_root(box: Box, scratch_bytes: int) -> None:
             for p in (*box.readable, *box.writable, box.scratch)
         ):
             linux.mount(scratch, folder, "", linux.MS_BIND)
-    _mount_proc(root + "/proc")
+    _mount_proc(root + "/proc", needed=bool(box.devices))
     old = Path(root, ".old")
     old.mkdir()
     linux.pivot_root(root, str(old))
@@ -134,12 +135,17 @@ def _build_root(box: Box, scratch_bytes: int) -> None:
     os.chdir(box.scratch)
 
 
-def _mount_proc(target: str) -> None:
+def _mount_proc(target: str, *, needed: bool) -> None:
     try:
         linux.mount("proc", target, "proc", linux.MS_NOSUID | linux.MS_NODEV)
-    except OSError:
-        # A container that masks parts of /proc forbids a fresh one in a user namespace; live without.
-        return
+    except OSError as error:
+        # A container that masks parts of /proc forbids a fresh one in a user namespace; live without. A GPU's
+        # driver reads /proc/driver and writes the names of its threads to /proc/self/task.
+        if needed:
+            raise OSError(
+                error.errno, "a GPU's driver needs /proc, and this container forbids a fresh one: "
+                "run it as root, or take the sandbox rlimits"
+            ) from error  # fmt: skip
 
 
 def _outermost(paths: Iterable[Path]) -> list[Path]:

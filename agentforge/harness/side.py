@@ -11,12 +11,19 @@ from typing import Literal
 from agentforge.devices import DeviceSpec
 from agentforge.schema import MachineError
 
-from .gpu.telemetry import Telemetry, visible_gpu
+from .gpu.telemetry import Telemetry, first_gpu, visible_gpu
 from .lock import device_lock, gpu_lock
 from .runner import CompileMode
 
-_UNBOUNDED = 1 << 46
-"""Address space that a GPU's driver may reserve: host memory and all devices' in one."""
+_UNBOUNDED = 1 << 62
+"""Address space that a GPU's driver may reserve: more than there is. It wants one range for host memory and
+all devices', and fails where it cannot have it."""
+_GPU_FILES = (
+    "dev/nvidia*", "dev/nvidia-caps/*", "dev/nvidia-caps-imex-channels/*",  # the last two for MIG and racks
+    "sys/module/nvidia*", "sys/devices/system/node", "sys/bus/pci/devices", "sys/devices/pci*",
+)  # fmt: skip
+"""What NVIDIA's driver opens. From 550.90 on it says that the system blocks the GPU where there is no
+`sys/module/nvidia/initstate`."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +40,9 @@ class DeviceSide:
     """Outputs lie in the device's memory, where only the worker can read them, and the device's clock counts
     where the referee's agrees with it."""
     nodes: tuple[Path, ...] = ()
-    """Files below /dev that a worker needs."""
+    """Files and folders below /dev and /sys that a worker needs."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables of every worker."""
     address_space: int | None = None
     """Bytes that a candidate may map; None bounds it by the size of the task."""
     gpu: int | str | None = None
@@ -59,6 +68,12 @@ class DeviceSide:
 CPU = DeviceSide("cpu")
 
 
+def gpu_files(root: Path = Path("/")) -> tuple[Path, ...]:
+    """What there is of the files that a GPU's driver opens; what it opens below /proc is in any /proc."""
+    found = (path for pattern in _GPU_FILES for path in sorted(root.glob(pattern)))
+    return tuple(path for path in found if path.is_char_device() or "dev" not in path.relative_to(root).parts)
+
+
 def side_of(device: DeviceSpec) -> DeviceSide:
     """How to measure on a device.
 
@@ -75,7 +90,8 @@ def side_of(device: DeviceSpec) -> DeviceSide:
             "cuda",
             {"compile": "default", "max-autotune": "max-autotune", "cuda-graph": "graph"},
             remote=True,
-            nodes=tuple(p for p in sorted(Path("/dev").glob("nvidia*")) if p.is_char_device()),
+            nodes=gpu_files(),
+            environment=first_gpu(),
             address_space=_UNBOUNDED,
             gpu=visible_gpu(),
         )

@@ -32,6 +32,7 @@ def box_from_json(value: dict[str, Any]) -> Box:
         readable=tuple(map(Path, value["readable"])),
         writable=tuple(map(Path, value["writable"])),
         devices=tuple(map(Path, value["devices"])),
+        loopback=value["loopback"],
         identity=value["identity"],
     )
 
@@ -78,6 +79,8 @@ class Zygote:
         if pid == 0:
             try:
                 self._become_worker(message)
+            except Exception as error:
+                os.write(2, f"{getattr(error, 'strerror', None) or error}\n".encode())
             finally:
                 os._exit(_SETUP_FAILED)
         self._workers[pid] = message.body["number"]

@@ -15,10 +15,11 @@ from agentforge.config import RefereeSettings
 from agentforge.devices import DeviceSpec, detect
 from agentforge.harness import Referee, timing
 from agentforge.harness.gpu.device import CallTime, HostClock
-from agentforge.harness.gpu.telemetry import Reading, Telemetry, visible_gpu
+from agentforge.harness.gpu.telemetry import Reading, Telemetry, first_gpu, visible_gpu
 from agentforge.harness.party import Party, PartyFailure
+from agentforge.harness.process import worker_environment
 from agentforge.harness.runner import DeviceRunner, HostRunner, runner_for
-from agentforge.harness.side import side_of
+from agentforge.harness.side import gpu_files, side_of
 from agentforge.harness.spotcheck import Look, Seen, SpotChecks
 from agentforge.schema import EvaluationStatus, Evidence, MachineError
 
@@ -198,6 +199,30 @@ def test_a_clock_that_says_more_than_ours_gains_nothing(referee: Referee) -> Non
     with pytest.raises(PartyFailure, match="its device took 0 ns"):
         party._by_device({"device_ns": 0}, 10)
     referee.release()
+
+
+def test_files_that_a_driver_opens(tmp_path: Path) -> None:
+    for name in ("dev/nvidia0", "dev/nvidiactl", "dev/nvidia-uvm", "dev/nvidia-caps/nvidia-cap1"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).symlink_to("/dev/null")
+    (tmp_path / "dev/nvidia-notes").touch()
+    for name in ("sys/module/nvidia", "sys/module/nvidia_uvm", "sys/module/ext4", "sys/devices/pci0000:00"):
+        (tmp_path / name).mkdir(parents=True)
+    assert [str(path.relative_to(tmp_path)) for path in gpu_files(tmp_path)] == [
+        "dev/nvidia-uvm", "dev/nvidia0", "dev/nvidiactl", "dev/nvidia-caps/nvidia-cap1",
+        "sys/module/nvidia", "sys/module/nvidia_uvm", "sys/devices/pci0000:00",
+    ]  # fmt: skip
+
+
+def test_workers_see_one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3")
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+    cuda = side_of(DeviceSpec(kind="cuda", name="a GPU", architecture="sm_90"))
+    environment = worker_environment(1, Path("/"), cuda.environment)
+    assert environment["CUDA_VISIBLE_DEVICES"] == "2"
+    assert environment["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    assert first_gpu() == {"CUDA_VISIBLE_DEVICES": "0"}
 
 
 def test_which_gpu_is_the_first(monkeypatch: pytest.MonkeyPatch) -> None:

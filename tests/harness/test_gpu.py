@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agentforge.harness.gpu import Mode, Reading, Telemetry, compare, rotations
-from agentforge.harness.gpu.compare import credible
+from agentforge.harness.gpu.compare import credible, empty_call
 from agentforge.harness.gpu.device import CallTime
 from agentforge.harness.gpu.telemetry import reasons
 from agentforge.harness.lock import gpu_lock
@@ -77,8 +77,27 @@ def test_a_server_pauses() -> None:
     [(1e-3, 1.02e-3, 1e-3, False), (1e-5, 6e-5, 1e-5, False), (0.0, 5e-3, 4.98e-3, True)],
 )
 def test_which_clock_is_believed(events: float, clock: float, seconds: float, hidden: bool) -> None:
-    believed, beside = credible(CallTime(events, clock), 20e-6)
+    believed, beside = credible(CallTime(events, clock), CallTime(0.0, 20e-6))
     assert believed == pytest.approx(seconds) and beside == hidden
+
+
+def test_a_short_call_cannot_be_hidden_on_another_stream() -> None:
+    empty = CallTime(0.0, 20e-6, 3e-6)
+    believed, hidden = credible(CallTime(5e-6, 110e-6, 83e-6), empty)
+    assert believed == pytest.approx(85e-6) and hidden
+    believed, hidden = credible(CallTime(5e-6, 30e-6, 4e-6), empty)
+    assert believed == pytest.approx(6e-6) and not hidden
+
+
+def test_what_an_empty_call_takes() -> None:
+    found = iter([CallTime(2e-6, 30e-6 + n * 1e-6, n * 1e-6) for n in range(9)])
+
+    class Idle(Simulated):
+        def time(self, call: Callable[[], Any]) -> CallTime:
+            return next(found)
+
+    empty = empty_call(Idle())
+    assert (empty.clock_s, empty.rest_s) == (pytest.approx(28e-6), pytest.approx(4e-6))
 
 
 def test_rotations() -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from agentforge.harness import seccomp
-from agentforge.harness.leaves import UnusableOutput, describe, flatten, parse_leaves
+from agentforge.harness.leaves import UnusableOutput, describe, flatten, parse_leaves, pick
 from agentforge.harness.stages import StaticNotes
 from agentforge.harness.timing import turn_shape
 from agentforge.harness.variants import _became_one, changes
@@ -23,6 +23,17 @@ def test_outputs_are_taken_apart_and_described():
     assert specs[1].value == 1.5
     with pytest.raises(UnusableOutput):
         flatten({1, 2})
+
+
+def test_ranges_are_picked_whatever_the_strides():
+    x = torch.arange(24.0).reshape(2, 3, 4)
+    leaves = flatten([x.permute(2, 0, 1), x.half()[:, 1], 1.5, torch.ones(())])
+    got = pick(leaves, [(0, 3, 5), (1, 2, 4), (0, 20, 4), (2, 0, 1), (3, 0, 1), (9, 0, 1), (0, 21, 4)])
+    flat = [leaf.value.reshape(-1) for leaf in leaves[:2]]
+    assert torch.equal(got[0], flat[0][3:8]) and torch.equal(got[2], flat[0][20:])
+    assert torch.equal(got[1], flat[1][2:6]) and got[1].dtype == torch.float16
+    assert got[4].tolist() == [1.0]
+    assert [len(got[n]) for n in (3, 5, 6)] == [0, 0, 0]  # a scalar, no such output, beyond its end
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,8 @@ class CallTime:
     """Between two CUDA events on the current stream."""
     clock_s: float
     """By the host, until every stream of the device was idle."""
+    rest_s: float = 0.0
+    """The part of `clock_s` after the second event: what other streams still did then."""
 
 
 class Gpu(Protocol):
@@ -69,6 +71,7 @@ class TorchGpu:
         self._end = torch.cuda.Event(enable_timing=True)
         self._record = torch.cuda.Event.record
         self._elapsed = torch.cuda.Event.elapsed_time
+        self._reached = torch.cuda.Event.synchronize
         self._clock = time.perf_counter
         self._scratch = torch.empty(2 * self.l2_bytes, dtype=torch.uint8, device=self._device)
         self._zero = torch.Tensor.zero_
@@ -89,9 +92,11 @@ class TorchGpu:
         self._record(self._start)
         call()
         self._record(self._end)
+        self._reached(self._end)
+        reached = self._clock()
         self._synchronize()
-        spent = self._clock() - begin
-        return CallTime(self._elapsed(self._start, self._end) * 1e-3, spent)
+        idle = self._clock()
+        return CallTime(self._elapsed(self._start, self._end) * 1e-3, idle - begin, idle - reached)
 
 
 def _runtime() -> ctypes.CDLL | None:

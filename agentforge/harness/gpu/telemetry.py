@@ -43,9 +43,15 @@ def reasons(mask: int) -> tuple[tuple[str, ...], bool]:
     return tuple(name for bit, name in _REASONS.items() if mask & bit), bool(mask & _HARMFUL)
 
 
+def first_gpu() -> dict[str, str]:
+    """Variables by which CUDA sees the first GPU alone: on others nobody would see work, and each takes
+    memory and open files."""
+    return {"CUDA_VISIBLE_DEVICES": os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()}
+
+
 def visible_gpu() -> int | str:
     """The GPU that CUDA calls the first, as NVML knows it: its number on the bus, or its identifier."""
-    first = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip()
+    first = first_gpu()["CUDA_VISIBLE_DEVICES"]
     return first if first.startswith(("GPU-", "MIG-")) else int(first) if first.isdigit() else 0
 
 
