@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -28,8 +29,8 @@ _CHECKED = [
 def emulator_hash() -> str:
     """Hash of the emulator's own files and flags."""
     digest = hashlib.sha256(repr((VERSION, _COMMON, _CHECKED, cpp.machine())).encode())
-    for path in sorted(FOLDER.iterdir()):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    for path in sorted(p for p in FOLDER.rglob("*") if p.is_file()):
+        digest.update(path.relative_to(FOLDER).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
@@ -60,3 +61,24 @@ def kernel_command(
     includes = [f"-I{emulator}", f"-I{folder}", "-include", "prelude.h"]
     return [cpp.compiler(), *_COMMON, *_CHECKED, *defines, *includes, "-shared", "-x", "c++", source,
             "-x", "none", scheduler, "-o", output, "-ldl", "-lm"]  # fmt: skip
+
+
+def inline_command(
+    emulator: Path, source: str, scheduler: str, output: str, defines: Sequence[str], races: bool
+) -> list[str]:
+    """Compiles a translation unit of `inline_cpu`, which has a host side that calls torch.
+
+    Args:
+        emulator: as for `scheduler_command`.
+        source: it.
+        scheduler: the object that `scheduler_command` made.
+        output: shared object, for `torch.ops.load_library`; it exports one function a kernel and no others.
+        defines: macros of the file's own.
+        races: as for `kernel_command`.
+    """
+    includes, libraries = cpp.torch_folders(("torch-headers",))
+    host = emulator / "host"
+    flags = [f"-DCUDA_ON_CPU_RACES={int(races)}", "-w", "-fdiagnostics-format=json", *defines]
+    return [cpp.compiler(), *_COMMON, *_CHECKED, *flags, f"-I{host}", f"-I{emulator}", *includes,
+            "-include", "host.h", "-shared", "-x", "c++", source, "-x", "none", scheduler, "-o", output,
+            f"-Wl,--version-script={host / 'exports.map'}", *libraries, "-ldl", "-lm"]  # fmt: skip

@@ -19,6 +19,7 @@ else:  # beside a solution
         CudaError,
     )
 
+_ELSEWHERE = re.compile(r"emulator/|/torch/include/|/c\+\+/")
 _MOST_SHARED = 227 << 10
 """Bytes of shared memory that a block may ask for: an H100's."""
 
@@ -36,6 +37,7 @@ class _Launch(ctypes.Structure):
         ("shared_bytes", ctypes.c_uint64),
         ("tensors", ctypes.POINTER(_Range)),
         ("tensor_count", ctypes.c_uint64),
+        ("argument_count", ctypes.c_uint64),
         ("message", ctypes.c_char_p),
         ("message_bytes", ctypes.c_uint64),
         ("where", ctypes.POINTER(ctypes.c_uint64)),
@@ -80,7 +82,7 @@ class Emulator:
         ranges = (_Range * max(1, len(tensors)))(*map(_extent, tensors))
         message, where = ctypes.create_string_buffer(1000), ctypes.c_uint64()
         launch = _Launch(
-            sizes.grid, sizes.block, sizes.shared, ranges, len(tensors),
+            sizes.grid, sizes.block, sizes.shared, ranges, len(tensors), len(tensors),
             ctypes.cast(message, ctypes.c_char_p), len(message), ctypes.pointer(where),
         )  # fmt: skip
         if self._functions[name](ctypes.byref(launch), pointers):
@@ -88,22 +90,25 @@ class Emulator:
             place = re.match(r"line (\d+): ", text)
             if place:
                 raise CudaError(f"{self._source}:{place[1]}: {text[place.end() :]} (kernel {name})")
-            raise CudaError(f"{self._line(where.value)}{text} (kernel {name})")
+            raise CudaError(f"{line_of(self._path, where.value)}{text} (kernel {name})")
 
-    def _line(self, offset: int) -> str:
-        """`softmax.cu:12: ` of an instruction, as far as binutils can tell; inlined functions of the emulator
-        are passed over."""
-        if not offset:
-            return ""
-        try:
-            done = subprocess.run(
-                ["addr2line", "-i", "-e", str(self._path), hex(offset - 1)],
-                capture_output=True, text=True, timeout=20, check=False,
-            )  # fmt: skip
-        except (OSError, subprocess.SubprocessError):
-            return ""
-        for line in done.stdout.splitlines():
-            file, _, number = line.split(" ")[0].rpartition(":")
-            if file and number.isdigit() and "emulator/" not in file and file != "??":
-                return f"{Path(file).name}:{number}: "
+
+def line_of(path: Path, offset: int) -> str:
+    """`softmax.cu:12: ` of an instruction of a shared object, as far as binutils can tell.
+
+    Inlined functions of the emulator, of torch and of the C++ library are passed over.
+    """
+    if not offset:
         return ""
+    try:
+        done = subprocess.run(
+            ["addr2line", "-i", "-e", str(path), hex(offset - 1)],
+            capture_output=True, text=True, timeout=20, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    for line in done.stdout.splitlines():
+        file, _, number = line.split(" ")[0].rpartition(":")
+        if file and number.isdigit() and file != "??" and not _ELSEWHERE.search(file):
+            return f"{Path(file).name}:{number}: "
+    return ""

@@ -12,7 +12,7 @@ from agentforge.schema import Diagnostic, MachineError, Solution
 
 from . import source as text
 from .ahead import Compiler, compilers
-from .inline import inline_sources
+from .inline_cpu import prepare_inline
 from .on_cpu import EmulatorBuild
 from .part import Part
 
@@ -94,11 +94,7 @@ class Cuda:
         self, part: Part, solution: Solution, folder: Path, cache: Path, run: CommandRunner, deadline: float
     ) -> Part:
         files = {f.path: f.content for f in solution.sources}
-        if inline_sources(files):
-            return part.also(
-                unjudged=f"{solution.entry_file} compiles CUDA C++ when it is imported, which needs a GPU"
-            )
-        reason = text.unsupported(files)
+        reason = text.unsupported(files) or prepare_inline(solution, folder)
         if reason is not None:
             return part.also(unjudged=str(reason))
         if not compiler_version():

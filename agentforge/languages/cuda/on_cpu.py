@@ -5,9 +5,12 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from agentforge.languages._base import CommandRunner
 from agentforge.languages.cpp import runtime as cpp
@@ -16,17 +19,29 @@ from agentforge.languages.cpp.diagnostics import parse_diagnostics
 from agentforge.languages.cpp.language import compiler_version
 from agentforge.schema import Diagnostic, Solution, content_hash
 
-from . import emulate, runtime
+from . import emulate, inline_cpu, inline_runtime, runtime
 from . import source as text
+from .inline_calls import InlineCall, inline_calls
 from .part import Part, timed_out
 
 _EMULATOR = ".emulator"
 """Name of our own copy of the emulator; no file of a solution is called so."""
 
 
+class _Unit(NamedTuple):
+    """What is compiled at once."""
+
+    name: str
+    content: list[Any]
+    """All that decides what comes of it."""
+    target: Path
+    command: Callable[[Path, str, str], list[str]]
+    """Of the scratch folder, the scheduler's object and the output; writes the sources."""
+
+
 @dataclass(frozen=True)
 class EmulatorBuild:
-    """One shared object beside each `.cu` of a solution that was written to `folder`."""
+    """One shared object for each `.cu`, and each call of `load_inline`, of a solution in `folder`."""
 
     solution: Solution
     folder: Path
@@ -36,47 +51,73 @@ class EmulatorBuild:
 
     def build(self) -> Part:
         """Compile what the cache does not have."""
-        files = {f.path: f.content for f in self.solution.sources}
-        objects = ObjectCache(self.cache / "cuda")
         part = Part(True)
         with tempfile.TemporaryDirectory(prefix=".build-", dir=self.folder) as scratch:
             # A compiler in a sandbox sees the solution's folder, and nothing of this package.
             shutil.copytree(emulate.FOLDER, Path(scratch) / _EMULATOR)
-            for name in sorted(n for n in files if n.endswith(text.SOURCES)):
-                source = self.folder / name
-                flags = runtime.compiler_flags(cpp.settings(source)[0])
-                target = source.parent / runtime.object_name(source, flags, "cpu.so")
-                part = part.joined(self._one(name, files, target, objects, Path(scratch)))
+            for unit in (*self._sources(), *self._calls()):
+                part = part.joined(self._one(unit, Path(scratch)))
         return part
 
-    def _one(
-        self, name: str, files: Mapping[str, str], target: Path, objects: ObjectCache, scratch: Path
-    ) -> Part:
+    def _sources(self) -> Iterator[_Unit]:
+        files = {f.path: f.content for f in self.solution.sources}
         relevant = {n: c for n, c in files.items() if n.endswith((*text.SOURCES, *text.HEADERS))}
-        key = content_hash([name, relevant, emulate.emulator_hash(), compiler_version()], length=40)
-        if objects.fetch(key, target) is not None:
-            return Part(True, files=(target,), cached=True)
+        for name in sorted(n for n in files if n.endswith(text.SOURCES)):
+            source = self.folder / name
+            flags = runtime.compiler_flags(cpp.settings(source)[0])
+            target = source.parent / runtime.object_name(source, flags, "cpu.so")
+            yield _Unit(name, [name, relevant], target, partial(self._source_command, name, relevant))
+
+    def _source_command(
+        self, name: str, files: Mapping[str, str], scratch: Path, scheduler: str, output: str
+    ) -> list[str]:
+        self._write(files, name, scratch)
+        return emulate.kernel_command(
+            scratch / _EMULATOR,
+            str(scratch / name),
+            scheduler,
+            output,
+            str(scratch),
+            text.checks_races(files),
+        )
+
+    def _calls(self) -> Iterator[_Unit]:
+        """One for each call of `load_inline`."""
+        calls = inline_calls({f.path: f.content for f in self.solution.sources})
+        for call in {call.key: call for call in calls}.values():
+            target = (self.folder / call.file).parent / inline_runtime.object_name(call.key)
+            unit = inline_cpu.translation_unit(call)
+            content = [unit, list(call.defines), version("torch")]
+            yield _Unit(f"{call.file}:{call.line}", content, target, partial(self._call_command, call, unit))
+
+    def _call_command(
+        self, call: InlineCall, unit: str, scratch: Path, scheduler: str, output: str
+    ) -> list[str]:
+        source = scratch / f"{call.key}.cpp"
+        source.write_text(unit)
+        races = text.checks_races({"": unit})
+        return emulate.inline_command(
+            scratch / _EMULATOR, str(source), scheduler, output, call.defines, races
+        )
+
+    def _one(self, unit: _Unit, scratch: Path) -> Part:
+        objects = ObjectCache(self.cache / "cuda")
+        key = content_hash([unit.content, emulate.emulator_hash(), compiler_version()], length=40)
+        if objects.fetch(key, unit.target) is not None:
+            return Part(True, files=(unit.target,), cached=True)
         scheduler = self._scheduler(objects, scratch)
         if isinstance(scheduler, Part):
             return scheduler
-        self._write(relevant, name, scratch)
-        built = scratch / target.name
-        command = emulate.kernel_command(
-            scratch / _EMULATOR,
-            str(scratch / name),
-            str(scheduler),
-            str(built),
-            str(scratch),
-            text.checks_races(relevant),
-        )
+        built = scratch / unit.target.name
+        command = unit.command(scratch, str(scheduler), str(built))
         done = self.run(command, cwd=scratch, timeout_s=self._left())
         if done.timed_out:
-            return timed_out(f"{name} for the emulator", name)
+            return timed_out(f"{unit.name} for the emulator", unit.name)
         if done.returncode or not built.is_file():
-            return self._failed(name, done.stderr + done.stdout)
+            return self._failed(unit.name, done.stderr + done.stdout)
         objects.store(key, built, BuildRecord())
-        built.replace(target)
-        return Part(True, files=(target,))
+        built.replace(unit.target)
+        return Part(True, files=(unit.target,))
 
     def _scheduler(self, objects: ObjectCache, scratch: Path) -> Path | Part:
         """The scheduler's object file, the same for every kernel."""

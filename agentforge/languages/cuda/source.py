@@ -11,6 +11,12 @@ from agentforge.languages.cpp import runtime as cpp
 SOURCES = (".cu",)
 HEADERS = (".cuh", ".h", ".hpp", ".hh", ".inc")
 
+_HOST = (
+    (r"<<<", "launches in the source (dynamic parallelism or host code)"),
+    (r"\bcuda(?:Malloc|Free|Memcpy|Launch|Stream|Device|Get)\w*\s*\(", "calls of the CUDA run-time library"),
+    (r"#\s*include\s*<(?:torch|ATen|c10|pybind11)/", "torch's headers"),
+)
+"""What a source may contain if it has a host side."""
 _UNSUPPORTED: tuple[tuple[str, str], ...] = (
     (r"\b(?:asm|__asm|__asm__)\b", "inline PTX"),
     (r"\bwmma\b|\bnvcuda\b|#\s*include\s*<mma\.h>", "tensor cores (wmma)"),
@@ -19,12 +25,9 @@ _UNSUPPORTED: tuple[tuple[str, str], ...] = (
     (r"\b__pipeline_\w+|#\s*include\s*<cuda_pipeline", "asynchronous copies"),
     (r"\bCUtensorMap\b", "TMA"),
     (r"#\s*include\s*<(?:cub|thrust|cute|cutlass|cuda/std)/", "CUB, Thrust or CUTLASS"),
-    (r"<<<", "launches in the source (dynamic parallelism or host code)"),
     (r"\b__cluster_dims__|\bcluster_", "thread block clusters"),
     (r"\b(?:tex[123]D\w*|surf[123]D\w*|cudaTextureObject_t)\b", "textures"),
     (r"\b__activemask\b", "__activemask()"),
-    (r"\bcuda(?:Malloc|Free|Memcpy|Launch|Stream|Device|Get)\w*\s*\(", "calls of the CUDA run-time library"),
-    (r"#\s*include\s*<(?:torch|ATen|c10|pybind11)/", "torch's headers"),
     (r"\b__nv_fp8\w*|#\s*include\s*<cuda_fp8", "8-bit floats"),
 )
 _ORDERED_OTHERWISE = re.compile(r"\bvolatile\b|\b__threadfence|\bnanosleep\b|\batomicCAS\b|\batomicExch\b")
@@ -60,12 +63,29 @@ def unsupported(files: Mapping[str, str]) -> Unsupported | None:
     for name, content in sorted(files.items()):
         if not name.endswith((*SOURCES, *HEADERS)):
             continue
-        text = without_comments(content)
-        found = [(m.start(), what) for pattern, what in _UNSUPPORTED if (m := re.search(pattern, text))]
-        if found:
-            start, what = min(found)
-            return Unsupported(what, name, text.count("\n", 0, start) + 1)
+        found = unsupported_in(content, name, _UNSUPPORTED + _HOST)
+        if found is not None:
+            return found
     return None
+
+
+def unsupported_in(
+    content: str, name: str, patterns: tuple[tuple[str, str], ...] = _UNSUPPORTED, *, line: int = 1
+) -> Unsupported | None:
+    """The first thing in one source that cannot be emulated.
+
+    Args:
+        content: it.
+        name: of its file.
+        patterns: what to look for, and how to call it.
+        line: of the file, on which the source begins.
+    """
+    text = without_comments(content)
+    found = [(m.start(), what) for pattern, what in patterns if (m := re.search(pattern, text))]
+    if not found:
+        return None
+    start, what = min(found)
+    return Unsupported(what, name, text.count("\n", 0, start) + line)
 
 
 def checks_races(files: Mapping[str, str]) -> bool:
@@ -121,16 +141,17 @@ _DECLARATOR = re.compile(r"(?P<type>.*?[\s>*&])?\s*(?P<name>\w+)\s*(?P<sizes>(?:
 _ALIGNMENT = re.compile(r"__align__\s*\([^()]*\)|\balignas\s*\([^()]*\)")
 
 
-def for_cpu(text: str, name: str, kernels: list[str]) -> str:
+def for_cpu(text: str, name: str, kernels: list[str], *, line: int = 1) -> str:
     """The source as g++ takes it, line for line: shared memory by reference, launchers at the end.
 
     Args:
         text: CUDA C++.
         name: of the file, for messages.
         kernels: to be launched.
+        line: of the file, on which the text begins.
     """
     plain = without_comments(text)
-    pieces, last = [f'#line 1 "{name}"\n'], 0
+    pieces, last = [f'#line {line} "{name}"\n'], 0
     for match in _EXTERN.finditer(plain):
         inside = _in_function(plain, match.start())
         new = _dynamic(match, inside) if match["name"] else (_static(match["body"]) if inside else None)

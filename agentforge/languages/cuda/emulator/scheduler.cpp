@@ -486,7 +486,7 @@ void out_of_bounds(uintptr_t address, size_t bytes, Access access, const void* i
     const Thread& self = *current;
     const Range* nearest = nullptr;
     uintptr_t distance = UINTPTR_MAX;
-    for (uint64_t i = 0; i < launch.tensor_count; i++) {
+    for (uint64_t i = 0; i < launch.argument_count; i++) {
         const Range& range = launch.tensors[i];
         const uintptr_t away = address < range.begin ? range.begin - address : address - range.end;
         if (away < distance) distance = away, nearest = &range;
@@ -657,6 +657,8 @@ void __asan_storeN_noabort(void* p, long n) {
     cuda_on_cpu::check(p, static_cast<size_t>(n), cuda_on_cpu::Access::write, __builtin_return_address(0));
 }
 void __asan_handle_no_return() {}
+void __asan_before_dynamic_init(const void*) {}
+void __asan_after_dynamic_init() {}
 void __ubsan_handle_out_of_bounds(void* data, void* index) {
     cuda_on_cpu::out_of_array(static_cast<cuda_on_cpu::Place*>(data), reinterpret_cast<int64_t>(index));
 }

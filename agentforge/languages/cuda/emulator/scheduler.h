@@ -26,6 +26,7 @@ struct Launch {
     uint64_t shared_bytes;   // dynamic shared memory of a block
     const Range* tensors;    // what pointers may point into
     uint64_t tensor_count;
+    uint64_t argument_count; // as many of them are pointer arguments of the kernel, in their order
     char* message;           // what went wrong, NUL-terminated
     uint64_t message_bytes;
     uint64_t* where;         // offset in this shared object of the instruction that did it; 0 for none

@@ -1,0 +1,198 @@
+"""What `load_inline` is called with, read from a Python file without running it."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_TAKEN = ("name", "cpp_sources", "cuda_sources", "functions", "extra_cuda_cflags")
+_POSITIONS = ("name", "cpp_sources", "cuda_sources", "sycl_sources", "functions", "extra_cflags",
+              "extra_cuda_cflags")  # fmt: skip
+_METHODS = frozenset({"strip", "lstrip", "rstrip", "replace", "join"})
+
+
+class NotLiteral(Exception):
+    """An argument whose value only running the file would tell."""
+
+    def __init__(self, node: ast.AST) -> None:
+        super().__init__(ast.unparse(node)[:60])
+
+
+@dataclass(frozen=True)
+class Literal:
+    """One piece of source text."""
+
+    text: str
+    line: int
+    """Of the Python file, on which it begins."""
+
+
+@dataclass(frozen=True)
+class InlineCall:
+    """One call."""
+
+    file: str
+    line: int
+    cpp: tuple[Literal, ...]
+    cuda: tuple[Literal, ...]
+    functions: tuple[str, ...]
+    defines: tuple[str, ...]
+    """Those of the compiler's flags that define macros."""
+
+    @property
+    def key(self) -> str:
+        """By which the call is known again when it is made."""
+        return call_key([p.text for p in self.cpp], [p.text for p in self.cuda], self.functions)
+
+
+def call_key(cpp: Sequence[str], cuda: Sequence[str], functions: Sequence[str]) -> str:
+    """Hash of a call's sources and the functions that it exposes."""
+    return hashlib.sha256(repr((list(cpp), list(cuda), list(functions))).encode()).hexdigest()[:16]
+
+
+def listed(value: Any) -> list[str]:
+    """Sources or functions as `load_inline` takes them: one, several by name, or none."""
+    if value is None:
+        return []
+    return [value] if isinstance(value, str) else list(value)
+
+
+def inline_calls(files: Mapping[str, str]) -> list[InlineCall]:
+    """All calls in the Python files of a solution.
+
+    Raises:
+        NotLiteral: a source or the functions are not literals.
+    """
+    found: list[InlineCall] = []
+    for name, content in files.items():
+        if not name.endswith(".py") or "load_inline" not in content:
+            continue
+        tree = ast.parse(content)
+        values = _Values(tree)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and _called(node.func) == "load_inline":
+                found.append(_read(node, name, values))
+    return found
+
+
+def _called(function: ast.expr) -> str:
+    return getattr(function, "id", getattr(function, "attr", ""))
+
+
+def _read(call: ast.Call, file: str, values: _Values) -> InlineCall:
+    given = dict(zip(_POSITIONS, call.args, strict=False))
+    given |= {k.arg: k.value for k in call.keywords if k.arg}
+    if any(k.arg is None for k in call.keywords) or "sycl_sources" in given:
+        raise NotLiteral(call)
+    flags = []
+    if "extra_cuda_cflags" in given:
+        flags = listed(values.of(given["extra_cuda_cflags"]))
+    return InlineCall(
+        file=file,
+        line=call.lineno,
+        cpp=tuple(values.pieces(given.get("cpp_sources"))),
+        cuda=tuple(values.pieces(given.get("cuda_sources"))),
+        functions=tuple(listed(values.of(given["functions"]))) if "functions" in given else (),
+        defines=tuple(flag for flag in flags if flag.startswith("-D")),
+    )
+
+
+class _Values:
+    """Values of expressions that are made of literals, and of names and attributes that are assigned once."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._names: dict[str, ast.expr | None] = {}
+        for node in ast.walk(tree):
+            for name, value in _bindings(node):
+                self._names[name] = None if name in self._names else value
+
+    def pieces(self, node: ast.expr | None) -> Iterator[Literal]:
+        """Sources, each with the line on which it begins."""
+        if node is None:
+            return
+        origin = self._origin(node)
+        if isinstance(origin, ast.List | ast.Tuple):
+            for element in origin.elts:
+                yield from self.pieces(element)
+            return
+        value = self.of(origin)
+        for text in listed(value):
+            yield Literal(text, self._begin(origin))
+
+    def _origin(self, node: ast.expr) -> ast.expr:
+        """What a name stands for."""
+        seen = 0  # a name may stand for itself
+        while isinstance(node, ast.Name | ast.Attribute) and seen < 10:
+            value = self._names.get(ast.unparse(node))
+            if value is None:
+                raise NotLiteral(node)
+            node, seen = value, seen + 1
+        return node
+
+    def _begin(self, node: ast.expr) -> int:
+        while True:
+            if isinstance(node, ast.BinOp):
+                node = self._origin(node.left)
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                node = self._origin(node.func.value)
+            else:
+                return node.lineno
+
+    def of(self, node: ast.expr) -> Any:
+        """Its value.
+
+        Raises:
+            NotLiteral: it is made of something else.
+        """
+        node = self._origin(node)
+        if isinstance(node, ast.Constant):
+            return node.value
+        if isinstance(node, ast.List | ast.Tuple):
+            return [self.of(element) for element in node.elts]
+        if isinstance(node, ast.Dict) and all(k is not None for k in node.keys):
+            return {self.of(k): self.of(v) for k, v in zip(node.keys, node.values, strict=True) if k}
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            return self.of(node.left) + self.of(node.right)
+        if isinstance(node, ast.JoinedStr):
+            return "".join(self._formatted(part) for part in node.values)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            return self._method(node, node.func)
+        raise NotLiteral(node)
+
+    def _method(self, node: ast.Call, function: ast.Attribute) -> Any:
+        target = self.of(function.value)
+        if function.attr not in _METHODS or not isinstance(target, str) or node.keywords:
+            raise NotLiteral(node)
+        return getattr(target, function.attr)(*(self.of(argument) for argument in node.args))
+
+    def _formatted(self, part: ast.expr) -> str:
+        if isinstance(part, ast.FormattedValue):
+            if part.format_spec is not None or part.conversion != -1:
+                raise NotLiteral(part)
+            return str(self.of(part.value))
+        return str(self.of(part))
+
+
+def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
+    """Names that a statement binds, with the expression where that is one for each name."""
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            if isinstance(target, ast.Name | ast.Attribute):
+                yield ast.unparse(target), node.value
+            else:
+                yield from _unknown(target)
+    elif isinstance(node, ast.AnnAssign) and node.value:
+        yield ast.unparse(node.target), node.value
+    elif isinstance(node, ast.AugAssign | ast.For | ast.NamedExpr | ast.comprehension):
+        yield from _unknown(node.target)
+    elif isinstance(node, ast.arg):
+        yield node.arg, None
+
+
+def _unknown(target: ast.AST) -> Iterator[tuple[str, None]]:
+    for name in ast.walk(target):
+        if isinstance(name, ast.Name):
+            yield name.id, None

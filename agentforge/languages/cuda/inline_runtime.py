@@ -1,0 +1,94 @@
+"""`load_inline` in a process without a GPU: it answers with what was built for the emulator."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from .emulated import line_of
+from .inline_calls import call_key, listed
+from .inline_cpu import namespace
+from .launches import CudaError
+
+_PLACE = re.compile(r"<(0x[0-9a-f]+)> |line (\d+): ")
+_COUNTS = "cuda_on_cpu_launched"
+_loaded: list[Any] = []
+
+
+def object_name(key: str) -> str:
+    """File name, beside the solution, of what was built for a call."""
+    return f"inline.{key}.cpu.so"
+
+
+def install(folder: Path, file: str) -> None:
+    """Let `load_inline` in this process load what lies in `folder`.
+
+    Args:
+        folder: of the built solution's entry file.
+        file: whose lines errors name.
+    """
+    from torch.utils import cpp_extension
+
+    signature = inspect.signature(cpp_extension.load_inline)
+
+    def load_inline(*args: Any, **kwargs: Any) -> ModuleType:
+        given = signature.bind(*args, **kwargs).arguments
+        sources = [listed(given.get(k)) for k in ("cpp_sources", "cuda_sources", "functions")]
+        key = call_key(*sources)
+        path = folder / object_name(key)
+        if not path.is_file():
+            raise CudaError(f"load_inline({given['name']!r}) is called with sources that were not built")
+        return _load(given["name"], key, path, file)
+
+    cpp_extension.load_inline = load_inline
+
+
+def calls() -> dict[str, int]:
+    """How often each kernel has been launched."""
+    return {name: count for operators in _loaded for name, count in _counted(operators)}
+
+
+def _counted(operators: Any) -> list[tuple[str, int]]:
+    words = str(getattr(operators, _COUNTS)()).split()
+    return [(name, int(count)) for name, count in zip(words[::2], words[1::2], strict=True)]
+
+
+def _load(name: str, key: str, path: Path, file: str) -> ModuleType:
+    torch.ops.load_library(str(path))
+    operators = getattr(torch.ops, namespace(key))
+    _loaded.append(operators)
+    module = ModuleType(name)
+    for function in _functions(namespace(key)):
+        setattr(module, function, _called(getattr(operators, function), path, file))
+    return module
+
+
+def _functions(space: str) -> list[str]:
+    found = (name for name in torch._C._dispatch_get_all_op_names() if name.startswith(f"{space}::"))
+    return [name.partition("::")[2] for name in found if not name.endswith(_COUNTS)]
+
+
+def _called(operator: Callable[..., Any], path: Path, file: str) -> Callable[..., Any]:
+    def call(*args: Any) -> Any:
+        try:
+            return operator(*args)
+        except RuntimeError as error:
+            raise _located(error, path, file) from None
+
+    return call
+
+
+def _located(error: RuntimeError, path: Path, file: str) -> Exception:
+    """The error of a launch with the line that did it; any other as it is."""
+    text = str(error)
+    place = _PLACE.match(text)
+    if place is None:
+        return error
+    where = f"{file}:{place[2]}: " if place[2] else line_of(path, int(place[1], 16))
+    return CudaError(where + text[place.end() :])

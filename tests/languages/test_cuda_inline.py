@@ -1,0 +1,197 @@
+"""`load_inline` files without a GPU: read without running them, rewritten for g++, run by the emulator."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentforge.languages import languages, read_solution, run_command
+from agentforge.languages.cpp.language import compiler_version
+from agentforge.languages.cuda import compilers
+from agentforge.languages.cuda.inline_calls import Literal, NotLiteral, call_key, inline_calls
+from agentforge.languages.cuda.inline_cpu import (
+    python_for_cpu,
+    rewritten_launches,
+    without_shadows,
+)
+
+FILE = '''
+import torch
+from torch.utils.cpp_extension import load_inline
+
+SOURCE = r"""
+#include <torch/extension.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDAGuard.h>
+
+template <typename scalar_t, int step>
+__global__ void scaled(const scalar_t* __restrict__ x, scalar_t* out, int n, int beyond, float by) {
+    extern __shared__ unsigned char bytes[];
+    scalar_t* row = reinterpret_cast<scalar_t*>(bytes);
+    const int i = (blockIdx.x * blockDim.x + threadIdx.x) * step;
+    if (i < n) row[threadIdx.x] = x[i + beyond];
+    __syncthreads();
+    if (i < n) out[i] = static_cast<scalar_t>(static_cast<float>(row[threadIdx.x]) * by);
+}
+
+torch::Tensor scale(torch::Tensor x, c10::optional<torch::Tensor> none, double by, int beyond, int threads) {
+    TORCH_CHECK(x.is_cuda(), "x must be on a GPU");
+    const at::cuda::OptionalCUDAGuard guard(x.device());
+    auto out = torch::empty_like(x, x.options().device(torch::kCUDA));
+    const dim3 blocks((x.numel() + threads - 1) / threads);
+    AT_DISPATCH_FLOATING_TYPES_AND_HALF(x.scalar_type(), "scale", ([&] {
+        const size_t bytes = threads * sizeof(scalar_t);
+        scaled<scalar_t, 1><<<blocks, threads, bytes, at::cuda::getCurrentCUDAStream()>>>(
+            x.data_ptr<scalar_t>(), out.data_ptr<scalar_t>(), x.numel(), beyond, by);
+    }));
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+    return out;
+}
+"""
+DECLARED = "torch::Tensor scale(torch::Tensor, c10::optional<torch::Tensor>, double, int, int);"
+
+module = load_inline(name="scale", cpp_sources=[DECLARED], cuda_sources=SOURCE, functions=["scale"])
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x, beyond=0, threads=64):
+        assert x.is_cuda and torch.cuda.is_available()
+        return module.scale(x.cuda(), None, 2.0, beyond, threads)
+'''
+RUN = """
+import json, sys
+import agentforge_prelude, torch
+from model_new import ModelNew
+
+model, told = ModelNew(), {}
+x, half = torch.randn(1000), torch.randn(33, 7).half()
+told["right"] = torch.equal(model(x), x * 2) and torch.equal(model(half), half * 2)
+told["calls"] = agentforge_prelude.calls()
+for name, arguments in {"past": (x, 1), "launch": (x, 0, 2048)}.items():
+    try:
+        model(*arguments)
+    except RuntimeError as error:
+        told[name] = str(error)
+print(json.dumps(told))
+"""
+
+
+class TestReading:
+    def test_names_lists_and_parts_are_followed(self) -> None:
+        text = (
+            "CODE = '''a'''\n"
+            "MORE = CODE + f'{CODE}b'\n"
+            "class M:\n"
+            "    def __init__(self):\n"
+            "        self.code = 'c'.strip()\n"
+            "        load_inline('n', '', cuda_sources=[CODE, MORE, self.code], functions=['f'])\n"
+        )
+        (call,) = inline_calls({"m.py": text})
+        assert call.cuda == (Literal("a", 1), Literal("aab", 1), Literal("c", 5))
+        assert call.functions == ("f",)
+        assert call.key == call_key([""], ["a", "aab", "c"], ["f"])
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "c = 'a'\nc = 'b'\nload_inline('n', '', c)",
+            "def f(c):\n    load_inline('n', '', c)",
+            "load_inline('n', '', open('x').read())",
+            "load_inline('n', **given)",
+            "c = c\nload_inline('n', '', c)",
+        ],
+    )
+    def test_what_only_running_tells_is_not_guessed(self, text: str) -> None:
+        with pytest.raises(NotLiteral):
+            inline_calls({"m.py": text})
+
+    def test_a_file_without_calls(self) -> None:
+        assert inline_calls({"m.py": "import torch  # load_inline", "k.cu": "load_inline("}) == []
+
+
+class TestLaunches:
+    @pytest.mark.parametrize(
+        ("source", "kernel"),
+        [
+            ("k<<<1, 2>>>(x)", "k"),
+            ("ns::k<float, (4 > 2)> <<<dim3(1, 2), n * sizeof(A<B<int>>)>>> (x, y)", "k"),
+            ("case 3: k<A<int>><<<g, b>>>()", "k"),
+            ("(k<float>)<<<g, b>>>()", "k"),
+        ],
+    )
+    def test_a_launch_is_a_call(self, source: str, kernel: str) -> None:
+        text, names = rewritten_launches(source)
+        assert names == {kernel}
+        assert "<<<" not in text and f'launcher("{kernel}", launch_{kernel}, __LINE__,' in text
+
+    def test_lines_stay_and_comments_are_passed_over(self) -> None:
+        source = '// k<<<1, 2>>>(x)\nk<<<1,\n  2>>>(\n  x);\nconst char* s = "k<<<1, 2>>>";\n'
+        text, names = rewritten_launches(source)
+        assert names == {"k"} and text.count("\n") == source.count("\n")
+        assert text.startswith("// k<<<1, 2>>>(x)\n") and text.endswith('"k<<<1, 2>>>";\n')
+
+    def test_a_launcher_s_own_block_size_is_no_built_in_one(self) -> None:
+        source = (
+            "__global__ void k() { int i = blockDim.x; }\n"
+            "void f() { { dim3 gridDim(2), blockDim{8}; k<<<gridDim, blockDim>>>(blockDim.x); } }\n"
+            "void g(dim3 blockDim) { k<<<dim3(blockDim.x), blockDim>>>(); }\n"
+            "__global__ void l() { dim3 at(blockIdx.x, gridDim.y); }\n"
+        )
+        text, _ = rewritten_launches(without_shadows(source))
+        lines = text.splitlines()
+        assert "int i = blockDim.x;" in lines[0] and lines[3] == source.splitlines()[3]
+        assert "dim3 gridDim_(2), blockDim_{8};" in lines[1] and "(blockDim_.x); } }" in lines[1]
+        assert "void g(dim3 blockDim_) {" in lines[2] and "dim3(blockDim_.x), blockDim_)" in lines[2]
+
+
+class TestPython:
+    def test_what_asks_for_a_gpu_asks_for_none(self) -> None:
+        text = (
+            "if x.cuda(0,\n   non_blocking=True).is_cuda and torch.cuda.is_available():\n"
+            "    d = torch.device('cuda:0'); é = y.to('cuda'); torch.cuda.synchronize()\n"
+        )
+        changed, problem = python_for_cpu(text)
+        assert not problem and changed.count("\n") == text.count("\n")
+        expected = 'if x.cpu().is_cpu and True:\n    d = torch.device("cpu"); é = y.to("cpu"); None\n'
+        assert ast.dump(ast.parse(changed)) == ast.dump(ast.parse(expected))
+
+    def test_what_only_a_gpu_has_is_named(self) -> None:
+        assert (
+            python_for_cpu("import torch\ns = torch.cuda.Stream()\n")[1] == "2: torch.cuda.Stream needs a GPU"
+        )
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    compilers() is None or not compiler_version(), reason="needs NVRTC or nvcc, and a C++ compiler"
+)
+def test_a_file_runs_and_its_faults_have_lines(tmp_path: Path) -> None:
+    (tmp_path / "model_new.py").write_text(FILE)
+    built = tmp_path / "built"
+    built.mkdir()
+    result = languages.create("cuda").build(
+        read_solution(tmp_path / "model_new.py", "0" * 40),
+        built,
+        cache=tmp_path,
+        run=run_command,
+        timeout_s=300.0,
+    )
+    assert result.ok and not result.unjudged and result.untimed, result.log
+    done = subprocess.run([sys.executable, "-c", RUN], cwd=built, capture_output=True, text=True, check=False)
+    told = json.loads(done.stdout or "{}")
+    assert told, done.stderr
+    lines = FILE.splitlines()
+    load, launch = (
+        1 + next(i for i, x in enumerate(lines) if part in x) for part in ("x[i + beyond]", "<<<")
+    )
+    assert told["right"] and told["calls"] == {"scaled": 2}
+    assert told["past"].startswith(
+        f"model_new.py:{load}: out of bounds: thread (39, 0, 0) of block (15, 0, 0)"
+    )
+    assert "0 bytes past the end of a tensor of 4000 bytes (pointer argument 1)" in told["past"]
+    assert told["launch"].startswith(f"model_new.py:{launch}: launch out of range: block.x is 2048")
