@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ import pytest
 from agentforge.harness import procfs
 from agentforge.harness._base import Box, Limits
 from agentforge.harness.process import Forkserver, Worker, worker_environment
+from agentforge.harness.profiled import Watch
 from agentforge.harness.referee import choose_sandbox
 from agentforge.languages import CommandResult
 from agentforge.schema import HarnessError
@@ -81,6 +83,24 @@ def test_a_program_that_runs_too_long_is_ended(server: Forkserver, tmp_path: Pat
     assert result.timed_out
     assert descriptors() == before
     assert not server._workers
+
+
+def test_a_profiled_program_that_takes_too_much_memory_is_ended(server: Forkserver, tmp_path: Path) -> None:
+    """What it started counts too: each of the two has less than the limit."""
+    fill = "import time; kept = b'x' * (60 << 20); time.sleep(30)"
+    code = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {fill!r}]); {fill}"
+    watch = Watch(110 << 20)
+    argv, box = [sys.executable, "-c", code], Box(tmp_path)
+    done = server.execute(
+        argv, cwd=tmp_path, scratch=tmp_path, limits=LIMITS, box=box, timeout_s=25.0, wait=watch
+    )
+    assert watch.exceeded
+    assert (done.returncode, done.timed_out) == (137, False)
+    calm = Watch(1 << 30)
+    done = server.execute(
+        ["true"], cwd=tmp_path, scratch=tmp_path, limits=LIMITS, box=box, timeout_s=25.0, wait=calm
+    )
+    assert (done.returncode, calm.exceeded) == (0, False)
 
 
 def test_nobody_is_a_relative_because_the_forkserver_is_gone(
