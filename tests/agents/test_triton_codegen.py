@@ -133,6 +133,11 @@ def test_sizes_are_powers_of_two(wrong: dict[str, int]) -> None:
         Blocks(**wrong)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(("size", "warps"), [(64, 1), (512, 4), (4096, 4), (16384, 16), (65536, 32)])
+def test_a_thread_has_neither_too_few_elements_nor_too_many(size: int, warps: int) -> None:
+    assert Blocks().warps(size) == warps
+
+
 @needs_triton
 def test_a_norm_that_is_spelled_out_compiles_for_hopper(tmp_path: Path) -> None:
     definition, inputs, files, _ = written("rmsnorm spelled out")

@@ -83,8 +83,9 @@ def test_no_access_is_narrow(found: Found, name: str) -> None:
         assert min(one["loads"]) == 128, one
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(PRODUCTS))
-def test_products_use_hoppers_matrix_instructions(found: Found, name: str) -> None:
-    for one in found[name]:
+def test_products_use_hoppers_matrix_instructions(products: Found, name: str) -> None:
+    for one in products[name]:
         assert one["tensor"] and one["copies"] and not one["spilled"], one
         assert max(one["stores"]) == 128, one

@@ -20,6 +20,9 @@ from .nest import Nest, Pass, Reduce
 from .triton_values import Value, Values, identity
 
 _INT32 = 1 << 31
+_WARP = 32
+_LEAST_OF_A_THREAD, _MOST_OF_A_THREAD = 4, 32
+"""Elements of a vector."""
 CHUNKS_A_PROGRAM = 4
 """Partial results of a reduction with few rows, for each processor of the device."""
 
@@ -35,8 +38,15 @@ class Blocks:
     lanes: int = 128
     """Neighbouring rows of a program where memory is contiguous along them."""
     num_warps: int = 4
+    """Of a program, where its vectors are neither so short that threads would have little to load at once nor
+    so long that they would run out of registers."""
     processors: int = 128
     """Of the device; not a knob."""
+
+    def warps(self, size: int) -> int:
+        """Of a program whose vectors have `size` elements, a power of two."""
+        least, most = size // (_WARP * _MOST_OF_A_THREAD), size // (_WARP * _LEAST_OF_A_THREAD)
+        return min(max(self.num_warps, least), max(most, 1), 32)
 
     def __post_init__(self) -> None:
         for name in ("block", "max_block", "lanes"):
@@ -55,6 +65,7 @@ class Launch:
     arguments: tuple[str, ...]
     body: str
     programs: int
+    warps: int
     summary: str
     scratch: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Buffers that it needs made: name to elements and torch dtype."""
@@ -105,13 +116,14 @@ class TritonWriter:
         yield
         self._depth -= 1
 
-    def _finish(self, form: str, programs: int, arguments: Sequence[str] = ()) -> Launch:
+    def _finish(self, form: str, programs: int, size: int, arguments: Sequence[str] = ()) -> Launch:
+        """A kernel of what was written; its vectors have `size` elements."""
         if programs >= _INT32:
             raise CannotCode(f"{programs} programs are more than a GPU launches at once")
         shape = " x ".join(map(str, self.nest.shape)) or "scalar"
         body, self._lines = "\n".join(self._lines), []
         names = tuple(arguments) or tuple(b.name for b in (*self.inputs, *self.outputs))
-        return Launch(self.name, names, body, programs, f"{form}: {shape}")
+        return Launch(self.name, names, body, programs, self.blocks.warps(size), f"{form}: {shape}")
 
     @property
     def _integer(self) -> str:
@@ -149,7 +161,7 @@ class TritonWriter:
             self._add(f"inside = at < {space}")
             self._decode("at", p.loops)
             self._store(self._values().over(p.loops, "inside"), p, "inside")
-        return self._finish("flat", -(-largest // self.blocks.block))
+        return self._finish("flat", -(-largest // self.blocks.block), self.blocks.block)
 
     def _rows(self) -> Launch:
         """A program computes a row: all passes over it."""
@@ -157,12 +169,14 @@ class TritonWriter:
         self._decode("row", self.nest.rows)
         whole = max((prod(v.extent for v in p.loops) for s in self.nest.passes for p in s), default=1)
         values = self._values()
+        fits = whole <= self.blocks.max_block
         for segments in self.nest.passes:
-            if whole <= self.blocks.max_block:
+            if fits:
                 self._row_in_blocks(values, segments)
             else:
                 self._row_by_blocks(values, segments)
-        return self._finish("rows", prod(v.extent for v in self.nest.rows))
+        size = _power_of_two(whole) if fits else self.blocks.block
+        return self._finish("rows", prod(v.extent for v in self.nest.rows), size)
 
     def _row_in_blocks(self, values: Values, segments: Sequence[Pass]) -> None:
         """One pass; its columns are one vector, whose values later passes over the same columns share."""
@@ -234,7 +248,7 @@ class TritonWriter:
                 self._lanes(values, p)
             for r, _ in segments[0].reductions:
                 values.define_reduction(r.number, f"sum{r.number}", vector=True)
-        return self._finish("columns", prod(v.extent for v in outer) * tiles)
+        return self._finish("columns", prod(v.extent for v in outer) * tiles, width)
 
     def _lanes(self, values: Values, p: Pass) -> None:
         space = prod(v.extent for v in p.loops)
@@ -270,7 +284,7 @@ class TritonWriter:
             name: (rows * chunks, _type(r).replace("tl", "torch"))
             for r, name in zip(reductions, partials, strict=True)
         }
-        first = self._finish("chunks", rows * chunks, (*inputs, *partials))
+        first = self._finish("chunks", rows * chunks, self.blocks.block, (*inputs, *partials))
         first = replace(first, name=f"{self.name}_chunks", scratch=made)
         self._program("row")
         self._decode("row", self.nest.rows)
@@ -282,7 +296,7 @@ class TritonWriter:
             self._add(f"red{r.number} = {_reduced(r, f'all{r.number}')}")
             values.define_reduction(r.number, f"red{r.number}", vector=False)
         self._row_in_blocks(values, self.nest.passes[-1])
-        return [first, self._finish("split", rows, (*inputs, *partials, *outputs))]
+        return [first, self._finish("split", rows, size, (*inputs, *partials, *outputs))]
 
     def _chunk(self, values: Values, segments: Sequence[Pass], chunks: int) -> None:
         """The part of a pass that a program has: every so many blocks one of them."""

@@ -60,7 +60,5 @@ class _TritonCase(CaseWriter):
             for name, (size, dtype) in launch.scratch.items():
                 lines.append(f"{name} = torch.empty({size}, dtype={dtype}, device={device})")
             arguments = ", ".join(passed.get(name, name) for name in launch.arguments)
-            lines.append(
-                f"{launch.name}[({launch.programs},)]({arguments}, num_warps={self.blocks.num_warps})"
-            )
+            lines.append(f"{launch.name}[({launch.programs},)]({arguments}, num_warps={launch.warps})")
         return lines
