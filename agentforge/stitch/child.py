@@ -27,8 +27,9 @@ def rewrite_target(payload: Mapping[str, Any], report: Callable[[str], None]) ->
     Args:
         payload: `definition` and `device` of the target; `sites`, each with `name`, `unit`, `nodes` and
             `kernel`; `selections`, each with `kernels` (names), `everything`, whether units without kernels
-            are rewritten too, and `streams`, whether on several streams; `measured`, for those, call sites
-            with `unit`, `nodes`, `time_s` and `fill`.
+            are rewritten too, `packed`, whether products are computed from packed weights, and `streams`,
+            whether on several streams; `measured`, for those, call sites with `unit`, `nodes`, `time_s` and
+            `fill`.
         report: receives progress lines.
 
     Returns:
@@ -74,6 +75,7 @@ def _rewrite_selection(
     *,
     kernels: Sequence[str],
     everything: bool,
+    packed: bool,
     streams: bool,
 ) -> dict[str, Any]:
     plans: list[dict[str, Any]] = []
@@ -95,7 +97,7 @@ def _rewrite_selection(
         source_name = f"units/unit{len(plans)}.py"
         try:
             times = _node_times(unit, measured) if streams else None
-            rewritten = rewrite(unit, model.get_submodule(path), replacements, source_name, times)
+            rewritten = rewrite(unit, model.get_submodule(path), replacements, source_name, times, packed)
         except Unprintable as error:
             reason = f"its module cannot be written as straight-line code: it has {error}"
             refused.update({site["name"]: reason for site in wanted})

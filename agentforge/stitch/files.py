@@ -16,6 +16,7 @@ from .sources import FOLDER, local_modules
 
 Mode = Literal[
     "kernels",
+    "kernels+packed",
     "kernels+streams",
     "kernels+compile",
     "kernels+graph",
@@ -25,7 +26,8 @@ Mode = Literal[
 ]
 """What runs in the captured call: the kernels between eager operators, the same with what remains
 compiled around them or launched with them as a CUDA graph, plain torch.compile, or the model as it was.
-With `streams`, what does not depend on each other runs on several streams of the GPU."""
+With `packed`, products with weights are computed by oneDNN from packed copies of them; with `streams`, what
+does not depend on each other runs on several streams of the GPU."""
 
 _RUNTIME = Path(__file__).with_name("runtime")
 _BUILT_AS = ("cuda", "cpp", "triton")

@@ -11,6 +11,7 @@ import torch
 from torch.fx import Node
 
 from .dataflow import Step
+from .products import PRODUCT, Product
 from .streams import START, Streams
 
 
@@ -26,6 +27,7 @@ def print_forward(
     result_nodes: Sequence[Node],
     title: str,
     streams: Streams | None = None,
+    products: Mapping[Node, Product] | None = None,
 ) -> str:
     """Source of a module with `forward(...)`.
 
@@ -40,6 +42,7 @@ def print_forward(
         result_nodes: nodes in that expression.
         title: first line of the docstring.
         streams: where each step runs; the runtime provides what switches between them.
+        products: nodes that the runtime's product computes.
 
     Raises:
         Unprintable: an operator or a constant that has no literal.
@@ -51,7 +54,8 @@ def print_forward(
     lines: list[str] = switches.mark(START) if switches else []
     for i, step in enumerate(steps):
         lines += switches.before(i, step.inputs) if switches else []
-        lines.append(_statement(step, calls, operators))
+        packed = products.get(step.node) if products and step.node else None
+        lines.append(_product(step, packed) if packed else _statement(step, calls, operators))
         lines += switches.mark(i) if switches else []
         dead = [n for n in dict.fromkeys(step.inputs) if last_use[n] == i and n not in kept]
         if dead:
@@ -103,6 +107,11 @@ def events_of(streams: Streams) -> dict[int, int]:
     """Number of the event after each step (or `START`) that another stream waits for."""
     marked = sorted({wait for waits in streams.waits for wait in waits})
     return {index: number for number, index in enumerate(marked)}
+
+
+def _product(step: Step, product: Product) -> str:
+    assert step.node is not None
+    return f"{step.node.name} = {PRODUCT}({', '.join(map(literal, product))})"
 
 
 def _statement(step: Step, calls: Mapping[str, str], operators: dict[str, str]) -> str:

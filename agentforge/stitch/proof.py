@@ -10,10 +10,15 @@ from agentforge.languages.cuda.runtime import parse_kernels
 from agentforge.schema import Evaluation, Solution
 
 from .runtime.graph import REPLAY
+from .runtime.products import PACKED
 from .runtime.streams import STREAMS
 from .variants import Variant
 
-_WAYS = {REPLAY: "a CUDA graph", STREAMS: "a forward on several streams"}
+_WAYS = {
+    REPLAY: "a CUDA graph",
+    STREAMS: "a forward on several streams",
+    PACKED: "a product from packed weights",
+}
 """What is counted beside kernels."""
 
 

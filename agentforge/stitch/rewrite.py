@@ -20,6 +20,7 @@ from agentforge.profiling.capture import Unit
 
 from .dataflow import Replacement, Step, needs, schedule, written_to
 from .printer import Unprintable, events_of, literal, print_forward
+from .products import packable
 from .streams import Streams, Work, place
 
 
@@ -45,6 +46,7 @@ def rewrite(
     replacements: Sequence[Replacement],
     source_name: str,
     measured: Mapping[str, tuple[float, float]] | None = None,
+    packed: bool = False,
 ) -> RewrittenUnit:
     """Replace regions in a unit.
 
@@ -54,6 +56,7 @@ def rewrite(
         replacements: disjoint.
         source_name: file that the generated source will be written to.
         measured: seconds and fill of the nodes, where independent steps shall run on several streams.
+        packed: whether products are computed from packed weights.
 
     Raises:
         Unprintable: the unit cannot be written as straight-line code; the message says why.
@@ -67,7 +70,9 @@ def rewrite(
     results, result_nodes, spec = _results(unit)
     title = f"The forward of {type(module).__name__} ({path or 'the whole model'}) with its kernels."
     streams = _streams(steps, measured) if measured else None
-    source = print_forward(steps, [*weights, *lifted, *inputs], calls, results, result_nodes, title, streams)
+    products = packable([step.node for step in steps if step.node], weights) if packed else {}
+    parameters = [*weights, *lifted, *inputs]
+    source = print_forward(steps, parameters, calls, results, result_nodes, title, streams, products)
     # The graph takes keywords in its own order, which need not be the call's.
     keywords = _pytree_info(unit).in_spec.child(1).context
     plan = outline(module, path, (unit.args, {name: unit.kwargs[name] for name in keywords}))
@@ -79,6 +84,7 @@ def rewrite(
         "calls": callables,
         "output_spec": spec,
         "streams": {"streams": streams.count, "events": len(events_of(streams))} if streams else None,
+        "products": len(products),
     }
     constants = {names[target]: _encode(unit.constants[target]) for target in lifted.values()}
     done = {s.region.site: s.region.kernel for s in steps if s.region is not None}
@@ -119,6 +125,7 @@ def outline(
         "calls": {},
         "output_spec": None,
         "streams": None,
+        "products": 0,
     }
 
 

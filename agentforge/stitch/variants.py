@@ -12,11 +12,13 @@ from agentforge.schema import Definition, Profile, Solution, Target, TargetError
 
 from .files import Mode, as_solution, kernel_name, stitched_files
 from .runtime.graph import REPLAY
+from .runtime.products import PACKED
 from .runtime.streams import STREAMS
 from .streams import WORTH_TRYING
 
 _CHILD_TIMEOUT_S = 600.0
-_AROUND = {"compile": " under torch.compile", "graph": " in a CUDA graph", "streams": " on several streams"}
+_AROUND = {"compile": " under torch.compile", "graph": " in a CUDA graph", "streams": " on several streams",
+           "packed": " with packed weights"}  # fmt: skip
 
 
 class _Key(NamedTuple):
@@ -24,6 +26,7 @@ class _Key(NamedTuple):
 
     kernels: frozenset[str]
     everything: bool = False
+    packed: bool = False
     streams: bool = False
 
 
@@ -113,16 +116,18 @@ class Variants:
         self.refused: dict[str, str] = {}
         """Call site to the reason why it stays as it was."""
 
-    def prepare(self, selections: Sequence[Collection[str]]) -> None:
+    def prepare(self, selections: Sequence[Collection[str]], *, packed: bool = False) -> None:
         """Rewrite what kernels are put into, for several selections of them, in one child process.
 
         Args:
             selections: names of kernels.
+            packed: the first of them with packed weights too.
 
         Raises:
             TargetError: the model cannot be loaded any more, or its capture failed.
         """
-        self._rewrite([_Key(frozenset(names)) for names in selections])
+        keys = [_Key(frozenset(names)) for names in selections]
+        self._rewrite([*keys, *(key._replace(everything=True, packed=True) for key in keys[:packed])])
 
     def _rewrite(self, keys: Sequence[_Key]) -> None:
         wanted = [key for key in keys if key not in self._rewritten]
@@ -158,8 +163,8 @@ class Variants:
     def with_kernels(self, kernels: Collection[str], mode: Mode) -> Variant | None:
         """The model with these kernels; None where none could be put in, or streams would gain too little."""
         ways = mode.split("+")
-        streams = "streams" in ways
-        key = _Key(frozenset(kernels), streams or "graph" in ways, streams)
+        streams, packed = "streams" in ways, "packed" in ways
+        key = _Key(frozenset(kernels), streams or packed or "graph" in ways, packed, streams)
         if not key.kernels and not key.everything:
             return None
         # One child for a graph and for the same with streams.
@@ -172,6 +177,8 @@ class Variants:
             expected[REPLAY] = self._calls_of(rewritten, "replayable")
         if streams:
             expected[STREAMS] = self._calls_of(rewritten, "streams")
+        if packed:
+            expected[PACKED] = self._calls_of(rewritten, "products")
         if not all(expected.values()) or not (expected or rewritten["sites"]):
             return None
         texts = dict(rewritten["texts"])
@@ -184,8 +191,9 @@ class Variants:
         return self._variant(mode, rewritten["units"], texts, rewritten["sites"], expected)
 
     def _calls_of(self, rewritten: Mapping[str, Any], having: str) -> int:
-        """Calls, in one forward of the model, of the units with this property."""
-        return sum(self._calls[plan["path"]] for plan in rewritten["units"] if plan[having])
+        """How often, in one forward of the model, units have this: a property, or a number of something."""
+        numbers = {plan["path"]: plan[having] for plan in rewritten["units"] if plan[having]}
+        return sum(self._calls[path] * (n if type(n) is int else 1) for path, n in numbers.items())
 
     def _measured_s(self) -> float:
         """Seconds of the GPU's work in one forward."""

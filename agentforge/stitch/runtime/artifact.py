@@ -17,6 +17,7 @@ import torch
 from .graph import Replayed
 from .kernel import Kernel, opaque_operator, provide_runtimes
 from .layout import Layout
+from .products import Products, product
 from .streams import Branched, nothing
 from .swap import stitched_class
 from .unit import Unit
@@ -50,6 +51,7 @@ class Artifact:
             if self._loaded:
                 return
             counts = provide_runtimes(self.folder)
+            self._products = Products(counts)
             namespace = f"agentforge_{self.id}"
             for name, entry in self._plan["kernels"].items():
                 self.kernels[name] = Kernel(self.folder / "kernels" / name, entry, namespace, counts.count)
@@ -89,6 +91,7 @@ class Artifact:
         if branched is not None:
             direct |= branched.statements
             opaque |= dict.fromkeys(branched.statements, nothing)
+        direct["_product"], opaque["_product"] = self._products, product
         made = []
         for kind, kernels in (("direct", direct), ("opaque", opaque)):
             # A module that can be found by its name, since torch.compile looks globals up through it.

@@ -1,0 +1,91 @@
+"""Which products of a graph are worth computing from packed weights (see `runtime/products.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from math import prod
+from typing import NamedTuple
+
+import torch
+from torch.fx import Node
+
+from agentforge.profiling.operators import value_of
+from agentforge.schema import Profile
+
+PRODUCT = "_product"
+"""What generated code calls."""
+WORTH_TRYING = 0.1
+"""Share of the model's time in products from which on packed weights are tried."""
+_LEAST_FLOPS, _LEAST_ELEMENTS = 1e7, 1 << 20
+"""A product with less work than both takes no longer than the look whether its weight is still the same."""
+
+_aten = torch.ops.aten
+_MATRIX = (_aten.mm.default, _aten.matmul.default)
+_TURNS = {
+    _aten.t.default: (),
+    _aten.transpose.int: ((0, 1), (1, 0), (-2, -1), (-1, -2)),
+    _aten.numpy_T.default: (),
+}
+_OPERATORS = frozenset({"aten.linear.default", "aten.addmm.default", *map(str, _MATRIX)})
+
+
+class Product(NamedTuple):
+    """`x @ weight.T + bias`, or `x @ weight + bias` where it is transposed."""
+
+    x: Node
+    weight: Node
+    bias: Node | None
+    transposed: bool
+
+
+def share(profile: Profile) -> float:
+    """Part of a forward's time that such products take, 0 to 1."""
+    spent = sum(s.time_s for s in profile.call_sites if any(o in _OPERATORS for o in s.operators))
+    return spent / profile.total_s if profile.total_s else 0.0
+
+
+def packable(nodes: Iterable[Node], weights: Collection[Node]) -> dict[Node, Product]:
+    """The nodes that are large float32 products of something with a weight, on a CPU.
+
+    Args:
+        nodes: of one graph.
+        weights: those of its nodes that stand for parameters and buffers.
+    """
+    found = {node: product for node in nodes if (product := _product(node)) is not None}
+    return {node: p for node, p in found.items() if p.weight in weights and _suits(node, p)}
+
+
+def _product(node: Node) -> Product | None:
+    if node.target is _aten.linear.default:
+        x, weight, *bias = node.args
+        return _turned(x, weight, bias[0] if bias else node.kwargs.get("bias"), False)
+    if node.target is _aten.addmm.default and not node.kwargs:
+        bias, x, weight = node.args
+        return _turned(x, weight, bias, True)
+    if node.target in _MATRIX:
+        x, weight = node.args
+        return _turned(x, weight, None, True)
+    return None
+
+
+def _turned(x: object, weight: object, bias: object, transposed: bool) -> Product | None:
+    """With the weight itself in the place of its transpose."""
+    while isinstance(weight, Node) and weight.target in _TURNS:
+        source, *dimensions = weight.args
+        if dimensions and tuple(dimensions) not in _TURNS[weight.target]:
+            return None
+        weight, transposed = source, not transposed
+    if not isinstance(x, Node) or not isinstance(weight, Node) or not isinstance(bias, (Node, type(None))):
+        return None
+    return Product(x, weight, bias, transposed)
+
+
+def _suits(node: Node, product: Product) -> bool:
+    values = [value_of(n) for n in (node, product.x, product.weight, product.bias) if n is not None]
+    if any(v is None or v.dtype is not torch.float32 or v.device.type != "cpu" for v in values):
+        return False
+    result, x, weight, *bias = (v for v in values if v is not None)
+    if weight.ndim != 2 or x.ndim < 1 or any(b.ndim != 1 for b in bias) or not result.is_contiguous():
+        return False
+    rows, elements = prod(map(int, x.shape[:-1])), weight.numel()
+    return rows > 0 and (2.0 * rows * elements >= _LEAST_FLOPS or elements >= _LEAST_ELEMENTS)
