@@ -7,6 +7,7 @@ limits as the hardware has them, errors that name the kernel's line, and a recor
 
 from __future__ import annotations
 
+import operator
 import os
 import sys
 import traceback
@@ -37,22 +38,26 @@ def install() -> None:
         if not name.startswith("triton._C"):
             del sys.modules[name]
     import triton.language as tl
-    from triton.language.extra import libdevice as module
+    from triton.language.extra import libdevice as for_all
+    from triton.language.extra.cuda import libdevice as for_cuda
     from triton.runtime import interpreter
 
-    from . import bfloat16, bounds, libdevice, pretended, pretended_torch, repairs
+    from . import bfloat16, bounds, libdevice, pretended, pretended_torch, repairs, rewriting
 
+    rewriting.install(interpreter, tl)
     repairs.install(interpreter, tl)
     bfloat16.install(interpreter, tl)
     bounds.install(interpreter)
-    libdevice.install(interpreter, tl, module)
-    _install_launches(interpreter)
+    libdevice.install(interpreter, tl, for_all)
+    libdevice.install(interpreter, tl, for_cuda)
+    _install_launches(interpreter, tl)
     pretended.install()
     pretended_torch.install()
 
 
-def _install_launches(interpreter: Any) -> None:
+def _install_launches(interpreter: Any, tl: Any) -> None:
     from .bounds import ranges_of
+    from .repairs import imported_builtins
 
     function = interpreter.InterpretedFunction
     builder, plain_run, plain_rewrite = interpreter.interpreter_builder, function.run, function.rewrite
@@ -76,6 +81,8 @@ def _install_launches(interpreter: Any) -> None:
         # name than `tl.constexpr` is no longer seen as one.
         fn = plain_rewrite(self)
         fn.__annotations__ = dict.fromkeys(compile_time(self.fn), "constexpr")
+        if not self.fn.__module__.startswith("triton."):
+            imported_builtins(fn.__globals__, interpreter, tl)
         return fn
 
     def set_grid(self: Any, *sizes: Any) -> None:
@@ -113,8 +120,8 @@ def check_grid(sizes: tuple[Any, ...]) -> None:
         ValueError: a size is negative or beyond the hardware's limit.
     """
     for axis, size, limit in zip("xyz", sizes, _GRID, strict=False):
-        if not 0 <= int(size) <= limit:
-            raise ValueError(f"the grid's {axis} is {int(size)}; a GPU launches 0 to {limit}")
+        if not 0 <= operator.index(size) <= limit:
+            raise ValueError(f"the grid's {axis} is {operator.index(size)}; a GPU launches 0 to {limit}")
 
 
 def check_options(options: dict[str, Any]) -> None:

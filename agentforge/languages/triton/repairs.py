@@ -10,6 +10,7 @@ import functools
 import inspect
 import textwrap
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -36,8 +37,54 @@ def install(interpreter: Any, tl: Any) -> None:
         return handle(found.data, tl.int1) if found.data.dtype == np.bool_ else found
 
     builder.binary_op = binary
+    _install_language(interpreter, tl)
     _install_conversions(interpreter, tl)
     _install_combinations(interpreter, tl)
+
+
+def _install_language(interpreter: Any, tl: Any) -> None:
+    """Let kernels see the interpreter's functions, patched once a launch, not at every call."""
+    plain, scope_type = interpreter._patch_lang, interpreter._LangPatchScope
+    both = FunctionType((lambda: None).__code__, {"tl": tl, "core": tl.core})
+    patched = False
+
+    class Scope(scope_type):  # type: ignore[misc,valid-type]
+        def restore(self) -> None:
+            nonlocal patched
+            patched = False
+            super().restore()
+
+    def patch(fn: Any) -> Any:
+        nonlocal patched
+        if patched:
+            return scope_type()
+        scope = Scope()
+        scope._changes = plain(both)._changes
+        # Older ones make an integer of an array with one element, which numpy does no more.
+        scope.set_attr(tl.tensor, "__index__", lambda self: int(self.handle.data.item()))
+        patched = True
+        return scope
+
+    interpreter._patch_lang = patch
+
+
+def imported_builtins(names: dict[str, Any], interpreter: Any, tl: Any) -> None:
+    """Let a kernel call what its module took out of Triton's language by name (`from ... import exp`).
+
+    Args:
+        names: the module's, changed in place.
+        interpreter: `triton.runtime.interpreter`.
+        tl: `triton.language`.
+    """
+
+    def bound(member: Any) -> Any:
+        return lambda *args, **kwargs: member(
+            *args, **{**kwargs, "_semantic": interpreter.interpreter_semantic}
+        )
+
+    for name, member in list(names.items()):
+        if tl.core.is_builtin(member):
+            names[name] = bound(member)
 
 
 def _install_conversions(interpreter: Any, tl: Any) -> None:
