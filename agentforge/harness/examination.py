@@ -30,6 +30,7 @@ from .bench import Bench, Course
 from .candidate import BuildFailure, Candidate, Workshop
 from .contents import Unusual
 from .endurance import endure
+from .hindrance import alone, hindrance
 from .judge import Judge
 from .laboratory import Laboratory
 from .neuter import neuter_folder
@@ -170,6 +171,8 @@ class Examination:
             judge: of all groups.
             whole: run all stages, not only the first ones.
         """
+        remote = self.workshop.side.remote
+        before = self._alone(bench) if remote else []
         bench.enter(bench.courses[0])
         with self._stage("start" if whole else "restart") as detail:
             candidate = self.workshop.start(self.solution, folder, bench, bench.courses[0])
@@ -188,7 +191,15 @@ class Examination:
             raise
         finally:
             candidate.close()
+        if remote and times:
+            self.findings.unproven += filter(None, [hindrance(before, times, self._alone(bench))])
         return times
+
+    def _alone(self, bench: Bench) -> list[float]:
+        with self._stage("alone") as detail, self.workshop.side.lock(self.cache):
+            found = alone(bench)
+            detail.append(f"the reference takes {', '.join(f'{s * 1e3:.3f} ms' for s in found)} without it")
+        return found
 
     def _course(
         self, folder: Path, candidate: Candidate, bench: Bench, course: Course, judge: Judge, *, whole: bool

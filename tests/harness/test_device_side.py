@@ -13,9 +13,10 @@ import torch
 
 from agentforge.config import RefereeSettings
 from agentforge.devices import DeviceSpec, detect
-from agentforge.harness import Referee, timing
+from agentforge.harness import Referee, examination, timing
 from agentforge.harness.gpu.device import CallTime, HostClock
 from agentforge.harness.gpu.telemetry import Reading, Telemetry, first_gpu, visible_gpu
+from agentforge.harness.hindrance import hindrance
 from agentforge.harness.party import Party, PartyFailure
 from agentforge.harness.process import worker_environment
 from agentforge.harness.runner import DeviceRunner, HostRunner, runner_for
@@ -134,6 +135,35 @@ def test_an_honest_solution_whose_reads_are_disturbed_is_not_accused(
     assert verdict.status is EvaluationStatus.PASSED, verdict.reasons
     assert any("or something disturbs it" in reason for reason in verdict.reasons)
     assert verdict.evidence is Evidence.UNVERIFIED
+
+
+@pytest.mark.parametrize(
+    ("before", "beside", "after", "words"),
+    [
+        (1e-3, 1.2e-3, 1e-3, ""),
+        (1e-3, 2e-3, 1.1e-3, "takes 2.000 ms beside it, 1.000 ms before and 1.100 ms after"),
+        (1e-3, 2e-3, 1.9e-3, ""),  # the machine changed
+        (1.9e-3, 2e-3, 1e-3, ""),
+        (1e-5, 5e-5, 1e-5, ""),
+    ],
+)
+def test_a_reference_that_is_slower_beside_a_candidate(
+    before: float, beside: float, after: float, words: str
+) -> None:
+    times = timing.GroupTimes({"eager": [beside] * 5 + [1.0] * 2, "candidate": [1e-4] * 7})
+    told = hindrance([before, before], [times, times], [after, after])
+    assert words in told if words else not told
+
+
+def test_a_candidate_that_leaves_work_on_the_device_is_not_believed(
+    referee: Referee, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(examination, "alone", lambda bench: [1e-9] * len(bench.courses))
+    monkeypatch.setattr("agentforge.harness.hindrance._LEAST_S", 0.0)
+    verdict = judge(referee, DEFINITION)
+    assert verdict.status is EvaluationStatus.PASSED, verdict.reasons
+    assert any("left work on the device" in reason for reason in verdict.reasons)
+    assert [stage.name for stage in verdict.stages].count("alone") == 2
 
 
 class Stubborn(HostClock):
