@@ -235,5 +235,5 @@ def _nothing(text: str) -> Figure:
 
 
 def _plain(text: str) -> str:
-    """Without tags, and without the dollars that begin a formula."""
-    return escape(visible(text)).replace("$", "&#36;")
+    """Without tags, and without the dollars that begin a formula. Plotly knows no `&quot;`."""
+    return escape(visible(text), quote=False).replace("$", "&#36;")

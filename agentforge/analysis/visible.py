@@ -7,6 +7,8 @@ import unicodedata
 
 def visible(text: str) -> str:
     """With escapes for characters that are not seen or reorder what is (Boucher and Anderson, 2021)."""
+    if text.isprintable():  # most are, and this is a hundred times faster
+        return text
     return "".join(f"\\u{ord(c):04x}" if _hidden(c) else c for c in text)
 
 

@@ -15,6 +15,10 @@ class AgentForgeError(Exception):
         super().__init__(message)
         self.shown = shown
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows in the place of a traceback: the sentence, as the command line does."""
+        return [f"{type(self).__name__}: {self}", *self.shown.splitlines()]
+
 
 class UsageError(AgentForgeError):
     """What the user asked for cannot be done as asked: a bad file, option, name or value."""

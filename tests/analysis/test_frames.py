@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,9 +12,10 @@ import pytest
 
 import agentforge.analysis as af
 from agentforge.analysis import rows
-from agentforge.schema import FrozenModel, MachineError, ResourceUsage, StoreError
+from agentforge.schema import Attempt, FrozenModel, KernelUse, MachineError, ResourceUsage, StoreError
 from agentforge.store import Store
 from tests.loop.conftest import make_run
+from tests.loop.scripted import bottleneck, profile
 from tests.loop.test_standing import measured
 
 DRAM = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
@@ -76,17 +78,12 @@ def test_bottlenecks_and_runs(url: str) -> None:
 
 def test_kernels_and_resources(tmp_path: Path) -> None:
     """What the referee saw run, and what the assembler says."""
-    from agentforge.schema import KernelUse
-    from tests.loop.scripted import bottleneck, profile
-
     usage = ResourceUsage(kernel="k", target="sm_90", registers=40, threads=256, occupancy=0.75)
     use = KernelUse(name="k", own=True, calls=2, share=0.9)
     evaluation = measured(2.0).model_copy(update={"kernels": (use,), "resources": (usage,)})
     with Store(f"sqlite:///{tmp_path / 'agentforge.db'}") as store:
         store.create_run(make_run())
         store.save_profile("run", profile(norm := bottleneck("norm")))
-        from agentforge.schema import Attempt
-
         identifier = store.save_evaluation(evaluation, "run")
         key = norm.definition.hash
         store.save_attempt(Attempt(id="run/1", run="run", bottleneck=key, number=1, evaluation=identifier))
@@ -108,6 +105,13 @@ def test_columns_are_documented_and_the_same_without_rows(
     assert list(empty.columns) == list(full.columns) == list(full.attrs["columns"]) == columns
     assert list(empty.dtypes) == list(full.dtypes)
     assert len(empty) == 0
+
+
+def test_docs_name_every_column() -> None:
+    lines = (Path(__file__).parents[2] / "docs" / "notebook.md").read_text().splitlines()
+    for table, row in {af.runs: rows.RunRow, **TABLES}.items():
+        (line,) = [line for line in lines if line.startswith(f"| `{table.__name__}`")]
+        assert re.findall(r"`(\w+)`", line.rpartition(" | ")[2]) == list(row.model_fields)
 
 
 def test_without_the_extra_the_install_is_named(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
