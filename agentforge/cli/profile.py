@@ -9,7 +9,7 @@ import typer
 from . import _options, _print, _text
 
 if TYPE_CHECKING:
-    from agentforge.schema import Profile
+    from agentforge.schema import Bottleneck, Profile
 
 
 def register(app: typer.Typer) -> None:
@@ -61,10 +61,18 @@ def show(profile: Profile) -> None:
                 b.bound,
                 _text.seconds(b.gain_s),
                 f"{b.speedup_limit:.2f}x",
-                "" if b.optimizable else "vendor library",
+                _remark(b),
             )
             for b in profile.bottlenecks
         ),
     )
     for note in profile.notes:
         _print.line(f"note: {note}")
+
+
+def _remark(bottleneck: Bottleneck) -> str:
+    """Whether we leave it alone, and on a GPU whose kernels run there now."""
+    from agentforge.profiling.kernels import family
+
+    now = {family(kernel) for site in bottleneck.call_sites for kernel in site.kernels}
+    return ", ".join([*([] if bottleneck.optimizable else ["vendor library"]), *sorted(now)])

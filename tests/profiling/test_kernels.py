@@ -9,11 +9,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentforge.cli.profile import show
 from agentforge.profiling import unexported
 from agentforge.profiling.capture import capture_units
 from agentforge.profiling.kernels import MARK, device_time, family
 from agentforge.profiling.on_device import HOST, host_share, measure_on_device
 from agentforge.schema import CallSite, Profile
+from agentforge.testing.agents import make_task
 
 
 def row(
@@ -326,3 +328,28 @@ def test_the_hosts_share_of_a_profile(sites: dict[str, float], share: float) -> 
     places = tuple(CallSite(name=n, nodes=(), operators=(), time_s=s) for n, s in sites.items())
     profile = Profile.model_construct(total_s=sum(sites.values()), call_sites=places)
     assert host_share(profile) == share
+
+
+def test_a_profile_says_whose_kernels_run_now(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    bottleneck = make_task().bottleneck
+    site = bottleneck.call_sites[0].model_copy(
+        update={
+            "kernels": ("nvjet_tst_64x8_64x16_4x1_v_bz_splitK_TNT", "void cublasLt::splitKreduce_kernel<32>")
+        }
+    )
+    vendor = bottleneck.model_copy(update={"call_sites": (site,), "optimizable": False})
+    profile = Profile(
+        target="t",
+        device="an H100",
+        architecture="sm_90",
+        total_s=1e-3,
+        traces=5,
+        attributed=1.0,
+        call_sites=(site,),
+        bottlenecks=(vendor,),
+    )
+    show(profile)
+    assert "vendor library, cuBLAS" in capsys.readouterr().out
