@@ -63,12 +63,16 @@ _PACKAGES = (
     ("openai", "1.50", False, "agents by OpenAI models"),
     ("anthropic", "0.40", False, "agents by Anthropic models"),
     ("mcp", "2.3", False, "serving AgentForge as tools"),
+    ("pandas", "2.2", False, "tables in a notebook"),
+    ("plotly", "6.0", False, "figures in a notebook"),
 )
 _DISTRIBUTIONS = {"cupy": ("cupy-cuda13x", "cupy-cuda12x", "cupy")}
 _EXTRAS = {
     "transformers": "agentforge[hf]",
     "psycopg": "agentforge[postgres]",
     "mcp": "agentforge[mcp]",
+    "pandas": "agentforge[notebook]",
+    "plotly": "agentforge[notebook]",
     "cupy": "cupy-cuda13x",
 }
 _KEYS = (("OPENAI_API_KEY", "agents by OpenAI models"), ("ANTHROPIC_API_KEY", "agents by Anthropic models"))
