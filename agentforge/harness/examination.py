@@ -225,6 +225,10 @@ class Examination:
                         detail.append(placement.settle(candidate.party))
                     if whole:
                         self._compile_launched(folder, candidate)
+        except PartyFailure as failure:
+            if failure.status is EvaluationStatus.UNVERIFIED:
+                self._compile_launched(folder, candidate)
+            raise
         finally:
             self.findings.suspicions.extend(context.suspicions)
             if context.notes:

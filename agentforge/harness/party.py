@@ -338,6 +338,8 @@ class Party:
             return PartyFailure(
                 EvaluationStatus.CHEATING if lazy else EvaluationStatus.INCORRECT_SHAPE, message, log
             )
+        if kind in ("EmulatorTooSlow", "Unsimulated"):  # it takes a GPU to say whether it is right
+            return PartyFailure(EvaluationStatus.UNVERIFIED, message, log)
         if kind in ("SyntaxError", "IndentationError", "TabError"):
             return PartyFailure(EvaluationStatus.COMPILE_ERROR, text, log)
         return PartyFailure(EvaluationStatus.RUNTIME_ERROR, text, log)

@@ -136,9 +136,17 @@ def _install_memory(interpreter: Any, tl: Any, is_bf16: Any) -> None:
         return native.store(ptrs.data, to_bits(value.data), mask.data)
 
     def rmw(self: Any, operation: Any, ptr: Any, value: Any, mask: Any, sem: Any, scope: Any) -> Any:
-        if is_bf16(value.dtype):
-            raise NotImplementedError("bfloat16 atomics cannot be simulated: accumulate in float32")
-        return plain_rmw(self, operation, ptr, value, mask, sem, scope)
+        if not is_bf16(value.dtype):
+            return plain_rmw(self, operation, ptr, value, mask, sem, scope)
+        # Triton adds in bfloat16, and knows no other atomic operation on it.
+        places, values, wanted = np.broadcast_arrays(ptr.data, value.data, mask.data)
+        before = np.zeros(places.shape, np.float32)
+        kind, one = np.dtype(np.uint16), np.ones(1, bool)
+        for at in np.argwhere(wanted).tolist():
+            index, place = tuple(at), np.array([places[tuple(at)]])
+            before[index] = from_bits(native.load(place, one, np.zeros(1, kind), kind))[0]
+            native.store(place, to_bits(np.array([before[index] + values[index]], np.float32)), one)
+        return handle(before, tl.bfloat16)
 
     builder.create_masked_load, builder.create_masked_store = load, store
     builder.create_atomic_rmw = rmw

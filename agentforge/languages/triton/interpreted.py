@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .recorder import Recorder, compile_time
+from .repairs import Unsimulated, imported_builtins
 
 _GRID = (2**31 - 1, 65535, 65535)
 _WARPS = (1, 2, 4, 8, 16, 32)
@@ -57,7 +58,6 @@ def install() -> None:
 
 def _install_launches(interpreter: Any, tl: Any) -> None:
     from .bounds import ranges_of
-    from .repairs import imported_builtins
 
     function = interpreter.InterpretedFunction
     builder, plain_run, plain_rewrite = interpreter.interpreter_builder, function.run, function.rewrite
@@ -72,7 +72,8 @@ def _install_launches(interpreter: Any, tl: Any) -> None:
         try:
             return plain_run(self, *args, grid=grid, warmup=warmup, **kwargs)
         except interpreter.InterpreterError as error:
-            raise KernelError(explain(error, self.fn)) from error
+            kind = Unsimulated if isinstance(root(error), Unsimulated) else KernelError
+            raise kind(explain(error, self.fn)) from error
         finally:
             builder.ranges = None
 
@@ -101,16 +102,22 @@ def explain(error: BaseException, fn: Any) -> str:
         fn: the kernel's plain function.
     """
     file = fn.__code__.co_filename
-    line, cause = 0, error
-    while cause.__cause__ is not None:
-        cause = cause.__cause__
+    line, cause = 0, root(error)
     current: BaseException | None = error
     while current is not None:
         frames = traceback.extract_tb(current.__traceback__)
         lines = [f.lineno for f in frames if f.filename == file and f.lineno]
         line = lines[-1] if lines else line
         current = current.__cause__
-    return f"{Path(file).name}:{line}: in kernel {fn.__name__}: {type(cause).__name__}: {cause}"
+    said = str(cause) if isinstance(cause, Unsimulated) else f"{type(cause).__name__}: {cause}"
+    return f"{Path(file).name}:{line}: in kernel {fn.__name__}: {said}"
+
+
+def root(error: BaseException) -> BaseException:
+    """What an exception was raised from, in the end."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
 
 
 def check_grid(sizes: tuple[Any, ...]) -> None:

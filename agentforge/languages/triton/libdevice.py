@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from .repairs import Unsimulated
+
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "abs": np.abs, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "rint": np.rint,
     "nearbyint": np.rint, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "cbrt": np.cbrt,
@@ -91,8 +93,8 @@ def _saturated(rounded: Callable[..., Any], kind: str) -> Callable[..., Any]:
 def install(interpreter: Any, tl: Any, module: Any) -> None:
     """Give the functions of `triton.language.extra.libdevice` bodies.
 
-    Those that are not listed here raise NotImplementedError: the interpreter's own stand-ins return
-    nothing without a word.
+    Those that are not listed here raise Unsimulated: the interpreter's own stand-ins return nothing without
+    a word.
     """
 
     def to_tensors(args: tuple[Any, ...]) -> list[Any]:
@@ -116,7 +118,7 @@ def install(interpreter: Any, tl: Any, module: Any) -> None:
 
     def absent(name: str) -> Callable[..., Any]:
         def call(*_: Any, **__: Any) -> Any:
-            raise NotImplementedError(f"libdevice.{name} cannot be simulated without a GPU")
+            raise Unsimulated(f"libdevice.{name} cannot be simulated without a GPU")
 
         return call
 

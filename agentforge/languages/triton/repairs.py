@@ -16,6 +16,11 @@ from typing import Any
 import numpy as np
 import torch
 
+
+class Unsimulated(Exception):
+    """A kernel needs what only a GPU can do: neither right nor wrong here. The referee knows the name."""
+
+
 _LARGEST = {"fp8e4nv": 448.0, "fp8e5": 57344.0}
 """GPUs round what is beyond it (infinity too) to it."""
 _BRANCHES = (ast.If, ast.IfExp, ast.While, ast.BoolOp)
@@ -36,7 +41,15 @@ def install(interpreter: Any, tl: Any) -> None:
         found = plain_binary(self, left, right, operation)
         return handle(found.data, tl.int1) if found.data.dtype == np.bool_ else found
 
+    def absent(what: str) -> Callable[..., Any]:
+        def operation(*_: Any, **__: Any) -> Any:
+            raise Unsimulated(f"{what} cannot be simulated without a GPU")
+
+        return operation
+
     builder.binary_op = binary
+    builder.create_inline_asm = absent("inline assembly")
+    builder.create_extern_elementwise = absent("a function of a foreign library")
     _install_language(interpreter, tl)
     _install_conversions(interpreter, tl)
     _install_combinations(interpreter, tl)
