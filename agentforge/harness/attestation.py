@@ -45,6 +45,11 @@ def own_calls() -> dict[str, int]:
     return found
 
 
+def _counted() -> bool:
+    """Whether all own kernels are counted, so that none means none: the language's prelude does it."""
+    return callable(getattr(sys.modules.get(PRELUDE.removesuffix(".py")), "calls", None))
+
+
 def _interpreted() -> AbstractContextManager[Any]:
     """Compiled code runs as it was written.
 
@@ -61,7 +66,7 @@ def observe(model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
 
     Returns:
         `operators`: torch operator to `[calls, ns]`, those that move no data left out; `own`: own kernel
-        to calls; `ns`: the whole call.
+        to calls; `ns`: the whole call; `counted`: all own kernels are among `own`.
     """
     before = own_calls()
     with _interpreted(), _Recorder() as recorder:
@@ -75,4 +80,4 @@ def observe(model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         if name.split(".")[1] not in _FREE
     }
     own = {name: count - before.get(name, 0) for name, count in after.items() if count > before.get(name, 0)}
-    return {"operators": operators, "own": own, "ns": total}
+    return {"operators": operators, "own": own, "ns": total, "counted": _counted()}

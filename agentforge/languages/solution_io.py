@@ -199,7 +199,7 @@ def _solution(path: Path, files: dict[str, str], entry: str, definition: str, au
     files.pop(PRELUDE, None)
     try:
         solution = Solution(
-            name=str(record.get("name") or path.stem),
+            name=str(record.get("name") or path.resolve().stem),
             definition=definition,
             author=str(record.get("author") or author),
             description=str(record.get("description", "")),

@@ -124,12 +124,12 @@ class Attestation:
         if len(own) == 1:
             uses = [u.model_copy(update={"share": context.own_share}) if u.own else u for u in uses]
         context.kernels[:] = uses
-        return self._judge(context, uses)
+        return self._judge(context, uses, reply.get("counted") is True)
 
-    def _judge(self, context: Context, uses: list[KernelUse]) -> str:
+    def _judge(self, context: Context, uses: list[KernelUse], counted: bool) -> str:
         own = [u.name for u in uses if u.own]
         compiled = [s for s in context.solution.sources if s.path.endswith((".cpp", ".cu"))]
-        if (compiled or context.solution.spec.language == "triton") and not own:
+        if (compiled or counted or context.solution.spec.language == "triton") and not own:
             context.suspicions.append(
                 "its own kernels were built and never ran: torch operators did the work"
             )

@@ -12,11 +12,12 @@ from typing import Any
 import torch
 
 if __package__:
-    from agentforge.languages.cuda.launches import Configuration, CudaError
+    from agentforge.languages.cuda.launches import Configuration, CudaError, failed_launch
 else:  # beside a solution
     from agentforge_launches import (  # type: ignore[import-not-found, no-redef]
         Configuration,
         CudaError,
+        failed_launch,
     )
 
 _ELSEWHERE = re.compile(r"emulator/|/torch/include/|/c\+\+/")
@@ -73,6 +74,7 @@ class Emulator:
 
         Raises:
             CudaError: what a thread did wrong, with the source's line.
+            EmulatorTooSlow: it would take too long.
         """
         if sizes.shared > _MOST_SHARED:
             raise CudaError(
@@ -90,7 +92,7 @@ class Emulator:
             place = re.match(r"line (\d+): ", text)
             if place:
                 raise CudaError(f"{self._source}:{place[1]}: {text[place.end() :]} (kernel {name})")
-            raise CudaError(f"{line_of(self._path, where.value)}{text} (kernel {name})")
+            raise failed_launch(f"{line_of(self._path, where.value)}{text} (kernel {name})")
 
 
 def line_of(path: Path, offset: int) -> str:

@@ -14,7 +14,7 @@ import torch
 from .emulated import line_of
 from .inline_calls import call_key, listed
 from .inline_cpu import namespace
-from .launches import CudaError
+from .launches import CudaError, failed_launch
 
 _PLACE = re.compile(r"<(0x[0-9a-f]+)> |line (\d+): ")
 _COUNTS = "cuda_on_cpu_launched"
@@ -88,6 +88,8 @@ def _located(error: RuntimeError, path: Path, file: str) -> Exception:
     """The error of a launch with the line that did it; any other as it is."""
     text = str(error)
     place = _PLACE.match(text)
+    if text.startswith("too slow: "):
+        return failed_launch(text)
     if place is None:
         return error
     where = f"{file}:{place[2]}: " if place[2] else line_of(path, int(place[1], 16))

@@ -14,6 +14,17 @@ class CudaError(RuntimeError):
     """A launch that failed, or a source that does not compile."""
 
 
+class EmulatorTooSlow(CudaError):
+    """A launch that would keep the emulator busy for too long: neither right nor wrong."""
+
+
+def failed_launch(text: str) -> CudaError:
+    """The error of a launch that the emulator ended, from what it says."""
+    if text.startswith("too slow: "):
+        return EmulatorTooSlow(f"the emulator on the CPU is {text}: judge it with smaller inputs")
+    return CudaError(text)
+
+
 class Configuration(NamedTuple):
     """Grid and block, three sizes each, and bytes of dynamic shared memory."""
 

@@ -150,8 +150,9 @@ class EmulatorBuild:
     def _failed(self, name: str, said: str) -> Part:
         """A CUDA compiler takes it and the emulator does not: the limit is the emulator's."""
         errors = [d for d in parse_diagnostics(said) if d.severity == "error"]
-        first = errors[0].message if errors else said.strip()[-300:]
-        where = f"{errors[0].file}:{errors[0].line}" if errors else name
+        own = [d for d in errors if not Path(d.file).is_absolute()]
+        first = (own or errors)[0].message if errors else said.strip()[-300:]
+        where = f"{own[0].file}:{own[0].line}" if own else name
         return Part(True, unjudged=f"the emulator on the CPU cannot compile {where}: {first}")
 
     def _left(self) -> float:

@@ -13,6 +13,7 @@
 #endif
 
 #include <atomic>
+#include <chrono>
 #include <cstdarg>
 #include <cstdio>
 #include <vector>
@@ -23,6 +24,7 @@ namespace {
 constexpr size_t stack_bytes = 64 << 10;
 constexpr size_t page = 4096;
 constexpr unsigned warp_size = 32;
+constexpr double seconds_before_a_guess = 4, most_seconds = 50;  // of one launch
 
 // ------------------------------------------------------------------------------------------ contexts
 
@@ -171,7 +173,10 @@ struct Shared {
     void* context;  // the kernel's arguments
     size_t context_bytes;
     bool check_races;
+    uint64_t blocks;
+    std::atomic<uint64_t> next{0}, finished{0};
     std::atomic<bool> failed{false};
+    std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
 };
 
 // One operating-system thread that runs blocks.
@@ -189,6 +194,7 @@ struct Worker {
     unsigned waiting = 0, done = 0;
 
     bool begin(Shared& all);
+    void run_blocks();
     void run_block(uint64_t number);
     void pass();
     void release_barrier();
@@ -296,6 +302,19 @@ void Worker::run_block(uint64_t number) {
     for (auto& step : steps) step = 0;
     while (done < threads && !shared->failed.load(std::memory_order_relaxed)) pass();
     current = nullptr;
+}
+
+void Worker::run_blocks() {
+    using Seconds = std::chrono::duration<double>;
+    for (uint64_t block; !shared->failed && (block = shared->next++) < shared->blocks;) {
+        run_block(block);
+        const uint64_t finished = ++shared->finished;
+        const double passed = Seconds(std::chrono::steady_clock::now() - shared->begin).count();
+        if (passed > seconds_before_a_guess && passed / finished * shared->blocks > most_seconds)
+            report(nullptr, 0, "too slow: %llu of %llu blocks took %.0f s, so that all would take %.0f",
+                   static_cast<unsigned long long>(finished), static_cast<unsigned long long>(shared->blocks), passed,
+                   passed / finished * shared->blocks);
+    }
 }
 
 // Runs every thread that can run, once.
@@ -591,14 +610,12 @@ unsigned lane() { return current->lane; }
 void* dynamic_shared() { return worker->dynamic; }
 
 int run(const Launch& launch, void (*body)(void*), void* context, size_t context_bytes, bool check_races) {
-    Shared shared{launch, body, context, context_bytes, check_races};
     const uint64_t blocks = uint64_t{1} * launch.grid[0] * launch.grid[1] * launch.grid[2];
-    std::atomic<uint64_t> next{0};
+    Shared shared{launch, body, context, context_bytes, check_races, blocks};
 #pragma omp parallel
     {
         if (!worker) worker = new Worker;
-        if (worker->begin(shared))
-            for (uint64_t block; !shared.failed && (block = next++) < blocks;) worker->run_block(block);
+        if (worker->begin(shared)) worker->run_blocks();
         current = nullptr;
     }
     return shared.failed ? 1 : 0;

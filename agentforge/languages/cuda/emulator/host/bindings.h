@@ -23,7 +23,9 @@ using torch::jit::Stack;
 
 // How a type is spelled in a schema, and the value that an argument of it is made of.
 template <class T>
-struct Convert;
+struct Convert {
+    static_assert(sizeof(T) == 0, "a function is exposed that takes neither tensors nor numbers");
+};
 
 template <>
 struct Convert<at::Tensor> {
