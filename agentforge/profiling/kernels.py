@@ -56,6 +56,7 @@ class DeviceTime:
     unbound_s: float = 0.0
     """Of kernels whose launch lies in no mark."""
     launches: int = 0
+    """Calls of the host from which all of it came: a CUDA graph is one."""
 
 
 @dataclass
@@ -110,7 +111,8 @@ def device_time(rows: Iterable[Mapping[str, Any]]) -> DeviceTime:
         by_mark[mark] = by_mark.get(mark, 0.0) + float(row["dur"]) * _US
         kernels.setdefault(mark, []).append(str(row.get("name", "")))
     names = {mark: tuple(found) for mark, found in kernels.items()}
-    return DeviceTime(by_mark, names, _busy(device), unbound, len(device))
+    launched = len({_arg(row, "correlation") for row in device})
+    return DeviceTime(by_mark, names, _busy(device), unbound, launched)
 
 
 def _marks(rows: Sequence[Mapping[str, Any]]) -> dict[Any, _Marks]:

@@ -44,7 +44,7 @@ class DeviceTraces:
     host_s: float
     """Of one forward, in which no kernel ran."""
     launches: int
-    """Kernels, copies and fills of one forward."""
+    """Of one forward: kernels, copies, fills and CUDA graphs."""
     kernels: Mapping[Node, tuple[str, ...]]
     """Names of those that an operator launched, in their order."""
 
@@ -124,31 +124,37 @@ def measure_on_device(
         profiler: of the device.
     """
     clock = Clock(device)
+    operators = _operators(units)
     nodes: dict[Node, list[float]] = {}
-    totals: list[float] = []
     busy: list[float] = []
     kernels: dict[Node, tuple[str, ...]] = {}
     whole = DeviceTime({}, {}, 0.0)
+    marks = {
+        node: mark_of(unit, node)
+        for unit in units
+        for node in unit.graph_module.graph.nodes
+        if node.op == "call_function"
+    }
     with torch.no_grad():
-        for call in (model, *(_runner(unit) for unit in units)):  # compilers and allocators warm up
-            clock.time(call)
-        profiler(model)  # and the profiler, which asks for its buffers when the first kernel is launched
+        clock.time(model)  # compilers and allocators warm up
+        # Before the profiler is there: what it leaves in the driver makes each launch a little longer.
+        totals = tuple(clock.time(model)[0] for _ in range(traces))
+        profiler(operators)  # it asks for its buffers when the first kernel is launched
         for _ in range(traces):
-            seconds, _ = clock.time(model)
             whole = device_time(profiler(model))
-            totals.append(seconds)
             busy.append(whole.busy_s)
-            for unit in units:
-                found = device_time(profiler(_runner(unit)))
-                for node in unit.graph_module.graph.nodes:
-                    if node.op == "call_function":
-                        mark = mark_of(unit, node)
-                        nodes.setdefault(node, []).append(found.by_mark.get(mark, 0.0))
-                        kernels[node] = found.kernels.get(mark, ())
-    measured = Traces({n: tuple(v) for n, v in nodes.items()}, tuple(totals))
+            found = device_time(profiler(operators))
+            for node, mark in marks.items():
+                nodes.setdefault(node, []).append(found.by_mark.get(mark, 0.0))
+                kernels[node] = found.kernels.get(mark, ())
+    measured = Traces({n: tuple(v) for n, v in nodes.items()}, totals)
     host_s = max(measured.total_s - statistics.median(busy), 0.0)
     return DeviceTraces(measured, host_s, whole.launches, kernels)
 
 
-def _runner(unit: Unit) -> Callable[[], Any]:
-    return lambda: _Marked(unit).run(*flat_arguments(unit), enable_io_processing=False)
+def _operators(units: Sequence[Unit]) -> Callable[[], None]:
+    def run() -> None:
+        for unit in units:
+            _Marked(unit).run(*flat_arguments(unit), enable_io_processing=False)
+
+    return run

@@ -87,7 +87,7 @@ def test_kernels_of_a_cuda_graph_belong_to_who_launched_it() -> None:
     found = device_time(rows)
     assert found.kernels == {"layer": ("k0", "k1", "k2", "Memset (Device)")}
     assert found.by_mark == pytest.approx({"layer": 16e-6})
-    assert found.launches == 4
+    assert found.launches == 1
 
 
 def test_a_drivers_call_inside_a_runtimes_is_the_same_launch() -> None:
@@ -310,6 +310,25 @@ def test_operators_are_timed_by_their_kernels_and_the_host_by_the_rest() -> None
     assert "waits for the host" in found.notes()[0]
     names = [f"kernel of {MARK}/{node.name}" for node in operators]
     assert found.kernels_of(operators) == tuple(names)
+
+
+def test_forwards_are_timed_before_the_profiler_is_there() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+    x = torch.randn(2, 4)
+    order: list[str] = []
+
+    def forward() -> Any:
+        order.append("forward")
+        return model(x)
+
+    def profiler(call: Any) -> Any:
+        order.append("profiler")
+        return simulated(call)
+
+    units = capture_units(model, (x,), {}).units
+    measure_on_device(forward, units, torch.device("cpu"), 3, profiler)
+    assert order[:5] == ["forward"] * 4 + ["profiler"]
+    assert order.count("profiler") == 1 + 2 * 3  # the model, and all units together
 
 
 def test_what_was_not_exported_has_its_modules_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
