@@ -93,7 +93,7 @@ class Trial:
         if over_best.low > 1.0:
             return True
         ties = over_best.point >= 1.0 and over_best.low >= 1.0 - max(_NOISE, performance.minimum_effect)
-        return ties and self.variant.mode == "kernels" and performance.best_baseline == "compile"
+        return ties and self.variant.mode in _BETWEEN_EAGER and performance.best_baseline == "compile"
 
 
 @dataclass(frozen=True)
@@ -118,6 +118,7 @@ class Selector:
         seconds: wall time after which no further variant is searched for; the final verdict comes on top.
         waits: whether the GPU waits for the host long enough that a CUDA graph is worth a try.
         streams: whether the device has streams.
+        packed: whether enough of the time is spent in products for packed weights to be worth a try.
         progress: receives lines of progress.
     """
 
@@ -131,10 +132,12 @@ class Selector:
         seconds: float,
         waits: bool = False,
         streams: bool = False,
+        packed: bool = False,
         progress: Callable[[str], None] | None = None,
     ) -> None:
         self._waits = waits
         self._streams = streams
+        self._packed = packed
         self._target = target
         self._variants = variants
         self._kernels = kernels
@@ -166,31 +169,34 @@ class Selector:
         the candidate's processes), then smaller sets."""
         names = list(self._kernels)
         if self._waits:
-            yield from self._with_streams(names, "kernels+graph")
-        if names:
-            self._variants.prepare([names, *([n for n in names if n != out] for out in names)])
-        alone = self._with_streams(names, "kernels")
-        yield from alone
-        if not names:
-            return
-        compiled = self._try(names, "kernels+compile")
-        if compiled is not None:
-            yield compiled
-        best = next((t for t in alone if t.variant.mode == "kernels"), None)
+            yield from self._and_other(names, "kernels+graph")
+        if names or self._packed:
+            smaller = [[n for n in names if n != out] for out in names]
+            self._variants.prepare([names, *smaller], packed=self._packed)
+        trials: list[Trial] = []
+        for mode in _MODES:
+            found = self._and_other(names, mode)
+            trials += found
+            yield from found
+        best = next((t for t in trials if t.variant.mode in _BETWEEN_EAGER), None)
         if best is not None and len(names) > 1:
             yield from sorted(self._drop_one(best, names), key=lambda trial: -trial.score)
 
-    def _with_streams(self, names: Collection[str], mode: Mode) -> list[Trial]:
-        """A variant, and the same on several streams, the better one first; a tie is the simpler one's."""
-        streamed = _STREAMED[mode]
-        trials = [self._try(names, mode)]
+    def _and_other(self, names: Collection[str], mode: Mode) -> list[Trial]:
+        """A variant, and the same on several streams or with packed weights, the better one first; a tie is
+        the simpler one's."""
+        way = self._other(mode)
+        plain, other = self._try(names, mode), self._try(names, way) if way else None
+        faster = plain and other and other.score > plain.score * (1 + _NOISE)
+        return [trial for trial in ((other, plain) if faster else (plain, other)) if trial]
+
+    def _other(self, mode: Mode) -> Mode | None:
+        if self._packed:
+            return "kernels+packed" if mode == "kernels" else None
         # Where the GPU waits for the host, more streams are more to wait for, except in a graph.
         if self._streams and (mode == "kernels+graph" or not self._waits):
-            trials.append(self._try(names, streamed))
-        handicap = {streamed: 1 + _NOISE}
-        return sorted(
-            filter(None, trials), key=lambda t: t.score / handicap.get(t.variant.mode, 1.0), reverse=True
-        )
+            return _STREAMED.get(mode)
+        return None
 
     def _drop_one(self, best: Trial, names: Sequence[str]) -> list[Trial]:
         """Leave kernels out one at a time, the least promising first, while the rest gets faster by it."""
@@ -255,6 +261,9 @@ class Selector:
         return Selection(variant, trial, tuple(self._trials), reason)
 
 
+_MODES: tuple[Mode, ...] = ("kernels", "kernels+compile")
+_BETWEEN_EAGER = ("kernels", "kernels+packed")
+"""Need no compiler and no warm-up at run time."""
 _STREAMED: dict[Mode, Mode] = {"kernels": "kernels+streams", "kernels+graph": "kernels+graph+streams"}
 
 

@@ -10,6 +10,7 @@ from agentforge.devices import DeviceSpec
 from agentforge.profiling.on_device import WORTH_TELLING, host_share
 from agentforge.schema import Evaluation, FrozenModel, Profile, Solution, Target
 
+from . import products
 from .artifact import write_artifact
 from .files import Mode
 from .report import report_data
@@ -55,7 +56,8 @@ def stitch(
 
     The kernels between eager operators, the same under torch.compile, plain torch.compile and eager are
     compared by the referee as whole models, and all launches as a CUDA graph where the GPU waits for the
-    host, and several streams where steps could run side by side; nothing of them runs in this process.
+    host, several streams where steps could run side by side, and on a CPU packed weights where products take
+    the time; nothing of them runs in this process.
     Where no variant with kernels is at least as fast as the best baseline, the artifact keeps that baseline
     and says so.
 
@@ -87,6 +89,7 @@ def stitch(
         seconds=seconds,
         waits=host_share(profile) >= WORTH_TELLING,
         streams=on_gpu,
+        packed=not on_gpu and products.share(profile) >= products.WORTH_TRYING,
         progress=progress,
     ).run()
     trial = selection.trial

@@ -243,7 +243,9 @@ def stitch_in_process(
         file = f"units/unit{number}.py"
         working = (n.name for n in unit.graph_module.graph.nodes if kind_of(n) is not Kind.VIEW)
         measured = dict.fromkeys(working, (1e-5, 0.1)) if "streams" in mode else None
-        rewritten = rewrite(unit, model.get_submodule(unit.path), replacements, file, measured)
+        rewritten = rewrite(
+            unit, model.get_submodule(unit.path), replacements, file, measured, "packed" in mode
+        )
         plans.append(rewritten.plan)
         texts[file] = rewritten.source
         constants.update(rewritten.constants)

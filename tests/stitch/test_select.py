@@ -55,7 +55,7 @@ class Given:
         self.made: dict[str, tuple[str, frozenset[str]]] = {}
         self.judged: list[tuple[str, tuple[str, ...], str]] = []
 
-    def prepare(self, selections: Sequence[Sequence[str]]) -> None:
+    def prepare(self, selections: Sequence[Sequence[str]], *, packed: bool = False) -> None:
         return None
 
     def _make(self, mode: Any, kernels: frozenset[str]) -> Variant:
@@ -64,7 +64,7 @@ class Given:
         return Variant(mode, kernels, made, expected=dict.fromkeys(kernels, 1))
 
     def with_kernels(self, kernels: Sequence[str], mode: str) -> Variant | None:
-        if not kernels and mode == "kernels":
+        if not kernels and mode in ("kernels", "kernels+compile"):
             return None
         return self._make(mode, frozenset(kernels))
 
@@ -124,11 +124,27 @@ def judged(
     )
 
 
-def select(verdict: Verdict, *names: str, waits: bool = False) -> tuple[Selection, Given]:
+def select(verdict: Verdict, *names: str, **device: bool) -> tuple[Selection, Given]:
     given = Given(verdict)
     kernels = {name: promoted(name, float(i + 1)) for i, name in enumerate(names)}
-    selector = Selector(TARGET, given, kernels, given, seconds=60, waits=waits)  # type: ignore[arg-type]
+    selector = Selector(TARGET, given, kernels, given, seconds=60, **device)  # type: ignore[arg-type]
     return selector.run(), given
+
+
+@pytest.mark.parametrize("names", [("a",), ()])
+@pytest.mark.parametrize(("gain", "taken"), [(1.3, "kernels+packed"), (1.1, "kernels"), (0.9, "kernels")])
+def test_packed_weights_are_taken_where_they_are_faster(
+    names: tuple[str, ...], gain: float, taken: str
+) -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        over = {"kernels": 1.1, "kernels+packed": gain}.get(mode, 0.9)
+        return judged(kernels, level, over_eager=over, over_compile=over)
+
+    selection, given = select(verdict, *names, packed=True)
+    assert ("kernels+packed", names, "quick") in given.judged
+    assert selection.variant.mode == (taken if names else "kernels+packed" if gain > 1 else "eager")
+    _, given = select(verdict, *names)
+    assert not any(mode == "kernels+packed" for mode, _, _ in given.judged)
 
 
 @pytest.mark.parametrize("names", [("a", "b"), ()])
