@@ -8,6 +8,7 @@ from textwrap import shorten
 from typing import TYPE_CHECKING
 
 from agentforge.profiling.classify import BANDWIDTH, RATE, values_of
+from agentforge.schema import AttemptStatus
 
 from .opening import package
 from .steps import Search, Step, Trajectory
@@ -35,8 +36,9 @@ _SEEN_DECADES = 1.0
 def speedups(trajectory: Trajectory) -> Figure:
     """Speedup over eager (and over torch.compile) against the number of the attempt, one plot a bottleneck.
 
-    Whiskers are 95% intervals, colours say what came of the attempt; one that brought nothing stands at 0.
-    The line is the best that was verified so far, 1 while eager holds. Hovering shows the strategy.
+    Whiskers are 95% intervals, colours say what came of the attempt; one that brought no time stands at 0,
+    and one that goes on is left out. The line is the best that was verified so far, 1 while eager holds.
+    Hovering shows the strategy.
 
     Raises:
         MachineError: plotly is not installed.
@@ -103,7 +105,7 @@ def roofline(trajectory: Trajectory) -> Figure:
 
 
 def _speedup_traces(search: Search, last: int) -> Iterator[Figure]:
-    """Figures' traces of one bottleneck."""
+    """What is drawn of one bottleneck."""
     go = package("plotly.graph_objects")
     for outcome, colour in COLOURS.items():
         steps = [step for step in search.steps if _outcome(step) == outcome]
@@ -140,9 +142,11 @@ def _best_so_far(search: Search, last: int) -> tuple[list[int], list[float]]:
 
 
 def _outcome(step: Step) -> str:
-    if step.evaluation is None or not step.evaluation.passed:
-        return "not passed"
-    return step.evaluation.evidence.value
+    """A key of `COLOURS`, or how far an attempt came that goes on."""
+    if step.evaluation is not None and step.evaluation.passed:
+        return step.evaluation.evidence.value
+    over = step.evaluation is not None or step.attempt.status is AttemptStatus.FAILED
+    return "not passed" if over else step.attempt.status.value
 
 
 def _speedup(step: Step, baseline: str) -> tuple[float, float, float]:
@@ -170,7 +174,7 @@ def _hover(step: Step) -> str:
     if performance:
         lines += [f"{interval} over {name}" for name, interval in performance.speedup.items()]
     if plan:
-        lines += [f"expected {plan.expected_speedup:.2f}x", shorten(plan.diagnosis, 100)]
+        lines += [f"expected {plan.expected_speedup:.2f}x over the best", shorten(plan.diagnosis, 100)]
     if evaluation and evaluation.classification:
         lines.append(evaluation.classification.bound.adjective)
     lines.append(shorten(attempt.error or (attempt.critique.cause if attempt.critique else ""), 100))

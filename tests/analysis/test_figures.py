@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from agentforge.analysis import Trajectory, trajectory
+from agentforge.schema import Attempt
 from agentforge.store import Store
 from tests.loop.conftest import make_run
+from tests.loop.scripted import bottleneck, profile
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +45,7 @@ def test_hovering_says_what_was_tried(found: Trajectory) -> None:
         "verified",
         "2.00x [1.98, 2.02] over eager",
         "2.00x [1.98, 2.02] over compile",
-        "expected 1.00x",
+        "expected 1.00x over the best",
         "memory-bound",
     ]
 
@@ -58,6 +60,17 @@ def test_roofline(found: Trajectory) -> None:
     assert list(drawn["verified"].y) == pytest.approx([2e6, 3e6])
     assert list(drawn["eager"].y) == pytest.approx([1e6])
     assert figure.layout.title.text.endswith("2 attempts, 2 left out")
+
+
+def test_an_attempt_that_goes_on_is_left_out(tmp_path: Path) -> None:
+    norm = bottleneck("norm")
+    with Store(f"sqlite:///{tmp_path / 'agentforge.db'}") as store:
+        store.create_run(make_run())
+        store.save_profile("run", profile(norm))
+        store.save_attempt(Attempt(id="run/1", run="run", bottleneck=norm.definition.hash, number=1))
+        begun = trajectory(store=store)
+    assert [trace.name for trace in begun.plot().data] == ["best so far"]
+    assert begun.steps[0].outcome == "planned"
 
 
 def test_nothing_to_draw_is_said(tmp_path: Path) -> None:
