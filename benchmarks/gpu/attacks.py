@@ -1,15 +1,18 @@
-"""Kernels that cheat a timer on a GPU; the timer of `agentforge.harness.gpu` must not be cheated."""
+"""What cheats a timer on a GPU: neither that of `agentforge.harness.gpu` nor the referee may be cheated."""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 
 from agentforge.harness.gpu import TorchGpu, compare
 from agentforge.harness.gpu.device import _runtime
+
+from . import hostile
 
 _TOO_GOOD = 1.3
 """So much faster than the honest twin that the attack paid."""
@@ -38,12 +41,12 @@ def carve_out(x: torch.Tensor, out: torch.Tensor) -> Callable[[], None]:
     return call
 
 
-def failed_launch() -> dict[str, Any]:
+def failed_launch(device: str) -> dict[str, Any]:
     """A launch that fails must not pass for one that worked on what lay in memory."""
     from gpu.kernel_modules import load
 
     module = load("cuda-softmax")
-    x = torch.randn(64, 64, device="cuda")
+    x = torch.randn(64, 64, device=device)
     module.softmax(x)
     module.PARAMETERS["threads"] = 4096
     try:
@@ -53,15 +56,30 @@ def failed_launch() -> dict[str, Any]:
     return {"ok": False, "said": "the launch was believed"}
 
 
-def attempt() -> dict[str, Any]:
-    """Every attack beside its honest twin."""
+def attempt(dry: bool = False) -> dict[str, Any]:
+    """Every attack beside its honest twin; those that need no GPU in a dry run."""
+    attacks: dict[str, Any] = {"failed_launch": failed_launch("cpu" if dry else "cuda")}
+    if not dry:
+        attacks |= _timed()
+    attacks |= hostile.attempt("null" if dry else "cuda")
+    return {"ok": all(f["ok"] for f in attacks.values()), "attacks": attacks}
+
+
+def _timed() -> dict[str, Any]:
+    """What cheats a timer, beside its honest twin."""
     gpu = TorchGpu()
-    x = torch.randn(gpu.l2_bytes // 8, device="cuda")
-    out = torch.empty_like(x)
-    found: dict[str, Any] = {"failed_launch": failed_launch()}
-    for name, attack in (("other_stream", other_stream), ("carve_out", carve_out)):
-        parties = {"honest": [lambda: torch.mul(x, 2.0, out=out)], "attack": [attack(x, out)]}
+    attacks: dict[str, Any] = {}
+    sizes = {"large": gpu.l2_bytes // 8, "short": 1 << 16}
+    for name, attack, size in (
+        ("other_stream", other_stream, "large"),
+        ("short_call_on_another_stream", other_stream, "short"),
+        ("carve_out", carve_out, "large"),
+    ):
+        x = torch.randn(sizes[size], device="cuda")
+        out = torch.empty_like(x)
+        honest: Callable[[], Any] = partial(torch.mul, x, 2.0, out=out)
+        parties = {"honest": [honest], "attack": [attack(x, out)]}
         times = compare(parties, gpu, blocks=40)
         gain = times.speedup("honest", "attack")
-        found[name] = {"ok": gain < _TOO_GOOD, "gain": gain, "hidden": times.hidden["attack"]}
-    return {"ok": all(f["ok"] for f in found.values()), "attacks": found}
+        attacks[name] = {"ok": gain < _TOO_GOOD, "gain": gain, "hidden": times.hidden["attack"]}
+    return attacks
