@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import shutil
 import tempfile
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+from agentforge.devices import gpu_present
 from agentforge.languages import run_command
 from agentforge.languages.cuda import Cuda
 from agentforge.languages.library import kernel_templates
@@ -15,14 +18,16 @@ from agentforge.languages.triton import Triton
 from agentforge.schema import BuildSpec, MachineError, Solution, SourceFile
 
 
-def load(identifier: str, folder: Path | None = None) -> ModuleType:
-    """A kernel's file, built for the GPU that is here.
+@cache
+def load(identifier: str) -> ModuleType:
+    """A kernel's file, built for the GPU that is here; without one for the interpreter or the emulator.
 
     Raises:
         MachineError: it does not build.
     """
     template = kernel_templates()[identifier]
-    place = Path(tempfile.mkdtemp(prefix="agentforge-kernel-", dir=folder))
+    place = Path(tempfile.mkdtemp(prefix="agentforge-kernel-"))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
     entry = SourceFile(path="model_new.py", content=template.render())
     solution = Solution(
         name=identifier,
@@ -32,11 +37,11 @@ def load(identifier: str, folder: Path | None = None) -> ModuleType:
         sources=(entry, *template.files),
     )
     language = Cuda() if template.language == "cuda" else Triton()
+    device = "cuda" if gpu_present() else "cpu"
     built = language.build(
-        solution, place, cache=place / ".cache", run=run_command, timeout_s=120, device="cuda"
+        solution, place, cache=place / ".cache", run=run_command, timeout_s=120, device=device
     )
     if not built.ok:
-        shutil.rmtree(place, ignore_errors=True)
         raise MachineError(f"{identifier} does not build here: {built.log[-500:]}")
     return import_from(place, identifier)
 

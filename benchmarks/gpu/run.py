@@ -1,20 +1,26 @@
-"""All that only a GPU can tell, in pieces of at most eight minutes each.
+"""All that only a GPU can tell, in pieces of at most eight minutes each; the most wanted ones first.
 
     python benchmarks/gpu/run.py list
     python benchmarks/gpu/run.py operators --output benchmarks/results
+    python benchmarks/gpu/run.py operators --dry
 
-Writes gpu-PIECE.json with device, driver, versions, date and command. Exit code 1 where something failed, 2
-where there is no GPU.
+Writes gpu-PIECE.json with device, driver, versions, date and command, again and again while it works: what
+was measured before a piece is cut off is kept. `--dry` goes the same ways on tiny sizes without a GPU and
+writes nothing. Exit code 1 where something failed, 2 where there is no GPU or a package is missing.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -23,96 +29,118 @@ ROOT = HERE.parents[1]
 sys.path[:0] = [str(HERE.parent), str(ROOT)]
 
 Answer = dict[str, Any]
-AGENTFORGE = str(Path(sys.executable).with_name("agentforge"))
+AGENTFORGE = [sys.executable, "-m", "agentforge.cli"]
 LIMIT_S = 8 * 60
 _TAIL = 6000
+_FEW = ("pydantic", "pyyaml", "numpy", "psutil", "torch", "triton")
+"""Packages that are enough for kernels on their own."""
+_KERNELS = ("operators", "tune", "attacks", "ncu")
+"""Pieces that need no more than those."""
 
 
-def tests(left: float, output: Path) -> Answer:
-    """Every test of languages, kernels, referee, devices, profiling and stitching that needs a GPU."""
-    names = ("languages", "kernels", "stitch", "harness", "devices", "profiling")
-    folders = [f"tests/{name}" for name in names if (ROOT / "tests" / name).is_dir()]
-    return command([sys.executable, "-m", "pytest", "-q", "-rs", "-m", "not slow", *folders], left)
+@dataclass(frozen=True)
+class Run:
+    """One piece's circumstances."""
+
+    left: float
+    """Seconds."""
+    output: Path
+    dry: bool
+    keep: Callable[[Answer], None]
+    """Writes what is known so far."""
 
 
-def operators(left: float, output: Path) -> Answer:
-    """Our kernels at AutoKernel's sizes against eager, torch.compile and CUDA graphs."""
+def operators(run: Run) -> Answer:
+    """Our kernels at AutoKernel's sizes against eager, torch.compile max-autotune and a copy."""
     from gpu.operators import measure
 
-    return measure(left)
+    return measure(run.left, run.dry, run.keep)
 
 
-def verdict(left: float, output: Path) -> Answer:
+def verdict(run: Run) -> Answer:
     """Source to verdict for a CUDA kernel at 4096 x 4096."""
     from gpu.verdict import measure
 
-    return measure()
+    return measure("null", 64) if run.dry else measure()
 
 
-def profile(left: float, output: Path) -> Answer:
-    """`agentforge profile`: kernels bound to operators, the host's share."""
-    return command([AGENTFORGE, "profile", "examples/gpt2.py", "--device", "cuda", "--json"], left)
+def tests(run: Run) -> Answer:
+    """Every test that needs a GPU."""
+    names = ("languages", "kernels", "stitch", "harness", "devices", "profiling")
+    folders = [f"tests/{name}" for name in names if (ROOT / "tests" / name).is_dir()]
+    options = ["-q", "-rs", "-m", "gpu", "--continue-on-collection-errors", *(["--co"] if run.dry else [])]
+    return command([sys.executable, "-m", "pytest", *options, *folders], run.left)
 
 
-def optimize(left: float, output: Path) -> Answer:
+def tune(run: Run) -> Answer:
+    """Every point of our kernels' tuning spaces, at one size: are the defaults the best."""
+    from gpu.operators import tune
+
+    return tune(run.left, run.dry, run.keep)
+
+
+def optimize(run: Run) -> Answer:
     """`agentforge optimize` on two examples, end to end."""
-    targets = ["examples/llama_block.py", "examples/gpt2.py"]
-    runs = {}
+    targets = ["examples/llama_block.py", "examples/gpt2.py"][: 1 if run.dry else 2]
+    runs: dict[str, Answer] = {}
+    end = time.monotonic() + run.left
     for number, target in enumerate(targets):
-        share = left / (len(targets) - number) - 5
-        begin = time.monotonic()
-        runs[target] = command(
-            [AGENTFORGE, "optimize", target, "--device", "cuda", "--minutes", f"{share / 90:.1f}"], share
-        )
-        left -= time.monotonic() - begin
+        share = (end - time.monotonic()) / (len(targets) - number) - 5
+        minutes = 0.1 if run.dry else share / 90
+        argv = [*AGENTFORGE, "optimize", target, "--device", "null" if run.dry else "cuda"]
+        runs[target] = command([*argv, "--minutes", f"{minutes:.1f}"], share)
+        run.keep({"runs": runs})
     return {"ok": all(r["ok"] for r in runs.values()), "runs": runs}
 
 
-def ncu(left: float, output: Path) -> Answer:
+def attacks(run: Run) -> Answer:
+    """What cheats a timer on a GPU: another stream, a persisting L2 carve-out, a failed launch."""
+    from gpu.attacks import attempt
+
+    return attempt(run.dry)
+
+
+def feedback(run: Run) -> Answer:
+    """Nsight Compute in `optimize`, in each sandbox: metrics, class and findings of what passed."""
+    from gpu.feedback import measure
+
+    return measure(run.left, device="null" if run.dry else "cuda")
+
+
+def ncu(run: Run) -> Answer:
     """A small Nsight Compute report of one of our kernels, to keep as test data."""
-    report = output / "softmax_4096"
-    program = str(HERE / "one_kernel.py")
+    program = [sys.executable, str(HERE / "one_kernel.py"), *(["--dry"] if run.dry else [])]
+    if run.dry:
+        return command(program, run.left)
+    report = run.output / "softmax_4096"
     profiler = ["ncu", "--set", "detailed", "--clock-control", "none", "--force-overwrite", "-o", str(report)]
     which = ["--kernel-name", "regex:softmax", "--launch-skip", "3", "--launch-count", "1"]
-    argv = [*profiler, *which, sys.executable, program]
-    answer = command(argv, left)
+    answer = command([*profiler, *which, *program], run.left)
     file = report.with_suffix(".ncu-rep")
     return {**answer, "report": file.name, "bytes": file.stat().st_size if file.is_file() else 0}
 
 
-def feedback(left: float, output: Path) -> Answer:
-    """Nsight Compute in `optimize`, in each sandbox: metrics, class and findings of what passed."""
-    from gpu.feedback import measure
-
-    return measure(left)
-
-
-def attacks(left: float, output: Path) -> Answer:
-    """What cheats a timer on a GPU: another stream, a persisting L2 carve-out, a failed launch."""
-    from gpu.attacks import attempt
-
-    return attempt()
+def profile(run: Run) -> Answer:
+    """`agentforge profile`: kernels bound to operators, the host's share."""
+    device = "null" if run.dry else "cuda"
+    return command([*AGENTFORGE, "profile", "examples/gpt2.py", "--device", device, "--json"], run.left)
 
 
-PIECES: dict[str, Callable[[float, Path], Answer]] = {
-    "tests": tests,
-    "operators": operators,
-    "verdict": verdict,
-    "profile": profile,
-    "optimize": optimize,
-    "ncu": ncu,
-    "feedback": feedback,
-    "attacks": attacks,
+PIECES: dict[str, Callable[[Run], Answer]] = {
+    piece.__name__: piece
+    for piece in (operators, verdict, tests, tune, optimize, attacks, feedback, ncu, profile)
 }
 
 
 def command(argv: list[str], seconds: float) -> Answer:
     """Run a program; how it ended, and the end of what it said."""
     begin = time.monotonic()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     try:
         done = subprocess.run(
-            argv, capture_output=True, text=True, timeout=max(1.0, seconds), cwd=ROOT, check=False
-        )
+            argv, capture_output=True, text=True, timeout=max(1.0, seconds), cwd=ROOT, env=environment,
+            check=False,
+        )  # fmt: skip
         code, said = done.returncode, done.stdout + done.stderr
     except subprocess.TimeoutExpired as error:
         said = error.stdout.decode(errors="replace") if isinstance(error.stdout, bytes) else ""
@@ -121,6 +149,23 @@ def command(argv: list[str], seconds: float) -> Answer:
         code, said = -1, str(error)
     spent = time.monotonic() - begin
     return {"ok": code == 0, "exit": code, "seconds": round(spent, 1), "said": said[-_TAIL:]}
+
+
+def missing(piece: str) -> list[str]:
+    """Packages that a piece needs and this Python lacks."""
+    wanted = list(_FEW)
+    if piece not in _KERNELS:
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+        wanted += [requirement.partition(">=")[0] for requirement in project]
+    return sorted({name for name in wanted if not installed(name)})
+
+
+def installed(name: str) -> bool:
+    """Whether a package is here, by the name under which it is installed."""
+    try:
+        return bool(version(name))
+    except PackageNotFoundError:
+        return False
 
 
 def no_gpu() -> str:
@@ -141,41 +186,53 @@ def driver() -> str:
     return subprocess.run(query, capture_output=True, text=True, check=False).stdout.strip()
 
 
+def measure(piece: str, output: Path) -> int:
+    """Do a piece on the GPU that is here; its exit code."""
+    from _provenance import provenance
+
+    from agentforge.harness.gpu import Telemetry
+
+    telemetry = Telemetry()
+    head = {**provenance(), "driver": driver(), "before": telemetry.read().model_dump(), "piece": piece}
+    output.mkdir(parents=True, exist_ok=True)
+    place = output / f"gpu-{piece}.json"
+
+    def keep(answer: Answer) -> None:
+        place.write_text(json.dumps({**head, "ok": False, "cut_off": True, **answer}, indent=1) + "\n")
+
+    answer = PIECES[piece](Run(LIMIT_S - 20.0, output, False, keep))
+    keep({**answer, "cut_off": False, "after": telemetry.read().model_dump()})
+    print(f"{place}: {'ok' if answer['ok'] else 'FAILED'}")
+    return 0 if answer["ok"] else 1
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("piece", choices=["list", *PIECES])
     parser.add_argument("--output", type=Path, default=HERE.parent / "results")
+    parser.add_argument("--dry", action="store_true", help="go the same ways without a GPU, on tiny sizes")
     chosen = parser.parse_args()
     if chosen.piece == "list":
         for name, piece in PIECES.items():
             print(f"{name:10} {(piece.__doc__ or '').strip()}")
         return 0
+    if lacks := missing(chosen.piece):
+        print(
+            f"{chosen.piece} needs packages that {sys.executable} lacks: pip install {' '.join(lacks)}",
+            file=sys.stderr,
+        )
+        return 2
+    if chosen.dry:
+        answer = PIECES[chosen.piece](Run(LIMIT_S, chosen.output, True, lambda _: None))
+        print(json.dumps(answer, indent=1))
+        return 0 if answer["ok"] else 1
     reason = no_gpu()
     if reason:
         print(f"benchmarks/gpu measures on an NVIDIA GPU alone: {reason}", file=sys.stderr)
         return 2
-    from _provenance import provenance
-
-    from agentforge.harness.gpu import Telemetry
-
-    telemetry = Telemetry()
-    before = telemetry.read()
-    chosen.output.mkdir(parents=True, exist_ok=True)
-    answer = PIECES[chosen.piece](LIMIT_S - 20.0, chosen.output)
-    body = {
-        **provenance(),
-        "driver": driver(),
-        "before": before.model_dump(),
-        "after": telemetry.read().model_dump(),
-        "piece": chosen.piece,
-        **answer,
-    }
-    place = chosen.output / f"gpu-{chosen.piece}.json"
-    place.write_text(json.dumps(body, indent=1) + "\n")
-    print(f"{place}: {'ok' if answer['ok'] else 'FAILED'}")
-    return 0 if answer["ok"] else 1
+    return measure(chosen.piece, chosen.output)
 
 
 if __name__ == "__main__":
