@@ -151,7 +151,7 @@ def _region(
         place=_place(name, plan),
         attempts=len(own),
         failed=sum(_failed(store, a) for a in own),
-        outcome=_kept(bottleneck, own, plan),
+        outcome=_kept(bottleneck, own, plan, stitched),
     )
     promotion = next((p for p in store.promotions(run.id) if p.bottleneck == name), None)
     if promotion is None:
@@ -191,7 +191,11 @@ def _place(definition: str, plan: ModelPlan | None) -> int | None:
     return chosen.index(definition) + 1 if definition in chosen else None
 
 
-def _kept(bottleneck: Bottleneck, attempts: list[Attempt], plan: ModelPlan | None) -> str:
+def _kept(
+    bottleneck: Bottleneck, attempts: list[Attempt], plan: ModelPlan | None, stitched: dict[str, object]
+) -> str:
+    if bottleneck.definition.hash in _list(stitched.get("packed")):
+        return "by oneDNN, from packed weights"
     if not bottleneck.optimizable:
         return "kept: the vendor's library"
     planned = {region.bottleneck: region for region in plan.regions} if plan else {}

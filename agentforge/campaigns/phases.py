@@ -165,11 +165,12 @@ class Phases:
             evidence={win.bottleneck.definition.hash: win.evaluation for win in result.wins},
             progress=self._tell,
         )
-        self._keep(artifact, hashes)
+        self._keep(artifact, profile, hashes)
 
-    def _keep(self, artifact: Artifact, chosen: dict[str, str]) -> None:
+    def _keep(self, artifact: Artifact, profile: Profile, chosen: dict[str, str]) -> None:
         journal, report = self.journal, artifact.report
         runs = {kernel["solution"]: kernel["runs_seen"] for kernel in report["kernels"]}
+        packed = set(report["packed"])
         journal.put_solution(artifact.solution)
         evaluation = journal.put_evaluation(artifact.evaluation) if artifact.evaluation else None
         journal.event(
@@ -182,6 +183,9 @@ class Phases:
             solution=artifact.solution.hash,
             evaluation=evaluation,
             calls={d: runs[solution] for d, solution in chosen.items() if solution in runs},
+            packed=[
+                b.definition.hash for b in profile.bottlenecks if packed & {s.name for s in b.call_sites}
+            ],
             notes=[f"{site} stays: {why}" for site, why in report["sites_left_as_they_were"].items()],
         )
         journal.set_status(RunStatus.STITCHING, artifact=str(artifact.folder))

@@ -59,6 +59,11 @@ def report_data(
         "kernels": [
             _kernel(kernel, selection, evidence) for kernel in kernels.values() if name_in(kernel, selection)
         ],
+        "packed": [
+            site.name
+            for site in profile.call_sites
+            if any((site.unit, node) in selection.variant.packed for node in site.nodes)
+        ],
         "left_out": [_left_out(kernel) for kernel in kernels.values() if not name_in(kernel, selection)],
         "sites_left_as_they_were": dict(refused),
         "trials": [_trial(t) for t in selection.trials],
@@ -169,6 +174,8 @@ def report_markdown(data: Mapping[str, Any]) -> str:
     lines += _headline(data)
     if data["kernels"]:
         lines += ["## Kernels", "", *_kernel_table(data["kernels"]), ""]
+    if data["packed"]:
+        lines += [f"Products with weights from packed copies of them: {', '.join(data['packed'])}.", ""]
     if data["trials"]:
         lines += [
             "## What was tried",

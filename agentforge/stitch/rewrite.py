@@ -84,7 +84,7 @@ def rewrite(
         "calls": callables,
         "output_spec": spec,
         "streams": {"streams": streams.count, "events": len(events_of(streams))} if streams else None,
-        "products": len(products),
+        "products": [node.name for node in products],
     }
     constants = {names[target]: _encode(unit.constants[target]) for target in lifted.values()}
     done = {s.region.site: s.region.kernel for s in steps if s.region is not None}
@@ -125,7 +125,7 @@ def outline(
         "calls": {},
         "output_spec": None,
         "streams": None,
-        "products": 0,
+        "products": [],
     }
 
 

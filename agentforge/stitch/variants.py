@@ -42,6 +42,8 @@ class Variant:
     """Call site to kernel."""
     expected: Mapping[str, int] = field(default_factory=dict)
     """Runs of each kernel in one forward of the model."""
+    packed: frozenset[tuple[str, str]] = frozenset()
+    """Unit and node of each product that is computed from a packed weight."""
 
     @property
     def label(self) -> str:
@@ -191,9 +193,9 @@ class Variants:
         return self._variant(mode, rewritten["units"], texts, rewritten["sites"], expected)
 
     def _calls_of(self, rewritten: Mapping[str, Any], having: str) -> int:
-        """How often, in one forward of the model, units have this: a property, or a number of something."""
+        """How often, in one forward of the model, its units have this: a property, or a list of something."""
         numbers = {plan["path"]: plan[having] for plan in rewritten["units"] if plan[having]}
-        return sum(self._calls[path] * (n if type(n) is int else 1) for path, n in numbers.items())
+        return sum(self._calls[path] * (len(n) if isinstance(n, list) else 1) for path, n in numbers.items())
 
     def _measured_s(self) -> float:
         """Seconds of the GPU's work in one forward."""
@@ -219,4 +221,5 @@ class Variants:
         solutions = {name: kernel.solution for name, kernel in self._kernels.items()}
         files = stitched_files(self._target, mode, units, texts, solutions)
         solution = as_solution(self._target, f"{self._target.name} ({mode})", files)
-        return Variant(mode, frozenset(sites.values()), solution, sites, expected)
+        packed = frozenset((plan["path"], node) for plan in units for node in plan["products"])
+        return Variant(mode, frozenset(sites.values()), solution, sites, expected, packed)
