@@ -21,10 +21,13 @@ from .source import HotLine, hot_lines
 
 MOST_NAME = 500
 """Characters of a kernel's name."""
-_GLOBAL_SPEEDUP = 1
-"""`IFrontend.SpeedupType_GLOBAL`: of the whole kernel, not of the isolated problem."""
-_WARNING = 2
-"""`IFrontend.MsgType_MSG_WARNING` and `..._OPTIMIZATION`: something could be better."""
+_GLOBAL_SPEEDUP = 2
+"""`ncu_report.SpeedupType.GLOBAL`: of the whole kernel, not of the isolated problem, which is 1. Rules write
+with other numbers (`IFrontend.SpeedupType_GLOBAL` is 1)."""
+_WARNS = (2, 3)
+"""`ncu_report.MsgType.OPTIMIZATION` and `WARNING`: something could be better."""
+_NOT_THE_KERNELS = ("MemoryL2Compression", "PMSamplingData")
+"""Rules on how memory was allocated and how the profile was taken, which no kernel can change."""
 
 
 class Action(Protocol):
@@ -59,7 +62,7 @@ class RuleResult(FrozenModel):
     title: str
     message: str
     warns: bool
-    """It found something to mend, and does not only inform."""
+    """It found something to mend in the kernel, and does not only inform."""
     saved: float | None = None
     """Share of the kernel's run time, 0 to 1, that ncu estimates would go away; None where it gives no
     estimate, or one that is about the isolated problem only."""
@@ -164,14 +167,15 @@ def _number(metric: Any) -> float | None:
 
 def _rules(results: Sequence[Mapping[str, Any]]) -> Iterator[RuleResult]:
     for result in results:
+        rule = str(result.get("rule_identifier", ""))
         message = result.get("rule_message") or {}
         estimate = result.get("speedup_estimation") or {}
         percent = estimate.get("speedup")
         whole = estimate.get("type") == _GLOBAL_SPEEDUP
         yield RuleResult(
-            rule=str(result.get("rule_identifier", "")),
+            rule=rule,
             title=str(message.get("title") or result.get("name", "")),
             message=str(message.get("message", "")),
-            warns=int(message.get("type") or 0) >= _WARNING,
+            warns=int(message.get("type") or 0) in _WARNS and rule not in _NOT_THE_KERNELS,
             saved=min(max(float(percent) / 100, 0.0), 1.0) if whole and percent is not None else None,
         )

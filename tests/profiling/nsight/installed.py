@@ -38,7 +38,7 @@ RECORDED: dict[str, Any] = {
             "rule_identifier": "CPIStall",
             "name": "Warp Stall",
             "rule_message": {"title": "Long Scoreboard", "message": "Warps wait for memory.", "type": 2},
-            "speedup_estimation": {"type": 1, "speedup": 20.0},
+            "speedup_estimation": {"type": 2, "speedup": 20.0},
         }
     ],
 }
