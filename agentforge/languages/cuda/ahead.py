@@ -31,6 +31,11 @@ from .sass import parse_cubin
 
 DEFAULT_TARGET = "sm_90"
 """What is compiled for where no GPU is here and the solution names none."""
+_LOAD_INLINE = tuple(
+    f"-D__CUDA_NO_{what}__"
+    for what in ("HALF_OPERATORS", "HALF_CONVERSIONS", "BFLOAT16_CONVERSIONS", "HALF2_OPERATORS")
+)
+"""What torch's `load_inline` defines for every compilation."""
 _MOST_LOG = 4 << 20
 _NOT_NVRTC = re.compile(r"cannot open source file|identifier \"(?:std|cuda\w+)\"|<<<")
 
@@ -137,7 +142,7 @@ class Compiler:
             place = folder / name.partition(":")[0]
             stated, flags = _flags(place)
             target = (*targets, *self._targets(place, stated, device))[0]
-            jobs.append(Job(name, device_code(content), target, flags, ""))
+            jobs.append(Job(name, device_code(content), target, (*_LOAD_INLINE, *flags), ""))
         for job in jobs:
             if device != "cuda" or job.target != gpu_target():
                 target_limits(job.target)
@@ -189,11 +194,8 @@ class Compiler:
     def _judge(self, job: Job, outcome: Outcome) -> Part:
         resources = parse_resources(outcome.log, text.launch_bounds(job.content))
         found = list(parse_diagnostics(outcome.log))
-        file, _, first = job.file.partition(":")
-        found = [
-            d.model_copy(update={"file": file, "line": d.line + int(first or 1) - 1}) if d.line else d
-            for d in found
-        ]
+        file = job.file.partition(":")[0]
+        found = [_placed(d, job) for d in found]
         if outcome.cubin is None:
             large = [too_much_shared(r, job.file, text.kernel_line(job.content, r.kernel)) for r in resources]
             found = [d for d in large if d is not None] or found
@@ -201,6 +203,17 @@ class Compiler:
                 message = outcome.log.strip()[-2000:] or "the CUDA compiler failed and said nothing"
                 found.insert(0, Diagnostic(message=message, file=file))
         return Part(outcome.cubin is not None, tuple(found), resources=resources)
+
+
+def _placed(found: Diagnostic, job: Job) -> Diagnostic:
+    """A message with the file and line that its reader knows: a header's, or the job's own."""
+    if not found.line:
+        return found
+    place = Path(found.file)
+    if place.suffix in text.HEADERS or not place.suffix:
+        return found.model_copy(update={"file": place.name if place.is_absolute() else found.file})
+    file, _, first = job.file.partition(":")
+    return found.model_copy(update={"file": file, "line": found.line + int(first or 1) - 1})
 
 
 def _flags(source: Path) -> tuple[list[str], tuple[str, ...]]:
@@ -280,8 +293,9 @@ class _Bench:
     def _by_nvcc(self, number: int, job: Job) -> Outcome | None:
         cubin = self.scratch / f"{number}.cubin"
         include = f"-I{(self.folder / job.file).parent}"
+        relaxed = [] if job.output else ["--expt-relaxed-constexpr"]  # as load_inline does
         command = [self.compiler.nvcc, "-cubin", f"-arch={job.target}", "-std=c++17", "-lineinfo", "-Xptxas",
-                   "-v", *job.flags, include, self._source(job), "-o", str(cubin)]  # fmt: skip
+                   "-v", *relaxed, *job.flags, include, self._source(job), "-o", str(cubin)]  # fmt: skip
         done = self.run(command, cwd=self.folder, timeout_s=self._left())
         if done.timed_out:
             return None

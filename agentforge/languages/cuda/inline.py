@@ -10,7 +10,7 @@ from .source import without_comments
 
 _HOST = re.compile(r"\b(?:torch|at|c10|pybind11|py)\s*::|<<<|PYBIND11_MODULE|TORCH_LIBRARY|AT_DISPATCH")
 _HOST_INCLUDE = re.compile(
-    r"#\s*include\s*[<\"](?:torch|ATen|c10|pybind11|vector|string|iostream|cuda_runtime)"
+    r"#\s*include\s*[<\"](?:torch|ATen|c10|pybind11|THC|vector|string|iostream|cuda_runtime|cublas|cudnn|cusparse)"
 )
 
 

@@ -33,16 +33,16 @@ _INTEGERS = "".join(
 _LIMITS = "".join(
     f"#define {name} {value}\n"
     for name, value in (
-        ("INT_MAX", "2147483647"), ("INT_MIN", "(-INT_MAX - 1)"), ("UINT_MAX", "4294967295u"),
-        ("LLONG_MAX", "9223372036854775807ll"), ("CHAR_BIT", "8"), ("FLT_MAX", "3.402823466e+38f"),
+        ("INT_MAX", "0x7fffffff"), ("INT_MIN", "(-INT_MAX - 1)"), ("UINT_MAX", "0xffffffff"),
+        ("LLONG_MAX", "0x7fffffffffffffffLL"), ("CHAR_BIT", "8"), ("FLT_MAX", "3.402823466e+38f"),
         ("FLT_MIN", "1.175494351e-38f"), ("FLT_EPSILON", "1.192092896e-07f"),
         ("DBL_MAX", "1.7976931348623157e+308"), ("DBL_EPSILON", "2.2204460492503131e-16"),
-        ("INT32_MAX", "2147483647"), ("UINT32_MAX", "4294967295u"),
-        ("INT64_MAX", "9223372036854775807ll"), ("INFINITY", "__int_as_float(0x7f800000)"),
+        ("INT32_MAX", "INT_MAX"), ("UINT32_MAX", "UINT_MAX"), ("INT64_MAX", "LLONG_MAX"),
+        ("INFINITY", "__int_as_float(0x7f800000)"),
         ("NAN", "__int_as_float(0x7fffffff)"), ("M_PI", "3.14159265358979323846"),
     )
 )  # fmt: skip
-_STANDARD = f"#pragma once\n{_INTEGERS}typedef unsigned long uintptr_t;\n" + "".join(
+_STANDARD = f"#pragma once\n{_INTEGERS}typedef unsigned long long uintptr_t;\n" + "".join(
     f"#ifndef {line.split()[1]}\n{line}\n#endif\n" for line in _LIMITS.splitlines()
 )
 _INCLUDE = '#pragma once\n#include "agentforge_standard.h"\n'

@@ -22,7 +22,7 @@ from agentforge.schema import Diagnostic, Solution, content_hash
 from . import emulate, inline_cpu, inline_runtime, runtime
 from . import source as text
 from .inline_calls import InlineCall, inline_calls
-from .part import Part, timed_out
+from .part import Part
 
 _EMULATOR = ".emulator"
 """Name of our own copy of the emulator; no file of a solution is called so."""
@@ -112,7 +112,9 @@ class EmulatorBuild:
         command = unit.command(scratch, str(scheduler), str(built))
         done = self.run(command, cwd=scratch, timeout_s=self._left())
         if done.timed_out:
-            return timed_out(f"{unit.name} for the emulator", unit.name)
+            return Part(
+                True, unjudged=f"compiling {unit.name} for the emulator took longer than the time-out"
+            )
         if done.returncode or not built.is_file():
             return self._failed(unit.name, done.stderr + done.stdout)
         objects.store(key, built, BuildRecord())
@@ -133,7 +135,7 @@ class EmulatorBuild:
             timeout_s=self._left(),
         )
         if done.timed_out:
-            return timed_out("the emulator")
+            return Part(True, unjudged="compiling the emulator took longer than the time-out")
         if done.returncode:
             message = f"the emulator does not compile: {(done.stderr + done.stdout)[-1000:]}"
             return Part(False, (Diagnostic(message=message),))

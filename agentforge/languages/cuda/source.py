@@ -13,22 +13,27 @@ HEADERS = (".cuh", ".h", ".hpp", ".hh", ".inc")
 
 _HOST = (
     (r"<<<", "launches in the source (dynamic parallelism or host code)"),
-    (r"\bcuda(?:Malloc|Free|Memcpy|Launch|Stream|Device|Get)\w*\s*\(", "calls of the CUDA run-time library"),
+    (r"\bcuda(?:Malloc|Free|Memcpy|Stream|Device|Get)\w*\s*\(", "calls of the CUDA run-time library"),
     (r"#\s*include\s*<(?:torch|ATen|c10|pybind11)/", "torch's headers"),
 )
 """What a source may contain if it has a host side."""
 _UNSUPPORTED: tuple[tuple[str, str], ...] = (
     (r"\b(?:asm|__asm|__asm__)\b", "inline PTX"),
-    (r"\bwmma\b|\bnvcuda\b|#\s*include\s*<mma\.h>", "tensor cores (wmma)"),
-    (r"#\s*include\s*<cooperative_groups|\bcooperative_groups\b", "cooperative groups"),
-    (r"#\s*include\s*<cuda/|\bcuda\s*::\s*(?:barrier|pipeline|memcpy_async|ptx)", "libcu++"),
-    (r"\b__pipeline_\w+|#\s*include\s*<cuda_pipeline", "asynchronous copies"),
+    (r"\bwmma\s*::|\bmma_sync\b", "tensor cores (wmma)"),
+    (
+        r"\b(?:this_grid|this_cluster|this_multi_grid|coalesced_threads|labeled_partition|binary_partition)\b",
+        "cooperative groups beyond a block's tiles",
+    ),
+    (r"\bcuda\s*::\s*\w", "libcu++"),
+    (r"\b__pipeline_\w+|\bmemcpy_async\b", "asynchronous copies"),
     (r"\bCUtensorMap\b", "TMA"),
-    (r"#\s*include\s*<(?:cub|thrust|cute|cutlass|cuda/std)/", "CUB, Thrust or CUTLASS"),
+    (r"\b(?:cub|thrust|cute|cutlass)\s*::", "CUB, Thrust or CUTLASS"),
     (r"\b__cluster_dims__|\bcluster_", "thread block clusters"),
     (r"\b(?:tex[123]D\w*|surf[123]D\w*|cudaTextureObject_t)\b", "textures"),
     (r"\b__activemask\b", "__activemask()"),
-    (r"\b__nv_fp8\w*|#\s*include\s*<cuda_fp8", "8-bit floats"),
+    (r"\bcurand_\w+\s*\(|\bcurandState\w*", "cuRAND"),
+    (r"\b__nv_fp8\w*", "8-bit floats"),
+    (r"\bcudaLaunch\w+\s*\(", "launches by cudaLaunchKernel"),
 )
 _ORDERED_OTHERWISE = re.compile(r"\bvolatile\b|\b__threadfence|\bnanosleep\b|\batomicCAS\b|\batomicExch\b")
 """Threads may wait for one another through memory: what looks like a race may be none."""
@@ -135,8 +140,18 @@ def kernel_bodies(text: str) -> dict[str, int]:
 
 _EXTERN = re.compile(
     r"\bextern\s+__shared__\s+(?P<type>[^;\[\]]*?[\s>*])(?P<name>\w+)\s*\[\s*\]\s*;|"
-    r"\b__shared__\s+(?P<body>[^;=]*);"
+    r"(?:\bstatic\s+)?\b__shared__\s+(?P<body>[^;=]*);"
 )
+_INCLUDE = re.compile(
+    r"^[ \t]*#[ \t]*include[ \t]*[<\"](?:"
+    r"(?:cuda|cuda_runtime|cuda_runtime_api|cuda_fp8|cuda_pipeline|cuda_pipeline_primitives|cuda_profiler_api"
+    r"|cublas|cublas_v2|cublasLt|cudnn|cusparse|curand|curand_kernel|device_launch_parameters|device_functions"
+    r"|device_atomic_functions|math_functions|vector_types|vector_functions|mma|cooperative_groups/reduce"
+    r"|torch/(?:extension|torch|all|script|types))\.h"
+    r"|(?:cub|thrust|cute|cutlass|cuda|ATen/cuda|c10/cuda|pybind11|THC)/[\w/.]+)[>\"]",
+    re.MULTILINE,
+)
+"""Headers of which the emulator includes all that it has before the first line. Who uses more is told so."""
 _DECLARATOR = re.compile(r"(?P<type>.*?[\s>*&])?\s*(?P<name>\w+)\s*(?P<sizes>(?:\[.*\])*)", re.DOTALL)
 _ALIGNMENT = re.compile(r"__align__\s*\([^()]*\)|\balignas\s*\([^()]*\)")
 
@@ -150,6 +165,7 @@ def for_cpu(text: str, name: str, kernels: list[str], *, line: int = 1) -> str:
         kernels: to be launched.
         line: of the file, on which the text begins.
     """
+    text = _INCLUDE.sub("", text)
     plain = without_comments(text)
     pieces, last = [f'#line {line} "{name}"\n'], 0
     for match in _EXTERN.finditer(plain):

@@ -46,6 +46,8 @@
 #define __assume(condition) ((condition) ? void() : __builtin_unreachable())
 #define __builtin_assume(condition) __assume(condition)
 
+namespace nvcuda::wmma {}  // may be opened, and is empty
+
 namespace cuda_on_cpu {
 
 // The same variable by an address that the compiler knows nothing of: each access to it is then checked.

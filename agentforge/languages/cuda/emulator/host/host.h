@@ -5,8 +5,9 @@
 #include <torch/library.h>
 #include <torch/types.h>
 
-#include "memory.h"
 #include "bindings.h"
+#include "cuda_bf16.h"
+#include "cuda_fp16.h"
 #include "launches.h"
 #include "prelude.h"
 #include "runtime_api.h"
