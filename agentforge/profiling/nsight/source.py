@@ -18,6 +18,7 @@ _REASONS = (
     "branch_resolving",
     "dispatch_stall",
     "drain",
+    "gmma",
     "imc_miss",
     "lg_throttle",
     "long_scoreboard",
@@ -29,7 +30,9 @@ _REASONS = (
     "sleeping",
     "tex_throttle",
     "wait",
+    "warpgroup_arrive",
 )
+"""As all chips from Volta on name them; the last one is Hopper's, of warps that wait for their tensor cores."""
 MOST_LINES = 8
 LEAST_SHARE = 0.02
 """Of the kernel's samples; what has less is not worth a look."""

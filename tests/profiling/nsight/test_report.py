@@ -93,6 +93,17 @@ def test_hot_lines_add_up_over_instructions():
     assert found[1].title == "hot instruction"
 
 
+def test_what_tensor_cores_wait_for_on_hopper_is_named():
+    stall = "smsp__pcsamp_warps_issue_stalled_"
+    metrics = {
+        SAMPLES: FakeMetric(100.0, instances={16: 100}),
+        f"{stall}warpgroup_arrive": FakeMetric(80.0, instances={16: 80}),
+        f"{stall}wait": FakeMetric(20.0, instances={16: 20}),
+    }
+    (line,) = read_action(FakeAction("product", metrics), WANTED).lines
+    assert line.stall == "warpgroup_arrive"
+
+
 def test_a_handful_of_samples_names_no_line():
     few = {SAMPLES: FakeMetric(2.0, instances={16: 1, 32: 1})}
     assert read_action(FakeAction("short", few), WANTED).lines == ()
