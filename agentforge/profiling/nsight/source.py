@@ -32,7 +32,7 @@ _REASONS = (
     "wait",
     "warpgroup_arrive",
 )
-"""As all chips from Volta on name them; the last one is Hopper's, of warps that wait for their tensor cores."""
+"""By the names that chips from Volta on have; the last is of warps that wait for Hopper's tensor cores."""
 MOST_LINES = 8
 LEAST_SHARE = 0.02
 """Of the kernel's samples; what has less is not worth a look."""
