@@ -115,6 +115,33 @@ def get_init_inputs():
     return [8]
 '''
 
+TOWERS = '''
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    """Two towers that meet in a product, and a gate."""
+
+    def __init__(self, width):
+        super().__init__()
+        make = lambda: nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, width))
+        self.left, self.right = make(), make()
+        self.gate, self.up = nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, a, b):
+        x = self.left(a) * self.right(b)
+        return torch.sigmoid(self.gate(x)) * self.up(x), x
+
+
+def get_inputs():
+    return [torch.randn(4, 16), torch.randn(4, 16)]
+
+
+def get_init_inputs():
+    return [16]
+'''
+
 RMS_PY = """
 import torch
 

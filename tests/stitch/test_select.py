@@ -160,6 +160,27 @@ def test_a_cuda_graph_is_tried_first_where_the_gpu_waits_for_the_host(names: tup
     assert not any(mode == "kernels+graph" for mode, _, _ in given.judged)
 
 
+@pytest.mark.parametrize("names", [("a",), ()])
+@pytest.mark.parametrize("waits", [True, False])
+def test_several_streams_are_taken_where_they_add_to_it(names: tuple[str, ...], waits: bool) -> None:
+    """In the graph where the GPU waits for the host; a tie is the simpler one's."""
+    plain = "kernels+graph" if waits else "kernels"
+
+    def select_with(streamed: float) -> tuple[str, set[str]]:
+        def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+            gain = {plain: 1.5, f"{plain}+streams": streamed}.get(mode, 0.9)
+            return judged(kernels, level, over_eager=gain, over_compile=gain)
+
+        selection, given = select(verdict, *names, waits=waits, streams=True)
+        return selection.variant.mode, {mode for mode, *_ in given.judged}
+
+    mode, judged_modes = select_with(1.6)
+    assert mode == f"{plain}+streams"
+    assert {m for m in judged_modes if "streams" in m} == {mode}
+    if names or waits:  # without kernels there is nothing that is plain
+        assert select_with(1.51)[0] == plain
+
+
 def test_a_cuda_graph_that_ties_with_the_best_baseline_is_kept_where_torch_compile_is_slower() -> None:
     def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
         over_eager = {"kernels+graph": 2.0, "compile": 1.5}.get(mode, 0.9)

@@ -8,6 +8,7 @@ import pytest
 
 from agentforge.harness.convention import load_problem
 from agentforge.profiling.capture import capture_units
+from agentforge.profiling.operators import Kind, kind_of
 from agentforge.profiling.regions import partition
 from agentforge.schema import (
     Bottleneck,
@@ -19,11 +20,13 @@ from agentforge.schema import (
     TargetError,
     Workload,
 )
+from agentforge.stitch.files import Mode
 from agentforge.stitch.proof import engagement
 from agentforge.stitch.runtime.graph import REPLAY
+from agentforge.stitch.runtime.streams import STREAMS
 from agentforge.stitch.variants import Variants, promoted
 
-from .making import BLOCK, from_reference, rms_kernel, target_of
+from .making import BLOCK, TOWERS, from_reference, rms_kernel, target_of
 
 NORM = Definition(
     name="norm", op_type="norm", reference="class Model(x): # rsqrt\n    def forward(self, x, weight): ..."
@@ -129,6 +132,30 @@ def test_a_model_without_kernels_in_a_cuda_graph_needs_replays_as_proof() -> Non
 
     assert problems(1) == []
     assert problems(0) == ["a CUDA graph ran 0 times in one forward, not 1"]
+
+
+def test_several_streams_are_tried_where_the_measured_times_promise_something(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    target = target_of(TOWERS)
+    problem = load_problem(target.definition)
+    (unit,) = capture_units(problem.build(0), *problem.inputs(0)).units
+    nodes = [node.name for node in unit.graph_module.graph.nodes if kind_of(node) is Kind.GEMM]
+    sites = [{"unit": "", "nodes": [name], "time_s": 1e-4, "fill": 0.1} for name in nodes]
+    variants = Variants(target, {}, measured=sites)
+
+    def with_(mode: Mode) -> tuple[str, dict[str, int], bool]:
+        made = variants.with_kernels([], mode)
+        assert made is not None
+        (text,) = (s.content for s in made.solution.sources if s.path == "units/unit0.py")
+        return made.label, dict(made.expected), "_on_stream(1, [0])" in text
+
+    label = "the model in a CUDA graph on several streams"
+    assert with_("kernels+graph+streams") == (label, {REPLAY: 1, STREAMS: 1}, True)
+    assert with_("kernels+streams") == ("the model on several streams", {STREAMS: 1}, True)
+    assert with_("kernels+graph") == ("the model in a CUDA graph", {REPLAY: 1}, False)
+    monkeypatch.setattr("agentforge.stitch.variants.WORTH_TRYING", 0.9)
+    assert variants.with_kernels([], "kernels+streams") is None
 
 
 def test_a_model_that_does_not_load_any_more_is_said_so() -> None:
