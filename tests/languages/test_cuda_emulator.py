@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 import torch
 
-from agentforge.languages import languages, run_command
+from agentforge.languages import BuildResult, languages, run_command
 from agentforge.languages.cpp.language import compiler_version
+from agentforge.languages.cuda import compilers
 from agentforge.languages.cuda.launches import CudaError, EmulatorTooSlow
 from agentforge.languages.cuda.runtime import Library, load
 from agentforge.languages.cuda.source import unsupported, unsupported_in
@@ -56,26 +57,28 @@ extern "C" __global__ void endless(float* out, int n) {
 """
 
 
-@pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
-    if not compiler_version():
-        pytest.skip("needs a C++ compiler")
-    folder = tmp_path_factory.mktemp("emulator")
+def built(folder: Path, source: str, more: Mapping[str, str] | None = None) -> BuildResult:
+    files = {"model_new.py": "class ModelNew: ...\n", "k.cu": source, **(more or {})}
     solution = Solution(
         name="k",
         definition="0" * 40,
         author="person",
         spec=BuildSpec(language="cuda"),
-        sources=(
-            SourceFile(path="model_new.py", content="class ModelNew: ...\n"),
-            SourceFile(path="k.cu", content=KERNELS),
-        ),
+        sources=tuple(SourceFile(path=path, content=content) for path, content in files.items()),
     )
-    result = languages.create("cuda").build(
+    return languages.create("cuda").build(
         solution, folder, cache=folder / "cache", run=run_command, timeout_s=120.0
     )
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    if not compiler_version():
+        pytest.skip("needs a C++ compiler")
+    folder = tmp_path_factory.mktemp("emulator")
+    result = built(folder, KERNELS)
     assert result.ok and not result.unjudged, result.unjudged or result.log
-    yield load(str(Path(folder, "model_new.py")), "k.cu")
+    return load(str(folder / "model_new.py"), "k.cu")
 
 
 def test_tiles_of_a_block(kernels: Library) -> None:
@@ -125,3 +128,17 @@ def test_what_has_no_emulation_is_named_with_its_line(text: str, what: str) -> N
 def test_headers_alone_are_no_use_of_what_they_hold() -> None:
     headers = "#include <mma.h>\n#include <cub/cub.cuh>\n#include <curand_kernel.h>\n// asm, wmma::fragment\n"
     assert unsupported({"k.cu": headers}) is None
+
+
+@pytest.mark.skipif(compilers() is None, reason="needs NVRTC or nvcc")
+def test_a_header_of_another_package_is_no_mistake_of_the_source(tmp_path: Path) -> None:
+    source = '#include <curand_kernel.h>\nextern "C" __global__ void k(float* out) { curandState state; }\n'
+    result = built(tmp_path, source)
+    assert result.ok and "curand" in result.unjudged.lower()
+
+
+@pytest.mark.skipif(compilers() is None, reason="needs NVRTC or nvcc")
+def test_a_message_in_a_header_names_the_header(tmp_path: Path) -> None:
+    kernel = '#include "twice.cuh"\nextern "C" __global__ void k(float* out) { *out = twice(1); }\n'
+    result = built(tmp_path, kernel, {"twice.cuh": "\n\n__device__ float twice(float x) { return x * ; }\n"})
+    assert [(d.file, d.line) for d in result.diagnostics if d.severity == "error"] == [("twice.cuh", 3)]

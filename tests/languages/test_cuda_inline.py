@@ -14,11 +14,8 @@ from agentforge.languages import languages, read_solution, run_command
 from agentforge.languages.cpp.language import compiler_version
 from agentforge.languages.cuda import compilers
 from agentforge.languages.cuda.inline_calls import Literal, NotLiteral, call_key, inline_calls
-from agentforge.languages.cuda.inline_cpu import (
-    python_for_cpu,
-    rewritten_launches,
-    without_shadows,
-)
+from agentforge.languages.cuda.inline_cpu import python_for_cpu
+from agentforge.languages.cuda.launch_syntax import instances, rewritten_launches, without_shadows
 
 FILE = '''
 import torch
@@ -148,6 +145,12 @@ class TestLaunches:
         assert "dim3 gridDim_(2), blockDim_{8};" in lines[1] and "(blockDim_.x); } }" in lines[1]
         assert "void g(dim3 blockDim_) {" in lines[2] and "dim3(blockDim_.x), blockDim_)" in lines[2]
 
+    def test_templates_are_known_as_they_are_launched(self) -> None:
+        source = (
+            "a<<<1, 2>>>(); b<scalar_t, 4><<<1, 2>>>(); b<scalar_t, 4><<<3, 4>>>(); // c<int><<<1, 2>>>()"
+        )
+        assert instances(source) == ("b<float, 4>",)
+
 
 class TestPython:
     def test_what_asks_for_a_gpu_asks_for_none(self) -> None:
@@ -182,6 +185,7 @@ def test_a_file_runs_and_its_faults_have_lines(tmp_path: Path) -> None:
         timeout_s=300.0,
     )
     assert result.ok and not result.unjudged and result.untimed, result.log
+    assert [(usage.kernel, usage.target) for usage in result.resources] == [("scaled", "sm_90")]
     done = subprocess.run([sys.executable, "-c", RUN], cwd=built, capture_output=True, text=True, check=False)
     told = json.loads(done.stdout or "{}")
     assert told, done.stderr

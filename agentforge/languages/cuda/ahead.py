@@ -26,11 +26,16 @@ from . import nvrtc, runtime
 from . import source as text
 from .diagnostics import parse_diagnostics, parse_resources, too_much_shared
 from .inline import device_code, inline_sources
+from .launch_syntax import instances
 from .part import Part, timed_out
 from .sass import parse_cubin
 
 DEFAULT_TARGET = "sm_90"
 """What is compiled for where no GPU is here and the solution names none."""
+_OTHER_PACKAGE = re.compile(
+    r"\b((?:curand|cublas|cusparse|cusolver|cufft|cudnn|nccl|cutlass|cute)[\w/.]*)(?:\"|: No such file)"
+)
+"""A header that NVRTC's or nvcc's packages do not bring, in the message that it cannot be opened."""
 _LOAD_INLINE = tuple(
     f"-D__CUDA_NO_{what}__"
     for what in ("HALF_OPERATORS", "HALF_CONVERSIONS", "BFLOAT16_CONVERSIONS", "HALF2_OPERATORS")
@@ -50,6 +55,8 @@ class Job(NamedTuple):
     flags: tuple[str, ...]
     output: str
     """Path in the folder; empty where the cubin is not kept."""
+    instances: tuple[str, ...] = ()
+    """Templates to instantiate, as far as they can be."""
 
 
 @lru_cache(maxsize=1)
@@ -142,7 +149,9 @@ class Compiler:
             place = folder / name.partition(":")[0]
             stated, flags = _flags(place)
             target = (*targets, *self._targets(place, stated, device))[0]
-            jobs.append(Job(name, device_code(content), target, (*_LOAD_INLINE, *flags), ""))
+            jobs.append(
+                Job(name, device_code(content), target, (*_LOAD_INLINE, *flags), "", instances(content))
+            )
         for job in jobs:
             if device != "cuda" or job.target != gpu_target():
                 target_limits(job.target)
@@ -197,6 +206,9 @@ class Compiler:
         file = job.file.partition(":")[0]
         found = [_placed(d, job) for d in found]
         if outcome.cubin is None:
+            missing = _OTHER_PACKAGE.search(outcome.log)
+            if missing:
+                return Part(True, unjudged=f"{file} includes {missing[1]}, which is not installed here")
             large = [too_much_shared(r, job.file, text.kernel_line(job.content, r.kernel)) for r in resources]
             found = [d for d in large if d is not None] or found
             if not any(d.severity == "error" for d in found):
@@ -272,6 +284,7 @@ class _Bench:
                     "output": str(self.scratch / f"{number}.cubin"),
                     "target": job.target,
                     "options": [*job.flags, include],
+                    "instances": job.instances,
                 }
             )
         body = json.dumps({"toolkit": self.compiler.toolkit, "jobs": requests})

@@ -61,7 +61,7 @@ def parse_resources(log: str, threads: Mapping[str, int]) -> tuple[ResourceUsage
     for line in log.splitlines():
         entry, spilled, used = _ENTRY.search(line), _SPILLS.search(line), _USED.search(line)
         if entry:
-            kernel, target, spills = entry["kernel"], entry["target"], (0, 0, 0)
+            kernel, target, spills = _plain_name(entry["kernel"]), entry["target"], (0, 0, 0)
         elif spilled:
             spills = (int(spilled[1]), int(spilled[2]), int(spilled[3]))
         elif used and kernel:
@@ -70,6 +70,12 @@ def parse_resources(log: str, threads: Mapping[str, int]) -> tuple[ResourceUsage
             )
             kernel = ""
     return tuple(found)
+
+
+def _plain_name(symbol: str) -> str:
+    """`softmax` for `_Z7softmaxIfEvPKT_`: the name of a function of C++ outside of namespaces."""
+    match = re.match(r"_Z(\d+)(\w+)", symbol)
+    return match[2][: int(match[1])] if match else symbol
 
 
 def _usage(

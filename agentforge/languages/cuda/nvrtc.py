@@ -124,7 +124,9 @@ class Nvrtc:
         self._library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
         return major.value, minor.value
 
-    def compile(self, source: str, name: str, target: str, options: Sequence[str]) -> Compiled:
+    def compile(
+        self, source: str, name: str, target: str, options: Sequence[str], instances: Sequence[str] = ()
+    ) -> Compiled:
         """Compile one source to a cubin.
 
         Args:
@@ -132,6 +134,7 @@ class Nvrtc:
             name: for messages, and what `#include "..."` is relative to.
             target: `sm_90`.
             options: of NVRTC, beside `OPTIONS`.
+            instances: of templates, `kernel<float>`; all left out where one of them is none.
         """
         program = ctypes.c_void_p()
         texts = (ctypes.c_char_p * len(HEADERS))(*(t.encode() for t in HEADERS.values()))
@@ -143,10 +146,14 @@ class Nvrtc:
             return Compiled(code, f"nvrtc: error: {self._error(code)}", b"")
         try:
             folders = [f"--include-path={folder}" for folder in self._toolkit.includes]
+            for instance in instances:
+                self._library.nvrtcAddNameExpression(program, instance.encode())
             listed = [o.encode() for o in (f"--gpu-architecture={target}", *OPTIONS, *folders, *options)]
             code = self._library.nvrtcCompileProgram(
                 program, len(listed), (ctypes.c_char_p * len(listed))(*listed)
             )
+            if code and instances:
+                return self.compile(source, name, target, options)
             log = self._take(program, "ProgramLog").rstrip(b"\0").decode(errors="replace")
             if code and not log.strip():
                 log = f"nvrtc: error: {self._error(code)}"
@@ -173,7 +180,9 @@ def main(argv: Sequence[str]) -> int:
     nvrtc = Nvrtc(Toolkit(*request["toolkit"]))
     for job in request["jobs"]:
         source = Path(job["source"])
-        done = nvrtc.compile(source.read_text(), job["name"], job["target"], job["options"])
+        done = nvrtc.compile(
+            source.read_text(), job["name"], job["target"], job["options"], job.get("instances", ())
+        )
         if done.cubin:
             Path(job["output"]).write_bytes(done.cubin)
         Path(job["output"] + ".json").write_text(json.dumps({"code": done.code, "log": done.log}))

@@ -24,7 +24,7 @@ _UNSUPPORTED: tuple[tuple[str, str], ...] = (
         r"\b(?:this_grid|this_cluster|this_multi_grid|coalesced_threads|labeled_partition|binary_partition)\b",
         "cooperative groups beyond a block's tiles",
     ),
-    (r"\bcuda\s*::\s*\w", "libcu++"),
+    (r"(?<!::)\bcuda::\w", "libcu++"),
     (r"\b__pipeline_\w+|\bmemcpy_async\b", "asynchronous copies"),
     (r"\bCUtensorMap\b", "TMA"),
     (r"\b(?:cub|thrust|cute|cutlass)\s*::", "CUB, Thrust or CUTLASS"),

@@ -29,8 +29,8 @@ struct Convert {
 
 template <>
 struct Convert<at::Tensor> {
-    static std::string schema() { return "Tensor?"; }  // None is an undefined tensor
-    static at::Tensor from(const IValue& value) { return value.isNone() ? at::Tensor() : value.toTensor(); }
+    static std::string schema() { return "Tensor"; }
+    static at::Tensor from(const IValue& value) { return value.toTensor(); }
 };
 template <class T>
     requires std::is_arithmetic_v<T>
@@ -53,10 +53,7 @@ struct Convert<at::ScalarType> {
 };
 template <class T>
 struct Convert<std::optional<T>> {
-    static std::string schema() {
-        const std::string inner = Convert<T>::schema();
-        return inner.back() == '?' ? inner : inner + "?";
-    }
+    static std::string schema() { return Convert<T>::schema() + "?"; }
     static std::optional<T> from(const IValue& value) {
         return value.isNone() ? std::nullopt : std::optional<T>(Convert<T>::from(value));
     }

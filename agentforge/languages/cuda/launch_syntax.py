@@ -1,0 +1,118 @@
+"""`kernel<<<grid, block>>>(...)` in the text of a launcher: where it is, and how else it can be written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from .source import without_comments
+
+_NAME = re.compile(r"[\w:]+\Z")
+_DIM3 = re.compile(r"\bdim3\b(?=[^;{}]*\b(?:blockDim|gridDim|blockIdx|threadIdx)\s*[({=;,)])")
+_BUILT_IN = re.compile(r"\b(blockDim|gridDim|blockIdx|threadIdx)\s*(?=[({=;,)]|\Z)")
+
+
+def rewritten_launches(text: str) -> tuple[str, set[str]]:
+    """`kernel<<<sizes>>>` as a call, line for line, and the names of the kernels."""
+    plain = without_comments(text)
+    made, last, names = [], 0, set()
+    for begin, opening, closing in _launches(plain):
+        kernel = text[begin:opening].strip()
+        name = re.sub(r"\W", "_", re.split(r"[<(]", kernel.lstrip("("))[0].split("::")[-1])
+        names.add(name)
+        made += [
+            text[last:begin],
+            f'::cuda_on_cpu::launcher("{name}", launch_{name}, __LINE__, {text[opening + 3 : closing]})'
+            f"([=](auto... given_) {{ {kernel}(given_...); }})",
+        ]
+        last = closing + 3
+    return "".join(made) + text[last:], names
+
+
+def without_shadows(text: str) -> str:
+    """Variables of launchers that are called like a built-in one, `dim3 blockDim(16, 16)`, called otherwise:
+    the built-in ones are macros here."""
+    plain = without_comments(text)
+    for match in reversed(list(_DIM3.finditer(plain))):
+        begin, end = match.start(), _end_of_scope(plain, match.start())
+        for name in set(_BUILT_IN.findall(plain[begin : _end_of_statement(plain, begin)])):
+            text = text[:begin] + re.sub(rf"\b{name}\b", f"{name}_", text[begin:end]) + text[end:]
+            end = _end_of_scope(without_comments(text), begin)
+    return text
+
+
+def _end_of_statement(plain: str, position: int) -> int:
+    """Where a declaration ends: at its semicolon, or the bracket that closes a list of parameters."""
+    depth = 0
+    for i in range(position, len(plain)):
+        depth += (plain[i] in "({") - (plain[i] in ")}")
+        if depth < 0 or (depth == 0 and plain[i] == ";"):
+            return i
+    return len(plain)
+
+
+def _end_of_scope(plain: str, position: int) -> int:
+    """Where the block around a declaration ends; the function's body if it is a parameter."""
+    brackets = braces = 0
+    parameter = False
+    for i in range(position, len(plain)):
+        brackets += (plain[i] == "(") - (plain[i] == ")")
+        braces += (plain[i] == "{") - (plain[i] == "}")
+        parameter = parameter or brackets < 0
+        if braces < 0 or (parameter and braces == 0 and plain[i] in "};"):
+            return i
+    return len(plain)
+
+
+def _launches(plain: str) -> Iterator[tuple[int, int, int]]:
+    """Where the kernel's name, `<<<` and `>>>` of each launch begin."""
+    position = 0
+    while (opening := plain.find("<<<", position)) >= 0:
+        closing = _closing(plain, opening + 3)
+        begin = _expression(plain, opening)
+        if closing < 0 or begin == opening:
+            position = opening + 3
+            continue
+        yield begin, opening, closing
+        position = closing + 3
+
+
+def _closing(plain: str, position: int) -> int:
+    depth = 0
+    while position < len(plain):
+        character = plain[position]
+        if depth == 0 and plain.startswith(">>>", position):
+            return position
+        depth += (character in "([{") - (character in ")]}")
+        position += 1
+    return -1
+
+
+def _expression(plain: str, end: int) -> int:
+    """Where the kernel that ends before `<<<` begins: a name, with a template's arguments, or brackets."""
+    position = len(plain[:end].rstrip())
+    for opening, closing in ("<>", "()"):
+        if position and plain[position - 1] == closing:
+            position = _opening(plain, position - 1, opening, closing)
+            position = len(plain[:position].rstrip())
+    match = _NAME.search(plain, max(0, position - 200), position)
+    return match.start() if match else (position if plain[position : position + 1] == "(" else end)
+
+
+def _opening(plain: str, position: int, opening: str, closing: str) -> int:
+    depth = 0
+    while position >= 0:
+        if closing != ")" and plain[position] == ")":
+            position = _opening(plain, position, "(", ")")
+        depth += (plain[position] == closing) - (plain[position] == opening)
+        if depth == 0:
+            return position
+        position -= 1
+    return 0
+
+
+def instances(source: str) -> tuple[str, ...]:
+    """Templates of kernels as they are launched, `kernel<float, 4>`, with float for `scalar_t`."""
+    plain = without_comments(source)
+    launched = (plain[begin:opening].strip() for begin, opening, _ in _launches(plain))
+    return tuple(dict.fromkeys(re.sub(r"\bscalar_t\b", "float", name) for name in launched if "<" in name))
