@@ -65,7 +65,7 @@ class Report(FrozenModel):
     proven: bool = False
     """The end-to-end evaluation is verified, and every kernel in it was seen to run."""
     mode: str = ""
-    """`kernels`, `kernels+compile`, `kernels+graph` (the last also with `+streams`, as `kernels`), `compile` or
+    """`kernels` or `kernels+graph`, each also with `+streams`, `kernels+compile`, `compile` or
     `eager`: what the artifact runs."""
     summary: str = ""
     """Why the artifact is what it is."""

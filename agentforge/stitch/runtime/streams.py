@@ -78,9 +78,10 @@ class Branched:
         torch.cuda.set_stream(run.current)
         for event in events:
             run.current.wait_event(run.events[event])
-        for tensor in _pytree.tree_leaves(made_elsewhere):
-            if isinstance(tensor, torch.Tensor) and tensor.is_cuda:
-                tensor.record_stream(run.current)
+        for made in made_elsewhere:
+            for tensor in [made] if isinstance(made, torch.Tensor) else _pytree.tree_leaves(made):
+                if isinstance(tensor, torch.Tensor) and tensor.is_cuda:
+                    tensor.record_stream(run.current)
 
     def _mark(self, event: int) -> None:
         """The event comes when everything before it on the current stream is done."""
