@@ -11,7 +11,7 @@ __device__ void cross_entropy(const T* __restrict__ logits, const int64_t* __res
     }
     logits += blockIdx.x * cols;
     Running mine;
-    each(logits, cols, [&](int64_t, float v) { mine.take(v); });
+    each_pack(logits, cols, [&](int64_t, const float* v, int count) { mine.take(v, count); });
     const Running all = mine.over_block();
     if (threadIdx.x == 0) {
         const bool valid = wanted >= 0 && wanted < cols;

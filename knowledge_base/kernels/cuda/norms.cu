@@ -9,15 +9,19 @@ __device__ void rmsnorm(const T* __restrict__ x, const T* __restrict__ weight, T
     x += blockIdx.x * cols;
     out += blockIdx.x * cols;
     float sum = 0.0f;
-    each(x, cols, [&](int64_t i, float v) {
-        if (staged) row[i] = v;
-        sum += v * v;
+    each_pack(x, cols, [&](int64_t i, const float* v, int count) {
+        if (staged) stage(row, i, v, count);
+#pragma unroll
+        for (int k = 0; k < count; k++) sum += v[k] * v[k];
     });
     const float scale = rsqrtf(over_block(sum, Sum()) / cols + eps);
     if (staged && !alike(x, out, cols)) __syncthreads();
-    fill(out, cols, [&](int64_t i) {
-        const float v = (staged ? row[i] : to_float(x[i])) * scale;
-        return weight ? v * to_float(weight[i]) : v;
+    fill(out, cols, [&](int64_t i, float* v, int count) {
+        float w[Pack<T>::size];
+        staged ? staged_at(row, i, v, count) : read(x, cols, i, v, count);
+        if (weight) read(weight, cols, i, w, count);
+#pragma unroll
+        for (int k = 0; k < count; k++) v[k] = v[k] * scale * (weight ? w[k] : 1.0f);
     });
 }
 
@@ -29,21 +33,28 @@ __device__ void layernorm(const T* __restrict__ x, const T* __restrict__ weight,
     x += blockIdx.x * cols;
     out += blockIdx.x * cols;
     float sum = 0.0f, squares = 0.0f;
-    each(x, cols, [&](int64_t i, float v) {
-        if (staged) row[i] = v;
-        sum += v;
+    each_pack(x, cols, [&](int64_t i, const float* v, int count) {
+        if (staged) stage(row, i, v, count);
+#pragma unroll
+        for (int k = 0; k < count; k++) sum += v[k];
     });
     const float mean = over_block(sum, Sum()) / cols;
-    own(x, cols, [&](int64_t i) {
-        const float v = (staged ? row[i] : to_float(x[i])) - mean;
-        squares += v * v;
+    own_packs(x, cols, [&](int64_t i, int count) {
+        float v[Pack<T>::size];
+        staged ? staged_at(row, i, v, count) : read(x, cols, i, v, count);
+#pragma unroll
+        for (int k = 0; k < count; k++) squares += (v[k] - mean) * (v[k] - mean);
     });
     const float scale = rsqrtf(over_block(squares, Sum()) / cols + eps);
     if (staged && !alike(x, out, cols)) __syncthreads();
-    fill(out, cols, [&](int64_t i) {
-        float v = ((staged ? row[i] : to_float(x[i])) - mean) * scale;
-        if (weight) v *= to_float(weight[i]);
-        return bias ? v + to_float(bias[i]) : v;
+    fill(out, cols, [&](int64_t i, float* v, int count) {
+        float w[Pack<T>::size], b[Pack<T>::size];
+        staged ? staged_at(row, i, v, count) : read(x, cols, i, v, count);
+        if (weight) read(weight, cols, i, w, count);
+        if (bias) read(bias, cols, i, b, count);
+#pragma unroll
+        for (int k = 0; k < count; k++)
+            v[k] = (v[k] - mean) * scale * (weight ? w[k] : 1.0f) + (bias ? b[k] : 0.0f);
     });
 }
 

@@ -9,16 +9,26 @@ __device__ void softmax_staged(const T* __restrict__ x, T* __restrict__ out, int
     x += blockIdx.x * cols;
     out += blockIdx.x * cols;
     float top = -INFINITY, sum = 0.0f;
-    each(x, cols, [&](int64_t i, float v) {
-        row[i] = v;
-        top = Max()(top, v);
+    each_pack(x, cols, [&](int64_t i, const float* v, int count) {
+        stage(row, i, v, count);
+#pragma unroll
+        for (int k = 0; k < count; k++) top = Max()(top, v[k]);
     });
     top = over_block(top, Max());
-    own(x, cols, [&](int64_t i) { sum += __expf(row[i] - top); });
+    own_packs(x, cols, [&](int64_t i, int count) {
+        float v[Pack<T>::size];
+        staged_at(row, i, v, count);
+#pragma unroll
+        for (int k = 0; k < count; k++) sum += __expf(v[k] - top);
+    });
     sum = over_block(sum, Sum());
     if (!alike(x, out, cols)) __syncthreads();
     const float shift = top + __logf(sum), scale = 1.0f / sum;
-    fill(out, cols, [&](int64_t i) { return log ? row[i] - shift : __expf(row[i] - top) * scale; });
+    fill(out, cols, [&](int64_t i, float* v, int count) {
+        staged_at(row, i, v, count);
+#pragma unroll
+        for (int k = 0; k < count; k++) v[k] = log ? v[k] - shift : __expf(v[k] - top) * scale;
+    });
 }
 
 // The row is read twice: once for a running maximum and sum, once for the answer.
@@ -27,12 +37,13 @@ __device__ void softmax_online(const T* __restrict__ x, T* __restrict__ out, int
     x += blockIdx.x * cols;
     out += blockIdx.x * cols;
     Running mine;
-    each(x, cols, [&](int64_t, float v) { mine.take(v); });
+    each_pack(x, cols, [&](int64_t, const float* v, int count) { mine.take(v, count); });
     const Running all = mine.over_block();
     const float shift = all.top + __logf(all.sum), scale = 1.0f / all.sum;
-    fill(out, cols, [&](int64_t i) {
-        const float v = to_float(x[i]);
-        return log ? v - shift : __expf(v - all.top) * scale;
+    fill(out, cols, [&](int64_t i, float* v, int count) {
+        read(x, cols, i, v, count);
+#pragma unroll
+        for (int k = 0; k < count; k++) v[k] = log ? v[k] - shift : __expf(v[k] - all.top) * scale;
     });
 }
 
