@@ -217,3 +217,38 @@ def on(gpu: Gpu, values: Any) -> Any:
     return _pytree.tree_map_only(
         torch.Tensor, lambda tensor: gpu.launch(torch.ops.aten.clone.default, tensor), values
     )
+
+
+def test_without_a_gpu_and_under_torch_compile_the_statements_do_nothing(tmp_path: Path) -> None:
+    made = stitch_in_process(TOWERS, tmp_path / "towers", "kernels+streams", lambda _: None)
+    assert made.plans[0]["streams"]["streams"] > 1
+    original = made.model()
+    optimized = made.package.optimize(copy.deepcopy(original))
+    args, _ = made.inputs(0)
+    with torch.no_grad():
+        assert same(optimized(*args), original(*args))
+        compiled = torch.compile(optimized, backend="eager", fullgraph=True)
+        assert same(compiled(*args), original(*args))
+
+
+def test_a_forward_that_fails_leaves_the_callers_stream_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = Gpu(0)
+    branched = Branched(3, 1, Counts())
+    statements = branched.statements
+
+    def forward(x: torch.Tensor) -> None:
+        statements["_mark"](0)
+        for stream in (1, 2):
+            statements["_on_stream"](stream, [0], x)
+            gpu.launch(torch.ops.aten.neg_.default, x)
+        raise RuntimeError("wrong shape")
+
+    branched.forward = forward
+    gpu.become(monkeypatch, forward)
+    before = gpu.current
+    with pytest.raises(RuntimeError, match="wrong shape"):
+        branched(torch.ones(3))
+    assert gpu.current is before
+    certain = gpu.running.behind(before)
+    assert all(certain[stream] >= count for stream, count in gpu.running.launched.items())
+    assert len(certain) == 3
