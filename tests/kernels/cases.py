@@ -161,28 +161,79 @@ def attention(
     return tuple(got), tuple(want)
 
 
+def strange(columns: int, dtype: torch.dtype) -> torch.Tensor:
+    """Rows of -inf, with a NaN, with an infinity, all but one -inf, and of large numbers; not contiguous."""
+    x = rand(columns, 5, dtype=dtype).t()
+    x[0] = float("-inf")
+    x[1, 3] = float("nan")
+    x[2, 2] = float("inf")
+    x[3, :-1] = float("-inf")
+    x[4] *= 1000
+    return x
+
+
+def with_nans(found: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Where it is NaN, and the rest."""
+    return torch.isnan(found).float(), torch.nan_to_num(found)
+
+
+def strange_rows(k: ModuleType, columns: int, dtype: torch.dtype = torch.float32) -> Answer:
+    """Softmax, its logarithm, cross-entropy or maxima of strange rows, whichever the kernel has."""
+    x = strange(columns, dtype)
+    wide, last = x.double(), torch.full((5,), columns - 1)
+    pairs: list[tuple[torch.Tensor, torch.Tensor]] = []
+    if hasattr(k, "softmax"):
+        pairs = [(k.softmax(x), wide.softmax(-1)), (k.softmax(x, log=True), wide.log_softmax(-1))]
+    if hasattr(k, "cross_entropy"):
+        pairs = [(k.cross_entropy(x, last, "none"), F.cross_entropy(wide, last, reduction="none"))]
+    if hasattr(k, "reduce_rows"):
+        pairs = [(k.reduce_rows(x, "max"), wide.amax(-1)), (k.reduce_all(x[2:], "max"), wide[2:].amax())]
+    return tuple(with_nans(got) for got, _ in pairs), tuple(with_nans(want.to(dtype)) for _, want in pairs)
+
+
 BF16, FP16 = torch.bfloat16, torch.float16
 CASES: dict[str, tuple[str, str, Callable[[ModuleType], Answer]]] = {
     "softmax": ("softmax", "", lambda k: softmax(k, (3, 5, 37))),
     "softmax one block": ("softmax", "", lambda k: softmax(k, (4, 128))),
     "softmax long": ("softmax", "softmax_long", lambda k: softmax(k, (3, 333))),
+    "softmax short rows": ("softmax", "", lambda k: softmax(k, (37, 5))),
+    "softmax long bf16": ("softmax", "softmax_long", lambda k: softmax(k, (3, 333), BF16)),
+    "softmax strange rows": ("softmax", "", lambda k: strange_rows(k, 37)),
+    "softmax long strange rows": ("softmax", "softmax_long", lambda k: strange_rows(k, 331, FP16)),
     "softmax bf16": ("softmax", "", lambda k: softmax(k, (3, 100), BF16)),
     "rmsnorm": ("rmsnorm", "", lambda k: rmsnorm(k, (2, 3, 61))),
     "rmsnorm long": ("rmsnorm", "rmsnorm_long", lambda k: rmsnorm(k, (3, 257))),
+    "rmsnorm long fp16": ("rmsnorm", "rmsnorm_long", lambda k: rmsnorm(k, (3, 131), FP16)),
     "rmsnorm bf16": ("rmsnorm", "", lambda k: rmsnorm(k, (3, 100), BF16)),
     "layernorm": ("layernorm", "", lambda k: layernorm(k, (2, 3, 61))),
     "layernorm long": ("layernorm", "layernorm_long", lambda k: layernorm(k, (3, 257))),
+    "layernorm bf16 short rows": ("layernorm", "", lambda k: layernorm(k, (9, 24), BF16)),
     "layernorm fp16": ("layernorm", "layernorm_long", lambda k: layernorm(k, (3, 100), FP16)),
     "cross-entropy": ("cross_entropy", "", lambda k: cross_entropy(k, 7, 61)),
     "cross-entropy long": ("cross_entropy", "cross_entropy_long", lambda k: cross_entropy(k, 3, 333)),
+    "cross-entropy long fp16": (
+        "cross_entropy",
+        "cross_entropy_long",
+        lambda k: cross_entropy(k, 6, 331, FP16),
+    ),
+    "cross-entropy strange rows": ("cross_entropy", "", lambda k: strange_rows(k, 61)),
+    "cross-entropy long strange rows": (
+        "cross_entropy",
+        "cross_entropy_long",
+        lambda k: strange_rows(k, 333, BF16),
+    ),
     "cross-entropy bf16": ("cross_entropy", "", lambda k: cross_entropy(k, 5, 100, BF16)),
     "reduction": ("reduction", "", lambda k: reduction(k, 5, 61)),
     "reduction pieces": ("reduction", "reduction_pieces", lambda k: reduction(k, 33, 131)),
+    "reduction strange rows": ("reduction", "", lambda k: strange_rows(k, 61)),
+    "reduction pieces strange rows": ("reduction", "reduction_pieces", lambda k: strange_rows(k, 133, BF16)),
     "reduction fp16": ("reduction", "", lambda k: reduction(k, 5, 61, FP16)),
     "rotary": ("rotary", "", lambda k: rotary(k, 2, 3, 5, 12)),
     "rotary many heads": ("rotary", "", lambda k: rotary(k, 1, 11, 3, 64)),
+    "rotary fp16 odd": ("rotary", "", lambda k: rotary(k, 2, 3, 37, 6, dtype=FP16)),
     "rotary bf16": ("rotary", "", lambda k: rotary(k, 1, 4, 3, 16, dtype=BF16)),
     "pointwise": ("pointwise", "", lambda k: pointwise(k, 3, 7, 61)),
+    "pointwise wide rows fp16": ("pointwise", "", lambda k: pointwise(k, 3, 4099, dtype=FP16)),
     "pointwise bf16": ("pointwise", "", lambda k: pointwise(k, 7, 61, dtype=BF16)),
     "matmul": ("matmul", "", lambda k: matmul(k, 33, 65, 40)),
     "matmul small blocks": ("matmul", "matmul_small", lambda k: matmul(k, 70, 51, 37)),
@@ -193,6 +244,7 @@ CASES: dict[str, tuple[str, str, Callable[[ModuleType], Answer]]] = {
     "fused mlp bf16": ("fused_mlp", "", lambda k: fused_mlp(k, 9, 40, 33, BF16)),
     "attention": ("attention", "", lambda k: attention(k, 2, 70, 70, 32)),
     "attention small blocks": ("attention", "attention_small", lambda k: attention(k, 2, 37, 53, 24)),
+    "attention fp16": ("attention", "", lambda k: attention(k, 1, 70, 150, 24, FP16)),
     "attention bf16": ("attention", "", lambda k: attention(k, 1, 33, 40, 16, BF16)),
 }
 """Case to kernel file, set of parameters and what is computed."""

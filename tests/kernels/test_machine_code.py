@@ -1,4 +1,4 @@
-"""What the Triton kernels compile to for an H100 at the sizes that are timed: as far as speed shows there."""
+"""What the kernels that we bring compile to for an H100 at the sizes that are timed: as far as speed shows there."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ from typing import Any
 
 import pytest
 
+from agentforge.languages.cuda import compilers, nvrtc
+from agentforge.languages.cuda.sass import _kernels
 from agentforge.languages.triton.language import triton_version
 
 from .large import LARGE
+from .machine_code import TARGET, memory_of
 
-pytestmark = pytest.mark.skipif(not triton_version(), reason="Triton is not installed")
+needs_triton = pytest.mark.skipif(not triton_version(), reason="Triton is not installed")
 ROOT = Path(__file__).resolve().parents[2]
+CUDA = ROOT / "knowledge_base" / "kernels" / "cuda"
 PRODUCTS = {"matmul", "fused_mlp", "attention"}
 DTYPE = "bf16"
 PROCESSORS = 132
@@ -63,6 +67,7 @@ def products(cases: list[dict[str, Any]]) -> Found:
     return compiled([case for case in cases if case["file"] in PRODUCTS])
 
 
+@needs_triton
 @pytest.mark.parametrize("name", sorted({file for file, _, _ in LARGE.values()} - PRODUCTS))
 def test_memory_is_asked_for_widely_and_early(found: Found, name: str) -> None:
     first = [one for one in found[name] if one["programs"] >= PROCESSORS]
@@ -76,6 +81,7 @@ def test_memory_is_asked_for_widely_and_early(found: Found, name: str) -> None:
             assert max(one["stores"]) == 128, one
 
 
+@needs_triton
 @pytest.mark.parametrize("name", ["rmsnorm", "layernorm", "rotary", "pointwise", "reduction"])
 def test_no_access_is_narrow(found: Found, name: str) -> None:
     """At sizes that are multiples of 16 bytes."""
@@ -83,9 +89,25 @@ def test_no_access_is_narrow(found: Found, name: str) -> None:
         assert min(one["loads"]) == 128, one
 
 
+@needs_triton
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(PRODUCTS))
 def test_products_use_hoppers_matrix_instructions(products: Found, name: str) -> None:
     for one in products[name]:
         assert one["tensor"] and one["copies"] and not one["spilled"], one
         assert max(one["stores"]) == 128, one
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in CUDA.glob("*.cu")))
+def test_cuda_asks_for_two_wide_accesses(name: str) -> None:
+    compiler = compilers()
+    if compiler is None or compiler.toolkit is None:
+        pytest.skip("NVRTC is not installed")
+    source = (CUDA / f"{name}.cu").read_text()
+    made = nvrtc.Nvrtc(compiler.toolkit).compile(source, f"{name}.cu", TARGET, [f"--include-path={CUDA}"])
+    assert made.cubin, made.log
+    for kernel, code in _kernels(made.cubin):
+        found = memory_of(code)
+        assert found["thread_bytes"] >= 32 and max(found["loads"]) == 128, (kernel, found)
+        if name in ("softmax", "norms"):
+            assert max(found["stores"]) == 128, (kernel, found)
