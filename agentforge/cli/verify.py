@@ -111,7 +111,8 @@ def show(evaluation: Evaluation) -> None:
         ((s.name, s.status.value, f"{s.seconds:.2f}", s.detail) for s in evaluation.stages),
     )
     for d in evaluation.diagnostics:
-        _print.line(f"{d.file}:{d.line}: {d.severity}: {d.message}")
+        where = f"{d.file}:{d.line}: " if d.file else ""
+        _print.line(f"{where}{d.severity}: {d.message}")
     if evaluation.performance is not None:
         for name, value in evaluation.performance.speedup.items():
             baseline = _text.seconds(evaluation.performance.baseline_s[name])

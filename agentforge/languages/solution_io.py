@@ -178,7 +178,7 @@ def _folder(path: Path) -> tuple[dict[str, str], str]:
 
 def _language(files: dict[str, str], entry: str) -> str:
     imported = _imported(ast.parse(files[entry])) if entry in files else set()
-    inline = all(word in files.get(entry, "") for word in ("cpp_extension", "load_inline", "__global__"))
+    inline = all(word in files.get(entry, "") for word in ("cpp_extension", "__global__"))
     if inline or "agentforge_cuda" in imported or any(name.endswith(".cu") for name in files):
         return "cuda"
     if "agentforge_cpp" in imported or any(name.endswith((".cpp", ".cc", ".cxx")) for name in files):

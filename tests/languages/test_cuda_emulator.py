@@ -51,6 +51,16 @@ extern "C" __global__ void votes(const float* x, int* out, int n) {
     if (i < n) out[i] = value;
 }
 
+extern "C" __global__ void odd_functions(float* out, const float* x) {
+    const float p = x[threadIdx.x];
+    out[threadIdx.x] = erfinvf(2 * p - 1);
+    out[threadIdx.x + 32] = normcdfinvf(p);
+    half2 pair = __lowhigh2highlow(__halves2half2(__float2half(p), __float2half(1.0f)));
+    out[threadIdx.x + 64] = __low2float(pair) + __half2float(hlog10(__float2half(100.0f))) + __hadd(3, 4);
+    const float high = __umul64hi(1ull << 40, 1ull << 30);
+    out[threadIdx.x + 96] = high + __rhadd(-3, -4) + umax(1u, 2u);
+}
+
 extern "C" __global__ void endless(float* out, int n) {
     if (blockIdx.x == 0 && threadIdx.x == 0) out[n] = 1;
 }
@@ -93,6 +103,15 @@ def test_votes_of_a_tile(kernels: Library) -> None:
     out = torch.empty(12, dtype=torch.int32)
     kernels.votes(x, out, 12, grid=1, block=32)
     assert out.tolist() == [0b011101] * 4 + [0] * 4 + [0b111111] * 4
+
+
+def test_functions_that_few_know(kernels: Library) -> None:
+    x = torch.linspace(1e-4, 1 - 1e-4, 32)
+    out = torch.empty(4, 32)
+    kernels.odd_functions(out, x, grid=1, block=32)
+    torch.testing.assert_close(out[0], torch.erfinv((2 * x - 1).double()).float(), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(out[1], torch.special.ndtri(x.double()).float(), rtol=1e-5, atol=1e-6)
+    assert out[2].tolist() == [1 + 2 + 3] * 32 and out[3].tolist() == [64 - 3 + 2] * 32
 
 
 @pytest.mark.slow

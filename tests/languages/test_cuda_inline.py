@@ -169,6 +169,29 @@ class TestPython:
         )
 
 
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        ("load_inline('n', '', open(__file__).read())", "is only known when model_new.py runs"),
+        ("load('n', ['kernel.cu'])", "by other means than load_inline"),
+        ("load_inline('n', '', CODE); torch.cuda.Stream()", "model_new.py:4: torch.cuda.Stream needs a GPU"),
+        ("load_inline('n', '', CODE + 'asm volatile();')", "model_new.py:3 uses inline PTX"),
+    ],
+)
+@pytest.mark.skipif(compilers() is None, reason="needs NVRTC or nvcc")
+def test_what_cannot_be_judged_is_said(tmp_path: Path, call: str, why: str) -> None:
+    text = (
+        "import torch\nfrom torch.utils.cpp_extension import load, load_inline\n"
+        f"CODE = '__global__ void k() {{}}'\n{call}\nclass ModelNew: ...\n"
+    )
+    (tmp_path / "model_new.py").write_text(text)
+    solution = read_solution(tmp_path / "model_new.py", "0" * 40)
+    folder = tmp_path / "built"
+    folder.mkdir()
+    result = languages.create("cuda").build(solution, folder, cache=tmp_path, run=run_command, timeout_s=60.0)
+    assert solution.spec.language == "cuda" and result.ok and why in result.unjudged
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(
     compilers() is None or not compiler_version(), reason="needs NVRTC or nvcc, and a C++ compiler"

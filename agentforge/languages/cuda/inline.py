@@ -15,10 +15,10 @@ _HOST_INCLUDE = re.compile(
 
 
 def inline_sources(files: Mapping[str, str]) -> dict[str, str]:
-    """The literal CUDA sources of `load_inline` calls, by `<file>:<line>` of where they begin."""
+    """Literal CUDA sources that `load_inline` or `load` compiles, by `<file>:<line>` of where they begin."""
     found: dict[str, str] = {}
     for name, content in files.items():
-        if not name.endswith(".py") or "load_inline" not in content:
+        if not name.endswith(".py") or "cpp_extension" not in content:
             continue
         try:
             tree = ast.parse(content)

@@ -48,6 +48,8 @@ def prepare_inline(solution: Solution, folder: Path) -> str | None:
         calls = inline_calls(files)
     except NotLiteral as error:
         return f"what load_inline compiles is only known when {solution.entry_file} runs: {error}"
+    if not calls:
+        return f"{solution.entry_file} compiles CUDA C++ by other means than load_inline, which needs a GPU"
     for call in calls:
         for literal in (*call.cpp, *call.cuda):
             found = unsupported_in(literal.text, call.file, line=literal.line)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cfloat>
+#include <chrono>
 #include <climits>
 #include <cmath>
 #include <cstdint>
@@ -25,6 +26,12 @@ constexpr std::common_type_t<A, B> max(A a, B b) {
     if constexpr (std::is_floating_point_v<T>) return std::fmax(T(a), T(b));
     return T(a) < T(b) ? T(b) : T(a);
 }
+inline unsigned umin(unsigned a, unsigned b) { return min(a, b); }
+inline unsigned umax(unsigned a, unsigned b) { return max(a, b); }
+inline long long llmin(long long a, long long b) { return min(a, b); }
+inline long long llmax(long long a, long long b) { return max(a, b); }
+inline unsigned long long ullmin(unsigned long long a, unsigned long long b) { return min(a, b); }
+inline unsigned long long ullmax(unsigned long long a, unsigned long long b) { return max(a, b); }
 using std::abs;
 using std::isfinite;
 using std::isinf;
@@ -37,6 +44,25 @@ inline float rsqrt(float x) { return rsqrtf(x); }
 inline float rcbrtf(float x) { return 1.0f / std::cbrt(x); }
 inline float normcdff(float x) { return 0.5f * std::erfc(-x * 0.70710678118654752f); }
 inline double normcdf(double x) { return 0.5 * std::erfc(-x * 0.70710678118654752); }
+// Newton's method on the distribution function, in doubles, from a first guess of a rational function.
+inline double normcdfinv(double p) {
+    if (!(p > 0.0 && p < 1.0)) return p == 0.0 ? -HUGE_VAL : p == 1.0 ? HUGE_VAL : std::nan("");
+    const double t = std::sqrt(-2.0 * std::log(std::fmin(p, 1.0 - p)));
+    double x = t - (2.515517 + t * (0.802853 + t * 0.010328)) /
+                       (1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
+    if (p < 0.5) x = -x;
+    for (int i = 0; i < 6; i++)
+        x -= (normcdf(x) - p) * 2.5066282746310002 * std::exp(0.5 * x * x);
+    return x;
+}
+inline float normcdfinvf(float p) { return static_cast<float>(normcdfinv(p)); }
+inline double erfinv(double x) { return normcdfinv(0.5 * (x + 1.0)) * 0.70710678118654752; }
+inline float erfinvf(float x) { return static_cast<float>(erfinv(x)); }
+inline double erfcinv(double x) { return -normcdfinv(0.5 * x) * 0.70710678118654752; }
+inline float erfcinvf(float x) { return static_cast<float>(erfcinv(x)); }
+inline float rhypotf(float a, float b) { return static_cast<float>(1.0 / std::hypot(double(a), double(b))); }
+inline float norm3df(float a, float b, float c) { return std::hypot(a, b, c); }
+inline float rnorm3df(float a, float b, float c) { return 1.0f / std::hypot(a, b, c); }
 inline float sinpif(float x) { return static_cast<float>(std::sin(3.14159265358979323846 * x)); }
 inline float cospif(float x) { return static_cast<float>(std::cos(3.14159265358979323846 * x)); }
 inline float fdividef(float a, float b) { return a / b; }
@@ -124,6 +150,23 @@ inline unsigned __umulhi(unsigned a, unsigned b) {
     return static_cast<unsigned>(static_cast<uint64_t>(a) * b >> 32);
 }
 inline int __mul24(int a, int b) { return a * b; }
+inline unsigned __umul24(unsigned a, unsigned b) { return a * b; }
+inline long long __mul64hi(long long a, long long b) {
+    return static_cast<long long>(static_cast<__int128>(a) * b >> 64);
+}
+inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+    return static_cast<unsigned long long>(static_cast<unsigned __int128>(a) * b >> 64);
+}
+inline int __hadd(int a, int b) { return static_cast<int>((static_cast<int64_t>(a) + b) >> 1); }
+inline int __rhadd(int a, int b) { return static_cast<int>((static_cast<int64_t>(a) + b + 1) >> 1); }
+inline unsigned __uhadd(unsigned a, unsigned b) { return static_cast<unsigned>((static_cast<uint64_t>(a) + b) >> 1); }
+inline unsigned __urhadd(unsigned a, unsigned b) {
+    return static_cast<unsigned>((static_cast<uint64_t>(a) + b + 1) >> 1);
+}
+inline unsigned __sad(int a, int b, unsigned c) { return c + (a > b ? unsigned(a) - unsigned(b) : unsigned(b) - unsigned(a)); }
+inline unsigned __usad(unsigned a, unsigned b, unsigned c) { return c + (a > b ? a - b : b - a); }
+// Time passes; how much says nothing of a GPU.
+inline long long clock64() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 inline int __dp4a(int a, int b, int c) {
     for (int i = 0; i < 32; i += 8) c += static_cast<int8_t>(a >> i) * static_cast<int8_t>(b >> i);
     return c;

@@ -129,6 +129,8 @@ CUDA_ON_CPU_UNARY(exp, std::exp)
 CUDA_ON_CPU_UNARY(exp2, std::exp2)
 CUDA_ON_CPU_UNARY(log, std::log)
 CUDA_ON_CPU_UNARY(log2, std::log2)
+CUDA_ON_CPU_UNARY(log10, std::log10)
+CUDA_ON_CPU_UNARY(exp10, exp10f)
 CUDA_ON_CPU_UNARY(sqrt, std::sqrt)
 CUDA_ON_CPU_UNARY(rsqrt, 1.0f / std::sqrt)
 CUDA_ON_CPU_UNARY(rcp, 1.0f /)
@@ -140,6 +142,10 @@ CUDA_ON_CPU_UNARY(ceil, std::ceil)
 CUDA_ON_CPU_UNARY(trunc, std::trunc)
 CUDA_ON_CPU_UNARY(rint, std::nearbyint)
 #undef CUDA_ON_CPU_UNARY
+CUDA_ON_CPU_NARROW CUDA_ON_CPU_P __habs2(CUDA_ON_CPU_P a) { return {__habs(a.x), __habs(a.y)}; }
+CUDA_ON_CPU_NARROW CUDA_ON_CPU_P __lows2half2(CUDA_ON_CPU_P a, CUDA_ON_CPU_P b) { return {a.x, b.x}; }
+CUDA_ON_CPU_NARROW CUDA_ON_CPU_P __highs2half2(CUDA_ON_CPU_P a, CUDA_ON_CPU_P b) { return {a.y, b.y}; }
+CUDA_ON_CPU_NARROW CUDA_ON_CPU_P __lowhigh2highlow(CUDA_ON_CPU_P a) { return {a.y, a.x}; }
 CUDA_ON_CPU_NARROW float __low2float(CUDA_ON_CPU_P a) { return a.x; }
 CUDA_ON_CPU_NARROW float __high2float(CUDA_ON_CPU_P a) { return a.y; }
 CUDA_ON_CPU_NARROW CUDA_ON_CPU_N __ldg(const CUDA_ON_CPU_N* a) { return *a; }
@@ -156,6 +162,8 @@ CUDA_ON_CPU_NARROW CUDA_ON_CPU_N min(CUDA_ON_CPU_N a, CUDA_ON_CPU_N b) { return 
     inline float __##name##2float(T x) { return x; }                                                            \
     inline T __int2##name##_rn(int x) { return x; }                                                             \
     inline T __uint2##name##_rn(unsigned x) { return x; }                                                       \
+    inline T __short2##name##_rn(short x) { return x; }                                                         \
+    inline T __ushort2##name##_rn(unsigned short x) { return x; }                                               \
     inline int __##name##2int_rn(T x) { return static_cast<int>(std::nearbyint(float(x))); }                    \
     inline int __##name##2int_rz(T x) { return static_cast<int>(float(x)); }                                    \
     inline unsigned short __##raw##_as_ushort(T x) { return x.bits; }                                           \
@@ -166,6 +174,8 @@ CUDA_ON_CPU_NARROW CUDA_ON_CPU_N min(CUDA_ON_CPU_N a, CUDA_ON_CPU_N b) { return 
     inline T2 __float2##name2##_rn(float x) { return {x, x}; }                                                  \
     inline T2 __float22##name2##_rn(float2 v) { return {v.x, v.y}; }                                            \
     inline T2 __##name##2##name2(T x) { return {x, x}; }                                                        \
+    inline T2 __low2##name2(T2 v) { return {v.x, v.x}; }                                                        \
+    inline T2 __high2##name2(T2 v) { return {v.y, v.y}; }                                                       \
     inline T2 __halves2##name2(T x, T y) { return {x, y}; }                                                     \
     inline T2 make_##name2(T x, T y) { return {x, y}; }                                                         \
     inline T __low2##name(T2 v) { return v.x; }                                                                 \
