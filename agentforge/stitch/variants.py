@@ -132,7 +132,7 @@ class Variants:
         self._rewrite([*keys, *(key._replace(everything=True, packed=True) for key in keys[:packed])])
 
     def _rewrite(self, keys: Sequence[_Key]) -> None:
-        wanted = [key for key in keys if key not in self._rewritten]
+        wanted = [key for key in dict.fromkeys(keys) if key not in self._rewritten]
         if not wanted and self._rewritten:
             return
         payload = {

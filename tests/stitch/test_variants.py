@@ -150,10 +150,10 @@ def test_several_streams_are_tried_where_the_measured_times_promise_something(
         (text,) = (s.content for s in made.solution.sources if s.path == "units/unit0.py")
         return made.label, dict(made.expected), "_on_stream(1, [0])" in text
 
+    assert with_("kernels+graph") == ("the model in a CUDA graph", {REPLAY: 1}, False)
     label = "the model in a CUDA graph on several streams"
     assert with_("kernels+graph+streams") == (label, {REPLAY: 1, STREAMS: 1}, True)
     assert with_("kernels+streams") == ("the model on several streams", {STREAMS: 1}, True)
-    assert with_("kernels+graph") == ("the model in a CUDA graph", {REPLAY: 1}, False)
     monkeypatch.setattr("agentforge.stitch.variants.WORTH_TRYING", 0.9)
     assert variants.with_kernels([], "kernels+streams") is None
 
