@@ -21,7 +21,7 @@
 namespace cuda_on_cpu {
 namespace {
 
-constexpr size_t stack_bytes = 64 << 10;
+constexpr size_t stack_bytes = 128 << 10;  // of a CUDA thread; pages that it does not touch cost nothing
 constexpr size_t page = 4096;
 constexpr unsigned warp_size = 32;
 constexpr double seconds_before_a_guess = 4, most_seconds = 50;  // of one launch
