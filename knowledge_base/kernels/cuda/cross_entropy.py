@@ -32,12 +32,13 @@ def cross_entropy(
     logits, target = logits.contiguous(), target.contiguous()
     rows, cols = logits.shape
     losses = torch.empty(rows, dtype=torch.float32, device=logits.device)
+    name = NAMES[logits.dtype]
     if rows:
-        kernel = getattr(kernels, f"cross_entropy_{NAMES[logits.dtype]}")
+        kernel = getattr(kernels, f"cross_entropy_{name}")
         kernel(logits, target, losses, cols, ignore_index, grid=rows, block=PARAMETERS["threads"])
     if reduction == "none":
         return losses.to(logits.dtype)
-    total = losses.sum()
-    if reduction == "mean":
-        total = total / (target != ignore_index).sum()
-    return total.to(logits.dtype)
+    out = torch.empty(1, dtype=logits.dtype, device=logits.device)
+    reduce = getattr(kernels, f"reduce_losses_{name}")
+    reduce(losses, target, out, rows, ignore_index, reduction == "mean", grid=1, block=1024)
+    return out.reshape(())

@@ -1,0 +1,89 @@
+"""The work that waits for a GPU goes all its ways without one: no typo should cost time on a GPU."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib import util
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from agentforge.devices import gpu_present
+from agentforge.languages.library import kernel_templates
+from agentforge.languages.triton.language import triton_version
+
+ROOT = Path(__file__).resolve().parents[2]
+RUN = ROOT / "benchmarks" / "gpu" / "run.py"
+
+
+@pytest.fixture(scope="module")
+def run() -> ModuleType:
+    path = list(sys.path)
+    try:
+        spec = util.spec_from_file_location("gpu_run", RUN)
+        assert spec is not None and spec.loader is not None
+        module = util.module_from_spec(spec)
+        sys.modules["gpu_run"] = module
+        spec.loader.exec_module(module)
+    finally:
+        sys.path[:] = path
+    return module
+
+
+def started(*arguments: str, seconds: float = 280) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(RUN), *arguments],
+        capture_output=True, text=True, timeout=seconds, cwd=ROOT, check=False,
+    )  # fmt: skip
+
+
+def test_every_piece_says_what_it_does(run: ModuleType) -> None:
+    for name, piece in run.PIECES.items():
+        assert piece.__name__ == name and (piece.__doc__ or "").strip()
+
+
+def test_packages_that_are_missing_are_named(run: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run.missing("optimize") == []
+    monkeypatch.setattr(run, "installed", lambda name: name not in ("langgraph", "pydantic"))
+    assert run.missing("operators") == ["pydantic"]
+    assert run.missing("optimize") == ["langgraph", "pydantic"]
+
+
+@pytest.mark.skipif(gpu_present(), reason="there is a GPU")
+def test_without_a_gpu_nothing_is_measured(tmp_path: Path) -> None:
+    done = started("operators", "--output", str(tmp_path))
+    assert done.returncode == 2 and "NVIDIA GPU alone" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_program_that_takes_too_long_is_an_answer(run: ModuleType) -> None:
+    found = run.command([sys.executable, "-c", "import time; print('begun', flush=True); time.sleep(60)"], 1)
+    assert not found["ok"] and "stopped after" in found["said"]
+
+
+def dry(piece: str) -> dict[str, Any]:
+    done = started(piece, "--dry")
+    answer: dict[str, Any] = json.loads(done.stdout[done.stdout.index("\n{\n") :])
+    assert done.returncode == 0, answer
+    return answer
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not triton_version(), reason="Triton is not installed")
+def test_all_operators_are_right_in_a_dry_run() -> None:
+    operators = dry("operators")["operators"]
+    known = {name for one in operators.values() for name in one["offline"]}
+    assert {t.id for t in kernel_templates().values() if t.language == "triton"} <= known
+    for one in operators.values():
+        assert not one["failed"] and one["offline"]["copy"]["share_of_copy"] == 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not triton_version(), reason="Triton is not installed")
+def test_tuning_goes_through_points_in_a_dry_run() -> None:
+    for one in dry("tune")["kernels"].values():
+        assert len(one["points"]) == 2 and not one["failed"]
