@@ -160,7 +160,13 @@ class Window(Memory):
     """
 
     def __init__(self, nbytes: int) -> None:
-        super().__init__(mmap.mmap(-1, nbytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+        self._mapped = mmap.mmap(-1, nbytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        super().__init__(self._mapped)
+
+    def raw(self, offset: int, nbytes: int) -> torch.Tensor:
+        """See `Memory.raw`: a storage of its own, so that reads beyond a tensor can be told by it."""
+        super().raw(offset, nbytes)
+        return torch.frombuffer(self._mapped, dtype=torch.uint8, count=nbytes, offset=offset)
 
     def show(self, fd: int, offset: int, nbytes: int) -> None:
         """Map a file at `offset`, both a multiple of the page size long. Its pages come as they are touched.

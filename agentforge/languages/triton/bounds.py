@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from .repairs import Unsimulated
+
 Range = tuple[int, int]
 
 
@@ -64,36 +66,59 @@ def check(what: str, addresses: np.ndarray, mask: np.ndarray, size: int, ranges:
 
 
 def install(interpreter: Any) -> None:
-    """Patch the interpreter's builder; `builder.ranges` is set by whoever launches.
+    """Patch the interpreter's builder; `builder.ranges` and `meetings` are set by whoever launches.
 
     Args:
         interpreter: `triton.runtime.interpreter`.
     """
     builder = interpreter.InterpreterBuilder
-    builder.ranges = None
+    builder.ranges = builder.meetings = None
     loads, stores = builder.create_masked_load, builder.create_masked_store
     rmw, cas, to_pointer = builder.create_atomic_rmw, builder.create_atomic_cas, builder.create_int_to_ptr
 
-    def examine(self: Any, what: str, ptrs: Any, mask: np.ndarray) -> None:
+    def examine(self: Any, what: str, ptrs: Any, mask: np.ndarray) -> tuple[np.ndarray, int]:
+        size = max(1, ptrs.get_element_ty().primitive_bitwidth // 8)
+        mask = np.asarray(mask, dtype=bool)
         if self.ranges is not None:
-            size = max(1, ptrs.get_element_ty().primitive_bitwidth // 8)
-            check(what, ptrs.data, np.asarray(mask, dtype=bool), size, self.ranges)
+            check(what, ptrs.data, mask, size, self.ranges)
+        return np.broadcast_to(ptrs.data, np.broadcast_shapes(ptrs.data.shape, mask.shape))[mask], size
+
+    def program(self: Any) -> int:
+        (x, y, z), (_, height, depth) = self.grid_idx, self.grid_dim
+        return int((x * height + y) * depth + z)
 
     def load(self: Any, ptrs: Any, mask: Any, *rest: Any, **named: Any) -> Any:
-        examine(self, "load", ptrs, mask.data)
+        places, _ = examine(self, "load", ptrs, mask.data)
+        if self.ranges is not None:
+            self.meetings.read(places, program(self))
         return loads(self, ptrs, mask, *rest, **named)
 
     def store(self: Any, ptrs: Any, value: Any, mask: Any, *rest: Any, **named: Any) -> Any:
-        examine(self, "store", ptrs, mask.data)
-        return stores(self, ptrs, value, mask, *rest, **named)
+        places, size = examine(self, "store", ptrs, mask.data)
+        if self.ranges is None:
+            return stores(self, ptrs, value, mask, *rest, **named)
+        bits = np.dtype(f"u{size}")
+        everywhere, nothing = np.ones(places.shape, bool), np.zeros(places.shape, bits)
+        before = interpreter._interpreter.load(places, everywhere, nothing, bits)
+        done = stores(self, ptrs, value, mask, *rest, **named)
+        same = before == interpreter._interpreter.load(places, everywhere, nothing, bits)
+        self.meetings.write(places, same, size, program(self))
+        return done
 
     def atomic(self: Any, operation: Any, ptr: Any, value: Any, mask: Any, *rest: Any) -> Any:
         examine(self, "atomic", ptr, mask.data)
+        if self.ranges is not None:
+            self.meetings.atomic()
         return rmw(self, operation, ptr, value, mask, *rest)
 
-    def compare(self: Any, ptr: Any, *rest: Any) -> Any:
+    def compare(self: Any, ptr: Any, expected: Any, *rest: Any) -> Any:
         examine(self, "atomic", ptr, np.ones_like(ptr.data, dtype=bool))
-        return cas(self, ptr, *rest)
+        found = cas(self, ptr, expected, *rest)
+        if self.ranges is not None:
+            self.meetings.atomic()
+            if self.meetings.exchanged(changed=bool(np.any(found.data == expected.data))):
+                raise Unsimulated("a program waits for another one, and here they run one after the other")
+        return found
 
     def pointer(self: Any, src: Any, kind: Any) -> Any:
         # Addresses that come out of memory: nobody knows what they may point to.

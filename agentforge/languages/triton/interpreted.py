@@ -58,6 +58,7 @@ def install() -> None:
 
 def _install_launches(interpreter: Any, tl: Any) -> None:
     from .bounds import ranges_of
+    from .races import Meetings
 
     function = interpreter.InterpretedFunction
     builder, plain_run, plain_rewrite = interpreter.interpreter_builder, function.run, function.rewrite
@@ -69,6 +70,7 @@ def _install_launches(interpreter: Any, tl: Any) -> None:
         check_options(kwargs)
         recorder.record(self.fn, self.arg_names, args, kwargs)
         builder.ranges = ranges_of((*args, *kwargs.values()))
+        builder.meetings = Meetings(builder.ranges)
         try:
             return plain_run(self, *args, grid=grid, warmup=warmup, **kwargs)
         except interpreter.InterpreterError as error:

@@ -176,4 +176,7 @@ def install() -> None:
     for name, value in _CUDA.items():
         setattr(torch.cuda, name, value)
     torch.Generator = Generator
+    # What the text that Inductor writes takes straight from torch's inside.
+    torch._C._cuda_getCurrentRawStream = _always(0)
+    torch._C._dynamo.guards._empty_strided_cuda = torch._C._dynamo.guards._empty_strided_cpu
     OnTheGpu().__enter__()
