@@ -66,7 +66,10 @@ def program(draw: random.Random, size: int) -> Graph:
     for _ in range(size):
         operator = draw.choice(draw.choice([UNARY, BINARY, BINARY, VIEWS, WRITES if size < 12 else UNARY]))
         takes = sum(str(argument.type) == "Tensor" for argument in operator._schema.arguments)
-        node = graph.call_function(operator, tuple(draw.choices(values[-6:], k=takes)))
+        taken = draw.choices(values[-6:], k=takes)
+        if operator in WRITES and len({n.meta["val"].untyped_storage()._cdata for n in taken}) < takes:
+            continue  # torch refuses to write to what it reads in another order
+        node = graph.call_function(operator, tuple(taken))
         with mode:
             node.meta["val"] = operator(*(argument.meta["val"] for argument in node.args))
         values.append(node)
