@@ -13,6 +13,7 @@ import pytest
 from agentforge.languages import languages, read_solution, run_command
 from agentforge.languages.cpp.language import compiler_version
 from agentforge.languages.cuda import compilers
+from agentforge.languages.cuda.inline import device_code
 from agentforge.languages.cuda.inline_calls import Literal, NotLiteral, call_key, inline_calls
 from agentforge.languages.cuda.inline_cpu import python_for_cpu
 from agentforge.languages.cuda.launch_syntax import instances, rewritten_launches, without_shadows
@@ -150,6 +151,14 @@ class TestLaunches:
             "a<<<1, 2>>>(); b<scalar_t, 4><<<1, 2>>>(); b<scalar_t, 4><<<3, 4>>>(); // c<int><<<1, 2>>>()"
         )
         assert instances(source) == ("b<float, 4>",)
+
+    def test_what_nvrtc_gets_has_no_host_side(self) -> None:
+        kernel = "__global__ void k(float* x) { x[0] = 1; }\n"
+        host = "#include <torch/extension.h>\n#include <cublas_v2.h>\nusing namespace at;\n"
+        launcher = "torch::Tensor f(torch::Tensor x) { k<<<1, 1>>>(nullptr); return x; }\n"
+        kept = device_code(host + kernel + launcher)
+        assert kept.split("\n")[3] == kernel.strip() and kept.split() == kernel.split()
+        assert kept.count("\n") == 5
 
 
 class TestPython:

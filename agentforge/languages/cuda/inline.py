@@ -8,7 +8,10 @@ from collections.abc import Iterator, Mapping
 
 from .source import without_comments
 
-_HOST = re.compile(r"\b(?:torch|at|c10|pybind11|py)\s*::|<<<|PYBIND11_MODULE|TORCH_LIBRARY|AT_DISPATCH")
+_HOST = re.compile(
+    r"\b(?:torch|at|c10|pybind11|py)\s*::|\busing\s+namespace\s+(?:torch|at|c10)\b|<<<|PYBIND11_MODULE|TORCH_LIBRARY"
+    r"|AT_DISPATCH"
+)
 _HOST_INCLUDE = re.compile(
     r"#\s*include\s*[<\"](?:torch|ATen|c10|pybind11|THC|vector|string|iostream|cuda_runtime|cublas|cudnn|cusparse)"
 )
