@@ -72,6 +72,7 @@ def install(interpreter: Any, tl: Any) -> None:
 
     interpreter._get_np_dtype, interpreter._validate_np_data_size = np_type, check
     handle.__post_init__ = post_init
+    interpreter.InterpreterBuilder.get_bf16 = lambda _, value: handle(np.array([value], np.float32), bf16)
     _install_casts(interpreter, tl, is_bf16)
     _install_memory(interpreter, tl, is_bf16)
 

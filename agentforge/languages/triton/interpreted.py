@@ -72,7 +72,8 @@ def _install_launches(interpreter: Any, tl: Any) -> None:
         builder.ranges = ranges_of((*args, *kwargs.values()))
         builder.meetings = Meetings(builder.ranges)
         try:
-            return plain_run(self, *args, grid=grid, warmup=warmup, **kwargs)
+            sizes = (lambda given: tuple(grid(given))) if callable(grid) else tuple(grid)
+            return plain_run(self, *args, grid=sizes, warmup=warmup, **kwargs)
         except interpreter.InterpreterError as error:
             kind = Unsimulated if isinstance(root(error), Unsimulated) else KernelError
             raise kind(explain(error, self.fn)) from error
