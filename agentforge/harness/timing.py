@@ -162,8 +162,6 @@ class Timer:
         self._inputs = course.inputs
         self._random = SystemRandom()
         self._parties: dict[str, Party] = {**bench.parties, "candidate": candidate}
-        for party in bench.parties.values():
-            party.readable &= candidate.readable  # all are read in the same way
         self._placement = placement
         self._checks = SpotChecks(course, judge, self._random)
         # Needed only where a worker has to be asked for its output, or a device has a clock of its own.
@@ -289,6 +287,7 @@ class Timer:
 
     def _turn(self, name: str, calls: Sequence[_Call], times: GroupTimes) -> list[Seen]:
         party = self._parties[name]
+        party.readable = self._candidate.readable  # all are read in the same way, now
         took: list[float] = []
         seen: list[Seen] = []
         reads: list[float] = []

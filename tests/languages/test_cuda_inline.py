@@ -7,12 +7,13 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from agentforge.languages import languages, read_solution, run_command
 from agentforge.languages.cpp.language import compiler_version
-from agentforge.languages.cuda import compilers
+from agentforge.languages.cuda import compilers, inline_runtime
 from agentforge.languages.cuda.inline import device_code
 from agentforge.languages.cuda.inline_calls import Literal, NotLiteral, call_key, inline_calls
 from agentforge.languages.cuda.inline_cpu import python_for_cpu
@@ -199,6 +200,46 @@ def test_what_cannot_be_judged_is_said(tmp_path: Path, call: str, why: str) -> N
     folder.mkdir()
     result = languages.create("cuda").build(solution, folder, cache=tmp_path, run=run_command, timeout_s=60.0)
     assert solution.spec.language == "cuda" and result.ok and why in result.unjudged
+
+
+_DOUBLED = "\n".join(f"a{i + 1} = a{i} + a{i}" for i in range(40))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        f"a40, KERNEL)\na0 = 'x'\n{_DOUBLED}",
+        "a, KERNEL)\na = a + 'x'",
+        "a, KERNEL)\na = [a]",
+        "1 + 'x', KERNEL)",
+        "5, KERNEL)",
+        "[b'x'], KERNEL)",
+        "''.join([1]), KERNEL)",
+        "'', KERNEL, functions=[1])",
+        "'', KERNEL, extra_cuda_cflags=3)",
+        f"f'{{0x{'f' * 5000}}}', KERNEL)",
+        f"{'x' * 3000!r}.replace('x', {'y' * 30000!r}, 3000), KERNEL)",
+    ],
+)
+def test_reading_a_hostile_file_ends_and_says_so(given: str) -> None:
+    with pytest.raises(NotLiteral):
+        inline_calls({"m.py": f"KERNEL = '__global__ void k() {{}}'\nload_inline('m', {given}\n"})
+
+
+def test_a_file_that_is_no_python_has_no_calls() -> None:
+    assert inline_calls({"m.py": "load_inline((("}) == []
+
+
+@pytest.mark.parametrize("text", ["dim3 ", "{dim3 blockDim;", "a<<<", "><<<1>>>", "(a)<<<"])
+def test_rewriting_a_hostile_source_ends(text: str) -> None:
+    rewritten_launches(without_shadows(text * 20_000))
+
+
+def test_kernels_of_one_name_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    modules = {key: SimpleNamespace(cuda_on_cpu_launched=lambda said=said: said) for key, said in
+               (("first", "add 2 mul 1 "), ("second", "add 0 "))}  # fmt: skip
+    monkeypatch.setattr(inline_runtime, "_loaded", modules)
+    assert inline_runtime.calls() == {"add": 2, "mul": 1}
 
 
 @pytest.mark.slow

@@ -33,7 +33,7 @@ from .sass import parse_cubin
 DEFAULT_TARGET = "sm_90"
 """What is compiled for where no GPU is here and the solution names none."""
 _OTHER_PACKAGE = re.compile(
-    r"\b((?:curand|cublas|cusparse|cusolver|cufft|cudnn|nccl|cutlass|cute)[\w/.]*)(?:\"|: No such file)"
+    r"\b((?:curand|cublas|cusparse|cusolver|cufft|cudnn|nccl|cutlass|cute)[\w/.]{0,100})(?:\"|: No such file)"
 )
 """A header that NVRTC's or nvcc's packages do not bring, in the message that it cannot be opened."""
 _LOAD_INLINE = tuple(

@@ -74,7 +74,7 @@ def parse_resources(log: str, threads: Mapping[str, int]) -> tuple[ResourceUsage
 
 def _plain_name(symbol: str) -> str:
     """`softmax` for `_Z7softmaxIfEvPKT_`: the name of a function of C++ outside of namespaces."""
-    match = re.match(r"_Z(\d+)(\w+)", symbol)
+    match = re.match(r"_Z(\d{1,4})(\w+)", symbol)
     return match[2][: int(match[1])] if match else symbol
 
 

@@ -8,17 +8,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-_TAKEN = ("name", "cpp_sources", "cuda_sources", "functions", "extra_cuda_cflags")
 _POSITIONS = ("name", "cpp_sources", "cuda_sources", "sycl_sources", "functions", "extra_cflags",
               "extra_cuda_cflags")  # fmt: skip
 _METHODS = frozenset({"strip", "lstrip", "rstrip", "replace", "join"})
+_MOST_WORK, _STEP = 32 << 20, 512
+"""Characters that are put together for one file, and what an expression counts beside its own: names that
+stand for twice another one each soon stand for more than there is memory."""
 
 
 class NotLiteral(Exception):
     """An argument whose value only running the file would tell."""
 
     def __init__(self, node: ast.AST) -> None:
-        super().__init__(ast.unparse(node)[:60])
+        try:
+            super().__init__(ast.unparse(node)[:60])
+        except (RecursionError, ValueError):  # expressions and numbers too long to write down
+            super().__init__(f"line {getattr(node, 'lineno', 0)}")
 
 
 @dataclass(frozen=True)
@@ -70,11 +75,17 @@ def inline_calls(files: Mapping[str, str]) -> list[InlineCall]:
     for name, content in files.items():
         if not name.endswith(".py") or "load_inline" not in content:
             continue
-        tree = ast.parse(content)
-        values = _Values(tree)
+        try:
+            tree = ast.parse(content)
+            values = _Values(tree)
+        except (SyntaxError, ValueError, RecursionError):
+            continue
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and _called(node.func) == "load_inline":
-                found.append(_read(node, name, values))
+                try:
+                    found.append(_read(node, name, values))
+                except (RecursionError, ValueError):  # names that stand for themselves, numbers too long
+                    raise NotLiteral(node.func) from None
     return found
 
 
@@ -89,13 +100,13 @@ def _read(call: ast.Call, file: str, values: _Values) -> InlineCall:
         raise NotLiteral(call)
     flags = []
     if "extra_cuda_cflags" in given:
-        flags = listed(values.of(given["extra_cuda_cflags"]))
+        flags = values.texts(given["extra_cuda_cflags"])
     return InlineCall(
         file=file,
         line=call.lineno,
         cpp=tuple(values.pieces(given.get("cpp_sources"))),
         cuda=tuple(values.pieces(given.get("cuda_sources"))),
-        functions=tuple(listed(values.of(given["functions"]))) if "functions" in given else (),
+        functions=tuple(values.texts(given["functions"])) if "functions" in given else (),
         defines=tuple(flag for flag in flags if flag.startswith("-D")),
     )
 
@@ -104,6 +115,7 @@ class _Values:
     """Values of expressions that are made of literals, and of names and attributes that are assigned once."""
 
     def __init__(self, tree: ast.Module) -> None:
+        self._left = _MOST_WORK
         self._names: dict[str, ast.expr | None] = {}
         for node in ast.walk(tree):
             for name, value in _bindings(node):
@@ -118,15 +130,33 @@ class _Values:
             for element in origin.elts:
                 yield from self.pieces(element)
             return
-        value = self.of(origin)
-        for text in listed(value):
+        for text in self.texts(origin):
             yield Literal(text, self._begin(origin))
+
+    def texts(self, node: ast.expr) -> list[str]:
+        """Its value, one text or several.
+
+        Raises:
+            NotLiteral: it is made of something else.
+        """
+        value = self.of(node)
+        found = listed(value) if value is None or isinstance(value, str | list | dict) else [value]
+        if not all(isinstance(text, str) for text in found):
+            raise NotLiteral(node)
+        return found
+
+    def _spend(self, characters: int, node: ast.expr) -> None:
+        self._left -= characters
+        if self._left < 0:
+            raise NotLiteral(node)
 
     def _origin(self, node: ast.expr) -> ast.expr:
         """What a name stands for."""
         seen = 0  # a name may stand for itself
         while isinstance(node, ast.Name | ast.Attribute) and seen < 10:
-            value = self._names.get(ast.unparse(node))
+            name = ast.unparse(node)
+            self._spend(len(name), node)
+            value = self._names.get(name)
             if value is None:
                 raise NotLiteral(node)
             node, seen = value, seen + 1
@@ -148,6 +178,16 @@ class _Values:
             NotLiteral: it is made of something else.
         """
         node = self._origin(node)
+        self._spend(_STEP, node)
+        try:
+            value = self._value(node)
+        except TypeError:  # an error too where the file runs
+            raise NotLiteral(node) from None
+        if isinstance(value, str):
+            self._spend(len(value), node)
+        return value
+
+    def _value(self, node: ast.expr) -> Any:
         if isinstance(node, ast.Constant):
             return node.value
         if isinstance(node, ast.List | ast.Tuple):
@@ -166,7 +206,12 @@ class _Values:
         target = self.of(function.value)
         if function.attr not in _METHODS or not isinstance(target, str) or node.keywords:
             raise NotLiteral(node)
-        return getattr(target, function.attr)(*(self.of(argument) for argument in node.args))
+        arguments = [self.of(argument) for argument in node.args]
+        if function.attr == "replace":
+            self._spend(target.count(arguments[0]) * len(arguments[1]) if len(arguments) > 1 else 0, node)
+        elif function.attr == "join":
+            self._spend(len(target) * len(*arguments), node)
+        return getattr(target, function.attr)(*arguments)
 
     def _formatted(self, part: ast.expr) -> str:
         if isinstance(part, ast.FormattedValue):

@@ -23,7 +23,8 @@ _DEVICE = (
 _CUDA_CALLS = {"is_available": "True", "device_count": "1", "current_device": "0", "synchronize": "None",
                "empty_cache": "None", "init": "None", "get_device_capability": "(9, 0)"}  # fmt: skip
 """Functions of `torch.cuda`, and what a call of them is on the CPU."""
-
+_MOST_TEXT = 256 << 10
+"""Characters of C++ that are rewritten; ten times what a person writes."""
 
 _PRELUDE = '''"""Imported before the solution, in the process that runs it."""
 
@@ -50,6 +51,8 @@ def prepare_inline(solution: Solution, folder: Path) -> str | None:
         return f"what load_inline compiles is only known when {solution.entry_file} runs: {error}"
     if not calls:
         return f"{solution.entry_file} compiles CUDA C++ by other means than load_inline, which needs a GPU"
+    if sum(len(literal.text) for call in calls for literal in (*call.cpp, *call.cuda)) > _MOST_TEXT:
+        return f"{solution.entry_file} has more than {_MOST_TEXT >> 10} KiB of C++, too much for the emulator"
     for call in calls:
         for literal in (*call.cpp, *call.cuda):
             found = unsupported_in(literal.text, call.file, line=literal.line)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -18,7 +19,8 @@ from .launches import CudaError, failed_launch
 
 _PLACE = re.compile(r"<(0x[0-9a-f]+)> |line (\d+): ")
 _COUNTS = "cuda_on_cpu_launched"
-_loaded: list[Any] = []
+_loaded: dict[str, Any] = {}
+"""Operators of what was loaded, by the call's key."""
 
 
 def object_name(key: str) -> str:
@@ -50,8 +52,11 @@ def install(folder: Path, file: str) -> None:
 
 
 def calls() -> dict[str, int]:
-    """How often each kernel has been launched."""
-    return {name: count for operators in _loaded for name, count in _counted(operators)}
+    """How often each kernel has been launched; those of one name in several calls are one."""
+    total: Counter[str] = Counter()
+    for operators in _loaded.values():
+        total.update(dict(_counted(operators)))
+    return dict(total)
 
 
 def _counted(operators: Any) -> list[tuple[str, int]]:
@@ -62,7 +67,7 @@ def _counted(operators: Any) -> list[tuple[str, int]]:
 def _load(name: str, key: str, path: Path, file: str) -> ModuleType:
     torch.ops.load_library(str(path))
     operators = getattr(torch.ops, namespace(key))
-    _loaded.append(operators)
+    _loaded[key] = operators
     module = ModuleType(name)
     for function in _functions(namespace(key)):
         setattr(module, function, _called(getattr(operators, function), path, file))

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from .source import without_comments
 
 _NAME = re.compile(r"[\w:]+\Z")
-_DIM3 = re.compile(r"\bdim3\b(?=[^;{}]*\b(?:blockDim|gridDim|blockIdx|threadIdx)\s*[({=;,)])")
+# What follows bounds the work that a hostile text makes: no launcher that a person writes comes near.
+_MOST_LAUNCHES, _MOST_SHADOWS, _WINDOW = 1000, 50, 2000
+_DIM3 = re.compile(r"\bdim3\b(?=[^;{}]{0,500}\b(?:blockDim|gridDim|blockIdx|threadIdx)\s*[({=;,)])")
 _BUILT_IN = re.compile(r"\b(blockDim|gridDim|blockIdx|threadIdx)\s*(?=[({=;,)]|\Z)")
 
 
@@ -33,7 +35,7 @@ def without_shadows(text: str) -> str:
     """Variables of launchers that are called like a built-in one, `dim3 blockDim(16, 16)`, called otherwise:
     the built-in ones are macros here."""
     plain = without_comments(text)
-    for match in reversed(list(_DIM3.finditer(plain))):
+    for match in reversed(list(_DIM3.finditer(plain))[:_MOST_SHADOWS]):
         begin, end = match.start(), _end_of_scope(plain, match.start())
         for name in set(_BUILT_IN.findall(plain[begin : _end_of_statement(plain, begin)])):
             text = text[:begin] + re.sub(rf"\b{name}\b", f"{name}_", text[begin:end]) + text[end:]
@@ -67,7 +69,10 @@ def _end_of_scope(plain: str, position: int) -> int:
 def _launches(plain: str) -> Iterator[tuple[int, int, int]]:
     """Where the kernel's name, `<<<` and `>>>` of each launch begin."""
     position = 0
-    while (opening := plain.find("<<<", position)) >= 0:
+    for _ in range(_MOST_LAUNCHES):
+        opening = plain.find("<<<", position)
+        if opening < 0:
+            return
         closing = _closing(plain, opening + 3)
         begin = _expression(plain, opening)
         if closing < 0 or begin == opening:
@@ -79,12 +84,10 @@ def _launches(plain: str) -> Iterator[tuple[int, int, int]]:
 
 def _closing(plain: str, position: int) -> int:
     depth = 0
-    while position < len(plain):
-        character = plain[position]
-        if depth == 0 and plain.startswith(">>>", position):
-            return position
-        depth += (character in "([{") - (character in ")]}")
-        position += 1
+    for i in range(position, min(len(plain), position + _WINDOW)):
+        if depth == 0 and plain.startswith(">>>", i):
+            return i
+        depth += (plain[i] in "([{") - (plain[i] in ")]}")
     return -1
 
 
@@ -100,8 +103,8 @@ def _expression(plain: str, end: int) -> int:
 
 
 def _opening(plain: str, position: int, opening: str, closing: str) -> int:
-    depth = 0
-    while position >= 0:
+    depth, least = 0, max(0, position - _WINDOW)
+    while position >= least:
         if closing != ")" and plain[position] == ")":
             position = _opening(plain, position, "(", ")")
         depth += (plain[position] == closing) - (plain[position] == opening)

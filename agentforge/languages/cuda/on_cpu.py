@@ -21,6 +21,7 @@ from agentforge.schema import Diagnostic, Solution, content_hash
 
 from . import emulate, inline_cpu, inline_runtime, runtime
 from . import source as text
+from .inline import inline_sources
 from .inline_calls import InlineCall, inline_calls
 from .part import Part
 
@@ -82,8 +83,9 @@ class EmulatorBuild:
         )
 
     def _calls(self) -> Iterator[_Unit]:
-        """One for each call of `load_inline`."""
-        calls = inline_calls({f.path: f.content for f in self.solution.sources})
+        """One for each call of `load_inline` in a solution whose calls bring CUDA C++."""
+        files = {f.path: f.content for f in self.solution.sources}
+        calls = inline_calls(files) if inline_sources(files) else []
         for call in {call.key: call for call in calls}.values():
             target = (self.folder / call.file).parent / inline_runtime.object_name(call.key)
             unit = inline_cpu.translation_unit(call)
