@@ -65,8 +65,8 @@ class Report(FrozenModel):
     proven: bool = False
     """The end-to-end evaluation is verified, and every kernel in it was seen to run."""
     mode: str = ""
-    """`kernels` or `kernels+graph`, each also with `+streams`, `kernels+compile`, `compile` or
-    `eager`: what the artifact runs."""
+    """`kernels` or `kernels+graph`, each also with `+streams`, `kernels+packed`, `kernels+compile`, `compile`
+    or `eager`: what the artifact runs; `kernel` where one solution was written out."""
     summary: str = ""
     """Why the artifact is what it is."""
     attempts: int = 0

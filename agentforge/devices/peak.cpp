@@ -18,7 +18,12 @@
 #endif
 
 using Clock = std::chrono::steady_clock;
-constexpr int CHAINS = 12; // more than latency times throughput (4 x 2), and all fit into 16 registers
+// More than latency times throughput (4 x 2, on some ARM 4 x 4), and all fit into the registers.
+#if defined(__AVX512F__) || defined(__aarch64__)
+constexpr int CHAINS = 24;
+#else
+constexpr int CHAINS = 12;
+#endif
 
 static volatile double sink; // volatile, or chains that nobody reads are never computed
 
@@ -34,7 +39,7 @@ template <class T> static double best_rate(double seconds) {
             factor += T(0.999), term += T(0.001);
             for (int k = 0; k < CHAINS; ++k) chains[k] = factor + T(k);
             for (size_t step = 0; step < steps; ++step)
-#pragma GCC unroll 16
+#pragma GCC unroll 24
                 for (int k = 0; k < CHAINS; ++k) chains[k] = chains[k] * factor + term;
             T sum = 0;
             for (int k = 0; k < CHAINS; ++k) sum += chains[k][0];

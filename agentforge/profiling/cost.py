@@ -86,7 +86,7 @@ def _attention_flops(node: Node, seen: Mapping[Node, Seen]) -> float:
         return 0.0
     queries, keys = int(q.shape[-2]), int(k.shape[-2])
     flops = 2.0 * prod(map(int, q.shape[:-1])) * keys * (int(q.shape[-1]) + int(v.shape[-1]))
-    if argument(node, "is_causal"):
+    if flops and argument(node, "is_causal"):
         hidden_from = min(queries, keys)  # row i sees its first i + 1 keys
         below = hidden_from * (hidden_from + 1) / 2 + (queries - hidden_from) * keys
         return flops * below / (queries * keys)

@@ -28,6 +28,7 @@ class Work:
     flops: float
     """Floating-point operations."""
     dtype: str = "float32"
+    """That the operations are done in; empty, for the highest peak, where it is not known."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +42,14 @@ class Light:
     """The speed of light, or where longer the seconds of one empty operator call."""
 
 
-def dtype_of(tensors: Iterable[TensorInput]) -> str:
-    """Whose peak counts: the first floating-point tensor's, `float32` where there is none."""
-    return next((t.dtype.value for t in tensors if t.dtype.is_floating), "float32")
+def dtype_of(outputs: Iterable[TensorInput]) -> str:
+    """Whose peak counts: the first floating-point output's; empty where none is known."""
+    return next((t.dtype.value for t in outputs if t.dtype.is_floating), "")
 
 
 def work_of(site: CallSite) -> Work:
     """What one call of a call site must do."""
-    return Work(site.bytes, site.flops, dtype_of((*site.outputs, *site.inputs)))
+    return Work(site.bytes, site.flops, dtype_of(site.outputs))
 
 
 def bandwidth_for(moved: float, device: DeviceSpec, roofline: Roofline) -> float:

@@ -22,6 +22,8 @@ def pattern_of(tensor: torch.Tensor) -> str | None:
         return _sequence(tensor)
     if tensor.ndim < 2 or tensor.numel() == 0 or tensor.numel() > _LARGEST or tensor.is_complex():
         return None
+    if tensor.is_floating_point() and tensor.itemsize == 1:
+        return None  # nothing compares them
     rows, columns = tensor.shape[-2:]
     if rows < 2 or columns < 2:
         return None

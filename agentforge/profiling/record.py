@@ -54,11 +54,12 @@ def record(unit: Unit, wanted: Collection[Node]) -> dict[Node, Seen]:
 
 
 def _visible(tensor: torch.Tensor) -> float:
-    """True in a boolean mask, above `_HIDDEN` in an additive one."""
-    if tensor.numel() == 0 or not (tensor.dtype is torch.bool or tensor.is_floating_point()):
+    """True in a boolean mask, above `_HIDDEN` in an additive one, which no 8-bit float is."""
+    additive = tensor.is_floating_point() and tensor.itemsize > 1
+    if tensor.numel() == 0 or not (tensor.dtype is torch.bool or additive):
         return 1.0
     shown = tensor if tensor.dtype is torch.bool else tensor > _HIDDEN
-    return shown.double().mean().item()
+    return int(torch.count_nonzero(shown)) / tensor.numel()
 
 
 def flat_arguments(unit: Unit) -> list[Any]:

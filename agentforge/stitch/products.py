@@ -40,7 +40,7 @@ class Product(NamedTuple):
 
 def share(profile: Profile) -> float:
     """Part of a forward's time that such products take, 0 to 1."""
-    spent = sum(s.time_s for s in profile.call_sites if any(o in _OPERATORS for o in s.operators))
+    spent = sum(b.time_s for b in profile.bottlenecks if not _OPERATORS.isdisjoint(b.call_sites[0].operators))
     return spent / profile.total_s if profile.total_s else 0.0
 
 
@@ -85,7 +85,9 @@ def _suits(node: Node, product: Product) -> bool:
     if any(v is None or v.dtype is not torch.float32 or v.device.type != "cpu" for v in values):
         return False
     result, x, weight, *bias = (v for v in values if v is not None)
-    if weight.ndim != 2 or x.ndim < 1 or any(b.ndim != 1 for b in bias) or not result.is_contiguous():
+    if weight.ndim != 2 or x.ndim < 1 or not result.is_contiguous():
+        return False
+    if any(b.shape != result.shape[-1:] or not b.is_contiguous() for b in bias):  # oneDNN reads it as it lies
         return False
     rows, elements = prod(map(int, x.shape[:-1])), weight.numel()
     return rows > 0 and (2.0 * rows * elements >= _LEAST_FLOPS or elements >= _LEAST_ELEMENTS)

@@ -166,7 +166,7 @@ class Selector:
     def _explore(self) -> Iterator[Trial]:
         """Quick verdicts, the cheapest to have first: all launches as a CUDA graph where the GPU waits for
         the host, all kernels between eager operators, the same under torch.compile (which compiles in each of
-        the candidate's processes), then smaller sets."""
+        the candidate's processes), then smaller sets, packed weights without any kernel last."""
         names = list(self._kernels)
         if self._waits:
             yield from self._and_other(names, "kernels+graph")
@@ -181,6 +181,8 @@ class Selector:
         best = next((t for t in trials if t.variant.mode in _BETWEEN_EAGER), None)
         if best is not None and len(names) > 1:
             yield from sorted(self._drop_one(best, names), key=lambda trial: -trial.score)
+        if names and self._packed and (alone := self._try((), "kernels+packed")):
+            yield alone
 
     def _and_other(self, names: Collection[str], mode: Mode) -> list[Trial]:
         """A variant, and the same on several streams or with packed weights, the better one first; a tie is

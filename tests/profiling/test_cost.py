@@ -75,6 +75,16 @@ def test_causal_attention_of_fewer_queries_than_keys():
     assert found.flops == 4 * 2 * (1 + 2 + 3 + 13 * 4) * 8
 
 
+def test_attention_of_nothing_is_no_work():
+    q, k = torch.randn(2, 5, 16), torch.randn(2, 0, 16)
+    assert cost(lambda a, b: F.scaled_dot_product_attention(a, b, b, is_causal=True), q, k).flops == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2])
+def test_tensors_that_are_no_masks_are_seen_too(dtype):
+    assert cost(lambda a: a.float() * 2, torch.randn(8, 8).to(dtype)).bytes == 8 * 8 * (1 + 4)
+
+
 @pytest.mark.parametrize(
     ("hide", "mask"),
     [

@@ -48,5 +48,13 @@ def test_a_profile_at_higher_ceilings() -> None:
     assert after.gain_s == gain_of(0.05, 0.02) == pytest.approx(0.025)
     assert after.speedup_limit == amdahl_limit(0.5, 0.05, 0.02)
     assert after.call_sites[0].sol_s == profile.call_sites[0].sol_s == 0.01
-    assert work_of(after.call_sites[0]) == Work(1e9, 0.0)
+    assert work_of(after.call_sites[0]) == Work(1e9, 0.0, "float32")
     assert at_ceilings(profile, DEVICE, ROOFLINE) == profile
+
+
+def test_what_computes_in_nobody_knows_what_has_the_highest_peak() -> None:
+    """A whole reference, whose inputs may be token numbers: no honest kernel is below its speed of light."""
+    site = _profile().call_sites[0].model_copy(update={"outputs": (), "bytes": 4.0, "flops": 1e12})
+    highest = max(ROOFLINE.peak_flops.values())
+    assert highest > ROOFLINE.peak_flops["float32"]
+    assert light_of(work_of(site), DEVICE, ROOFLINE).seconds == 1e12 / highest

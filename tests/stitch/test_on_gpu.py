@@ -14,7 +14,10 @@ from agentforge.stitch.runtime.streams import STREAMS
 from .making import TOWERS, moved, same, stitch_in_process
 from .test_gpu_artifact import stitched
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU"),
+]
 
 
 @pytest.mark.parametrize("mode", ["kernels", "kernels+graph", "kernels+compile"])

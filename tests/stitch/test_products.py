@@ -163,6 +163,9 @@ def test_products_with_a_weight_are_found(
         (lambda x, w: x @ w, ((4, 64, 512), (4, 512, 512))),
         (lambda x, w, b: torch.addmm(b, x, w, beta=2.0), ((64, 512), (512, 512), (512,))),
         (lambda x, w, b: torch.addmm(b, x, w), ((64, 512), (512, 512), (64, 512))),
+        (lambda x, w, b: torch.addmm(b, x, w), ((64, 512), (512, 512), (1,))),
+        (lambda x, w, b: F.linear(x, w, b.expand(512)), ((64, 512), (512, 512), (1,))),
+        (lambda x, w, b: F.linear(x, w, b[::2]), ((64, 512), (512, 512), (1024,))),
     ],
 )
 def test_other_products_stay(

@@ -50,7 +50,7 @@ class Products:
         Args:
             x: float32, any leading dimensions, on the CPU.
             weight: float32, two-dimensional.
-            bias: one number a column of the result, or None.
+            bias: one number a column of the result, contiguous, or None.
             transposed: the weight is multiplied as it is.
         """
         if weight.is_inference() or not weight.is_contiguous() or not torch.backends.mkldnn.is_available():
@@ -84,9 +84,11 @@ def product(
 def _pack(weight: torch.Tensor, transposed: bool, rows: int) -> _Packed:
     with torch.inference_mode(False), torch.no_grad():
         matrix = weight.detach()
+        version = weight._version  # before it is read: what another thread writes meanwhile is seen later
         count = min(_SAMPLES, matrix.numel())
         samples = matrix.as_strided((count,), (max((matrix.numel() - 1) // max(count - 1, 1), 1),))
+        values = samples.clone()
         packed = torch.ops.mkldnn._reorder_linear_weight(
             matrix.t().contiguous() if transposed else matrix, rows
         )
-        return _Packed(packed, weight.data_ptr(), weight._version, samples, samples.clone())
+        return _Packed(packed, matrix.data_ptr(), version, samples, values)
