@@ -89,7 +89,7 @@ class Workbench:
         with self._phases(run.id, on_event) as phases:
             phases.journal.event("run.started", run=run.id, target=target.name, device=run.device, out=None,
                                  settings=begun(self.settings))  # fmt: skip
-            phases.profile(measure_roofline(self.device, self.settings.cache))
+            phases.profile()
             phases.journal.set_status(RunStatus.SEARCHING)
         return self.store.get_run(run.id)
 

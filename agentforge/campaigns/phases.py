@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from agentforge.agents import Hardware
 from agentforge.config import Settings
-from agentforge.devices import DeviceSpec, Roofline, measure_roofline
+from agentforge.devices import DeviceSpec, Roofline, cached_roofline, measure_roofline
 from agentforge.harness import Evaluator, Presenter
 from agentforge.knowledge import KnowledgeBase, context_for
 from agentforge.loop import Agents, Journal, Meter, SearchResult, Session, run_search
@@ -54,20 +54,21 @@ class Phases:
         """Profile, search, stitch."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self._tell(CEILINGS)
-        profile = self.profile(measure_roofline(self.device, self.settings.cache))
-        roofline = measure_roofline(self.device, self.settings.cache)
+        profile = self.profile()
+        cache = self.settings.cache
+        roofline = cached_roofline(self.device, cache) or measure_roofline(self.device, cache)
         with closing(self._referee(profile)) as referee:
             result = self.search(profile, roofline, referee)
             self.stitch(profile, result, referee)
 
-    def profile(self, roofline: Roofline) -> Profile:
-        """The run's profile, made once."""
+    def profile(self) -> Profile:
+        """The run's profile, made once, at ceilings that were measured before it and after it."""
         journal = self.journal
         profile = journal.store.get_profile(journal.run.id)
         if profile is None:
             journal.set_status(RunStatus.PROFILING, error="")
             journal.event("profile.started")
-            profile = self.make_profile(roofline)
+            profile = self.make_profile(measure_roofline(self.device, self.settings.cache))
             # Measured once more where nothing confirmed it yet: a host that was slow then is not slow now.
             profile = at_ceilings(profile, self.device, measure_roofline(self.device, self.settings.cache))
             journal.store.save_profile(journal.run.id, profile)
