@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import os
 import struct
@@ -68,31 +66,15 @@ def main() -> None:
 
 def look(compile_child: Any, kernels: dict[str, Any], launch: dict[str, Any]) -> dict[str, Any]:
     """What one launch compiles to."""
-    import triton
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource
-
     fn = kernels[launch["kernel"]]
-    names = fn.arg_names
-    constants = {k: compile_child._constant(v, kernels) for k, v in launch["constants"].items()}
-    signature = {n: "constexpr" if n in constants else launch["types"][n] for n in names}
-    aligned = {(names.index(n),): [["tt.divisibility", 16]] for n in launch["aligned"]}
-    options = {k: launch[k] for k in ("num_warps", "num_stages", "num_ctas")}
-    capability = target_limits(TARGET).capability
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
-        compiled = triton.compile(
-            ASTSource(fn, signature, constants, aligned),
-            target=GPUTarget("cuda", capability, 32),
-            options=options,
-        )
-    registers = int(compile_child._USED.search(said.getvalue())[1])
+    compiled, said = compile_child.compiled(fn, launch, target_limits(TARGET).capability, kernels)
+    registers = int(compile_child._USED.search(said)[1])
     threads = 32 * launch["num_warps"]
     full = occupancy(TARGET, threads=threads, registers=registers, shared_bytes=int(compiled.metadata.shared))
     ((_, code),) = _kernels(compiled.asm["cubin"])
     found = memory_of(code)
     resident = full * target_limits(TARGET).warps * 32
-    spilled = int(compile_child._SPILLS.search(said.getvalue())[1])
+    spilled = int(compile_child._SPILLS.search(said)[1])
     return {
         **found, "kernel": fn.__name__, "occupancy": full, "spilled": spilled,
         "processor_bytes": found["thread_bytes"] * resident,

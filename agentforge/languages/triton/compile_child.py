@@ -83,6 +83,26 @@ def _kernels(folder: Path) -> dict[str, Any]:
 
 
 def _compile(fn: Any, launch: dict[str, Any], capability: int, kernels: dict[str, Any]) -> dict[str, int]:
+    kernel, said = compiled(fn, launch, capability, kernels)
+    registers, spills = _USED.search(said), _SPILLS.search(said)
+    return {
+        "registers": int(registers[1]) if registers else 0,
+        "spill_stores": int(spills[1]) if spills else 0,
+        "spill_loads": int(spills[2]) if spills else 0,
+        "shared": int(kernel.metadata.shared),
+        "warps": int(kernel.metadata.num_warps),
+    }
+
+
+def compiled(fn: Any, launch: dict[str, Any], capability: int, kernels: dict[str, Any]) -> tuple[Any, str]:
+    """Triton's compiled kernel of a recorded launch, and what ptxas said of it.
+
+    Args:
+        fn: the jitted function.
+        launch: as the interpreter recorded it.
+        capability: of the target, 90 for sm_90.
+        kernels: jitted functions by name, for those that are arguments.
+    """
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
@@ -94,19 +114,12 @@ def _compile(fn: Any, launch: dict[str, Any], capability: int, kernels: dict[str
     options = {k: launch[k] for k in ("num_warps", "num_stages", "num_ctas")}
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
-        compiled = triton.compile(
+        kernel = triton.compile(
             ASTSource(fn, signature, constants, attributes),
             target=GPUTarget("cuda", capability, 32),
             options=options,
         )
-    registers, spills = _USED.search(said.getvalue()), _SPILLS.search(said.getvalue())
-    return {
-        "registers": int(registers[1]) if registers else 0,
-        "spill_stores": int(spills[1]) if spills else 0,
-        "spill_loads": int(spills[2]) if spills else 0,
-        "shared": int(compiled.metadata.shared),
-        "warps": int(compiled.metadata.num_warps),
-    }
+    return kernel, said.getvalue()
 
 
 def _constant(value: Any, kernels: dict[str, Any]) -> Any:
