@@ -264,6 +264,19 @@ def test_tricks_have_their_status(referee, name):
     assert (evaluation.evidence is Evidence.SUSPICIOUS) == (FOUND[name] is EvaluationStatus.CHEATING)
 
 
+def test_a_thread_pool_may_spin_for_a_moment_after_its_answer(referee):
+    pool = model(
+        "t[0].join() if t else None\n"
+        "t[:] = [threading.Thread(target=spin, daemon=True)]; t[0].start()\nreturn self.right(x)",
+        "t = []\ndef spin():\n"
+        "    end = time.perf_counter() + 0.12\n    while time.perf_counter() < end: sum(range(1000))",
+    )
+    evaluation = comparator(referee, pool)
+    assert evaluation.passed, evaluation.reasons
+    stage = next(s for s in evaluation.stages if s.name == "aftermath")
+    assert stage.detail.startswith("0.0"), stage.detail
+
+
 REFUSED = {
     "empty": ("", EvaluationStatus.RUNTIME_ERROR),
     "not python": ("def (", EvaluationStatus.COMPILE_ERROR),

@@ -9,7 +9,9 @@ from agentforge.schema import EvaluationStatus, ReasonCode
 
 from .._base import BOTH_LEVELS, Check, CheckContext, When
 
-_SETTLE_S, _WINDOW_S = 0.03, 0.04
+_SETTLES_S = (0.03, 0.03, 0.1, 0.3)
+"""The wait before each look. A thread pool spins for some 30 ms before it sleeps, and longer on a busy machine."""
+_WINDOW_S = 0.04
 _BUSY = 0.1
 """Processors busy without a request, above which the candidate cheats."""
 
@@ -29,10 +31,11 @@ class Aftermath(Check):
         candidate.call(0)
         candidate.worker.resume()
         left = candidate.worker.others()
-        busy = self._load(context, left)
-        if busy > _BUSY:
-            busy = min(busy, self._load(context, left))
-        if busy > _BUSY:
+        for settle in _SETTLES_S:
+            busy = self._load(context, left, settle)
+            if busy <= _BUSY:
+                break
+        else:
             raise WorkerFailure(
                 EvaluationStatus.CHEATING,
                 f"it goes on working after its answer: {busy:.1f} processors are busy without a request",
@@ -43,9 +46,9 @@ class Aftermath(Check):
             )
         return f"{busy:.2f} processors busy after the answer, {len(left)} processes beside its own"
 
-    def _load(self, context: CheckContext, left: list[int]) -> float:
+    def _load(self, context: CheckContext, left: list[int], settle_s: float) -> float:
         worker = context.candidate.worker
-        time.sleep(_SETTLE_S)
+        time.sleep(settle_s)
         before, start = worker.cpu_seconds(left), time.perf_counter()
         time.sleep(_WINDOW_S)
         return (worker.cpu_seconds(left) - before) / (time.perf_counter() - start)
