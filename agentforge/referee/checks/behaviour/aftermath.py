@@ -10,7 +10,7 @@ from agentforge.schema import EvaluationStatus, ReasonCode
 from .._base import BOTH_LEVELS, Check, CheckContext, When
 
 _SETTLES_S = (0.03, 0.03, 0.1, 0.3)
-"""The wait before each look. A thread pool spins for some 30 ms before it sleeps, and longer on a busy machine."""
+"""Waits before the looks. A thread pool spins for some 30 ms before it sleeps, longer on a busy machine."""
 _WINDOW_S = 0.04
 _BUSY = 0.1
 """Processors busy without a request, above which the candidate cheats."""

@@ -1,0 +1,35 @@
+"""What the kernel tells of a process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from agentforge.isolation import procfs
+
+ENDED_THREAD = """
+import threading, time
+def work():
+    while time.thread_time() < 0.2: pass
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+print(time.process_time(), flush=True)
+input()
+"""
+
+
+def test_processor_time_includes_threads_that_have_ended() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", ENDED_THREAD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    try:
+        own = float(process.stdout.readline())
+        assert own <= procfs.cpu_seconds(process.pid) < own + 0.1
+        assert len(procfs.threads(process.pid)) == 1
+        assert procfs.thread_seconds(process.pid, process.pid) < own
+    finally:
+        process.kill()
+        process.wait()
+    assert procfs.cpu_seconds(process.pid) == 0
