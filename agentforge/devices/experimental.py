@@ -22,6 +22,7 @@ FEATURES = (
     Feature("the ladder's rungs", "faults at each rung", "ladder"),
     Feature("Triton kernels", "compiled for three targets, interpreted", "operators"),
     Feature("CUDA C++ launched by the driver", "compiled for named targets, emulated", "tests"),
+    Feature("CUDA C++ kernels that ship", "compiled for three targets, emulated", "operators"),
     Feature("CuPy kernels", "compiled for named targets, emulated", "tests"),
     Feature("the referee's workers on CUDA", "the null device", "verdict"),
     Feature("`optimize --device cuda`", "the null device", "optimize"),

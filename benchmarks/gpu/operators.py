@@ -93,7 +93,7 @@ OPERATORS: dict[str, Operator] = {
         ((8192, 8192), (4096, 4096), (1024, 32768)), (3, 40),
     ),
     "rotary": Operator(
-        ("rotary",), "rotary", turned, lambda b, h, s, d: (rand(b, h, s, d), angles(s, d), angles(s, d)),
+        ("rotary", "cuda-rotary"), "rotary", turned, lambda b, h, s, d: (rand(b, h, s, d), angles(s, d), angles(s, d)),
         ((2, 32, 1024, 128), (2, 32, 2048, 128)), (1, 2, 5, 16),
     ),
     "pointwise": Operator(

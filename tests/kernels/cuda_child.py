@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from types import ModuleType, SimpleNamespace
+from typing import Any, cast
 
 import torch
 
@@ -53,6 +53,14 @@ def out_of_range(k: ModuleType) -> cases.Answer:
     return torch.isnan(loss).float(), torch.tensor([0.0, 1.0, 1.0])
 
 
+def unaligned_rotary(k: ModuleType, *shape: int) -> cases.Answer:
+    def shifted(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        memory = torch.empty(x.numel() + 1, dtype=x.dtype)
+        return k.rotary(memory[1:].view(x.shape).copy_(x), cos, sin)  # type: ignore[no-any-return]
+
+    return cases.rotary(cast(ModuleType, SimpleNamespace(rotary=shifted)), *shape, dtype=BF16)
+
+
 CASES: dict[str, tuple[str, dict[str, int], Callable[[ModuleType], cases.Answer]]] = {
     "softmax": ("cuda-softmax", {}, lambda k: cases.softmax(k, (3, 5, 37))),
     "softmax wide access": ("cuda-softmax", {}, lambda k: cases.softmax(k, (4, 1024))),
@@ -76,6 +84,12 @@ CASES: dict[str, tuple[str, dict[str, int], Callable[[ModuleType], cases.Answer]
     "reduction pieces": ("cuda-reduction", FEW, lambda k: reduction(k, 33, 132)),
     "reduction strange rows": ("cuda-reduction", FEW, lambda k: cases.strange_rows(k, 136)),
     "reduction fp16": ("cuda-reduction", FEW, lambda k: reduction(k, 5, 61, FP16)),
+    "rotary": ("cuda-rotary", {}, lambda k: cases.rotary(k, 2, 3, 5, 12)),
+    "rotary wide access": ("cuda-rotary", {}, lambda k: cases.rotary(k, 2, 11, 37, 64)),
+    "rotary fp16 odd": ("cuda-rotary", FEW, lambda k: cases.rotary(k, 2, 3, 37, 6, dtype=FP16)),
+    "rotary fp16 wide access": ("cuda-rotary", FEW, lambda k: cases.rotary(k, 1, 5, 9, 32, dtype=FP16)),
+    "rotary bf16": ("cuda-rotary", {}, lambda k: cases.rotary(k, 1, 4, 3, 16, dtype=BF16)),
+    "rotary bf16 unaligned": ("cuda-rotary", {}, lambda k: unaligned_rotary(k, 1, 4, 3, 16)),
     "reduction bf16": ("cuda-reduction", {}, lambda k: reduction(k, 4, 128, BF16)),
 }
 """Case to kernel, parameters and what is computed."""
