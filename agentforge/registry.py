@@ -79,7 +79,7 @@ class Registry(Generic[T]):
             module, _, attribute = self._builtin[name].partition(":")
             factory: Callable[..., T] = getattr(import_module(module), attribute)
             return factory
-        raise UsageError(f"unknown {self.point} {name!r}; choose one of: {', '.join(self.names())}")
+        raise UsageError(f"{name!r} is not one of the {self.point}: {', '.join(self.names())}")
 
     def create(self, name: str, *args: Any, options: Mapping[str, Any] | None = None, **kwargs: Any) -> T:
         """Call the factory registered as `name`.

@@ -72,7 +72,7 @@ def test_built_ins_keep_their_order(registry: Registry[object]) -> None:
 
 
 def test_an_unknown_name_lists_the_known_ones(registry: Registry[object]) -> None:
-    with pytest.raises(UsageError, match=r"unknown things 'x'; choose one of: deque, counter"):
+    with pytest.raises(UsageError, match=r"'x' is not one of the things: deque, counter"):
         registry.get("x")
 
 

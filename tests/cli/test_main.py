@@ -88,7 +88,7 @@ def test_version(run: Run) -> None:
         (("optimize", "model.py", "-c", "referee.memory_bytes=-1"), "referee.memory_bytes"),
         (("optimize", "model.py", "-c", "search.min_share=.nan"), "search.min_share"),
         (("optimize", "model.py", "-c", "llm.role_max_tokens={coder: -1}"), "llm.role_max_tokens"),
-        (("optimize", "model.py", "--device", "tpu"), "unknown devices 'tpu'"),
+        (("optimize", "model.py", "--device", "tpu"), "'tpu' is not one of the devices"),
         (("mcp", "--http", "99999999"), "--http"),
         (("optimize", "model.py", "--llm", "nonsense"), "'nonsense': write anthropic:MODEL"),
         (("optimize", "model.py", "--planner", "["), "'[': write anthropic:MODEL"),

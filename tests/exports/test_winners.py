@@ -85,7 +85,7 @@ def test_the_command_exports_an_artifact(artifact: Path, tmp_path: Path) -> None
     ("arguments", "says"),
     [
         (["--to", "flashinfer"], "export the run instead of the artifact"),
-        (["--to", "pdf"], "unknown exports 'pdf'"),
+        (["--to", "pdf"], "'pdf' is not one of the exports"),
     ],
 )
 def test_what_cannot_be_exported_is_one_sentence(

@@ -29,10 +29,10 @@ def test_a_limit_is_a_finite_number(run: Run, flag: str, limit: str) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("-c", "search.policy=nope"), "unknown policies 'nope'; choose one of: best-first"),
+        (("-c", "search.policy=nope"), "'nope' is not one of the policies: best-first"),
         (("-c", f"referee.threads={len(os.sched_getaffinity(0)) + 1}"), "set it to"),
         (("-c", "referee.threads=100000"), "set it to"),
-        (("-c", "search.language=cobol"), "unknown languages 'cobol'"),
+        (("-c", "search.language=cobol"), "'cobol' is not one of the languages"),
         (("--out", "file/made"), "is not a folder"),
         (("--out", "/proc/x"), "/proc cannot be written"),
         (("--llm", "openai:gpt-x"), "OPENAI_API_KEY"),

@@ -126,7 +126,7 @@ def test_the_view_sees_an_event_before_the_trackers() -> None:
 
 def test_wrong_settings_are_reported_before_a_run() -> None:
     check_trackers((), {})
-    with pytest.raises(UsageError, match=r"unknown trackers 'nothing'; choose one of: .*jsonl"):
+    with pytest.raises(UsageError, match=r"'nothing' is not one of the trackers: .*jsonl"):
         check_trackers(["nothing"], {})
     with pytest.raises(UsageError, match=r"'jsonl' \(trackers\) has no option 'file'; its options are: path"):
         check_trackers(["jsonl"], {"jsonl": {"file": "x"}})
