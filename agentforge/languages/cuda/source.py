@@ -19,13 +19,12 @@ _HOST = (
 """Patterns that a source may contain if it has a host side."""
 _UNSUPPORTED: tuple[tuple[str, str], ...] = (
     (r"\b(?:asm|__asm|__asm__)\b", "inline PTX"),
-    (r"\bwmma\s*::|\bmma_sync\b", "tensor cores (wmma)"),
     (
         r"\b(?:this_grid|this_cluster|this_multi_grid|coalesced_threads|labeled_partition|binary_partition)\b",
         "cooperative groups beyond a block's tiles",
     ),
     (r"(?<!::)\bcuda::\w", "libcu++"),
-    (r"\b__pipeline_\w+|\bmemcpy_async\b", "asynchronous copies"),
+    (r"\b__pipeline_arrive_on\b|\bmemcpy_async\b", "asynchronous copies of groups"),
     (r"\bCUtensorMap\b", "TMA"),
     (r"\b(?:cub|thrust|cute|cutlass)\s*::", "CUB, Thrust or CUTLASS"),
     (r"\b__cluster_dims__|\bcluster_", "thread block clusters"),

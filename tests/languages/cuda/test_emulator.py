@@ -66,6 +66,49 @@ extern "C" __global__ void endless(float* out, int n) {
 }
 """
 
+TENSOR_CORES = """\
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_pipeline.h>
+#include <mma.h>
+using namespace nvcuda;
+
+// The rows of b are in memory as columns, and the result is in two formats.
+template <class T, class Out>
+__device__ void multiply(const T* a, const T* b, Out* out, int k, bool wait, bool sync, int first) {
+    __shared__ __align__(32) T of_a[2][256], of_b[2][256];
+    wmma::fragment<wmma::accumulator, 16, 16, 16, Out> sum;
+    wmma::fill_fragment(sum, 0.0f);
+    const int row = threadIdx.x / 2, col = threadIdx.x % 2 * 8;
+    for (int step = 0; step <= k / 16; step++) {
+        if (step * 16 < k) {  // the last 2 elements of a row of b do not count
+            const int zeros = step * 16 + col + 8 == k ? 2 * sizeof(T) : 0;
+            __pipeline_memcpy_async(of_a[step & 1] + row * 16 + col, a + first + row * k + step * 16 + col, 16);
+            __pipeline_memcpy_async(of_b[step & 1] + row * 16 + col, b + row * k + step * 16 + col, 16, zeros);
+        }
+        __pipeline_commit();
+        if (step == 0) continue;
+        __pipeline_wait_prior(wait ? 1 : 2);
+        if (sync) __syncwarp();
+        wmma::fragment<wmma::matrix_a, 16, 16, 16, T, wmma::row_major> x;
+        wmma::fragment<wmma::matrix_b, 16, 16, 16, T, wmma::col_major> y;
+        wmma::load_matrix_sync(x, of_a[(step - 1) & 1], 16);
+        wmma::load_matrix_sync(y, of_b[(step - 1) & 1], 16);
+        wmma::mma_sync(sum, x, y, sum);
+        if (sync) __syncwarp();
+    }
+    for (int i = 0; i < sum.num_elements; i++) sum.x[i] = Out(2) * sum.x[i];
+    wmma::store_matrix_sync(out, sum, 16, wmma::mem_row_major);
+}
+extern "C" __global__ void multiply_half(const __half* a, const __half* b, __half* out, int k) {
+    multiply(a, b, out, k, true, true, 0);
+}
+extern "C" __global__ void multiply_bfloat16(const __nv_bfloat16* a, const __nv_bfloat16* b, float* out, int k,
+                                             bool wait, bool sync, int first) {
+    multiply(a, b, out, k, wait, sync, first);
+}
+"""
+
 
 def built(folder: Path, source: str, more: Mapping[str, str] | None = None) -> BuildResult:
     files = {"model_new.py": "class ModelNew: ...\n", "k.cu": source, **(more or {})}
@@ -114,6 +157,58 @@ def test_functions_that_few_know(kernels: Library) -> None:
     assert out[2].tolist() == [1 + 2 + 3] * 32 and out[3].tolist() == [64 - 3 + 2] * 32
 
 
+@pytest.fixture(scope="module")
+def tensor_cores(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    if not compiler_version():
+        pytest.skip("needs a C++ compiler")
+    folder = tmp_path_factory.mktemp("tensor_cores")
+    result = built(folder, TENSOR_CORES)
+    assert result.ok and not result.unjudged, result.unjudged or result.log
+    return load(str(folder / "model_new.py"), "k.cu")
+
+
+def without_last(b: torch.Tensor) -> torch.Tensor:
+    b = b.clone()
+    b[:, -2:] = 0
+    return b
+
+
+@pytest.mark.parametrize(("dtype", "out"), [(torch.float16, torch.float16), (torch.bfloat16, torch.float32)])
+def test_tensor_cores_and_asynchronous_copies(
+    tensor_cores: Library, dtype: torch.dtype, out: torch.dtype
+) -> None:
+    a, b, found = torch.randn(16, 48).to(dtype), torch.randn(16, 48).to(dtype), torch.empty(16, 16, dtype=out)
+    if out is torch.float16:
+        tensor_cores.multiply_half(a, b, found, 48, grid=1, block=32)
+    else:
+        tensor_cores.multiply_bfloat16(a, b, found, 48, True, True, 0, grid=1, block=32)
+    want = 2 * a.double() @ without_last(b).double().t()
+    assert float((found.double() - want).norm() / want.norm()) < 2 * torch.finfo(out).eps
+
+
+def test_a_copy_has_not_arrived_before_it_is_waited_for(tensor_cores: Library) -> None:
+    a, found = torch.ones(16, 48, dtype=torch.bfloat16), torch.empty(16, 16)
+    tensor_cores.multiply_bfloat16(a, a, found, 48, False, True, 0, grid=1, block=32)
+    assert found.isnan().all()
+
+
+@pytest.mark.parametrize(
+    ("sync", "first", "block", "what"),
+    [
+        (False, 0, 32, r"k\.cu:\d+: race: .* __syncwarp\(\) is missing"),
+        (True, 8, 32, r"k\.cu:17: out of bounds: .* reads 16 bytes, \d+ bytes past the end of a tensor"),
+        (True, 1, 32, r"k\.cu:17: an asynchronous copy begins and ends at a multiple of its size"),
+        (True, 0, 16, r"k\.cu:28: a product of matrices needs all 32 lanes of a warp"),
+    ],
+)
+def test_faults_around_tensor_cores(
+    tensor_cores: Library, sync: bool, first: int, block: int, what: str
+) -> None:
+    a, found = torch.ones(16, 48, dtype=torch.bfloat16), torch.empty(16, 16)
+    with pytest.raises(CudaError, match=what):
+        tensor_cores.multiply_bfloat16(a, a, found, 48, True, sync, first, grid=1, block=block)
+
+
 @pytest.mark.slow
 def test_a_launch_that_would_take_hours_is_no_hang(kernels: Library) -> None:
     with pytest.raises(EmulatorTooSlow, match=r"too slow: \d+ of 2147483647 blocks took 4 s"):
@@ -130,10 +225,7 @@ def test_a_fault_before_that_is_a_fault(kernels: Library) -> None:
     ("text", "what"),
     [
         ('__global__ void k() {\n asm volatile("bar.sync 0;");\n}', "inline PTX"),
-        (
-            "__global__ void k() {\n wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> a;\n}",
-            "wmma",
-        ),
+        ("__global__ void k() {\n cg::memcpy_async(block, a, b, 16);\n}", "asynchronous copies of groups"),
         ("__global__ void k() {\n auto grid = cg::this_grid();\n}", "cooperative groups"),
         ("__global__ void k() {\n cub::BlockReduce<float, 256> r;\n}", "CUB"),
         ("__global__ void k() {\n curandState state;\n}", "cuRAND"),
@@ -145,7 +237,9 @@ def test_what_has_no_emulation_is_named_with_its_line(text: str, what: str) -> N
 
 
 def test_headers_alone_are_no_use_of_what_they_hold() -> None:
-    headers = "#include <mma.h>\n#include <cub/cub.cuh>\n#include <curand_kernel.h>\n// asm, wmma::fragment\n"
+    headers = (
+        "#include <mma.h>\n#include <cub/cub.cuh>\n#include <curand_kernel.h>\n// asm, cub::BlockReduce\n"
+    )
     assert unsupported({"k.cu": headers}) is None
 
 

@@ -15,6 +15,7 @@
 
 #include "atomics.h"
 #include "intrinsics.h"
+#include "mma.h"
 #include "narrow.h"
 #include "scheduler.h"
 #include "threads.h"
@@ -45,8 +46,6 @@
 #define __shared__ static thread_local
 #define __assume(condition) ((condition) ? void() : __builtin_unreachable())
 #define __builtin_assume(condition) __assume(condition)
-
-namespace nvcuda::wmma {}  // empty; sources may open it
 
 namespace cuda_on_cpu {
 

@@ -113,6 +113,13 @@ struct Thread {
 
 enum class State { ready, at_barrier, in_warp, done };
 
+// An asynchronous copy that was begun.
+struct Copy {
+    char* to;
+    size_t bytes, group;
+    char content[16];
+};
+
 struct Fiber {
     Thread self;  // first: `current` points here
     Context context;
@@ -127,6 +134,8 @@ struct Fiber {
     uint64_t value = 0;
     int source = 0;
     uint64_t answer = 0;
+    std::vector<Copy> copies;  // begun, in order
+    size_t group = 0;          // of copies begun now
 };
 
 constexpr uint32_t several = 0xffffffff;
@@ -188,6 +197,7 @@ struct Worker {
     std::vector<Fiber> fibers;
     std::vector<uint32_t> steps;  // of each warp
     Context home;
+    std::vector<float> exchanged;  // 1024 for each warp
     std::vector<char> memory;  // dynamic shared memory, and room to align it
     char* dynamic = nullptr;
     std::vector<Shadow> dynamic_shadow, static_shadow;
@@ -251,6 +261,7 @@ bool Worker::begin(Shared& all) {
     dl_iterate_phdr(find_object, &object);
     const size_t threads = size_t{1} * launch.block[0] * launch.block[1] * launch.block[2];
     if (fibers.size() < threads) fibers.resize(threads);
+    exchanged.resize((threads + warp_size - 1) / warp_size * 1024);
     steps.assign((threads + warp_size - 1) / warp_size, 0);
     memory.resize(launch.shared_bytes + 256);
     dynamic = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(memory.data()) + 255) & ~uintptr_t{255});
@@ -300,6 +311,8 @@ void Worker::run_block(uint64_t number) {
                       i,
                       i % warp_size};
         fiber.state = State::ready;
+        fiber.copies.clear();
+        fiber.group = 0;
         fiber.context.prepare(fiber.stack, fiber_main);
     }
     for (auto& step : steps) step = 0;
@@ -379,6 +392,7 @@ unsigned Worker::live_lanes(unsigned warp) const {
 uint64_t combined(Operation operation, const Fiber* lanes, unsigned group, const Fiber& reader) {
     constexpr uint64_t nothing = UINT64_MAX;  // NaN: the value of a lane that does not take part
     if (operation == Operation::sync) return 0;
+    if (operation == Operation::meet) return group;
     if (operation == Operation::shuffle)
         return group >> reader.source & 1 ? lanes[reader.source].value : nothing;
     uint64_t result = 0;
@@ -432,7 +446,7 @@ void Worker::try_warp(unsigned warp) {
                 lanes[other].answer = combined(lanes[other].operation, lanes, group, lanes[other]);
         for (unsigned other = 0; other < warp_size; other++)
             if (group >> other & 1) lanes[other].state = State::ready;
-        steps[warp]++;
+        if (lanes[lane].operation != Operation::meet) steps[warp]++;
     }
 }
 
@@ -578,6 +592,43 @@ uint64_t warp_operation(Operation operation, unsigned mask, uint64_t value, int 
     if (fiber.state != State::ready) Context::change(fiber.context, worker->home);
     return fiber.answer;
 }
+
+void start_copy(void* to, const void* from, size_t bytes, size_t zeros, int line) {
+    const void* instruction = __builtin_return_address(0);
+    const auto place = reinterpret_cast<uintptr_t>(to);
+    const auto dynamic = reinterpret_cast<uintptr_t>(worker->dynamic);
+    if ((bytes != 4 && bytes != 8 && bytes != 16) || zeros > bytes)
+        fail("an asynchronous copy moves 4, 8 or 16 bytes", line);
+    if (place % bytes || reinterpret_cast<uintptr_t>(from) % bytes)
+        fail("an asynchronous copy begins and ends at a multiple of its size", line);
+    if (place - dynamic >= worker->shared->launch.shared_bytes &&
+        (place < worker->object.tls_begin || place >= worker->object.tls_end))
+        fail("an asynchronous copy goes to shared memory", line);
+    Fiber& fiber = me();
+    Copy copy{static_cast<char*>(to), bytes, fiber.group, {}};
+    if (zeros < bytes) {
+        check(from, bytes - zeros, Access::read, instruction);
+        memcpy(copy.content, from, bytes - zeros);
+    }
+    check(to, bytes, Access::write, instruction);
+    memset(to, 0xff, bytes);
+    fiber.copies.push_back(copy);
+}
+
+void commit_copies() { me().group++; }
+
+void wait_copies(size_t later) {
+    Fiber& fiber = me();
+    size_t done = 0;
+    for (; done < fiber.copies.size() && fiber.copies[done].group + later < fiber.group; done++) {
+        const Copy& copy = fiber.copies[done];
+        check(copy.to, copy.bytes, Access::write, __builtin_return_address(0));
+        memcpy(copy.to, copy.content, copy.bytes);
+    }
+    fiber.copies.erase(fiber.copies.begin(), fiber.copies.begin() + static_cast<ptrdiff_t>(done));
+}
+
+float* warp_memory() { return worker->exchanged.data() + me().self.number / warp_size * 1024; }
 
 void yield() { leave(me(), State::ready, 0); }
 

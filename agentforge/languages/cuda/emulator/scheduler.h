@@ -41,13 +41,20 @@ Index block_size() __attribute__((const));
 Index grid_size() __attribute__((const));
 unsigned lane() __attribute__((const));
 
-enum class Operation : int { sync, shuffle, ballot, match, add, min_signed, max_signed, min_unsigned, max_unsigned,
+enum class Operation : int { sync, meet, shuffle, ballot, match, add, min_signed, max_signed, min_unsigned, max_unsigned,
                              bit_and, bit_or, bit_xor };
 
 // Waits for all threads of the block that have not ended; returns how many have a true `predicate`.
 int block_barrier(int line, bool predicate);
-// Waits for the lanes in `mask`; `value` is the lane's value, `source` the lane that a shuffle reads.
+// Waits for the lanes in `mask`, and orders their accesses unless they only `meet`; `value` is the lane's value, `source` the lane that a shuffle reads.
 uint64_t warp_operation(Operation operation, unsigned mask, uint64_t value, int source, int line);
+// Copies to shared memory that take their time: the copy has its bytes, the last `zeros` of them zero, after
+// `wait_copies(n)` with at most n groups committed after its own. Until then all its bits are set.
+void start_copy(void* to, const void* from, size_t bytes, size_t zeros, int line);
+void commit_copies();
+void wait_copies(size_t later);
+// 1024 floats for the warp of the calling thread, which no check knows.
+float* warp_memory();
 // Lets the other threads of the block run.
 void yield();
 // Ends the launch with a message.

@@ -107,6 +107,14 @@ CUDA_ON_CPU_REDUCE(or, unsigned, bit_or)
 CUDA_ON_CPU_REDUCE(xor, unsigned, bit_xor)
 #undef CUDA_ON_CPU_REDUCE
 
+// Copies that read now and arrive when they are waited for.
+__attribute__((always_inline)) inline void __pipeline_memcpy_async(void* to, const void* from, size_t bytes,
+                                                                   size_t zeros = 0, CUDA_ON_CPU_LINE) {
+    cuda_on_cpu::start_copy(to, from, bytes, zeros, line);
+}
+inline void __pipeline_commit() { cuda_on_cpu::commit_copies(); }
+__attribute__((always_inline)) inline void __pipeline_wait_prior(size_t later) { cuda_on_cpu::wait_copies(later); }
+
 inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
