@@ -17,6 +17,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import tomllib
 from collections.abc import Callable
@@ -148,10 +149,29 @@ def profile(run: Run) -> Answer:
     return command([*AGENTFORGE, "profile", "examples/gpt2.py", "--device", device, "--json"], run.left)
 
 
+def landscapes(run: Run) -> Answer:
+    """Landscapes of ten operators for the policy lab; it resumes: give it a sitting of its own."""
+    from search.landscape import REPETITIONS
+    from search.record import FOR_A_GPU, record_all
+
+    out = run.output / "gpu-landscapes.jsonl.gz"
+    with tempfile.TemporaryDirectory() as folder:
+        if run.dry:
+            out = Path(folder) / out.name
+        names, device = (FOR_A_GPU[:1], "cpu") if run.dry else (FOR_A_GPU, "cuda")
+        found = record_all(names, 0 if run.dry else 1, 1.0 if run.dry else run.left / 60, device, out)
+    verdicts = {name: sum(map(len, one.verdicts.values())) for name, one in found.items()}
+    missing = {name: len(one.solutions) * REPETITIONS - verdicts[name] for name, one in found.items()}
+    ok = run.dry or (len(found) == len(FOR_A_GPU) and not any(missing.values()))
+    return {"ok": ok, "verdicts": verdicts, "missing": missing}
+
+
 PIECES: dict[str, Callable[[Run], Answer]] = {
     piece.__name__: piece
-    for piece in (ladder, tests, verdict, operators, optimize, attacks, tune, feedback, ncu, profile)
-}
+    for piece in (
+        ladder, tests, verdict, operators, optimize, attacks, tune, feedback, ncu, profile, landscapes,
+    )
+}  # fmt: skip
 
 
 def command(argv: list[str], seconds: float) -> Answer:

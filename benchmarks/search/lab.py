@@ -1,0 +1,275 @@
+"""Compare search policies on recorded landscapes: progress by evaluations, seconds and dollars.
+
+    python benchmarks/search/lab.py                       # writes benchmarks/results/search_policies.json
+    python benchmarks/search/lab.py --figure policies.html
+    python benchmarks/search/lab.py --table               # write the table into docs/search.md
+
+Each policy searches each landscape with three simulated proposers and 30 seeds. Progress is the true log
+speedup of the attempt that looks fastest so far, as a share of the best one recorded. Policies meet the same
+luck, so differences are paired. Intervals come from resampling landscapes and seeds. A policy may become the
+default only if its interval over best-first is above 0 on the held-out landscapes, at 20 and at 60.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent)]
+
+from _provenance import provenance  # noqa: E402
+
+from agentforge.search import policies  # noqa: E402
+from search.landscape import Landscape, read  # noqa: E402
+from search.proposers import PROPOSERS, Space  # noqa: E402
+from search.replay import Search, random_search  # noqa: E402
+
+LANDSCAPES = HERE.parent / "results" / "landscapes.jsonl.gz"
+RESULTS, PAGE = HERE.parent / "results" / "search_policies.json", HERE.parents[1] / "docs" / "search.md"
+BEGIN, END = "<!-- lab: written by benchmarks/search/lab.py --table -->\n", "<!-- /lab -->"
+
+ATTEMPTS, LOOKS = 60, (20, 60)
+"""Evaluations of a search, and those at which policies are compared."""
+SEEDS, RESAMPLES = 30, 2000
+DEFAULT = "best-first"
+LONGER: Mapping[str, tuple[str, dict[str, Any]]] = {"iterative, 60 rounds": ("iterative", {"rounds": 60})}
+"""Variants that are compared too: `iterative` ends after 10 rounds by default."""
+LEAST_GAIN = math.log(1.02)
+"""A landscape with less to gain than that says nothing about policies."""
+
+Numbers = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def searches(variant: tuple[str, dict[str, Any]], spaces: Sequence[Space], seeds: int) -> Numbers:
+    """Seconds, dollars and progress (last axis) by proposer, landscape, seed and evaluation.
+
+    A search that ends early keeps its last values.
+    """
+    name, options = variant
+    found = np.zeros((len(PROPOSERS), len(spaces), seeds, ATTEMPTS, 3))
+    for i, proposer in enumerate(PROPOSERS):
+        for j, space in enumerate(spaces):
+            for seed in range(seeds):
+                policy = policies.create(name, options=options)
+                steps = Search(space, policy, proposer, seed).run(ATTEMPTS)
+                steps += steps[-1:] * (ATTEMPTS - len(steps))
+                found[i, j, seed] = steps
+            found[i, j, ..., 2] /= space.landscape.best
+    return found
+
+
+def interval(by_landscape: Numbers) -> list[float]:
+    """Mean and 95 % interval by the bootstrap over landscapes (rows) and seeds (columns)."""
+    chance, (rows, columns) = np.random.default_rng(0), by_landscape.shape
+    means = [
+        by_landscape[chance.integers(0, rows, rows)][:, chance.integers(0, columns, columns)].mean()
+        for _ in range(RESAMPLES)
+    ]
+    low, high = np.percentile(means, [2.5, 97.5])
+    return [round(float(x), 4) for x in (by_landscape.mean(), low, high)]
+
+
+def friedman(shares: Mapping[str, Numbers]) -> dict[str, Any]:
+    """Friedman's test over landscapes, and the mean rank of each policy (1 is the best)."""
+    from scipy.stats import friedmanchisquare, rankdata
+
+    table = np.array([by_landscape.mean(axis=1) for by_landscape in shares.values()])
+    ranks = rankdata(-table, axis=0).mean(axis=1)
+    if min(table.shape) < 3 or np.ptp(table, axis=0).max() == 0:
+        return {"p": None, "ranks": dict(zip(shares, map(float, ranks), strict=True))}
+    test = friedmanchisquare(*table)
+    return {
+        "statistic": float(test.statistic),
+        "p": float(test.pvalue),
+        "ranks": {name: round(float(rank), 2) for name, rank in zip(shares, ranks, strict=True)},
+    }
+
+
+def compared(found: Mapping[str, Numbers], kept: Sequence[int]) -> dict[str, Any]:
+    """Shares, differences to the default policy and ranks, on the landscapes of these numbers."""
+    result: dict[str, Any] = {"landscapes": len(kept)}
+    for look in LOOKS:
+        shares = {name: runs[:, kept, :, look - 1, 2].mean(axis=0) for name, runs in found.items()}
+        result[str(look)] = {
+            "share": {name: interval(share) for name, share in shares.items()},
+            "over_default": {
+                name: interval(share - shares[DEFAULT]) for name, share in shares.items() if name != DEFAULT
+            },
+            "friedman": friedman(shares),
+        }
+    return result
+
+
+def better(held_out: Mapping[str, Any]) -> list[str]:
+    """Policies that may become the default: above it at each look."""
+    first = held_out[str(LOOKS[0])]["over_default"]
+    return [name for name in first if all(held_out[str(n)]["over_default"][name][1] > 0 for n in LOOKS)]
+
+
+def curves(runs: Numbers, limits: tuple[float, float]) -> dict[str, Any]:
+    """Mean progress by evaluations, by seconds and by dollars up to these limits."""
+    flat = runs.reshape(-1, ATTEMPTS, 3)
+    found: dict[str, Any] = {
+        "evaluations": {
+            "at": list(range(1, ATTEMPTS + 1)),
+            "share": flat[..., 2].mean(axis=0).round(4).tolist(),
+        }
+    }
+    for column, (unit, limit) in enumerate(zip(("seconds", "dollars"), limits, strict=True)):
+        at = np.linspace(0.0, limit, ATTEMPTS + 1)[1:]
+        done = np.array([np.searchsorted(run[:, column], at, side="right") for run in flat])
+        begun = np.concatenate([np.zeros((len(flat), 1)), flat[..., 2]], axis=1)
+        share = np.take_along_axis(begun, done, axis=1).mean(axis=0)
+        found[unit] = {"at": at.round(4).tolist(), "share": share.round(4).tolist()}
+    return found
+
+
+def laboratory(
+    landscapes: Mapping[str, Landscape], names: Sequence[str], seeds: int = SEEDS
+) -> dict[str, Any]:
+    """All figures of the lab.
+
+    Args:
+        names: of registered policies; the default one is always there.
+    """
+    known = [one for one in landscapes.values() if one.complete]
+    spaces = [Space(one) for one in known if one.best >= LEAST_GAIN]
+    if not spaces:
+        raise SystemExit("no complete landscape has anything to gain: record some with record.py")
+    variants = {name: (name, dict[str, Any]()) for name in dict.fromkeys([DEFAULT, *names])}
+    variants |= {label: one for label, one in LONGER.items() if one[0] in variants}
+    found = {}
+    for label, variant in variants.items():
+        found[label] = searches(variant, spaces, seeds)
+        print(f"{label}: {found[label][..., LOOKS[-1] - 1, 2].mean():.3f} after {LOOKS[-1]}", flush=True)
+    limits = [float(np.median(found[DEFAULT][..., -1, column])) for column in (0, 1)]
+    random = np.mean(
+        [np.divide(random_search([*s.landscape.gains.values()], ATTEMPTS), s.landscape.best) for s in spaces],
+        axis=0,
+    )
+    held_out = [i for i, space in enumerate(spaces) if space.landscape.held_out]
+    result: dict[str, Any] = {
+        "left_out": {
+            "incomplete": [name for name, one in landscapes.items() if not one.complete],
+            "nothing_to_gain": [one.name for one in known if one.best < LEAST_GAIN],
+        },
+        "seeds": seeds,
+        "proposers": [vars(proposer) for proposer in PROPOSERS],
+        "all": compared(found, range(len(spaces))),
+        "by_proposer": {
+            proposer.name: compared(
+                {name: runs[i : i + 1] for name, runs in found.items()}, range(len(spaces))
+            )
+            for i, proposer in enumerate(PROPOSERS)
+        },
+        "curves": {
+            **{name: curves(runs, (limits[0], limits[1])) for name, runs in found.items()},
+            "random (calculated)": {
+                "evaluations": {"at": list(range(1, ATTEMPTS + 1)), "share": random.round(4).tolist()}
+            },
+        },
+    }
+    if held_out:
+        result["held_out"] = compared(found, held_out)
+        result["may_become_the_default"] = better(result["held_out"])
+    return result
+
+
+def table(result: Mapping[str, Any]) -> str:
+    """The comparison on the held-out landscapes, for the page."""
+    held_out, seeds = result["held_out"], result["seeds"]
+    heads = [f"{what} {n}" for n in LOOKS for what in ("share at", "over best-first at", "rank at")]
+    lines = [f"| policy | {' | '.join(heads)} |", "|---" * (1 + len(heads)) + "|"]
+    for name in held_out[str(LOOKS[0])]["share"]:
+        cells = []
+        for look in (held_out[str(n)] for n in LOOKS):
+            over = look["over_default"].get(name)
+            cells += [
+                _percent(look["share"][name]),
+                _percent(over) if over else "",
+                f"{look['friedman']['ranks'][name]:.1f}",
+            ]
+        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    tests = ", ".join(
+        f"p = {p:.2g} at {n}" if (p := held_out[str(n)]["friedman"]["p"]) is not None else f"no test at {n}"
+        for n in LOOKS
+    )
+    winners = ", ".join(result["may_become_the_default"]) or "none"
+    lines += [
+        "",
+        f"{held_out['landscapes']} held-out landscapes, {seeds} seeds, three proposers; 95 % intervals."
+        f" Friedman's test: {tests}. Policies above `{DEFAULT}` at both: {winners}."
+        f" {result['provenance']['date'][:10]}, commit {result['provenance']['commit']}.",
+        "",
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _percent(values: Sequence[float]) -> str:
+    point, low, high = (f"{100 * x:.1f}" for x in values)
+    return f"{point} % [{low}, {high}]"
+
+
+def figure(result: Mapping[str, Any], path: Path) -> None:
+    """Progress of all policies by evaluations, seconds and dollars, as a page."""
+    from plotly.graph_objects import Scatter
+    from plotly.subplots import make_subplots
+
+    units = ("evaluations", "seconds", "dollars")
+    shown = make_subplots(rows=1, cols=3, shared_yaxes=True, y_title="share of the best log speedup")
+    for name, by_unit in result["curves"].items():
+        for column, unit in enumerate(units, start=1):
+            if unit in by_unit:
+                line = Scatter(x=by_unit[unit]["at"], y=by_unit[unit]["share"], name=name,
+                               legendgroup=name, showlegend=column == 1)  # fmt: skip
+                shown.add_trace(line, row=1, col=column)
+    for column, unit in enumerate(units, start=1):
+        shown.update_xaxes(title_text=unit, row=1, col=column)
+    shown.write_html(path, include_plotlyjs="cdn")
+
+
+def page(text: str, table_text: str) -> str:
+    """The documentation's page with this table between its markers."""
+    before, rest = text.split(BEGIN, 1)
+    return before + BEGIN + table_text + END + rest.split(END, 1)[1]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--landscapes", type=Path, default=LANDSCAPES)
+    parser.add_argument("--policies", default=",".join(policies.names()), help="names with commas between")
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--figure", type=Path, help="also write the curves as an HTML page")
+    parser.add_argument("--table", action="store_true", help="only write the table into docs/search.md")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    chosen = parser.parse_args()
+    if chosen.table:
+        PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), table(json.loads(chosen.out.read_text()))))
+        return 0
+    landscapes = read(chosen.landscapes)
+    result = {
+        "provenance": provenance(),
+        "landscapes_sha256": sha256(chosen.landscapes.read_bytes()).hexdigest(),
+        **laboratory(landscapes, chosen.policies.split(","), chosen.seeds),
+    }
+    chosen.out.write_text(json.dumps(result) + "\n")
+    if chosen.figure:
+        figure(result, chosen.figure)
+    if "held_out" in result:
+        print(table(result))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,214 @@
+"""The policy lab: its file format, its arithmetic, replays, and a recording of one small operator."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import combinations, product
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agentforge.schema import UsageError
+from agentforge.search import policies
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+RECORDING = """
+import shutil, sys, time
+from pathlib import Path
+
+if __name__ == "__main__":
+    import search.record as record
+    from agentforge.config import RefereeSettings
+    from agentforge.devices import Roofline, detect
+    from agentforge.knowledge import KnowledgeBase
+    from agentforge.referee import Referee
+    from agentforge.resources import resource
+    from agentforge.store import Store
+    from search.landscape import read, write
+
+    folder, out = Path(sys.argv[1]), Path(sys.argv[1]) / "landscapes.jsonl.gz"
+    device, record.LEAST_BYTES = detect("cpu"), 65536
+    settings = RefereeSettings(compile_baseline=False, threads=1, patience_s=0)
+    for name in ("strict-math", "dynamic-rows"):
+        shutil.copy(resource("knowledge_base", "playbook") / "technique" / f"{name}.md", folder)
+    knowledge = KnowledgeBase(Store("sqlite:///:memory:"), (folder,))
+    with Referee(settings, device=device, cache=folder / "cache") as referee:
+        bench = record.Bench(
+            device, Roofline(bandwidth=2e10, peak_flops={"float32": 1e11}), referee, knowledge, "cpp", folder
+        )
+        def keep(one):
+            write(out, [one])
+
+        none = record.record("gelu", bench, 0, time.monotonic(), None, keep)
+        assert none.solutions and not none.verdicts
+        first = {s: (bench.verdict(bench.task("gelu"), record.points(bench.task("gelu"), 0)[1][s]),)
+                 for s in none.solutions[:1]}
+        begun = none.model_copy(update={"verdicts": first})
+        keep(record.record("gelu", bench, 0, time.monotonic() + 200, begun, keep))
+    found = read(out)["gelu"]
+    assert found.complete, record.summary(found)
+    assert found.verdicts[found.solutions[0]][0] == first[found.solutions[0]][0], "measured again"
+    print(record.summary(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[ModuleType]:
+    sys.path.insert(0, str(BENCHMARKS))
+    import search.lab
+
+    yield search.lab
+    sys.path.remove(str(BENCHMARKS))
+
+
+def landscape(name: str = "a", *, held_out: bool = False, slope: float = 0.1) -> Any:
+    """Two strategies of nine points: the farther from the first values, the faster; one point fails."""
+    from search.landscape import Landscape, Point, Verdict
+
+    points, verdicts = [], {}
+    for strategy, x, y in product(("first", "second"), range(3), range(3)):
+        solution = f"{strategy}{x}{y}"
+        points.append(Point(strategy=strategy, parameters={"x": x, "y": y}, solution=solution))
+        gain = slope * (x + y) + (slope if strategy == "second" else 0.0)
+        verdicts[solution] = tuple(
+            Verdict(status="PASSED", speedup=s, low=s * 0.95, high=s * 1.05, seconds=3.0, build_s=1.0)
+            for s in (math.exp(gain + noise) for noise in (-0.05, 0.0, 0.05))
+        )
+    verdicts["first11"] = (Verdict(status="CRASHED", seconds=2.0, build_s=1.0),) * 3
+    return Landscape(
+        name=name, held_out=held_out, definition=name, op_type="norm", reference="", time_s=1.0, sol_s=0.1,
+        reachable_s=0.5, strategies=(("first", 0.2), ("second", 0.1)), points=tuple(points),
+        verdicts=verdicts, provenance={},
+    )  # fmt: skip
+
+
+def test_a_file_is_read_as_it_was_written(lab: ModuleType, tmp_path: Path) -> None:
+    from search.landscape import read, write
+
+    file, both = tmp_path / "new" / "x.gz", [landscape("a"), landscape("b", held_out=True)]
+    write(file, both)
+    assert list(read(file).values()) == both
+    assert both[0].complete and both[0].best == pytest.approx(0.5)
+    assert both[0].gains["first11"] == 0.0
+    lines = gzip.decompress(file.read_bytes()).decode().replace('"speedup":', '"speed":', 1)
+    file.write_bytes(gzip.compress(lines.encode()))
+    with pytest.raises(UsageError, match="line 1"):
+        read(file)
+    file.write_bytes(gzip.compress(b"")[:-4])
+    with pytest.raises(UsageError, match="cannot be read"):
+        read(file)
+
+
+def test_neighbours_differ_in_one_parameter(lab: ModuleType) -> None:
+    from search.proposers import Space
+
+    space = Space(landscape())
+    near = {s for _, s in space.changes("second00", {"second01"})}
+    assert near == {"second02", "second10", "second20"}
+    assert space.starts == {"first": "first00", "second": "second00"}
+
+
+def test_random_search_is_the_mean_over_all_draws(lab: ModuleType) -> None:
+    gains = [0.3, -0.2, 0.1, 0.7]
+    expected = [np.mean([max(0.0, *drawn, 0.0) for drawn in combinations(gains, n)]) for n in (1, 2, 3, 4)]
+    assert lab.random_search(gains, 6) == pytest.approx([*expected, 0.7, 0.7])
+
+
+@pytest.mark.parametrize("name", policies.names())
+def test_a_replay_gives_the_same_again_and_knows_no_more_than_it_saw(lab: ModuleType, name: str) -> None:
+    from search.proposers import PROPOSERS, Space
+
+    space = Space(landscape())
+    for proposer in PROPOSERS:
+        runs = [lab.Search(space, policies.create(name), proposer, seed) for seed in (1, 1, 2)]
+        steps = [run.run(40) for run in runs]
+        assert steps[0] == steps[1] != steps[2]
+        nodes = runs[0].tree.nodes
+        seen = [n for n in nodes if n.solution]
+        assert len({n.solution for n in seen}) == len(seen) <= len(space.landscape.solutions)
+        fastest = max((n for n in nodes if n.speedup), key=lambda n: n.speedup)
+        assert steps[0][-1][2] == space.landscape.gains[fastest.solution]
+        assert all(a[0] + proposer.seconds <= b[0] for a, b in zip(steps[0], steps[0][1:], strict=False))
+        assert steps[0][-1][1] == pytest.approx(len(nodes) * proposer.dollars)
+        crashed = [n for n in seen if n.solution == "first11"]
+        assert all(not n.passed and n.verdict == "abandon" for n in crashed)
+
+
+def test_a_proposer_that_fails_is_asked_for_repairs(lab: ModuleType) -> None:
+    from search.proposers import Proposer, Space
+
+    hopeless = Proposer("hopeless", 1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 1.0)
+    search = lab.Search(Space(landscape()), policies.create("best-first"), hopeless, 0)
+    search.run(6)
+    assert [n.parent for n in search.tree.nodes] == [None, "0", "1", None, "3", "4"]
+    perfect = Proposer("perfect", 1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0)
+    search = lab.Search(Space(landscape()), policies.create("best-first"), perfect, 0)
+    assert search.run(40)[-1][2] == pytest.approx(0.5)
+    assert search.tree.nodes[0].solution == "second00", "the strategy with the best start comes first"
+    assert len(search.tree.nodes) == 18, "a search ends when all solutions were seen"
+
+
+def test_only_a_policy_that_is_better_at_both_looks_may_become_the_default(lab: ModuleType) -> None:
+    runs = {
+        n: np.random.default_rng(0).uniform(0.4, 0.5, (3, 8, 30, 60, 3))
+        for n in ("best-first", "early", "both")
+    }
+    runs["both"][..., 2] += 0.1
+    runs["early"][..., :30, 2] += 0.1
+    found = lab.compared(runs, range(8))
+    assert lab.better(found) == ["both"]
+    assert found["60"]["friedman"]["p"] < 0.05
+    point, low, high = found["20"]["over_default"]["both"]
+    assert point == pytest.approx(0.1, abs=1e-3) and low <= point <= high
+
+
+def test_the_lab_compares_and_writes_its_table(lab: ModuleType, tmp_path: Path) -> None:
+    every = {n: landscape(n, held_out=n > "c", slope=0.05 + 0.03 * i) for i, n in enumerate("abcdef")}
+    every["flat"] = landscape("flat", slope=0.001)
+    every["begun"] = every["a"].model_copy(update={"name": "begun", "verdicts": {}})
+    result = lab.laboratory(every, ["mcts", "iterative"], seeds=2)
+    assert result["left_out"] == {"incomplete": ["begun"], "nothing_to_gain": ["flat"]}
+    assert result["all"]["landscapes"] == 6 and result["held_out"]["landscapes"] == 3
+    for by_unit in result["curves"].values():
+        assert all(0 <= share <= 1 for unit in by_unit.values() for share in unit["share"])
+    result["provenance"] = {"date": "2026-01-01T00:00", "commit": "abc"}
+    text = lab.page(f"before\n{lab.BEGIN}old\n{lab.END}after", lab.table(result))
+    assert "old" not in text and text.count("\n| `") == 4 and text.endswith("after")
+    lab.figure(result, tmp_path / "figure.html")
+    assert "iterative, 60 rounds" in (tmp_path / "figure.html").read_text()
+
+
+def test_the_definitions_are_enough_and_eight_are_held_out(lab: ModuleType) -> None:
+    from search import record
+
+    assert len(record.DEFINITIONS) >= 24 and len(set(record.HELD_OUT)) == 8
+    assert set(record.HELD_OUT) < set(record.DEFINITIONS)
+    classes = {record.DEFINITIONS[name].op_type for name in record.HELD_OUT}
+    assert len(classes) >= 6
+    space = {"tile": (1, 2, 3), "stage": ("on", "off")}
+    assert [*record.settings_of(space, 0)] == [{"tile": 1, "stage": "on"}]
+    assert len([*record.settings_of(space, 1)]) == 4 and len([*record.settings_of(space, 2)]) == 6
+
+
+@pytest.mark.slow
+def test_an_operator_is_recorded_and_what_is_there_is_not_measured_again(tmp_path: Path) -> None:
+    script = tmp_path / "recording.py"
+    script.write_text(RECORDING)
+    environment = {
+        "PYTHONPATH": f"{BENCHMARKS}:{BENCHMARKS.parent}",
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(tmp_path),
+    }
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path)], env=environment, capture_output=True, text=True,
+        timeout=290, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.startswith("gelu: "), done.stdout
