@@ -93,7 +93,8 @@ OPERATORS: dict[str, Operator] = {
         ((8192, 8192), (4096, 4096), (1024, 32768)), (3, 40),
     ),
     "rotary": Operator(
-        ("rotary", "cuda-rotary"), "rotary", turned, lambda b, h, s, d: (rand(b, h, s, d), angles(s, d), angles(s, d)),
+        ("rotary", "cuda-rotary"), "rotary", turned,
+        lambda b, h, s, d: (rand(b, h, s, d), angles(s, d), angles(s, d)),
         ((2, 32, 1024, 128), (2, 32, 2048, 128)), (1, 2, 5, 16),
     ),
     "pointwise": Operator(
@@ -107,11 +108,11 @@ OPERATORS: dict[str, Operator] = {
         {"causal": True}, lambda b, h, s, d: 2.0 * b * h * s * s * d,
     ),
     "matmul": Operator(
-        ("matmul",), "matmul", torch.matmul, lambda m, n, k: (rand(m, k), rand(k, n)),
+        ("matmul", "cuda-matmul"), "matmul", torch.matmul, lambda m, n, k: (rand(m, k), rand(k, n)),
         ((2048, 2048, 2048), (4096, 4096, 4096)), (20, 24, 40), {}, lambda m, n, k: 2.0 * m * n * k,
     ),
     "fused_mlp": Operator(
-        ("fused-mlp",), "gated_products", lambda x, g, u: F.silu(x @ g.t()) * (x @ u.t()),
+        ("fused-mlp", "cuda-fused-mlp"), "gated_products", lambda x, g, u: F.silu(x @ g.t()) * (x @ u.t()),
         lambda m, k, n: (rand(m, k), rand(n, k), rand(n, k)),
         ((2048, 2048, 5504), (2048, 4096, 11008)), (20, 24, 40), {}, lambda m, k, n: 4.0 * m * k * n,
     ),

@@ -22,14 +22,15 @@ _LOAD, _STORE, _ASYNC, _TENSOR = 0x181, 0x186, 0x1AE, 0x1F0
 
 
 def memory_of(code: bytes) -> dict[str, Any]:
-    """Widths of global accesses, and bytes that a thread asks for before it waits for the first of them.
+    """Widths of accesses and asynchronous copies, and bytes that a thread asks for before it waits.
 
     A load names one of six barriers (bits 110 to 112 of the instruction); what needs its result waits for
     that barrier (bits 116 to 121). Instructions are gone through in the order of their addresses.
     """
     loads: list[int] = []
     stores: list[int] = []
-    asked = most = open_barriers = tensor = copies = 0
+    copies: list[int] = []
+    asked = most = open_barriers = tensor = 0
     for low, high in struct.iter_unpack("<QQ", code[: len(code) // 16 * 16]):
         operation, bits = low & 0x1FF, _BITS[high >> 9 & 7]
         if high >> 52 & open_barriers:
@@ -41,8 +42,9 @@ def memory_of(code: bytes) -> dict[str, Any]:
             open_barriers |= 1 << barrier if barrier < 6 else 0
         elif operation == _STORE:
             stores.append(bits)
+        elif operation == _ASYNC:
+            copies.append(bits)
         tensor += operation == _TENSOR
-        copies += operation == _ASYNC
     return {
         "loads": loads, "stores": stores, "thread_bytes": max(most, asked),
         "tensor": tensor, "copies": copies,

@@ -12,7 +12,7 @@ import pytest
 
 from agentforge.languages.cuda import compilers
 from agentforge.languages.cuda.compile import nvrtc
-from agentforge.languages.cuda.compile.sass import _kernels
+from agentforge.languages.cuda.compile.sass import _kernels, parse_cubin
 from agentforge.languages.triton.language import triton_version
 
 from .large import LARGE
@@ -99,15 +99,32 @@ def test_products_use_hoppers_matrix_instructions(products: Found, name: str) ->
         assert max(one["stores"]) == 128, one
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in CUDA.glob("*.cu")))
-def test_cuda_asks_for_two_wide_accesses(name: str) -> None:
+def cuda_cubin(name: str) -> bytes:
     compiler = compilers()
     if compiler is None or compiler.toolkit is None:
         pytest.skip("NVRTC is not installed")
     source = (CUDA / f"{name}.cu").read_text()
     made = nvrtc.Nvrtc(compiler.toolkit).compile(source, f"{name}.cu", TARGET, [f"--include-path={CUDA}"])
     assert made.cubin, made.log
-    kernels = {kernel: code for kernel, code in _kernels(made.cubin) if "reduce_losses" not in kernel}
+    return made.cubin
+
+
+@pytest.mark.parametrize("name", sorted({path.stem for path in CUDA.glob("*.cu")} & PRODUCTS))
+def test_cuda_products_copy_and_store_widely(name: str) -> None:
+    """16 bytes an asynchronous copy, a store and a load of shared memory; 16-bit floats on tensor cores."""
+    cubin = cuda_cubin(name)
+    facts = {(fact.kernel, fact.name): fact.value for fact in parse_cubin(cubin)}
+    for kernel, code in _kernels(cubin):
+        found = memory_of(code)
+        assert set(found["copies"]) == {128} and max(found["stores"]) == 128, (kernel, found)
+        assert facts[kernel, "shared_load_bits"] == 128
+        assert (facts[kernel, "tensor_core_instructions"] >= 32) == (not kernel.endswith("float")), kernel
+        assert not facts[kernel, "local_memory_instructions"], kernel
+
+
+@pytest.mark.parametrize("name", sorted({path.stem for path in CUDA.glob("*.cu")} - PRODUCTS))
+def test_cuda_asks_for_two_wide_accesses(name: str) -> None:
+    kernels = {k: code for k, code in _kernels(cuda_cubin(name)) if "reduce_losses" not in k}
     for kernel, code in kernels.items():
         found = memory_of(code)
         assert found["thread_bytes"] >= 32 and max(found["loads"]) == 128, (kernel, found)

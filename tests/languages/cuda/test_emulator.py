@@ -83,8 +83,9 @@ __device__ void multiply(const T* a, const T* b, Out* out, int k, bool wait, boo
     for (int step = 0; step <= k / 16; step++) {
         if (step * 16 < k) {  // the last 2 elements of a row of b do not count
             const int zeros = step * 16 + col + 8 == k ? 2 * sizeof(T) : 0;
-            __pipeline_memcpy_async(of_a[step & 1] + row * 16 + col, a + first + row * k + step * 16 + col, 16);
-            __pipeline_memcpy_async(of_b[step & 1] + row * 16 + col, b + row * k + step * 16 + col, 16, zeros);
+            const int from = row * k + step * 16 + col;
+            __pipeline_memcpy_async(of_a[step & 1] + row * 16 + col, a + first + from, 16);
+            __pipeline_memcpy_async(of_b[step & 1] + row * 16 + col, b + from, 16, zeros);
         }
         __pipeline_commit();
         if (step == 0) continue;
@@ -103,8 +104,8 @@ __device__ void multiply(const T* a, const T* b, Out* out, int k, bool wait, boo
 extern "C" __global__ void multiply_half(const __half* a, const __half* b, __half* out, int k) {
     multiply(a, b, out, k, true, true, 0);
 }
-extern "C" __global__ void multiply_bfloat16(const __nv_bfloat16* a, const __nv_bfloat16* b, float* out, int k,
-                                             bool wait, bool sync, int first) {
+extern "C" __global__ void multiply_bfloat16(const __nv_bfloat16* a, const __nv_bfloat16* b, float* out,
+                                             int k, bool wait, bool sync, int first) {
     multiply(a, b, out, k, wait, sync, first);
 }
 """
@@ -196,9 +197,9 @@ def test_a_copy_has_not_arrived_before_it_is_waited_for(tensor_cores: Library) -
     ("sync", "first", "block", "what"),
     [
         (False, 0, 32, r"k\.cu:\d+: race: .* __syncwarp\(\) is missing"),
-        (True, 8, 32, r"k\.cu:17: out of bounds: .* reads 16 bytes, \d+ bytes past the end of a tensor"),
-        (True, 1, 32, r"k\.cu:17: an asynchronous copy begins and ends at a multiple of its size"),
-        (True, 0, 16, r"k\.cu:28: a product of matrices needs all 32 lanes of a warp"),
+        (True, 8, 32, r"k\.cu:18: out of bounds: .* reads 16 bytes, \d+ bytes past the end of a tensor"),
+        (True, 1, 32, r"k\.cu:18: an asynchronous copy begins and ends at a multiple of its size"),
+        (True, 0, 16, r"k\.cu:29: a product of matrices needs all 32 lanes of a warp"),
     ],
 )
 def test_faults_around_tensor_cores(
