@@ -102,7 +102,8 @@ OPERATORS: dict[str, Operator] = {
         ((4096, 4096), (8192, 8192)), (3, 40),
     ),
     "attention": Operator(
-        ("flash-attention",), "attention", partial(F.scaled_dot_product_attention, is_causal=True),
+        ("flash-attention", "cuda-attention"), "attention",
+        partial(F.scaled_dot_product_attention, is_causal=True),
         lambda *size: tuple(rand(*size) for _ in range(3)),
         ((2, 32, 1024, 64), (1, 32, 2048, 128)), (1, 2, 20, 16),
         {"causal": True}, lambda b, h, s, d: 2.0 * b * h * s * s * d,

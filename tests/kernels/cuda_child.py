@@ -1,6 +1,6 @@
 """Builds the CUDA kernels for the emulator, runs their cases, prints a line of JSON for each.
 
-`python -m tests.kernels.cuda_child FOLDER`, in a process of its own: it runs what was just compiled.
+`python -m tests.kernels.cuda_child FOLDER KERNEL...`, in a process of its own: it runs what it compiled.
 """
 
 from __future__ import annotations
@@ -84,6 +84,11 @@ CASES: dict[str, tuple[str, dict[str, int], Callable[[ModuleType], cases.Answer]
     "reduction pieces": ("cuda-reduction", FEW, lambda k: reduction(k, 33, 132)),
     "reduction strange rows": ("cuda-reduction", FEW, lambda k: cases.strange_rows(k, 136)),
     "reduction fp16": ("cuda-reduction", FEW, lambda k: reduction(k, 5, 61, FP16)),
+    "attention": ("cuda-attention", {}, lambda k: cases.attention(k, 2, 70, 70, 32)),
+    "attention odd, few threads": ("cuda-attention", FEW, lambda k: cases.attention(k, 2, 37, 53, 75)),
+    "attention fp16": ("cuda-attention", {}, lambda k: cases.attention(k, 2, 70, 150, 24, FP16)),
+    "attention fp16 long heads": ("cuda-attention", {}, lambda k: cases.attention(k, 1, 130, 129, 128, FP16)),
+    "attention bf16": ("cuda-attention", FEW, lambda k: cases.attention(k, 1, 33, 40, 13, BF16)),
     "matmul": ("cuda-matmul", {}, lambda k: cases.matmul(k, 33, 65, 40)),
     "matmul several tiles": ("cuda-matmul", {}, lambda k: cases.matmul(k, 140, 136, 68)),
     "matmul fp16": ("cuda-matmul", {}, lambda k: cases.matmul(k, 33, 65, 40, FP16)),
@@ -124,10 +129,10 @@ def load(name: str, folder: Path) -> ModuleType:
     return module
 
 
-def main(root: Path) -> None:
+def main(root: Path, names: list[str]) -> None:
     """Build the kernels, two at a time; run their cases."""
     torch.set_num_threads(1)
-    found = [t for t in kernel_templates().values() if t.language == "cuda"]
+    found = [kernel_templates()[name] for name in names]
     with ThreadPoolExecutor(2) as pool:
         said = list(pool.map(lambda t: build(t, root / t.id, root / "cache"), found))
     for template, line in zip(found, said, strict=True):
@@ -149,4 +154,4 @@ def answer(case: str, run: Callable[[ModuleType], cases.Answer], module: ModuleT
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:])

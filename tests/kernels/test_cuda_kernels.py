@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,25 +30,49 @@ _UNITS = 4.0
 """Allowed relative L2 error, in units of the dtype's epsilon."""
 
 
+def kernel_of(name: str) -> str:
+    return CASES[name][0] if name in CASES else name
+
+
+def names(every: Iterable[str]) -> list[Any]:
+    """Kernels or cases as parameters; those of products, which take a while to compile, are slow."""
+    return [
+        pytest.param(name, marks=pytest.mark.slow if kernel_of(name) in PRODUCTS else ()) for name in every
+    ]
+
+
+Said = Callable[[str], dict[str, Any]]
+
+
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.kernels.cuda_child", str(tmp_path_factory.mktemp("built"))],
-        capture_output=True, text=True, timeout=250, cwd=ROOT, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    return {line.get("case", line.get("kernel")): line for line in map(json.loads, done.stdout.splitlines())}
+def said(tmp_path_factory: pytest.TempPathFactory) -> Said:
+    """What the child says of a kernel or case: all products are built at the first question about one."""
+
+    @cache
+    def group(products: bool) -> dict[str, dict[str, Any]]:
+        kernels = [name for name in TEMPLATES if (name in PRODUCTS) == products]
+        folder = str(tmp_path_factory.mktemp("built"))
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.kernels.cuda_child", folder, *kernels],
+            capture_output=True, text=True, timeout=250, cwd=ROOT, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-2000:]
+        lines = map(json.loads, done.stdout.splitlines())
+        return {line.get("case", line.get("kernel")): line for line in lines}
+
+    return lambda name: group(kernel_of(name) in PRODUCTS)[name]
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_kernel_is_right(said: dict[str, dict[str, Any]], name: str) -> None:
-    assert "raised" not in said[name], said[name]["raised"]
-    assert max(said[name]["errors"]) <= _UNITS, said[name]["errors"]
+@pytest.mark.parametrize("name", names(CASES))
+def test_kernel_is_right(said: Said, name: str) -> None:
+    found = said(name)
+    assert "raised" not in found, found["raised"]
+    assert max(found["errors"]) <= _UNITS, found["errors"]
 
 
-@pytest.mark.parametrize("name", TEMPLATES)
-def test_compiles_for_every_target(said: dict[str, dict[str, Any]], name: str) -> None:
-    found = said[name]
+@pytest.mark.parametrize("name", names(TEMPLATES))
+def test_compiles_for_every_target(said: Said, name: str) -> None:
+    found = said(name)
     assert found["ok"], found["log"]
     source = next(f.content for f in TEMPLATES[name].files if f.path.endswith(".cu"))
     kernels = set(parse_kernels(source))

@@ -109,6 +109,7 @@ def cuda_cubin(name: str) -> bytes:
     return made.cubin
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted({path.stem for path in CUDA.glob("*.cu")} & PRODUCTS))
 def test_cuda_products_copy_and_store_widely(name: str) -> None:
     """16 bytes an asynchronous copy, a store and a load of shared memory; 16-bit floats on tensor cores."""

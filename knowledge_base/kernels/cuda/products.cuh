@@ -46,14 +46,14 @@ __device__ __forceinline__ void products(TileSums<T>& sums, const T* __restrict_
         T* to = tiles + step % stages * (left_size<T> + 2 * right_size<T>);
         const int64_t at = step * inner;
         if (step < steps) {
-            fetch<tile_rows, inner>(to, a, row, at, m, k, whole_a);
+            fetch<inner>(to, tile_rows, a, row, at, m, k, whole_a);
             to += left_size<T>;
             if constexpr (across) {
-                fetch<inner, tile_cols>(to, first, at, first_col, k, n, whole_b);
-                fetch<inner, tile_cols>(to + right_size<T>, second, at, second_col, k, n, whole_b);
+                fetch<tile_cols>(to, inner, first, at, first_col, k, n, whole_b);
+                fetch<tile_cols>(to + right_size<T>, inner, second, at, second_col, k, n, whole_b);
             } else {
-                fetch<tile_cols, inner>(to, first, first_col, at, n, k, whole_b);
-                fetch<tile_cols, inner>(to + right_size<T>, second, second_col, at, n, k, whole_b);
+                fetch<inner>(to, tile_cols, first, first_col, at, n, k, whole_b);
+                fetch<inner>(to + right_size<T>, tile_cols, second, second_col, at, n, k, whole_b);
             }
         }
         __pipeline_commit();

@@ -13,9 +13,9 @@ constexpr int stride(int cols) { return cols + Pack<T>::size; }
 // Asks for rows x cols elements of a matrix whose rows are `width` elements apart; what lies outside of its
 // first `height` rows and `width` columns is 0. All threads of a block take part; `whole` rows are a multiple
 // of 16 bytes and begin at one. The caller commits, waits and meets at a barrier.
-template <int rows, int cols, class T>
-__device__ __forceinline__ void fetch(T* tile, const T* __restrict__ from, int64_t row, int64_t col, int64_t height,
-                                      int64_t width, bool whole) {
+template <int cols, class T>
+__device__ __forceinline__ void fetch(T* tile, int rows, const T* __restrict__ from, int64_t row, int64_t col,
+                                      int64_t height, int64_t width, bool whole) {
     constexpr int size = Pack<T>::size, across = cols / size;
     if (whole) {
         for (int i = threadIdx.x; i < rows * across; i += blockDim.x) {
