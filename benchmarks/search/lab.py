@@ -4,8 +4,8 @@
     python benchmarks/search/lab.py --figure policies.html
     python benchmarks/search/lab.py --table               # write the table into docs/search.md
 
-Each policy searches each landscape with three simulated proposers and 30 seeds. Progress is the true log
-speedup of the attempt that looks fastest so far, as a share of the best one recorded. Policies meet the same
+Each policy searches each landscape with three simulated proposers and 30 seeds. Progress is the log speedup
+of the fastest attempt that was worth a full verdict, as a share of the best one recorded. Policies meet the same
 luck, so differences are paired. Intervals come from resampling landscapes and seeds. A policy may become the
 default only if its interval over best-first is above 0 on the held-out landscapes, at 20 and at 60.
 """
@@ -28,6 +28,7 @@ sys.path[:0] = [str(HERE.parent)]
 
 from _provenance import provenance  # noqa: E402
 
+from agentforge.loop.bottleneck_state import WORTH_VERIFYING  # noqa: E402
 from agentforge.search import policies  # noqa: E402
 from search.landscape import Landscape, read  # noqa: E402
 from search.proposers import PROPOSERS, Space  # noqa: E402
@@ -41,9 +42,11 @@ ATTEMPTS, LOOKS = 60, (20, 60)
 """Evaluations of a search, and those at which policies are compared."""
 SEEDS, RESAMPLES = 30, 2000
 DEFAULT = "best-first"
+HELD_OUT = 8
+"""Complete held-out landscapes that a decision needs."""
 LONGER: Mapping[str, tuple[str, dict[str, Any]]] = {"iterative, 60 rounds": ("iterative", {"rounds": 60})}
 """Variants that are compared too: `iterative` ends after 10 rounds by default."""
-LEAST_GAIN = math.log(1.02)
+LEAST_GAIN = math.log(WORTH_VERIFYING)
 """A landscape with less to gain than that says nothing about policies."""
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
@@ -180,7 +183,8 @@ def laboratory(
     }
     if held_out:
         result["held_out"] = compared(found, held_out)
-        result["may_become_the_default"] = better(result["held_out"])
+        enough = sum(one.held_out for one in known) >= HELD_OUT
+        result["may_become_the_default"] = better(result["held_out"]) if enough else []
     return result
 
 
@@ -206,7 +210,7 @@ def table(result: Mapping[str, Any]) -> str:
     winners = ", ".join(result["may_become_the_default"]) or "none"
     lines += [
         "",
-        f"{held_out['landscapes']} held-out landscapes, {seeds} seeds, three proposers; 95 % intervals."
+        f"Held-out landscapes: {held_out['landscapes']}; {seeds} seeds, three proposers, 95 % intervals."
         f" Friedman's test: {tests}. Policies above `{DEFAULT}` at both: {winners}."
         f" {result['provenance']['date'][:10]}, commit {result['provenance']['commit']}.",
         "",

@@ -8,11 +8,15 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from agentforge.agents.playbook.judge import MUCH_SLOWER
+from agentforge.loop.bottleneck_state import WORTH_VERIFYING
 from agentforge.schema import EvaluationStatus
 from agentforge.search import Node, Tree, TreePolicy
 from agentforge.search.reward import BASELINE, BROKEN, FAILED, speed_reward
 from search.landscape import Verdict
 from search.proposers import Proposer, Space, chance_of
+
+FULL_S = 15.0
+"""Assumed seconds of a full verdict: landscapes have quick ones."""
 
 
 @dataclass
@@ -24,7 +28,7 @@ class Search:
     proposer: Proposer
     seed: int
     steps: list[tuple[float, float, float]] = field(default_factory=list)
-    """After each attempt: seconds, dollars, and the true log speedup of the attempt that looks fastest."""
+    """After each attempt: seconds, dollars, and the log speedup of the fastest with a full verdict."""
 
     def __post_init__(self) -> None:
         landscape = self.space.landscape
@@ -39,7 +43,7 @@ class Search:
             strategies=landscape.strategies,
         )
         self._limit = landscape.time_s / landscape.reachable_s
-        self._looks, self._found = 1.0, 0.0
+        self._fastest, self._found = 0.0, 0.0
         self._seen: set[str] = set()
         self._intended: dict[str, str] = {}
 
@@ -72,10 +76,11 @@ class Search:
         verdicts = landscape.verdicts[solution]
         drawn = verdicts[chance.randrange(len(verdicts))]
         self._intended[str(number)] = solution
+        full_s = FULL_S if status is None and self._promising(drawn.speedup) else 0.0
         node = self._judged(
             number, parent, solution, status or drawn.status, drawn, own_fault=status is not None
         )
-        self._spend(drawn, max(v.build_s for v in verdicts), status)
+        self._spend(drawn, max(v.build_s for v in verdicts) + full_s, status)
         nodes = list(self.tree.nodes)
         if parent is not None:
             nodes[int(parent.id)] = replace(parent, children=parent.children + 1)
@@ -99,19 +104,19 @@ class Search:
         the proposer did wrong, and gives up a point that fails in the recording."""
         passed = status is EvaluationStatus.PASSED
         speedup = drawn.speedup if passed else None
-        if own_fault:
-            verdict, reward = "repair", FAILED.get(status, BROKEN)
-        else:
+        if self._promising(speedup):
+            gain = self.space.landscape.gains[solution]
+            speedup, self._found = math.exp(gain), max(self._found, gain)
+        verdict, reward = "repair" if own_fault else "abandon", FAILED.get(status, BROKEN)
+        if not own_fault:
             self._seen.add(solution)
-            verdict, reward = "abandon", FAILED.get(status, BROKEN)
         if passed:
             reward = speed_reward(speedup, self._limit) if speedup is not None else BASELINE
             left = self.space.changes(solution, self._seen)
             verdict = "optimize" if left and speedup is not None else "accept"
-            if speedup is not None and speedup < MUCH_SLOWER * self._looks:
+            if speedup is not None and speedup < MUCH_SLOWER * self._fastest:
                 verdict = "abandon"
-        if speedup is not None and speedup > self._looks:
-            self._looks, self._found = speedup, self.space.landscape.gains[solution]
+            self._fastest = max(self._fastest, speedup or 0.0)
         return Node(
             id=str(number),
             parent=parent.id if parent else None,
@@ -124,6 +129,11 @@ class Search:
             strategy=self.space.strategy(solution),
             solution="" if own_fault else solution,
         )
+
+    def _promising(self, speedup: float | None) -> bool:
+        """Whether the loop asks for a full verdict; the mean of the recorded verdicts serves as that."""
+        least = WORTH_VERIFYING * math.exp(self._found) if self._found else 1.0
+        return speedup is not None and speedup > least
 
     def _spend(self, drawn: Verdict, build_s: float, failed: EvaluationStatus | None) -> None:
         """A verdict costs what it cost when it was recorded, with the build; a compile error only the build,
