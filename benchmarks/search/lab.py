@@ -5,7 +5,7 @@
     python benchmarks/search/lab.py --table               # write the table into docs/search.md
 
 Each policy searches each landscape with three simulated proposers and 30 seeds. Progress is the log speedup
-of the fastest attempt that was worth a full verdict, as a share of the best one recorded. Policies meet the same
+of the fastest attempt that was worth a full verdict, as a share of the best recorded. Policies meet the same
 luck, so differences are paired. Intervals come from resampling landscapes and seeds. A policy may become the
 default only if its interval over best-first is above 0 on the held-out landscapes, at 20 and at 60.
 """
