@@ -125,7 +125,7 @@ def test_specifications(text: str, model: str, url: str | None) -> None:
 )
 def test_bad_specifications_are_usage_errors(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
-    with pytest.raises(UsageError, match=r"write anthropic:MODEL|choose one of"):
+    with pytest.raises(UsageError, match=r"write anthropic:MODEL|is not one of the providers"):
         open_model(spec)
 
 
