@@ -53,6 +53,26 @@ def out_of_range(k: ModuleType) -> cases.Answer:
     return torch.isnan(loss).float(), torch.tensor([0.0, 1.0, 1.0])
 
 
+def strange_product(k: ModuleType) -> cases.Answer:
+    """A NaN and an infinity reach their row only, also through an activation and beside a tile's padding."""
+    a, weight = cases.rand(20, 37, dtype=FP16), cases.rand(24, 37, dtype=FP16)
+    a[1, 3], a[2, 2] = float("nan"), float("inf")
+    exact = a.double() @ weight.double().t()
+    found = (k.matmul(a, weight.t()), k.matmul(a, weight.t(), None, "relu"))
+    return tuple(map(cases.with_nans, found)), tuple(
+        cases.with_nans(want.to(FP16)) for want in (exact, torch.relu(exact))
+    )
+
+
+def strange_attention(k: ModuleType) -> cases.Answer:
+    """A NaN in a query reaches its row only, one in a value its column; large scores do not overflow."""
+    q, key, value = (cases.rand(1, 1, n, 40, dtype=BF16) for n in (70, 90, 90))
+    q[0, 0, 3], q[0, 0, 4] = float("nan"), 1e4
+    value[0, 0, 80, 7] = float("nan")
+    want = (q.double() @ key.double().transpose(-1, -2) / 40**0.5).softmax(-1) @ value.double()
+    return cases.with_nans(k.attention(q, key, value)), cases.with_nans(want.to(BF16))
+
+
 def unaligned_rotary(k: ModuleType, *shape: int) -> cases.Answer:
     def shifted(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
         memory = torch.empty(x.numel() + 1, dtype=x.dtype)
@@ -89,6 +109,8 @@ CASES: dict[str, tuple[str, dict[str, int], Callable[[ModuleType], cases.Answer]
     "attention fp16": ("cuda-attention", {}, lambda k: cases.attention(k, 2, 70, 150, 24, FP16)),
     "attention fp16 long heads": ("cuda-attention", {}, lambda k: cases.attention(k, 1, 130, 129, 128, FP16)),
     "attention bf16": ("cuda-attention", FEW, lambda k: cases.attention(k, 1, 33, 40, 13, BF16)),
+    "attention of NaN": ("cuda-attention", {}, strange_attention),
+    "matmul of NaN and infinity": ("cuda-matmul", {}, strange_product),
     "matmul": ("cuda-matmul", {}, lambda k: cases.matmul(k, 33, 65, 40)),
     "matmul several tiles": ("cuda-matmul", {}, lambda k: cases.matmul(k, 140, 136, 68)),
     "matmul fp16": ("cuda-matmul", {}, lambda k: cases.matmul(k, 33, 65, 40, FP16)),
