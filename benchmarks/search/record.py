@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from itertools import product
 from pathlib import Path
@@ -191,10 +191,14 @@ def record(
     """
     task = bench.task(name)
     region = task.bottleneck
-    every, solutions = points(task, depth)
-    same = before is not None and before.definition == region.definition.hash
-    old = before.verdicts if before is not None and same else {}
     gains = bench.knowledge.expected_gains(task.context, task.languages, bench.device.kind)
+    old: dict[str, tuple[Verdict, ...]] = {}
+    if before is not None and before.definition == region.definition.hash:
+        # another profile may find other strategies applicable, whose points would drop verdicts
+        old, known = before.verdicts, {s.id: s for s in bench.knowledge.strategies()}
+        gains = {name: gain for name, gain in before.strategies if name in known}
+        task = replace(task, strategies=tuple(known[name] for name in gains))
+    every, solutions = points(task, depth)
     begun = Landscape(
         name=name,
         held_out=name in HELD_OUT,
