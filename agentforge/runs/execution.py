@@ -120,9 +120,7 @@ def create_run(
     )
     for solution in found.solutions:
         store.save_solution(solution)
-    store.create_run(run)
-    for record in (remembered(found.settings, device, out), *found.records):
-        store.save_record(run.id, record)
+    store.create_run(run, [remembered(found.settings, device, out), *found.records])
     return run
 
 

@@ -18,19 +18,9 @@ from agentforge.schema import (
 )
 
 from ._engine import Database
+from ._record_rows import NAMES, record_row
 from ._runs import locked_run
 from .tables import RunRecordRow
-
-NAMES: dict[type[RunRecord], str] = {
-    RunSettings: "settings",
-    GivenKernels: "kernels",
-    Intent: "intent",
-    Priors: "priors",
-    ModelPlan: "plan",
-    SearchSummary: "search",
-    StitchResult: "stitch",
-}
-"""Class of record to its name in the table. Stored: a name never changes."""
 
 Record = TypeVar("Record", RunSettings, GivenKernels, Intent, Priors, ModelPlan, SearchSummary, StitchResult)
 
@@ -48,7 +38,7 @@ class Records:
         """
         with self._db.write() as session:
             locked_run(session, run_id)
-            session.merge(RunRecordRow(run=run_id, name=NAMES[type(record)], body=record.model_dump_json()))
+            session.merge(record_row(run_id, record))
 
     def records(self, run_id: str) -> dict[str, RunRecord]:
         """All records of the run, by name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,6 +13,7 @@ from agentforge.schema import (
     AnyEvent,
     Event,
     Run,
+    RunRecord,
     RunStatus,
     UnknownEvent,
     UsageError,
@@ -20,6 +22,7 @@ from agentforge.schema import (
 )
 
 from ._engine import Database
+from ._record_rows import record_row
 from .tables import EventRow, RunRow
 
 
@@ -50,14 +53,16 @@ class Runs:
 
     _db: Database
 
-    def create_run(self, run: Run) -> None:
-        """Keep a new run.
+    def create_run(self, run: Run, records: Sequence[RunRecord] = ()) -> None:
+        """Keep a new run with the records that it begins with.
 
         Raises:
             StoreError: its identifier is taken.
         """
         with self._db.write() as session:
             session.add(_row(run))
+            session.flush()
+            session.add_all(record_row(run.id, record) for record in records)
 
     def update_run(self, run_id: str, **changes: Any) -> Run:
         """Change fields of a run, `updated` among them; returns the run as it is now.

@@ -124,7 +124,7 @@ class RunRecordRow(Table):
     __tablename__ = "run_records"
     run: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
     name: Mapped[str] = mapped_column(Key, primary_key=True)
-    """Class of record: see `_records.NAMES`."""
+    """Class of record: see `_record_rows.NAMES`."""
     body: Mapped[str] = mapped_column(Body)
 
 

@@ -23,11 +23,12 @@ from agentforge.schema import (
     RunSettings,
     SearchSummary,
     StitchResult,
+    StoreError,
     UsageError,
 )
 from agentforge.store import Store
 from agentforge.store._migrate import VERSION_TABLE
-from agentforge.store._records import NAMES
+from agentforge.store._record_rows import NAMES
 
 from . import nouns
 
@@ -55,6 +56,16 @@ def test_each_record_is_kept_and_replaced(store: Store) -> None:
     assert tuple(store.get_record(run.id, type(record)) for record in RECORDS) == RECORDS
     store.save_record(run.id, Intent(text="softmax", written=True))
     assert store.get_record(run.id, Intent) == Intent(text="softmax", written=True)
+
+
+def test_a_run_begins_with_all_its_records_or_does_not_exist(store: Store) -> None:
+    run = nouns.run()
+    with pytest.raises(StoreError):
+        store.create_run(run, [PLAN, Intent(text="softmax"), PLAN])
+    with pytest.raises(UsageError, match="no run"):
+        store.get_run(run.id)
+    store.create_run(run, RECORDS)
+    assert tuple(store.get_record(run.id, type(record)) for record in RECORDS) == RECORDS
 
 
 def test_no_record_without_a_run(store: Store) -> None:
