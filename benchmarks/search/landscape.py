@@ -103,8 +103,10 @@ class Landscape(FrozenModel):
 
     @property
     def complete(self) -> bool:
-        """Whether each solution has all its verdicts."""
-        return all(len(self.verdicts.get(s, ())) >= REPETITIONS for s in self.solutions)
+        """Whether there are solutions, and each has all its verdicts."""
+        return bool(self.solutions) and all(
+            len(self.verdicts.get(s, ())) >= REPETITIONS for s in self.solutions
+        )
 
     @cached_property
     def gains(self) -> Mapping[str, float]:

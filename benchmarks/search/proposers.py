@@ -1,8 +1,8 @@
 """Simulated proposers: they choose among the recorded points as models of three strengths would.
 
 The rates are assumptions, not measurements of a model. A result of the lab counts if it is the same for all
-three. Chance depends on the seed, the landscape, the proposer and the number of the attempt, so two policies
-meet the same luck.
+three. Chance depends on the seed, the landscape, the proposer, the number of the attempt and the kind of
+decision, so two policies meet the same luck at the same attempt, whatever each has tried before.
 """
 
 from __future__ import annotations

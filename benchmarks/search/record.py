@@ -44,7 +44,7 @@ from agentforge.referee import EvaluationRequest, Evaluator, Referee  # noqa: E4
 from agentforge.resources import resource  # noqa: E402
 from agentforge.runs.pipeline import hardware  # noqa: E402
 from agentforge.runs.run_settings import for_device  # noqa: E402
-from agentforge.schema import CannotCode, Evaluation, Level, Plan, Solution  # noqa: E402
+from agentforge.schema import CannotCode, Evaluation, Level, Plan, Solution, UsageError  # noqa: E402
 from agentforge.store import Store  # noqa: E402
 from search.landscape import REPETITIONS, Landscape, Point, Value, Verdict, read, write  # noqa: E402
 
@@ -52,6 +52,7 @@ RESULTS = HERE.parent / "results" / "landscapes.jsonl.gz"
 LEAST_BYTES, MOST_BYTES = 1 << 20, 16 << 20
 """Of a definition's inputs: smaller ones are all noise, and larger ones take long."""
 _KEEP_S = 60.0
+_ONCE = ("open", "baselines")
 
 _ROWS = "torch.randn({n}, 1024)"
 DEFINITIONS = {
@@ -134,15 +135,18 @@ class Bench:
 
 
 def as_verdict(found: Evaluation) -> Verdict:
-    """What a landscape keeps of an evaluation."""
+    """What a landscape keeps of an evaluation. Starting workers and baselines happens once per run, not per
+    verdict, so it is not part of the seconds."""
+    stages = found.seconds_by_stage()
+    started = sum(stages.get(stage, 0.0) for stage in _ONCE)
     timed = found.performance.speedup_over_best if found.performance and found.performance.speedup else None
     return Verdict(
         status=found.status,
         speedup=timed.point if timed else None,
         low=timed.low if timed else None,
         high=timed.high if timed else None,
-        seconds=round(found.seconds, 3),
-        build_s=round(found.seconds_by_stage().get("build", 0.0), 3),
+        seconds=round(max(0.0, found.seconds - started), 3),
+        build_s=round(stages.get("build", 0.0), 3),
     )
 
 
@@ -233,6 +237,20 @@ def record(
     return now()
 
 
+def check_same(before: Landscape, depth: int) -> None:
+    """
+    Raises:
+        UsageError: the recording was begun at another depth or on another machine.
+    """
+    own = {**provenance(), "depth": depth}
+    for what in ("depth", "device", "threads"):
+        known = before.provenance.get(what)
+        if known != own[what]:
+            raise UsageError(
+                f"{before.name} was recorded with {what} {known}, not {own[what]}: give another --out"
+            )
+
+
 def record_all(
     names: Sequence[str], depth: int, minutes: float, device_kind: str, out: Path
 ) -> dict[str, Landscape]:
@@ -259,8 +277,10 @@ def record_all(
         )
         for name in names:
             before = found.get(name)
-            if before is not None and before.complete:
-                continue
+            if before is not None:
+                check_same(before, depth)
+                if before.complete:
+                    continue
             if time.monotonic() > end:
                 print("no time is left; run it again for the rest")
                 break

@@ -58,23 +58,26 @@ class Search:
         if choice is None:
             return False
         landscape, number = self.space.landscape, len(self.tree.nodes)
-        chance = chance_of(self.seed, landscape.name, self.proposer.name, number)
+
+        def chance(decision: str) -> Random:
+            return chance_of(self.seed, landscape.name, self.proposer.name, number, decision)
+
         by_id = {node.id: node for node in self.tree.nodes}
         parent = by_id.get(choice.parent or "")
         repairing = parent is not None and not parent.passed
         if parent is not None and repairing:
             solution = self._intended[parent.id]
-            failed = chance.random() >= self.proposer.repair
-            status = self.proposer.failure(chance, surely=True) if failed else None
+            failed = chance("repair").random() >= self.proposer.repair
+            status = self.proposer.failure(chance("fault"), surely=True) if failed else None
         else:
-            solution = self._change(parent, chance)
+            solution = self._change(parent, chance("change"))
             if not solution:
-                parent, solution = None, self._start(by_id, chance)
-            status = self.proposer.failure(chance)
+                parent, solution = None, self._start(by_id, chance("start"))
+            status = self.proposer.failure(chance("fault"))
         if not solution:
             return False
         verdicts = landscape.verdicts[solution]
-        drawn = verdicts[chance.randrange(len(verdicts))]
+        drawn = chance("verdict").choice(verdicts)
         self._intended[str(number)] = solution
         full_s = FULL_S if status is None and self._promising(drawn.speedup) else 0.0
         node = self._judged(

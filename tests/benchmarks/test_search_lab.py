@@ -158,17 +158,54 @@ def test_a_proposer_that_fails_is_asked_for_repairs(lab: ModuleType) -> None:
 
 
 def test_only_a_policy_that_is_better_at_both_looks_may_become_the_default(lab: ModuleType) -> None:
-    runs = {
-        n: np.random.default_rng(0).uniform(0.4, 0.5, (3, 8, 30, 60, 3))
-        for n in ("best-first", "early", "both")
-    }
+    names = ("best-first", "early", "both", "one landscape", "weak only")
+    runs = {n: np.random.default_rng(0).uniform(0.4, 0.5, (3, 10, 30, 60, 3)) for n in names}
     runs["both"][..., 2] += 0.1
     runs["early"][..., :30, 2] += 0.1
-    found = lab.compared(runs, range(8))
-    assert lab.better(found) == ["both"]
-    assert found["60"]["friedman"]["p"] < 0.05
+    runs["one landscape"][:, 2, :, :, 2] += 0.8
+    runs["weak only"][0, ..., 2] += 0.8
+    runs["weak only"][1:, ..., 2] -= 0.01
+    held_out = range(2, 10)
+    assert lab.better(runs, held_out) == ["both"]
+    found = lab.compared(runs, held_out)
     point, low, high = found["20"]["over_default"]["both"]
     assert point == pytest.approx(0.1, abs=1e-3) and low <= point <= high
+    point, low, high = found["20"]["over_default"]["one landscape"]
+    assert point == pytest.approx(0.1, abs=1e-3) and low == 0.0 and high > 0.2, "landscapes are resampled"
+
+
+def test_chance(lab: ModuleType) -> None:
+    consistent = {
+        "best-first": np.zeros((8, 3)), "better": np.full((8, 3), 0.1), "best": np.full((8, 3), 0.2),
+    }  # fmt: skip
+    assert lab.friedman(consistent)["p"] < 0.001
+    assert lab.friedman(consistent)["ranks"] == {"best-first": 3.0, "better": 2.0, "best": 1.0}
+    assert lab.chance_of_no_gain(np.full((8, 3), 0.1)) == 1 / 256
+    assert lab.chance_of_no_gain(np.array([[0.1], [-0.1]])) == 0.75
+
+
+def test_policies_meet_the_same_luck(lab: ModuleType) -> None:
+    from search.proposers import PROPOSERS, Space
+
+    def faults(name: str) -> dict[int, str]:
+        search = lab.Search(Space(landscape()), policies.create(name), PROPOSERS[0], 3)
+        search.run(40)
+        fresh = [n for n in search.tree.nodes if n.parent is None or search.tree.nodes[int(n.parent)].passed]
+        return {int(n.id): "own fault" if not n.solution else "" for n in fresh}
+
+    one, other = faults("best-first"), faults("mcts")
+    both = sorted(set(one) & set(other))
+    assert len(both) > 5 and "own fault" in one.values()
+    assert [one[n] for n in both] == [other[n] for n in both]
+
+
+def test_a_recording_goes_on_only_as_it_began(lab: ModuleType) -> None:
+    from search import record
+
+    begun = landscape().model_copy(update={"provenance": {**record.provenance(), "depth": 1}})
+    record.check_same(begun, 1)
+    with pytest.raises(UsageError, match="recorded with depth 1, not 9"):
+        record.check_same(begun, 9)
 
 
 def test_the_lab_compares_and_writes_its_table(lab: ModuleType, tmp_path: Path) -> None:
