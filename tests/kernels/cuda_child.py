@@ -73,6 +73,25 @@ def strange_attention(k: ModuleType) -> cases.Answer:
     return cases.with_nans(k.attention(q, key, value)), cases.with_nans(want.to(BF16))
 
 
+def attention_of_infinities(k: ModuleType) -> cases.Answer:
+    """Scores of -inf in the whole first tile count as 0 weights; without keys the answer is 0."""
+    q, key, value = (cases.rand(1, 1, n, 40, dtype=BF16).abs() for n in (20, 90, 90))
+    key[..., :70, 0] = -float("inf")
+    want = (q.double() @ key.double().transpose(-1, -2) / 40**0.5).softmax(-1) @ value.double()
+    none = k.attention(q, key[:, :, :0], value[:, :, :0])
+    return (k.attention(q, key, value), none), (want.to(BF16), torch.zeros_like(none))
+
+
+def refused(call: Callable[..., torch.Tensor], *shapes: tuple[int, ...]) -> cases.Answer:
+    """Shapes that do not fit are an error and no reads beyond a tensor."""
+    try:
+        call(*map(torch.ones, shapes))
+    except ValueError as error:
+        assert "does not fit" in str(error)
+        return torch.ones(1), torch.ones(1)
+    raise AssertionError("it was launched")
+
+
 def unaligned_rotary(k: ModuleType, *shape: int) -> cases.Answer:
     def shifted(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
         memory = torch.empty(x.numel() + 1, dtype=x.dtype)
@@ -110,15 +129,38 @@ CASES: dict[str, tuple[str, dict[str, int], Callable[[ModuleType], cases.Answer]
     "attention fp16 long heads": ("cuda-attention", {}, lambda k: cases.attention(k, 1, 130, 129, 128, FP16)),
     "attention bf16": ("cuda-attention", FEW, lambda k: cases.attention(k, 1, 33, 40, 13, BF16)),
     "attention of NaN": ("cuda-attention", {}, strange_attention),
+    "attention of infinities": ("cuda-attention", {}, attention_of_infinities),
+    "attention of fewer heads": (
+        "cuda-attention",
+        {},
+        lambda k: refused(k.attention, (1, 4, 5, 8), (1, 2, 5, 8), (1, 2, 5, 8)),
+    ),
+    "matmul of other sizes": ("cuda-matmul", {}, lambda k: refused(k.matmul, (3, 4), (5, 6))),
+    "matmul with a short bias": ("cuda-matmul", {}, lambda k: refused(k.matmul, (3, 4), (4, 6), (5,))),
+    "fused mlp of other sizes": (
+        "cuda-fused-mlp",
+        {},
+        lambda k: refused(k.gated_products, (3, 4), (5, 4), (6, 4)),
+    ),
+    "rotary of fewer positions": (
+        "cuda-rotary",
+        {},
+        lambda k: refused(k.rotary, (1, 2, 3, 8), (2, 8), (2, 8)),
+    ),
     "matmul of NaN and infinity": ("cuda-matmul", {}, strange_product),
     "matmul": ("cuda-matmul", {}, lambda k: cases.matmul(k, 33, 65, 40)),
-    "matmul several tiles": ("cuda-matmul", {}, lambda k: cases.matmul(k, 140, 136, 68)),
+    "matmul several tiles": ("cuda-matmul", {"group": 1}, lambda k: cases.matmul(k, 140, 136, 68)),
+    "matmul tiles in groups": ("cuda-matmul", {"group": 2}, lambda k: cases.matmul(k, 300, 136, 20)),
     "matmul fp16": ("cuda-matmul", {}, lambda k: cases.matmul(k, 33, 65, 40, FP16)),
     "matmul fp16 several tiles": ("cuda-matmul", {}, lambda k: cases.matmul(k, 140, 264, 136, FP16)),
     "matmul bf16 odd": ("cuda-matmul", {}, lambda k: cases.matmul(k, 130, 17, 37, BF16)),
     "fused mlp": ("cuda-fused-mlp", {}, lambda k: cases.fused_mlp(k, 9, 40, 70)),
     "fused mlp odd": ("cuda-fused-mlp", {}, lambda k: cases.fused_mlp(k, 9, 37, 51)),
-    "fused mlp fp16 several tiles": ("cuda-fused-mlp", {}, lambda k: cases.fused_mlp(k, 70, 136, 72, FP16)),
+    "fused mlp fp16 several tiles": (
+        "cuda-fused-mlp",
+        {"group": 1},
+        lambda k: cases.fused_mlp(k, 130, 136, 72, FP16),
+    ),
     "fused mlp bf16": ("cuda-fused-mlp", {}, lambda k: cases.fused_mlp(k, 9, 40, 33, BF16)),
     "rotary": ("cuda-rotary", {}, lambda k: cases.rotary(k, 2, 3, 5, 12)),
     "rotary wide access": ("cuda-rotary", {}, lambda k: cases.rotary(k, 2, 11, 37, 64)),
@@ -151,6 +193,14 @@ def load(name: str, folder: Path) -> ModuleType:
     return module
 
 
+def most_shared(module: ModuleType) -> int:
+    """Bytes of shared memory that a block asks for at its launch, at most."""
+    if not hasattr(module, "shared_bytes"):
+        return getattr(module, "SHARED", 0)
+    tile = module.PARAMETERS["threads"] // 2
+    return max(module.shared_bytes(tile, 128, torch.empty(0, dtype=t)) for t in (torch.float32, BF16))
+
+
 def main(root: Path, names: list[str]) -> None:
     """Build the kernels, two at a time; run their cases."""
     torch.set_num_threads(1)
@@ -158,8 +208,8 @@ def main(root: Path, names: list[str]) -> None:
     with ThreadPoolExecutor(2) as pool:
         said = list(pool.map(lambda t: build(t, root / t.id, root / "cache"), found))
     for template, line in zip(found, said, strict=True):
-        print(json.dumps({"kernel": template.id, **line}), flush=True)
         module = load(template.id, root / template.id)
+        print(json.dumps({"kernel": template.id, "shared": most_shared(module), **line}), flush=True)
         defaults = dict(module.PARAMETERS)
         for case, (kernel, parameters, run) in CASES.items():
             if kernel == template.id:

@@ -33,13 +33,14 @@ struct RowSoftmax {
         }
         higher = Max()(higher, __shfl_xor_sync(0xffffffffu, higher, 1));
         __syncwarp();  // the warp has read its scores: weights take their place
-        const float fade = exp2f(top - higher);
+        const float base = higher == -INFINITY ? 0.0f : higher;  // without it rows that begin with -inf are NaN
+        const float fade = exp2f(top - base);
         float sum = 0.0f;
         T* weights = reinterpret_cast<T*>(scores + row * score_stride<T>);
 #pragma unroll
         for (int i = 0; i < count; i++) {
-            const float four[4] = {exp2f(found[i].x - higher), exp2f(found[i].y - higher),
-                                   exp2f(found[i].z - higher), exp2f(found[i].w - higher)};
+            const float four[4] = {exp2f(found[i].x - base), exp2f(found[i].y - base), exp2f(found[i].z - base),
+                                   exp2f(found[i].w - base)};
             struct __align__(4 * sizeof(T)) Four { T at[4]; } rounded;
 #pragma unroll
             for (int k = 0; k < 4; k++) sum += four[k], rounded.at[k] = from_float<T>(four[k]);
@@ -106,7 +107,7 @@ __device__ __forceinline__ void attend(const T* __restrict__ q, const T* __restr
                                     [&](int j) { return of_v + i * across + j * 16; }, across);
         __syncthreads();  // all warps are done with the values
     }
-    const float scaled = 1.0f / softmax.total;
+    const float scaled = keys ? 1.0f / softmax.total : 0.0f;
     const auto put = [&](int j) {
         float values[8];
         sums.put(0, j, scores, score);

@@ -52,6 +52,8 @@ def attention(
     """
     q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
     batch, heads, queries, width = q.shape
+    if k.shape != v.shape or k.shape != (batch, heads, k.shape[-2], width):
+        raise ValueError(f"q {tuple(q.shape)} does not fit k {tuple(k.shape)} and v {tuple(v.shape)}")
     size, tile = 64 if width <= 64 else 128, PARAMETERS["threads"] // 2
     if width > 128:
         raise ValueError(f"heads of {width} elements are longer than 128")

@@ -38,6 +38,8 @@ def gated_products(x: torch.Tensor, gate: torch.Tensor, up: torch.Tensor) -> tor
     """silu(x @ gate.T) * (x @ up.T) for x (rows, k) and weights (hidden, k); gives (rows, hidden)."""
     x, gate, up = x.contiguous(), gate.contiguous(), up.contiguous()
     (m, k), n = x.shape, gate.shape[0]
+    if gate.shape != (n, k) or up.shape != (n, k):
+        raise ValueError(f"x {tuple(x.shape)} does not fit gate {tuple(gate.shape)} and up {tuple(up.shape)}")
     out = torch.empty((m, n), dtype=x.dtype, device=x.device)
     if out.numel():
         getattr(kernels, f"gated_{NAMES[x.dtype]}")(
@@ -49,5 +51,5 @@ def gated_products(x: torch.Tensor, gate: torch.Tensor, up: torch.Tensor) -> tor
 
 def mlp(x: torch.Tensor, gate: torch.Tensor, up: torch.Tensor, down: torch.Tensor) -> torch.Tensor:
     """The block for x (..., k), gate and up (hidden, k), down (out, hidden); the last product is torch's."""
-    flat = x.reshape(-1, x.shape[-1])
-    return torch.nn.functional.linear(gated_products(flat, gate, up), down).reshape(*x.shape[:-1], -1)
+    found = gated_products(x.reshape(-1, x.shape[-1]), gate, up)
+    return torch.nn.functional.linear(found, down).reshape(*x.shape[:-1], down.shape[0])

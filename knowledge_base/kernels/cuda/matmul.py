@@ -48,6 +48,8 @@ def matmul(
         activation: empty, `relu`, `gelu` or `silu`.
     """
     (m, k), n = a.shape, b.shape[1]
+    if b.shape[0] != k or (bias is not None and bias.shape != (n,)):
+        raise ValueError(f"a {tuple(a.shape)} does not fit b {tuple(b.shape)} or the bias")
     out = torch.empty((m, n), dtype=a.dtype, device=a.device)
     if out.numel():
         a, across = a.contiguous(), not b.t().is_contiguous()

@@ -32,6 +32,8 @@ def rotary(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tenso
     """x * cos + rotate_half(x) * sin for x (batch, heads, positions, head), cos and sin (positions, head)."""
     x, cos, sin = x.contiguous(), cos.contiguous(), sin.contiguous()
     batch, heads, positions, size = x.shape
+    if size % 2 or cos.shape != (positions, size) or sin.shape != (positions, size):
+        raise ValueError(f"x {tuple(x.shape)} does not fit cos {tuple(cos.shape)} and sin {tuple(sin.shape)}")
     out = torch.empty_like(x)
     if x.numel():
         threads, group = PARAMETERS["threads"], PARAMETERS["group"]

@@ -19,10 +19,11 @@ struct fragment {
     using element_type = T;
     T x[num_elements];
 
-    // Place of element i of this lane: a 16 x 16 accumulator as GPUs since sm_80 have it, others in turn.
+    // Place of element i of this lane: 16 x 16 elements as an accumulator has them since sm_80, others by a
+    // permutation. A loop that copies by lanes never writes just what its own lane reads, so it needs a barrier.
     static std::pair<int, int> at(int i) {
-        const int lane = static_cast<int>(cuda_on_cpu::lane()), place = i * 32 + lane;
-        if constexpr (std::is_same_v<Use, accumulator> && m == 16 && n == 16)
+        const int lane = static_cast<int>(cuda_on_cpu::lane()), place = i * 32 + (lane * 5 + i * 7) % 32;
+        if constexpr (rows == 16 && cols == 16)
             return {lane / 4 + 8 * (i / 2 % 2), lane % 4 * 2 + i % 2 + 8 * (i / 4)};
         return {place / cols, place % cols};
     }
