@@ -67,7 +67,7 @@ class _NoWorker:
     def resident_bytes(self) -> int:
         return 0
 
-    def cpu_seconds(self, others: Sequence[int]) -> float:
+    def cpu_seconds(self) -> float:
         return time.process_time()
 
     def log_tail(self) -> str:

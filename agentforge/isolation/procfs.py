@@ -63,7 +63,7 @@ def threads(pid: int) -> list[int]:
 def cpu_seconds(pid: int) -> float:
     """CPU time of its threads, those that have ended included; 0 if it is gone.
 
-    Reads the process's CPU clock (`clock_getcpuclockid`); files of /proc forget ended threads.
+    Reads the process's CPU clock (`clock_getcpuclockid`); `schedstat` forgets ended threads.
     """
     try:
         return time.clock_gettime((~pid << 3) | _SCHEDULER_CLOCK)

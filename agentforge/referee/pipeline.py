@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentforge.schema import EvaluationStatus, Level, ReasonCode, StageResult, TimeEnded
+from agentforge.schema import EvaluationStatus, Level, Performance, ReasonCode, StageResult, TimeEnded
 
 from ._base import OnStage
 from .baselines.baselines import Baselines
@@ -19,7 +19,7 @@ from .candidates.candidate import Candidate
 from .candidates.sanitized_builds import SanitizedBuilds, has_kernels
 from .candidates.sanitizer_pool import SanitizerPool
 from .checks import PIPELINE, CheckContext, When
-from .checks.agreement import control_steady
+from .checks.agreement import control_steady, noise
 from .checks.behaviour.ahead_of_time import AheadOfTime
 from .result import MAX_STAGE_TEXT, performance
 from .timing.patience import Patience
@@ -32,7 +32,8 @@ _OTHER_WEIGHTS = (
 _LEAST_BLOCKS = 4
 """Blocks that are measured whatever they cost."""
 _SPARE_GROUPS = 2
-"""Process groups that may be repeated because of an unsteady control, while there is patience."""
+"""Process groups beyond the plan, while there is patience: in the place of one with an unsteady control, or
+if the speedup is still undecided."""
 
 
 @dataclass
@@ -131,8 +132,9 @@ class EvaluationPipeline:
     # -- process groups
 
     def _more_groups(self) -> None:
-        context, spare = self.context, _SPARE_GROUPS
-        while len(context.groups) < context.settings.processes:
+        context, spare, repeated = self.context, _SPARE_GROUPS, 0
+        planned = context.settings.processes
+        while len(context.groups) < planned or (spare and self._patience.left > 0 and self._undecided()):
             self._check_deadline()
             begin = time.monotonic()
             with self._stage("baselines"):
@@ -142,14 +144,24 @@ class EvaluationPipeline:
             finally:
                 with self._stage("end"):
                     context.baselines.close()
-            if spare and self._patience.left > 0 and not control_steady(context, group):
+            again = spare > 0 and self._patience.left > 0 and not control_steady(context, group)
+            if again or len(context.groups) >= planned:
                 spare -= 1
                 self._patience.spend(time.monotonic() - begin)
-                context.findings.notes["redone"] = (
-                    f"{_SPARE_GROUPS - spare} process groups with an unsteady control"
-                )
-                continue
-            context.groups.append(group)
+            if again:
+                repeated += 1
+                context.findings.notes["redone"] = f"{repeated} process groups with an unsteady control"
+            else:
+                context.groups.append(group)
+
+    def _undecided(self) -> bool:
+        """Whether the groups so far say too little; two groups more halve the interval between processes."""
+        found = self._performance()
+        return any(noise(found, name) for name in found.speedup)
+
+    def _performance(self) -> Performance:
+        request = self.context.request
+        return performance(self.context.groups, [w.weight for w in request.workloads], request.sol_s)
 
     def _group(self, *, first: bool) -> list[GroupTimes]:
         """Start the candidate, check it and time it on every workload.
@@ -260,8 +272,7 @@ class EvaluationPipeline:
         if context.level is Level.SMOKE:
             findings.doubt(ReasonCode.QUICK_LEVEL, "level smoke compares one call and times none")
             return
-        weights = [w.weight for w in context.request.workloads]
-        findings.performance = performance(context.groups, weights, context.request.sol_s)
+        findings.performance = self._performance()
         findings.notes["steal"] = f"{max(t.steal for g in context.groups for t in g):.2%}"
         findings.notes["threads"] = str(context.settings.threads)
         if context.baselines.notes:

@@ -270,7 +270,7 @@ class Timer:
         self._comparator.check(got.leaves, right, bounds, situation)
 
     def _processor_s(self, name: str) -> float:
-        return self._clients[name].worker.cpu_seconds([])
+        return self._clients[name].worker.cpu_seconds()
 
     def _settled(self, call: _Call, got: Sample, expected: Sample) -> Sample:
         """Float32 eager may overflow when float64 does not, and an integer may be undecided; only an answer

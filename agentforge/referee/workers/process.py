@@ -123,11 +123,11 @@ class Worker:
             False if it works on, in a system call that no signal ends; waiting threads are not accused.
         """
         self.stop()
-        begin, used = time.monotonic(), self.cpu_seconds([])
+        begin, used = time.monotonic(), self.cpu_seconds()
         while not procfs.stands_still(self.pid):
             time.sleep(2e-5)
             waited = time.monotonic() - begin
-            if waited > _WORKS_ON_S and self.cpu_seconds([]) - used > _WORKS_ON_S:
+            if waited > _WORKS_ON_S and self.cpu_seconds() - used > _WORKS_ON_S:
                 return False
             if waited > _STANDSTILL_S or time.monotonic() > self.channel.deadline:
                 break
@@ -145,9 +145,9 @@ class Worker:
             _signal_all(self._others, signal.SIGCONT)
             self._others, self.stopped = [], False
 
-    def cpu_seconds(self, others: Sequence[int]) -> float:
-        """CPU time of all threads of the worker and `others`, as the kernel counts it."""
-        return sum(procfs.cpu_seconds(pid) for pid in [self.pid, *others])
+    def cpu_seconds(self) -> float:
+        """CPU time of all threads of the worker, as the kernel counts it."""
+        return procfs.cpu_seconds(self.pid)
 
     def resident_bytes(self) -> int:
         """Resident memory of the worker and all it started, shared pages counted for each process; 0 if a
@@ -385,6 +385,8 @@ class Forkserver:
                 worker.kill()
             self._workers.pop(worker.number, None)
         self._control.close()
+        if not self._is_ready:
+            self._process.kill()  # it would import torch to the end first
         try:
             self._process.wait(5.0)
         except subprocess.TimeoutExpired:

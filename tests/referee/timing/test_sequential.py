@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from agentforge.referee.timing.statistics import LOOKS, enough, speedup
+from agentforge.referee.timing.statistics import LOOKS, enough, speedup, undecided
 from agentforge.schema import Interval
 
-TRIALS, GROUPS, WORKERS = 600, 3, 3
+TRIALS, GROUPS, MOST_GROUPS, WORKERS = 600, 3, 5, 3
 PROMISED = 0.95
 LEAST = PROMISED - 3 * (PROMISED * (1 - PROMISED) / TRIALS) ** 0.5
 """What a simulation of this size can show of the promise."""
@@ -23,14 +23,15 @@ BUSY = {"noise": 0.1, "memory": 0.9, "spikes": 0.1, "processes": 0.02}
 LOADED = {"noise": 0.3, "memory": 0.95, "spikes": 0.3, "processes": 0.1}
 UNLIKE = {"noise": 0.005, "memory": 0.0, "spikes": 0.0, "processes": 0.1}
 MACHINES = [QUIET, BUSY, LOADED, UNLIKE]
+A_LITTLE_UNLIKE = {**UNLIKE, "processes": 0.05}
 
 Array = NDArray[np.float64]
 
 
 def slots(random: np.random.Generator, noise: float, memory: float, spikes: float) -> Array:
-    """Log seconds that the machine adds to each turn; shape [TRIALS, GROUPS, blocks, WORKERS]."""
+    """Log seconds that the machine adds to each turn; shape [TRIALS, MOST_GROUPS, blocks, WORKERS]."""
     count = LOOKS[-1] * WORKERS
-    shape = (TRIALS, GROUPS)
+    shape = (TRIALS, MOST_GROUPS)
     level = random.normal(0, noise, shape)
     found = np.empty((*shape, count))
     for turn in range(count):
@@ -40,13 +41,19 @@ def slots(random: np.random.Generator, noise: float, memory: float, spikes: floa
     return found.reshape(*shape, LOOKS[-1], WORKERS)
 
 
-def intervals(machine: dict[str, float], ratio: float, seed: int) -> list[tuple[Interval, Interval, int]]:
-    """For each trial the interval without and with its control, and the blocks that it took."""
+def intervals(
+    machine: dict[str, float], ratio: float, seed: int, most: int = GROUPS
+) -> list[tuple[Interval, Interval, int]]:
+    """For each trial the interval without and with its control, and the blocks that it took.
+
+    Args:
+        most: groups; there are more than `GROUPS` only while the interval with the control is undecided.
+    """
     random = np.random.default_rng(seed)
     turns = slots(random, machine["noise"], machine["memory"], machine["spikes"])
     order = random.permuted(np.broadcast_to(np.arange(WORKERS), turns.shape), axis=-1)
     logs = np.take_along_axis(turns, order, axis=-1)
-    logs += random.normal(0, machine["processes"], (TRIALS, GROUPS, 1, WORKERS))
+    logs += random.normal(0, machine["processes"], (TRIALS, MOST_GROUPS, 1, WORKERS))
     found = []
     for trial in logs:
         speedups, controls = [], []
@@ -55,7 +62,10 @@ def intervals(machine: dict[str, float], ratio: float, seed: int) -> list[tuple[
             done = next((n for n in LOOKS if enough(ratios[:n])), LOOKS[-1])
             speedups.append(ratios[:done])
             controls.append((eager - control)[:done])
-        found.append((speedup(speedups), speedup(speedups, controls), sum(map(len, speedups))))
+            with_control = speedup(speedups, controls)
+            if len(speedups) >= GROUPS and not (len(speedups) < most and undecided(with_control)):
+                break
+        found.append((speedup(speedups), with_control, sum(map(len, speedups))))
     return found
 
 
@@ -69,6 +79,20 @@ def test_the_interval_contains_the_truth_as_often_as_promised(
     # What the control adds: a gain that is not there is hardly ever reported.
     assert np.mean([i.low > ratio for _, i, _ in found]) <= 0.005
     assert np.mean([i.high < ratio for _, i, _ in found]) <= 0.005
+
+
+@pytest.mark.parametrize("machine", [*MACHINES, A_LITTLE_UNLIKE])
+def test_more_groups_until_it_is_decided_report_no_gain_that_is_not_there(machine: dict[str, float]) -> None:
+    for seed, ratio in ((4, 1.0), (5, 1.3)):
+        found = [i for _, i, _ in intervals(machine, ratio, seed, MOST_GROUPS)]
+        assert np.mean([i.low > ratio for i in found]) <= 0.005
+        assert np.mean([i.high < ratio for i in found]) <= 0.005
+
+
+def test_more_groups_decide_where_processes_differ() -> None:
+    three, five = (intervals(A_LITTLE_UNLIKE, 1.3, 6, most) for most in (GROUPS, MOST_GROUPS))
+    proven = [np.mean([i.low > 1 for _, i, _ in found]) for found in (three, five)]
+    assert proven[0] < 0.65 and proven[1] > 0.8
 
 
 def test_a_clear_gain_needs_fewer_blocks_and_a_loaded_machine_shows_that_much_is_certain() -> None:

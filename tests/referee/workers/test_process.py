@@ -190,8 +190,8 @@ def test_a_worker_that_works_while_it_is_stopped_is_noticed(server: Forkserver, 
     while "begins" not in worker.log_tail():
         if worker.wait(0.05) is not None:
             pytest.skip(f"no Linux AIO here (error {worker.exit_code})")
-    used = worker.cpu_seconds([])
-    while worker.running and worker.cpu_seconds([]) < used + 0.3:
+    used = worker.cpu_seconds()
+    while worker.running and worker.cpu_seconds() < used + 0.3:
         time.sleep(0.01)
     assert worker.running
     assert worker.settle() is False

@@ -31,12 +31,12 @@ class Threads(Check):
         candidate.call(0)
         busy = wall = 0.0
         for _ in range(_CALLS):
-            before = candidate.worker.cpu_seconds([])
+            before = candidate.worker.cpu_seconds()
             took = candidate.call(0) / 1e9
             if took < _LEAST_S:
                 return "calls are too short to tell"
             wall += took
-            busy += candidate.worker.cpu_seconds([]) - before
+            busy += candidate.worker.cpu_seconds() - before
         threads = busy / wall
         metric = Metric(name="threads_busy", value=threads, source="referee")
         context.findings.metrics = merged_metrics(context.findings.metrics, [metric])
