@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from agentforge.config import RefereeSettings, Settings
 from agentforge.devices import MEANING, DeviceSpec, Fallback, detect, with_fallbacks
 from agentforge.devices.fallbacks import known, remember
@@ -53,6 +55,7 @@ def test_a_gpu_without_triton_gets_cuda_kernels() -> None:
     assert for_device(Settings(), poor).search.language == "cuda"
 
 
+@pytest.mark.slow
 def test_a_verdict_says_what_it_does_without(tmp_path: Path) -> None:
     null = detect("null")
     remember(null, tmp_path, Fallback)

@@ -94,6 +94,7 @@ def test_killed_once_in_an_evaluation(tmp_path: Path) -> None:
     assert sum(count == 2 for count in begun.values()) <= 1
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint_costs_nothing(tmp_path: Path) -> None:
     prepare(tmp_path)
     process = start(tmp_path)

@@ -42,6 +42,7 @@ def judge(cache: Path, *changes: tuple[str, str], **fields: object) -> Evaluatio
         return referee.evaluate(EvaluationRequest(DEFINITION, [WORKLOAD], solution, Level.QUICK))
 
 
+@pytest.mark.slow
 def test_one_slow_call_is_ended_by_the_limit_of_the_evaluation(tmp_path: Path) -> None:
     """It may take an hour by its own limit."""
     slow = ("return torch.relu(x)", "import time\n        time.sleep(600)\n        return torch.relu(x)")

@@ -97,6 +97,7 @@ def cuda(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @needs_cuda
+@pytest.mark.slow
 def test_cuda_kernels_run_alone_in_the_emulator(cuda: Path, tmp_path: Path) -> None:
     assert list(cuda.glob(f"kernels/*/kernel.*.{DEFAULT_TARGET}.cubin"))
     done = run_alone(cuda, tmp_path)
@@ -133,6 +134,7 @@ def test_an_artifact_for_a_gpu_imports_where_there_is_none(cuda: Path, tmp_path:
 
 
 @needs_triton
+@pytest.mark.slow
 def test_triton_kernels_run_alone_in_tritons_interpreter(tmp_path: Path) -> None:
     made = stitched("triton", tmp_path / "stitched")
     assert made.solution.spec.language == "triton"

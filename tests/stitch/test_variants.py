@@ -71,6 +71,7 @@ def norm_sites() -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.slow
 def test_sites_are_found_again_by_name(norm_sites: list[dict[str, Any]]) -> None:
     lost = {"name": "lost", "nodes": ("no_such_node",)}
     elsewhere = {"name": "elsewhere", "unit": "down", "nodes": ("linear",)}

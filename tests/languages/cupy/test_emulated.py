@@ -170,6 +170,7 @@ seen["calls"], seen["sum"] = on_gpu.calls(), float(out.sum())
     assert seen == {"kept": 60000, "calls": {"scale": 2, "<lambda>": 1}, "sum": 18.0}
 
 
+@pytest.mark.slow
 def test_emptied_kernels_leave_their_outputs(tmp_path: Path, kept: Path) -> None:
     run(tmp_path, kept, "", TEMPLATES)
     names = languages.create("cupy").empty_kernels(tmp_path)  # type: ignore[attr-defined]

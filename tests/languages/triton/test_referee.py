@@ -123,6 +123,7 @@ def test_honest_kernel_is_right_and_of_unknown_speed(referee: Referee, level: Le
     assert "without fused its answer is wrong" in engaged
 
 
+@pytest.mark.slow
 def test_half_precision_is_judged_by_its_own_rounding(referee: Referee) -> None:
     for dtype in (DType.BFLOAT16, DType.FLOAT16):
         verdict = judge(referee, HEAD, dtype=dtype)

@@ -270,6 +270,7 @@ def referee(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Referee]:
         yield found
 
 
+@pytest.mark.slow
 def test_in_the_sandbox(referee: Referee, on_path: Callable[..., Path]) -> None:
     on_path()
     said: list[str] = []

@@ -85,6 +85,7 @@ def test_a_full_verdict_measures_freezing_and_names_it(tmp_path: Path) -> None:
     assert verdict.environment.notes["baselines"] == "no baseline on cpu: cuda-graph"
 
 
+@pytest.mark.slow
 def test_an_evaluation_ends_with_the_caller_s_time(tmp_path: Path) -> None:
     slow = (("return torch", "import time; time.sleep(0.5); return torch"),)
     settings = RefereeSettings(threads=1, task_seconds=0, random_seeds=9, compile_baseline=False)

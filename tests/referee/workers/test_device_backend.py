@@ -80,6 +80,7 @@ def test_faults(referee: Referee, name: str) -> None:
     assert verdict.status is status, verdict.reasons
 
 
+@pytest.mark.slow
 def test_a_hang_is_killed_and_the_next_verdict_is_right(referee: Referee) -> None:
     again = "import time; self.calls = getattr(self, 'calls', 0) + 1"
     hanging = (_FORWARD, f"{again}\n        while self.calls > 1: time.sleep(1)\n        {_FORWARD}")
