@@ -50,7 +50,7 @@ def settings(level: Level, *, compiled: bool, sandbox: str = "auto") -> RefereeS
         sandbox=sandbox,
         call_timeout_s=8.0,
         build_timeout_s=30.0,
-        evaluation_timeout_s=240.0,
+        evaluation_timeout_s=400.0,
         full_blocks=16,
         full_seconds=2.5,
         quick_blocks=4,
@@ -85,7 +85,7 @@ class Judging:
     """Evaluates cases one after the other; a referee that broke is replaced."""
 
     def __init__(
-        self, level: Level, *, compiled: bool, cache: Path, limit_s: int = 480, sandbox: str = "auto"
+        self, level: Level, *, compiled: bool, cache: Path, limit_s: int = 700, sandbox: str = "auto"
     ) -> None:
         self._level = level
         self._settings = settings(level, compiled=compiled, sandbox=sandbox)

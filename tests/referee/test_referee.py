@@ -396,4 +396,4 @@ def test_full_level_can_verify(tmp_path):
     assert evaluation.passed, evaluation.reasons
     assert evaluation.evidence is not Evidence.SUSPICIOUS
     assert evaluation.performance is not None
-    assert evaluation.performance.processes == 3
+    assert 3 <= evaluation.performance.processes <= 5  # two more if three decide nothing
