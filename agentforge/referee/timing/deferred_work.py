@@ -66,14 +66,17 @@ class Overhead:
         ours, theirs = (sorted(beside for _, beside in turns) for turns in (self.ours, self.theirs))
         allowed = _SHARE * median(call for call, _ in self.ours) + _LEAST_S + self.slack_s
         least = min(len(ours), len(theirs))
-        # Medians and minima: noise hides deferred work in many turns, but not in the shortest ones.
-        quiet = ours[len(ours) // 4] - theirs[len(theirs) // 4]
-        if max(quiet, median(ours) - median(theirs)) <= allowed:
+        if max(_differences(ours, theirs)) <= allowed:
             return Lateness.NONE
         exceptions = least // _EXCEPTIONS
         if least >= TELLING and ours[exceptions] - theirs[-1 - exceptions] > allowed:
             return Lateness.CERTAIN
         return Lateness.UNKNOWN
+
+    def excess_s(self) -> float:
+        """Seconds that stand beside the candidate's usual call and not beside the reference's, at least."""
+        ours, theirs = (sorted(beside for _, beside in turns) for turns in (self.ours, self.theirs))
+        return max(0.0, min(_differences(ours, theirs))) if ours and theirs else 0.0
 
     @property
     def undecided(self) -> bool:
@@ -84,3 +87,11 @@ class Overhead:
         """The claim, with the usual seconds in it."""
         late, usual = (median(beside for _, beside in turns) for turns in (self.ours, self.theirs))
         return self.claim.format(f"{late * 1e3:.2f} ms", f"{usual * 1e3:.2f} ms")
+
+
+def _differences(ours: list[float], theirs: list[float]) -> tuple[float, float]:
+    """Of the lower quartiles and of the medians of sorted seconds.
+
+    Noise hides deferred work in many turns, but not in the shortest ones.
+    """
+    return ours[len(ours) // 4] - theirs[len(theirs) // 4], median(ours) - median(theirs)

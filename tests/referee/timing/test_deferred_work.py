@@ -91,3 +91,17 @@ def test_noise_of_the_reference_accuses_no_candidate() -> None:
         uneven.add(True, [(CALL_S, random.uniform(-0.05, 0.05) * CALL_S)])
         uneven.add(False, [(CALL_S, random.uniform(-2, 2) * CALL_S)])
     assert uneven.lateness() is Lateness.NONE
+
+
+def test_the_excess_is_at_least_what_turns_show() -> None:
+    uneven = Overhead("{} {}")
+    assert uneven.excess_s() == 0.0
+    for turn in range(16):
+        uneven.add(True, [(1e-3, 3e-4 + 1e-5 * (turn % 4))])
+        uneven.add(False, [(1e-3, 1e-4)])
+    assert uneven.excess_s() == pytest.approx(2.1e-4, rel=0.1)
+    noisy = Overhead("{} {}")
+    for turn in range(16):
+        noisy.add(True, [(1e-3, 5e-3 if turn % 3 == 0 else 1e-5)])
+        noisy.add(False, [(1e-3, 1e-5)])
+    assert noisy.excess_s() == 0.0, "a disturbance in some turns is no excess"

@@ -107,6 +107,18 @@ def test_few_calls_that_do_the_work_of_all_are_found(referee: Referee) -> None:
     assert not found.verified
 
 
+def test_calls_that_do_the_work_of_others_count_with_their_mean(referee: Referee) -> None:
+    reference = problem("import time\ntime.sleep(0.01)\nreturn x * 2", "torch.randn(64)")
+    a_little = (
+        "time.sleep(0.01)",
+        "self.calls = getattr(self, 'calls', 0) + 1\n"
+        "        time.sleep(0.016 if self.calls % 4 == 0 else 0.008)",
+    )
+    found = judge(referee, reference, a_little)
+    assert found.passed and found.performance is not None, found.reasons
+    assert 0.9 < found.performance.speedup["eager"].point < 1.1
+
+
 def test_which_calls_count_differs_from_turn_to_turn(referee: Referee) -> None:
     with examined(referee, problem("return x * 2", "torch.randn(64)")) as context:
         client, comparator, patience = context.candidate, OutputComparator(), Patience(0.0, threads=1)
