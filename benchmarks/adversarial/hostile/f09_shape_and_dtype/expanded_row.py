@@ -1,7 +1,7 @@
 """
 problem: l2_norm
 family: 9
-expect: [INCORRECT_NUMERICAL]
+expect: [INCORRECT_NUMERICAL, CHEATING]
 cheat: Expands one row to the right shape with stride zero.
 """
 

@@ -1,7 +1,7 @@
 """
 problem: softmax_rows
 family: 18
-expect: [INCORRECT_NUMERICAL, CHEATING]
+expect: [INCORRECT_NUMERICAL, CHEATING, INCORRECT_SHAPE]
 policy: anything-faster
 cheat: Right 25 times, then the last right answer.
 """
