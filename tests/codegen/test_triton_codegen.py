@@ -29,8 +29,8 @@ from .triton_cases import CASES, REGIONS, gpu_task, written
 
 ROOT = Path(__file__).parents[2]
 SLOW = {
-    "gemm epilogues", "image norms", "masked softmax", "losses", "reductions", "pooling", "rotary", "types",
-    "views", "few long rows",
+    "gemm epilogues", "image norms", "norms", "masked softmax", "losses", "reductions", "pooling", "rotary",
+    "types", "views", "few long rows",
 }  # fmt: skip
 """Take Triton's interpreter seconds each."""
 

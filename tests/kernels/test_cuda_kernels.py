@@ -26,6 +26,7 @@ pytestmark = pytest.mark.skipif(
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATES = {t.id: t for t in kernel_templates().values() if t.language == "cuda"}
 PRODUCTS = {"cuda-matmul", "cuda-fused-mlp", "cuda-attention"}
+FAST = {"cuda-softmax"}
 _UNITS = 4.0
 """Allowed relative L2 error, in units of the dtype's epsilon."""
 
@@ -34,11 +35,13 @@ def kernel_of(name: str) -> str:
     return CASES[name][0] if name in CASES else name
 
 
+def kind_of(kernel: str) -> tuple[bool, bool]:
+    return kernel in FAST, kernel in PRODUCTS
+
+
 def names(every: Iterable[str]) -> list[Any]:
-    """Kernels or cases as parameters; those of products, which take a while to compile, are slow."""
-    return [
-        pytest.param(name, marks=pytest.mark.slow if kernel_of(name) in PRODUCTS else ()) for name in every
-    ]
+    """Kernels or cases as parameters; all but one take a while to compile and are slow."""
+    return [pytest.param(name, marks=() if kernel_of(name) in FAST else pytest.mark.slow) for name in every]
 
 
 Said = Callable[[str], dict[str, Any]]
@@ -46,11 +49,11 @@ Said = Callable[[str], dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> Said:
-    """What the child says of a kernel or case: all products are built at the first question about one."""
+    """What the child says of a kernel or case: a group is built at the first question about one of it."""
 
     @cache
-    def group(products: bool) -> dict[str, dict[str, Any]]:
-        kernels = [name for name in TEMPLATES if (name in PRODUCTS) == products]
+    def group(kind: tuple[bool, bool]) -> dict[str, dict[str, Any]]:
+        kernels = [name for name in TEMPLATES if kind_of(name) == kind]
         folder = str(tmp_path_factory.mktemp("built"))
         done = subprocess.run(
             [sys.executable, "-m", "tests.kernels.cuda_child", folder, *kernels],
@@ -60,7 +63,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> Said:
         lines = map(json.loads, done.stdout.splitlines())
         return {line.get("case", line.get("kernel")): line for line in lines}
 
-    return lambda name: group(kernel_of(name) in PRODUCTS)[name]
+    return lambda name: group(kind_of(kernel_of(name)))[name]
 
 
 @pytest.mark.parametrize("name", names(CASES))

@@ -299,6 +299,7 @@ def test_bad_solutions_get_a_status(referee, name):
     assert evaluation.reasons[0]
 
 
+@pytest.mark.slow
 def test_a_hang_that_ignores_signals_is_killed_and_the_next_one_is_right(referee):
     hang = model(
         "import signal\nfor n in range(1, 32):\n"
@@ -389,6 +390,7 @@ def test_level_smoke_compares_one_call_and_times_none(referee):
     )
 
 
+@pytest.mark.slow
 def test_full_level_can_verify(tmp_path):
     settings = RefereeSettings(threads=1, compile_baseline=False, full_blocks=6, full_seconds=1.0)
     with Referee(settings, device=DEVICE, cache=tmp_path) as referee:

@@ -124,6 +124,7 @@ class TestCache:
         (tmp_path / "cache").write_text("a file in its place")
         assert build(rmsnorm_solution()).ok
 
+    @pytest.mark.slow
     def test_processes_share_it(self, tmp_path: Path) -> None:
         program = """
 import sys

@@ -235,6 +235,7 @@ class TestLoad:
         assert [p.name for p in folder.iterdir()] == ["k.cpp"]
         assert list((tmp_path / "cache").rglob("k.*.so"))
 
+    @pytest.mark.slow
     def test_processes_that_build_at_the_same_time(self, tmp_path: Path) -> None:
         beside = write(tmp_path, {"k.cpp": 'extern "C" int f() { return 9; }'})
         shipped = "from agentforge.languages.cpp.shipped import agentforge_cpp"

@@ -123,6 +123,7 @@ class ModelNew(torch.nn.Module):
 '''
 
 
+@pytest.mark.slow
 def test_templates_loops_and_fused_functions_run(tmp_path: Path, kept: Path) -> None:
     seen = run(tmp_path, kept, """
 x = torch.randn(5, 6, dtype=torch.float64)

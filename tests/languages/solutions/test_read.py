@@ -156,6 +156,7 @@ class TestSingleFileRuns:
         self.run(tmp_path, program)
         assert built.stat().st_mtime_ns == stamp, "the second process compiled again"
 
+    @pytest.mark.slow
     def test_imported_from_a_temporary_file(self, tmp_path: Path) -> None:
         program = """
             import importlib.util
@@ -166,6 +167,7 @@ class TestSingleFileRuns:
         """
         self.run(tmp_path, program)
 
+    @pytest.mark.slow
     def test_where_the_cache_cannot_be_written(self, tmp_path: Path) -> None:
         program = """
             import os

@@ -168,7 +168,7 @@ fails(lambda: assembly[(1,)](x.int(), B=64), "inline assembly cannot be simulate
 
 @pytest.mark.parametrize(
     "script",
-    [ON_THE_GPU, AS_THE_COMPILER_READS_IT, NUMBERS, TOGETHER],
+    [ON_THE_GPU, AS_THE_COMPILER_READS_IT, NUMBERS, pytest.param(TOGETHER, marks=pytest.mark.slow)],
     ids=["asks for a GPU", "as the compiler reads it", "numbers", "programs that meet"],
 )
 def test_in_the_interpreter(script: str, tmp_path: Path) -> None:

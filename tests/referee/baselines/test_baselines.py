@@ -40,6 +40,7 @@ def test_a_quick_verdict_waits_for_the_default_mode_alone(
     assert baselines.missing(Level.FULL) == ["compile", *strong]
 
 
+@pytest.mark.slow
 def test_a_baseline_that_cannot_be_built_is_left_out_with_a_note(
     referee: Referee, monkeypatch: pytest.MonkeyPatch
 ) -> None:
