@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import re
 import shutil
 import subprocess
 import sys
@@ -64,7 +66,27 @@ class ModelNew(torch.nn.Module):
         rms[(x.numel() // columns,)](x, weight, out, columns, triton.next_power_of_2(columns))
         return out
 """
-SOURCES = {"cuda": {"model_new.py": CUDA_PY, "kernel.cu": RMS_CU}, "triton": {"model_new.py": TRITON_PY}}
+CUPY_PY = f"""
+import cupy
+import torch
+
+rms = cupy.RawKernel(r'''{RMS_CU}''', "rms")
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x, weight):
+        x, out = x.contiguous(), torch.empty(x.shape)
+        columns = x.shape[-1]
+        arguments = (*map(cupy.from_dlpack, (x, weight, out)), cupy.int32(columns))
+        with cupy.cuda.ExternalStream(torch.cuda.current_stream().cuda_stream):
+            rms((x.numel() // columns,), (32,), arguments)
+        return out
+"""
+SOURCES = {
+    "cuda": {"model_new.py": CUDA_PY, "kernel.cu": RMS_CU},
+    "cupy": {"model_new.py": CUPY_PY},
+    "triton": {"model_new.py": TRITON_PY},
+}
 needs_cuda = pytest.mark.skipif(
     compilers() is None or not compiler_version(), reason="needs NVRTC or nvcc, and a C++ compiler"
 )
@@ -131,6 +153,20 @@ def test_an_artifact_for_a_gpu_imports_where_there_is_none(cuda: Path, tmp_path:
     )
     assert done.returncode == 1
     assert done.stderr == "This artifact was made for an NVIDIA GPU, but torch finds none on this machine.\n"
+
+
+@needs_cuda
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("cupy") is not None, reason="is about machines without CuPy")
+def test_cupy_kernels_are_carried_and_say_which_package_they_need(tmp_path: Path) -> None:
+    made = stitched("cupy", tmp_path / "stitched")
+    assert made.solution.spec.language == "cupy"
+    write_artifact(tmp_path / "tiny_cupy", made.target, made.solution, report(made), cache=tmp_path / "cache")
+    done = run_alone(tmp_path / "tiny_cupy", tmp_path)
+    last = done.stderr.strip().splitlines()[-1]
+    assert re.fullmatch(
+        r"RuntimeError: kernel norm_\w+ needs cupy; install it with: pip install cupy-cuda\d+x", last
+    )
 
 
 @needs_triton

@@ -86,8 +86,11 @@ def _import(path: Path, name: str) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except ModuleNotFoundError as error:
+        package = error.name
+        if package == "cupy":  # each CUDA version has a package of its own
+            package = f"cupy-cuda{(torch.version.cuda or '13').partition('.')[0]}x"
         raise RuntimeError(
-            f"kernel {path.parent.name} needs {error.name}; install it with: pip install {error.name}"
+            f"kernel {path.parent.name} needs {error.name}; install it with: pip install {package}"
         ) from error
     return module
 
