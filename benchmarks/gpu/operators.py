@@ -1,10 +1,12 @@
-"""AutoKernel's starting operators at its sizes: the shipped kernels against torch, eager and compiled."""
+"""AutoKernel's starting operators at its sizes: our kernels against torch, torch.compile and Liger."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -45,6 +47,8 @@ class Operator(NamedTuple):
     """Keyword arguments of the shipped kernels."""
     flops: Callable[..., float] | None = None
     """FLOPs for a size, for a matrix operator, which is judged by its rate."""
+    liger: tuple[Any, ...] = ()
+    """Function of `liger_kernel.transformers.functional`, then its arguments after the inputs."""
 
 
 def rms(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
@@ -73,20 +77,20 @@ def rows(extra: int) -> Callable[..., tuple[torch.Tensor, ...]]:
 OPERATORS: dict[str, Operator] = {
     "rmsnorm": Operator(
         ("rmsnorm", "cuda-norms"), "rmsnorm", rms, rows(1), ((4096, 4096), (2048, 4096)), (3, 40),
-        {"eps": 1e-6},
+        {"eps": 1e-6}, liger=("liger_rms_norm", 1e-6),
     ),
     "softmax": Operator(
         ("softmax", "cuda-softmax"), "softmax", partial(torch.softmax, dim=-1), rows(0),
-        ((4096, 4096), (8192, 8192), (4096, 50257), (32768, 128)), (3, 40),
+        ((4096, 4096), (8192, 8192), (4096, 50257), (32768, 128)), (3, 40), liger=("liger_softmax",),
     ),
     "cross_entropy": Operator(
         ("cross-entropy", "cuda-cross-entropy"), "cross_entropy", F.cross_entropy,
         lambda m, n: (rand(m, n), torch.randint(0, n, (m,), device="cuda")),
-        ((4096, 32000), (8192, 50257)), (3, 40),
+        ((4096, 32000), (8192, 50257)), (3, 40), liger=("liger_cross_entropy",),
     ),
     "layernorm": Operator(
         ("layernorm", "cuda-norms"), "layernorm", lambda x, w, b: F.layer_norm(x, w.shape, w, b), rows(2),
-        ((4096, 2048), (8192, 4096), (4096, 5120)), (3, 40),
+        ((4096, 2048), (8192, 4096), (4096, 5120)), (3, 40), liger=("liger_layer_norm", 1e-5),
     ),
     "reduction": Operator(
         ("reduction", "cuda-reduction"), "reduce_rows", partial(torch.sum, dim=-1), rows(0),
@@ -99,7 +103,7 @@ OPERATORS: dict[str, Operator] = {
     ),
     "pointwise": Operator(
         ("pointwise",), "swiglu", lambda a, b: F.silu(a) * b, lambda m, n: (rand(m, n), rand(m, n)),
-        ((4096, 4096), (8192, 8192)), (3, 40),
+        ((4096, 4096), (8192, 8192)), (3, 40), liger=("liger_swiglu",),
     ),
     "attention": Operator(
         ("flash-attention", "cuda-attention"), "attention",
@@ -167,6 +171,13 @@ def ours(operator: Operator, name: str) -> Function:
     return partial(getattr(load(name), operator.function), **operator.extra)
 
 
+def liger(operator: Operator) -> Function:
+    """Liger's implementation, which users of Triton kernels would take instead."""
+    name, *more = operator.liger
+    function = getattr(import_module("liger_kernel.transformers.functional"), name)
+    return lambda *inputs: function(*inputs, *more)
+
+
 def parties_of(
     operator: Operator, inputs: list[tuple[torch.Tensor, ...]], b: Baselines, found: dict[str, Any]
 ) -> dict[str, list[Callable[[], Any]]]:
@@ -176,6 +187,8 @@ def parties_of(
         "compile": lambda: compiled(operator.reference, b.dry),
         **{name: partial(ours, operator, name) for name in b.of(operator)},
     }
+    if operator.liger and find_spec("liger_kernel"):
+        makers["liger"] = lambda: liger(operator)
     expected = operator.reference(*inputs[0])
     found |= {"bytes": moved(*inputs[0], expected), "relative_error": {}, "failed": {}, "prepared_s": {}}
     parties: dict[str, list[Callable[[], Any]]] = {}
