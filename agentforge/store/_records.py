@@ -18,9 +18,8 @@ from agentforge.schema import (
 )
 
 from ._engine import Database
-from ._record_rows import NAMES, record_row
 from ._runs import locked_run
-from .tables import RunRecordRow
+from .tables import RECORD_NAMES, RunRecordRow
 
 Record = TypeVar("Record", RunSettings, GivenKernels, Intent, Priors, ModelPlan, SearchSummary, StitchResult)
 
@@ -38,11 +37,11 @@ class Records:
         """
         with self._db.write() as session:
             locked_run(session, run_id)
-            session.merge(record_row(run_id, record))
+            session.merge(RunRecordRow.of(run_id, record))
 
     def records(self, run_id: str) -> dict[str, RunRecord]:
         """All records of the run, by name."""
-        kinds: dict[str, type[Any]] = {name: kind for kind, name in NAMES.items()}
+        kinds: dict[str, type[Any]] = {name: kind for kind, name in RECORD_NAMES.items()}
         with self._db.read() as session:
             rows = session.scalars(select(RunRecordRow).where(RunRecordRow.run == run_id))
             return {row.name: kinds[row.name].model_validate_json(row.body) for row in rows}
@@ -50,5 +49,5 @@ class Records:
     def get_record(self, run_id: str, kind: type[Record]) -> Record | None:
         """The run's record of a class; None before there is one."""
         with self._db.read() as session:
-            row = session.get(RunRecordRow, (run_id, NAMES[kind]))
+            row = session.get(RunRecordRow, (run_id, RECORD_NAMES[kind]))
             return None if row is None else kind.model_validate_json(row.body)

@@ -22,8 +22,7 @@ from agentforge.schema import (
 )
 
 from ._engine import Database
-from ._record_rows import record_row
-from .tables import EventRow, RunRow
+from .tables import EventRow, RunRecordRow, RunRow
 
 
 def _row(run: Run) -> RunRow:
@@ -62,7 +61,7 @@ class Runs:
         with self._db.write() as session:
             session.add(_row(run))
             session.flush()
-            session.add_all(record_row(run.id, record) for record in records)
+            session.add_all(RunRecordRow.of(run.id, record) for record in records)
 
     def update_run(self, run_id: str, **changes: Any) -> Run:
         """Change fields of a run, `updated` among them; returns the run as it is now.

@@ -12,10 +12,31 @@ from sqlalchemy import DateTime, Float, ForeignKey, Index, Integer, String, Text
 from sqlalchemy.dialects.mysql import LONGTEXT
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
+from agentforge.schema import (
+    GivenKernels,
+    Intent,
+    ModelPlan,
+    Priors,
+    RunRecord,
+    RunSettings,
+    SearchSummary,
+    StitchResult,
+)
+
 Body = Text().with_variant(LONGTEXT(), "mysql", "mariadb")
 Key = String(64)
 Name = String(255)
 Time = DateTime(timezone=True)
+RECORD_NAMES: dict[type[RunRecord], str] = {
+    RunSettings: "settings",
+    GivenKernels: "kernels",
+    Intent: "intent",
+    Priors: "priors",
+    ModelPlan: "plan",
+    SearchSummary: "search",
+    StitchResult: "stitch",
+}
+"""Class of record to its name in the table. Stored: a name never changes."""
 
 
 class Table(DeclarativeBase):
@@ -124,8 +145,13 @@ class RunRecordRow(Table):
     __tablename__ = "run_records"
     run: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
     name: Mapped[str] = mapped_column(Key, primary_key=True)
-    """Class of record: see `_record_rows.NAMES`."""
+    """Class of record: see `RECORD_NAMES`."""
     body: Mapped[str] = mapped_column(Body)
+
+    @classmethod
+    def of(cls, run_id: str, record: RunRecord) -> RunRecordRow:
+        """The row of a run's record."""
+        return cls(run=run_id, name=RECORD_NAMES[type(record)], body=record.model_dump_json())
 
 
 class AttemptRow(Table):

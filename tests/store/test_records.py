@@ -28,7 +28,7 @@ from agentforge.schema import (
 )
 from agentforge.store import Store
 from agentforge.store._migrate import VERSION_TABLE
-from agentforge.store._record_rows import NAMES
+from agentforge.store.tables import RECORD_NAMES
 
 from . import nouns
 
@@ -47,7 +47,7 @@ RECORDS = (
 
 
 def test_each_record_is_kept_and_replaced(store: Store) -> None:
-    assert {type(record) for record in RECORDS} == set(NAMES)
+    assert {type(record) for record in RECORDS} == set(RECORD_NAMES)
     run = nouns.run()
     store.create_run(run)
     for record in RECORDS:
