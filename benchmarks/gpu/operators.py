@@ -188,7 +188,7 @@ def parties_of(
         **{name: partial(ours, operator, name) for name in b.of(operator)},
     }
     if operator.liger and find_spec("liger_kernel"):
-        makers["liger"] = lambda: liger(operator)
+        makers["liger"] = partial(liger, operator)
     expected = operator.reference(*inputs[0])
     found |= {"bytes": moved(*inputs[0], expected), "relative_error": {}, "failed": {}, "prepared_s": {}}
     parties: dict[str, list[Callable[[], Any]]] = {}

@@ -238,9 +238,10 @@ def record(
 
 
 def check_same(before: Landscape, depth: int) -> None:
-    """
+    """Check that a recording can go on.
+
     Raises:
-        UsageError: the recording was begun at another depth or on another machine.
+        UsageError: it was begun at another depth or on another machine.
     """
     own = {**provenance(), "depth": depth}
     for what in ("depth", "device", "threads"):

@@ -148,7 +148,6 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
         yield Reader(tmp_path, server.url)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("page", (PAGES[0], PAGES[3]))
 def test_the_quick_part_of_a_page_works(page: str, reader: Reader) -> None:
     for block in blocks(page):

@@ -108,33 +108,26 @@ extern "C" __global__ void multiply_bfloat16(const __nv_bfloat16* a, const __nv_
                                              int k, bool wait, bool sync, int first) {
     multiply(a, b, out, k, wait, sync, first);
 }
-// The square of a matrix that the lanes copy element by element.
-extern "C" __global__ void square(const __half* a, float* out, bool sync) {
-    __shared__ __align__(32) __half copy[256];
-    for (int i = threadIdx.x; i < 256; i += 32) copy[i] = a[i];
+// The lanes copy the left matrix element by element.
+template <int m, int n>
+__device__ void multiply_copy(const __half* a, const __half* b, float* out, bool sync) {
+    __shared__ __align__(32) __half copy[m * 16];
+    for (int i = threadIdx.x; i < m * 16; i += 32) copy[i] = a[i];
     if (sync) __syncwarp();
-    wmma::fragment<wmma::matrix_a, 16, 16, 16, __half, wmma::row_major> x;
-    wmma::fragment<wmma::matrix_b, 16, 16, 16, __half, wmma::row_major> y;
-    wmma::fragment<wmma::accumulator, 16, 16, 16, float> sum;
+    wmma::fragment<wmma::matrix_a, m, n, 16, __half, wmma::row_major> x;
+    wmma::fragment<wmma::matrix_b, m, n, 16, __half, wmma::row_major> y;
+    wmma::fragment<wmma::accumulator, m, n, 16, float> sum;
     wmma::fill_fragment(sum, 0.0f);
     wmma::load_matrix_sync(x, copy, 16);
-    wmma::load_matrix_sync(y, copy, 16);
+    wmma::load_matrix_sync(y, b, n);
     wmma::mma_sync(sum, x, y, sum);
-    wmma::store_matrix_sync(out, sum, 16, wmma::mem_row_major);
+    wmma::store_matrix_sync(out, sum, n, wmma::mem_row_major);
 }
-// The same with tiles of 32 x 8.
+extern "C" __global__ void square(const __half* a, const __half* b, float* out, bool sync) {
+    multiply_copy<16, 16>(a, b, out, sync);
+}
 extern "C" __global__ void wide_tile(const __half* a, const __half* b, float* out, bool sync) {
-    __shared__ __align__(32) __half copy[512];
-    for (int i = threadIdx.x; i < 512; i += 32) copy[i] = a[i];
-    if (sync) __syncwarp();
-    wmma::fragment<wmma::matrix_a, 32, 8, 16, __half, wmma::row_major> x;
-    wmma::fragment<wmma::matrix_b, 32, 8, 16, __half, wmma::row_major> y;
-    wmma::fragment<wmma::accumulator, 32, 8, 16, float> sum;
-    wmma::fill_fragment(sum, 0.0f);
-    wmma::load_matrix_sync(x, copy, 16);
-    wmma::load_matrix_sync(y, b, 8);
-    wmma::mma_sync(sum, x, y, sum);
-    wmma::store_matrix_sync(out, sum, 8, wmma::mem_row_major);
+    multiply_copy<32, 8>(a, b, out, sync);
 }
 """
 
@@ -239,16 +232,12 @@ def test_faults_around_tensor_cores(
 
 
 def test_a_copy_by_lanes_needs_a_barrier_before_a_matrix_is_read(tensor_cores: Library) -> None:
-    a, b, found = torch.randn(32, 16).half(), torch.randn(16, 8).half(), torch.empty(16, 16)
-    tensor_cores.square(a[:16], found, True, grid=1, block=32)
-    torch.testing.assert_close(found, a[:16].float() @ a[:16].float(), rtol=1e-5, atol=1e-5)
-    tall = torch.empty(32, 8)
-    tensor_cores.wide_tile(a, b, tall, True, grid=1, block=32)
-    torch.testing.assert_close(tall, a.float() @ b.float(), rtol=1e-5, atol=1e-5)
-    with pytest.raises(CudaError, match=r"race: .* __syncwarp\(\) is missing"):
-        tensor_cores.square(a[:16], found, False, grid=1, block=32)
-    with pytest.raises(CudaError, match=r"race: .* __syncwarp\(\) is missing"):
-        tensor_cores.wide_tile(a, b, tall, False, grid=1, block=32)
+    for multiply, m, n in ((tensor_cores.square, 16, 16), (tensor_cores.wide_tile, 32, 8)):
+        a, b, found = torch.randn(m, 16).half(), torch.randn(16, n).half(), torch.empty(m, n)
+        multiply(a, b, found, True, grid=1, block=32)
+        torch.testing.assert_close(found, a.float() @ b.float(), rtol=1e-5, atol=1e-5)
+        with pytest.raises(CudaError, match=r"race: .* __syncwarp\(\) is missing"):
+            multiply(a, b, found, False, grid=1, block=32)
 
 
 @pytest.mark.slow
