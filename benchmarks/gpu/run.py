@@ -68,7 +68,7 @@ def ladder(run: Run) -> Answer:
 
 
 def operators(run: Run) -> Answer:
-    """The shipped kernels at AutoKernel's sizes against eager, torch.compile max-autotune and a copy."""
+    """Our kernels at AutoKernel's sizes against eager, torch.compile max-autotune, Liger and a copy."""
     from gpu.operators import measure
 
     return measure(run.left, run.dry, run.keep)
