@@ -11,10 +11,13 @@ from agentforge.config import Settings, load_settings
 from agentforge.frontends import FrontendOptions
 from agentforge.runs import ModelStart, resume, start_run
 from agentforge.schema import (
+    Budget,
     CampaignItem,
     Event,
     HarnessError,
     Progress,
+    Run,
+    RunStatus,
     SuiteProblem,
     UnsupportedTargetError,
 )
@@ -43,6 +46,9 @@ def run_item(payload: Mapping[str, Any], report: Callable[[str], None]) -> dict[
         campaign = store.get_campaign(item.campaign)
         problem = store.campaign_problem(item.campaign, item.problem)
         arm = next(arm for arm in campaign.arms if arm.name == item.arm)
+        run = store.get_run(item.run) if item.run and item.visits > 1 else None
+        budget = visited(campaign.budget, item.visits, run)
+        campaign = campaign.model_copy(update={"budget": budget})
         settings, attached, lock = of_campaign(campaign, arm, settings), item.run, threading.Lock()
 
         def on_event(event: Event) -> None:
@@ -55,7 +61,8 @@ def run_item(payload: Mapping[str, Any], report: Callable[[str], None]) -> dict[
                 report(event.text if isinstance(event, Progress) else event.kind)
 
         if item.run:
-            found = resume(item.run, settings, on_event=on_event)
+            limits = budget.model_dump(exclude_none=True) if item.visits > 1 else None
+            found = resume(item.run, settings, limits=limits, on_event=on_event)
         else:
             if problem.unsupported:
                 raise UnsupportedTargetError(problem.unsupported)
@@ -64,6 +71,24 @@ def run_item(payload: Mapping[str, Any], report: Callable[[str], None]) -> dict[
             start = ModelStart(target, _options(problem))
             found = start_run(start, settings, device=campaign.device, on_event=on_event)
     return {"run": found.run.id, "headline": found.headline}
+
+
+def visited(budget: Budget, visits: int, run: Run | None = None) -> Budget:
+    """The budget of a run after a number of visits.
+
+    Integration and its proof may take a run beyond its minutes. A run that has finished therefore gets at
+    least the minutes of one visit beyond those that it used.
+
+    Args:
+        budget: of one visit.
+        run: as the last visit left it; None before the first one.
+    """
+    limits = {name: value * visits for name, value in budget.model_dump(exclude_none=True).items()}
+    if run is not None and budget.minutes is not None:
+        finished = run.status is RunStatus.FINISHED
+        least = run.seconds_used / 60 + budget.minutes if finished else run.budget.minutes or 0.0
+        limits["minutes"] = max(limits["minutes"], least)
+    return budget.model_copy(update=limits)
 
 
 def local_target(problem: SuiteProblem, settings: Settings) -> str:

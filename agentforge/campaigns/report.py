@@ -214,7 +214,8 @@ def _item(store: Store, item: CampaignItem, problem: SuiteProblem) -> tuple[Item
     )
     run = store.get_run(item.run)
     stitched = store.get_record(run.id, StitchResult)
-    if item.state is not ItemState.DONE or stitched is None:
+    # An item that is visited again has the result of its last visit until the next one ends.
+    if stitched is None or (item.state is not ItemState.DONE and item.visits == 1):
         return bare, None
     trials = store.run_evaluations(run.id, run.target)
     evaluation = store.get_evaluation(stitched.evaluation) if stitched.evaluation else None

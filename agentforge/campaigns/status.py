@@ -51,5 +51,5 @@ def status_of(store: Store, name: str) -> CampaignStatus:
         seconds=sum(item.seconds for item in items),
         dollars=sum(call.dollars or 0.0 for call in calls),
         tokens=sum(call.tokens_in + call.tokens_out for call in calls),
-        device_seconds=store.campaign_device_seconds(name),
+        device_seconds=sum(store.campaign_device_seconds(name).values()),
     )

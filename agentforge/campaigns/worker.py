@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import random
+import shutil
 import socket
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from agentforge._version import __version__
+from agentforge.config import load_settings
 from agentforge.isolation.child_process import ChildFailure, run_child
 from agentforge.schema import (
     AgentForgeError,
@@ -36,6 +41,9 @@ POLL_S = 2.0
 PATIENCE_S = 300.0
 """Seconds for which a worker waits for a database that is away."""
 
+LEAST_DISK = 256 << 20
+"""Free bytes below which compilers fail for want of space: that would count against the candidates."""
+
 _ITEM = "agentforge.campaigns.item:run_item"
 
 T = TypeVar("T")
@@ -46,14 +54,23 @@ class _LeaseLost(AgentForgeError):
 
 
 class _Heartbeat:
-    """Renews an item's lease in a thread, with the last line that its process sent."""
+    """Renews the lease of a worker's item in a thread, with the last line that the item's process sent."""
 
-    def __init__(self, store: Store, item: CampaignItem) -> None:
-        self._store, self._item = store, item
-        self._lost = False
+    def __init__(self, store: Store, campaign: str) -> None:
+        self._store, self._campaign = store, campaign
+        self._item: CampaignItem | None = None
+        self._lost: CampaignItem | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
-        self.words = "started"
+        self.words = ""
+
+    def begin(self, item: CampaignItem) -> None:
+        """The worker has a new item."""
+        self._item, self.words = item, "started"
+
+    def end(self) -> None:
+        """The worker has no item."""
+        self._item = None
 
     def hear(self, text: str) -> None:
         """Keep a line of the item's process.
@@ -62,7 +79,7 @@ class _Heartbeat:
             _LeaseLost: the process is to be ended.
         """
         self.words = text
-        if self._lost:
+        if self._lost is self._item:
             raise _LeaseLost
 
     def __enter__(self) -> Self:
@@ -77,8 +94,10 @@ class _Heartbeat:
     def _beat(self) -> None:
         while not self._stop.wait(BEAT_S):
             with suppress(StoreError):  # the lease outlives a short absence of the database
-                self._lost = not self._store.beat_item(self._item, LEASE_S, self.words)
-                self._store.reap_items(self._item.campaign)
+                item = self._item
+                if item is not None and not self._store.beat_item(item, LEASE_S, self.words):
+                    self._lost = item
+                self._store.reap_items(self._campaign)
 
 
 class Worker:
@@ -99,6 +118,7 @@ class Worker:
     ) -> None:
         self._store, self._campaign, self._tell = store, store.get_campaign(campaign), tell
         self._overrides = list(overrides)
+        self._home = load_settings(overrides).home
         self.name = f"{socket.gethostname()[:200]}:{os.getpid()}"
         check_version(self._campaign)
 
@@ -111,30 +131,42 @@ class Worker:
             KeyboardInterrupt: the item in progress was given back.
         """
         name = self._campaign.name
-        while True:
-            patiently(lambda: self._store.reap_items(name))
-            item = patiently(lambda: self._store.take_item(name, self.name, LEASE_S))
-            if item is not None:
-                self._carry_out(item)
-                continue
-            progress = patiently(lambda: self._store.campaign_progress(name))
-            if patiently(lambda: self._store.get_campaign(name)).state is CampaignState.PAUSED:
-                self._tell(f"campaign {name} is paused; continue it with: agentforge campaign resume {name}")
-                return
-            if progress.finished:
-                return
-            time.sleep(POLL_S)
+        check_disk(self._home)
+        with _Heartbeat(self._store, name) as heartbeat:
+            item = self._take()
+            while True:
+                while item is not None:
+                    item = self._carry_out(item, heartbeat)
+                progress = patiently(lambda: self._store.campaign_progress(name))
+                state = patiently(lambda: self._store.get_campaign(name)).state
+                if state is CampaignState.PAUSED:
+                    self._tell(
+                        f"campaign {name} is paused; continue it with: agentforge campaign resume {name}"
+                    )
+                    return
+                if progress.finished:
+                    return
+                time.sleep(POLL_S * random.uniform(0.5, 1.5))  # or all workers would ask at once
+                item = self._take()
 
-    def _carry_out(self, item: CampaignItem) -> None:
+    def _take(self) -> CampaignItem | None:
+        patiently(lambda: self._store.reap_items(self._campaign.name))
+        return patiently(lambda: self._store.take_item(self._campaign.name, self.name, LEASE_S))
+
+    def _carry_out(self, item: CampaignItem, heartbeat: _Heartbeat) -> CampaignItem | None:
+        """The item's try; returns the next item, if one waits."""
         outcome, words, started = TryOutcome.RELEASED, "", time.monotonic()
-        payload = {"item": item.model_dump(mode="json"), "overrides": self._overrides}
+        limit_s = self._campaign.limit_s * item.visits
         try:
-            with _Heartbeat(self._store, item) as heartbeat:
-                words = self._run(payload, heartbeat)
-                outcome = TryOutcome.DONE
+            heartbeat.begin(item)
+            try:
+                words = self._run(item, heartbeat, limit_s)
+            finally:
+                check_disk(self._home)  # whatever it found on a full disk, it is tried again
+            outcome = TryOutcome.DONE
         except _LeaseLost:
             self._tell(f"{item.problem} ({item.arm}) was given to another worker")
-            return
+            return self._take()
         except MachineError:
             raise
         except (HarnessError, StoreError) as error:
@@ -144,24 +176,28 @@ class Worker:
                 raise MachineError(f"{failure}: free some space or repair the disk of this machine") from None
             final = failure.kind in ("timeout", "raised")
             outcome = TryOutcome.FAILED if final else TryOutcome.LOST
-            minutes = f"it took more than {self._campaign.limit_s / 60:.3g} minutes (--limit-minutes)"
+            minutes = f"it took more than {limit_s / 60:.3g} minutes (--limit-minutes)"
             words = f"{minutes if failure.kind == 'timeout' else failure}; it said last: {heartbeat.words}"
         except UnsupportedTargetError as error:
             outcome, words = TryOutcome.UNSUPPORTED, str(error)
         except AgentForgeError as error:
             outcome, words = TryOutcome.FAILED, str(error)
         finally:
-            reason = "" if outcome is TryOutcome.DONE else words
-            patiently(lambda: self._store.end_item(item, outcome, reason))
+            heartbeat.end()
+            if outcome is TryOutcome.RELEASED:
+                patiently(lambda: self._store.end_item(item, outcome, words))
+        reason = "" if outcome is TryOutcome.DONE else words
+        _, following = patiently(lambda: self._store.exchange_item(item, outcome, reason, LEASE_S))
         progress = patiently(lambda: self._store.campaign_progress(item.campaign))
         self._tell(
             f"[{progress.over}/{progress.items}] {item.problem} ({item.arm}), {outcome.value} after "
             f"{time.monotonic() - started:.0f} s: {words}"
         )
+        return following
 
-    def _run(self, payload: dict[str, Any], heartbeat: _Heartbeat) -> str:
+    def _run(self, item: CampaignItem, heartbeat: _Heartbeat, limit_s: float) -> str:
         """The headline of the item's run."""
-        limit_s = self._campaign.limit_s
+        payload = {"item": item.model_dump(mode="json"), "overrides": self._overrides}
         found = run_child(_ITEM, payload, timeout_s=limit_s, memory_bytes=0, progress=heartbeat.hear)
         return str(found["headline"])
 
@@ -177,6 +213,22 @@ def check_version(campaign: Campaign) -> None:
             f"campaign {campaign.name} was started by agentforge {campaign.version}, and this is "
             f"{__version__}: install {campaign.version} on this machine, or start a new campaign"
         )
+
+
+def check_disk(home: Path) -> None:
+    """Refuse to work on a full disk.
+
+    Raises:
+        MachineError: the home's or the temporary folder's disk has hardly any space left.
+    """
+    for folder in (home, Path(tempfile.gettempdir())):
+        place = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+        free = shutil.disk_usage(place).free
+        if free < LEAST_DISK:
+            raise MachineError(
+                f"the disk of {folder} is full ({free >> 20} MiB are free): free some space, then start this "
+                "worker again; nothing is lost"
+            )
 
 
 def patiently(call: Callable[[], T]) -> T:

@@ -12,6 +12,7 @@ import pytest
 
 from agentforge.campaigns.compare import compare
 from agentforge.campaigns.export import export_kernelbench
+from agentforge.campaigns.extend import extend
 from agentforge.campaigns.page import html
 from agentforge.campaigns.page.plots import BOTTOM, HEIGHT, WIDTH, cost_curves, speedup_bars
 from agentforge.campaigns.published import figures
@@ -298,3 +299,22 @@ def test_workloads_of_one_definition_count_together(tmp_path: Path) -> None:
     assert "| norm | " in text
     assert "| rope/2 | base | it needs a file |" in text
     assert "it needs a file" in text
+
+
+def test_an_extension_visits_the_most_promising_items_again(store: Store) -> None:
+    with pytest.raises(UsageError, match="has items left"):
+        extend(store, "night", "fast_1", seconds=100.0)
+    item = store.take_item("night", "host:1", 600)
+    assert item is not None
+    store.end_item(item, TryOutcome.FAILED, "it does not import")
+    with pytest.raises(UsageError, match="--minutes, --dollars or both"):
+        extend(store, "night", "fast_1")
+    before = {(i.problem, i.arm): i.verified for i in build_report(store, "night").items}
+    found = extend(store, "night", "fast_1", seconds=100.0)
+    visited = {(v.problem, v.arm) for v in found.visits}
+    # Over the fastest baseline, 1.05x of eager is 0.5x; the solved, the weak and the failed are left alone.
+    assert visited == {("level1/2_b", "base"), ("level1/2_b", "llm"), ("level2/1_c", "base")}
+    waiting = {(i.problem, i.arm): i.visits for i in store.campaign_items("night") if not i.state.over}
+    assert waiting.keys() == visited
+    assert all(visits > 1 for visits in waiting.values())
+    assert {(i.problem, i.arm): i.verified for i in build_report(store, "night").items} == before

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -108,6 +109,34 @@ def test_a_machine_that_cannot_work_gives_the_item_back(
             Worker(store, create(store, problems), tell=lambda _: None).work()
     assert outcomes(store) == [TryOutcome.RELEASED] * 2
     assert {item.state for item in store.campaign_items("night")} == {ItemState.WAITING}
+
+
+def test_nothing_is_judged_on_a_full_disk(
+    store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "LEAST_DISK", 1 << 60)  # more than any disk has
+    with pytest.raises(MachineError, match=r"is full \(\d+ MiB are free\): free some space"):
+        Worker(store, create(store, problems), tell=print).work()
+    assert outcomes(store) == []
+
+
+@pytest.mark.slow
+def test_an_item_during_which_the_disk_became_full_is_given_back(
+    store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fake(monkeypatch, "quick")
+    worker = Worker(store, create(store, problems), tell=print)
+    run = worker._run
+
+    def fill(*arguments: Any) -> str:
+        found = run(*arguments)
+        monkeypatch.setattr(workers, "LEAST_DISK", 1 << 60)
+        return found
+
+    monkeypatch.setattr(worker, "_run", fill)
+    with pytest.raises(MachineError, match="is full"):
+        worker.work()
+    assert outcomes(store) == [TryOutcome.RELEASED]
 
 
 @pytest.mark.slow

@@ -1,10 +1,10 @@
-"""`agentforge campaign start | work | pause | resume | retry`, with the commands of `campaign_views.py`."""
+"""`agentforge campaign start | work | pause | resume | retry | extend`, and those of `campaign_views.py`."""
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -15,6 +15,7 @@ from .. import _interrupt, _options
 from . import campaign_views
 
 if TYPE_CHECKING:
+    from agentforge.campaigns.executors.ray_cluster import Resources
     from agentforge.campaigns.start import Most
     from agentforge.schema import Campaign
 
@@ -22,6 +23,20 @@ Workers = Annotated[
     int,
     typer.Option(
         "--workers", min=0, help="Worker processes on this machine. 0 only fills the queue for `work`."
+    ),
+]
+Executor = Annotated[
+    Literal["local", "ray"],
+    typer.Option(
+        "--executor", help="Where the workers run: processes on this machine, or actors of a Ray cluster."
+    ),
+]
+Cpus = Annotated[float, typer.Option("--cpus", help="With --executor ray: CPUs of each worker.")]
+Gpus = Annotated[
+    float | None,
+    typer.Option(
+        "--gpus",
+        help="With --executor ray: GPUs of each worker. Default: 1 if the campaign measures on a GPU.",
     ),
 ]
 
@@ -36,6 +51,7 @@ def register(app: typer.Typer) -> None:
     campaign.command(name="pause")(pause)
     campaign.command(name="resume")(resume)
     campaign.command(name="retry")(retry)
+    campaign.command(name="extend")(extend)
     campaign_views.register(campaign)
     app.add_typer(campaign, name="campaign")
 
@@ -73,6 +89,9 @@ def start(
         ),
     ] = None,
     workers: Workers = 1,
+    executor: Executor = "local",
+    cpus: Cpus = 1.0,
+    gpus: Gpus = None,
     name: Annotated[
         str, typer.Option("--name", help="Name of the campaign. Default: from the suite and the settings.")
     ] = "",
@@ -87,6 +106,7 @@ def start(
     """
     limits = {"budget__minutes": minutes, "budget__attempts": attempts}
     settings = _options.settings(config, **limits)
+    actors = _actors(executor, cpus, gpus)
     from agentforge.campaigns.start import most, parse_arms, plan_campaign
     from agentforge.campaigns.suites import Selection
     from agentforge.schema import UsageError
@@ -110,7 +130,18 @@ def start(
                 typer.confirm("Begin?", abort=True, err=True)
         if not store.create_campaign(campaign, problems):
             _print.aside(f"campaign {campaign.name} exists: it goes on")
-    _work(campaign.name, workers, config, as_json=json)
+    _work(campaign.name, workers, config, actors, as_json=json)
+
+
+def _actors(executor: str, cpus: float, gpus: float | None) -> Resources | None:
+    """Resources of each actor, if the workers are actors."""
+    if executor != "ray":
+        return None
+    from agentforge.campaigns.executors.ray_cluster import Resources, check_ray
+
+    actors = Resources(cpus, gpus)
+    check_ray(actors)
+    return actors
 
 
 def _said(campaign: Campaign, limits: Most, workers: int) -> str:
@@ -155,6 +186,9 @@ def _levels(text: str) -> tuple[int, ...]:
 def work(
     name: _options.CampaignName,
     parent: Annotated[int, typer.Option(hidden=True)] = 0,
+    actors: Annotated[int, typer.Option(hidden=True)] = 0,
+    cpus: Annotated[float, typer.Option(hidden=True)] = 1.0,
+    gpus: Annotated[float | None, typer.Option(hidden=True)] = None,
     config: _options.Config = None,
     json: _options.Json = False,
 ) -> None:
@@ -164,15 +198,34 @@ def work(
 
         from agentforge.isolation.linux import die_with_parent
 
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # Ray's processes block it
         die_with_parent(signal.SIGINT)
         if os.getppid() != parent:
             raise KeyboardInterrupt
-    _work(name, 1, config, as_json=json)
+    if actors:
+        _drive(name, actors, config, cpus, gpus)
+    else:
+        _work(name, 1, config, None, as_json=json)
 
 
-def _work(name: str, workers: int, config: list[str] | None, *, as_json: bool) -> None:
+def _drive(name: str, count: int, config: list[str] | None, cpus: float, gpus: float | None) -> None:
+    """Be the program that Ray knows: Ray ends it without a word to Python if the cluster's head dies."""
+    from agentforge.campaigns.executors.ray_cluster import Resources, run_actors
+
+    url = _options.settings(config).url
+    with _options.store(config) as store:
+        device = store.get_campaign(name).device
+    codes = run_actors(
+        name, count, config or (), Resources(cpus, gpus), device=device, url=url, tell=_print.aside
+    )
+    raise typer.Exit(max(map(abs, codes)))
+
+
+def _work(
+    name: str, workers: int, config: list[str] | None, actors: Resources | None, *, as_json: bool
+) -> None:
     """Work until no item is left, then say how far the campaign is."""
-    from agentforge.campaigns.crew import run_workers
+    from agentforge.campaigns.executors.local import run_workers
     from agentforge.campaigns.status import status_of
     from agentforge.campaigns.worker import Worker
     from agentforge.schema import MachineError
@@ -181,7 +234,9 @@ def _work(name: str, workers: int, config: list[str] | None, *, as_json: bool) -
     _interrupt.last_word(lambda: _interrupted(name))
     with _options.store(config) as store:
         try:
-            if workers == 1:
+            if actors and workers:
+                codes = run_workers(name, 1, config or (), ["--actors", str(workers), *actors.options()])
+            elif workers == 1:
                 Worker(store, name, overrides=config or (), tell=_print.aside).work()
             elif workers:
                 codes = run_workers(name, workers, config or ())
@@ -190,6 +245,11 @@ def _work(name: str, workers: int, config: list[str] | None, *, as_json: bool) -
             raise
         status = status_of(store, name)
     if any(codes) and not status.finished:
+        if actors:
+            raise MachineError(
+                f"Ray or one of its workers ended early, and nothing is lost: see the messages above, then "
+                f"continue with `agentforge campaign resume {name}`, with or without --executor ray"
+            )
         raise MachineError(
             f"{sum(map(bool, codes))} of {workers} workers of campaign {name} ended early: see their "
             f"messages, then continue with `agentforge campaign resume {name}`"
@@ -215,6 +275,9 @@ def pause(name: _options.CampaignName, config: _options.Config = None, json: _op
 def resume(
     name: _options.CampaignName,
     workers: Workers = 1,
+    executor: Executor = "local",
+    cpus: Cpus = 1.0,
+    gpus: Gpus = None,
     config: _options.Config = None,
     json: _options.Json = False,
 ) -> None:
@@ -222,10 +285,11 @@ def resume(
     from agentforge.campaigns.worker import check_version
     from agentforge.schema import CampaignState
 
+    actors = _actors(executor, cpus, gpus)
     with _options.store(config, create=False) as store:
         check_version(store.get_campaign(name))
         store.set_campaign_state(name, CampaignState.OPEN)
-    _work(name, workers, config, as_json=json)
+    _work(name, workers, config, actors, as_json=json)
 
 
 def retry(
@@ -245,3 +309,51 @@ def retry(
         status = status_of(store, name)
     _print.aside(f"{count} items wait again")
     campaign_views.show_status(status, as_json=json)
+
+
+def extend(
+    name: _options.CampaignName,
+    minutes: Annotated[
+        float | None, typer.Option("--minutes", help="Most wall time of all visits together, in minutes.")
+    ] = None,
+    dollars: Annotated[
+        float | None, typer.Option("--dollars", help="Most US dollars of all visits together.")
+    ] = None,
+    objective: Annotated[
+        str, typer.Option("--objective", help="What to gain: fast_P, as in fast_1; speedup; or sol.")
+    ] = "fast_1",
+    hour_dollars: Annotated[
+        float, typer.Option("--hour-dollars", min=0, help="Price of an hour of a worker.")
+    ] = 0.0,
+    device_hour_dollars: Annotated[
+        float, typer.Option("--device-hour-dollars", min=0, help="Price of an hour of measuring.")
+    ] = 0.0,
+    config: _options.Config = None,
+    json: _options.Json = False,
+) -> None:
+    """Let the items that promise most spend the campaign's budget again; `resume` then works on them."""
+    import math
+
+    from agentforge.campaigns.allocator import Prices
+    from agentforge.campaigns.extend import extend as extended
+
+    with _options.store(config, create=False) as store:
+        found = extended(
+            store,
+            name,
+            objective,
+            seconds=math.inf if minutes is None else 60 * minutes,
+            dollars=math.inf if dollars is None else dollars,
+            prices=Prices(hour=hour_dollars, device_hour=device_hour_dollars),
+        )
+    if json:
+        _print.as_json(found)
+        return
+    _print.line(
+        f"{len(found.visits)} visits for {found.objective}: about {_duration(found.seconds)} and "
+        f"{found.dollars:.2f} dollars"
+    )
+    rows = (
+        (v.problem, v.arm, f"{v.gain:.3f}", f"{v.seconds:.0f} s", f"{v.dollars:.2f}") for v in found.visits
+    )
+    _print.table(["problem", "arm", "expected gain", "time", "dollars"], rows)

@@ -5,36 +5,23 @@ An item, its worker and the number of the try are a fencing token: a worker with
 
 from __future__ import annotations
 
-import time
+from collections.abc import Mapping
 from typing import Any, cast
 
-from sqlalchemy import ColumnElement, CursorResult, Float, Update, func, insert, literal, select, update
+from sqlalchemy import Connection, CursorResult, Table, Update, select, update
 from sqlalchemy.orm import Session
 
-from agentforge.schema import CampaignItem, CampaignState, ItemState, TryOutcome
+from agentforge.schema import CampaignItem, ItemState, TryOutcome
 
 from .._engine import Database
-from ..tables import CampaignRow, ItemRow, TryRow
+from ..tables import ItemRow, TryRow
 from .records import item_of
+from .statements import at_once, clock_of, ended_try, held, item_of_try, new_try, of_try, taken_item
 
-_Seconds = ColumnElement[float]
-
-LOST_TRIES = 3
-"""Tries whose worker died before an item is quarantined."""
+_ITEMS, _TRIES = cast("Table", ItemRow.__table__), cast("Table", TryRow.__table__)
 
 MOST_WORDS = 2000
 """Most characters of last words."""
-
-_BARE = {"synchronize_session": False}
-"""Objects of the session are not read again after such a statement."""
-
-_AFTER = {
-    TryOutcome.DONE: ItemState.DONE,
-    TryOutcome.FAILED: ItemState.FAILED,
-    TryOutcome.UNSUPPORTED: ItemState.UNSUPPORTED,
-    TryOutcome.LOST: ItemState.WAITING,
-    TryOutcome.RELEASED: ItemState.WAITING,
-}
 
 
 class CampaignQueue:
@@ -48,37 +35,49 @@ class CampaignQueue:
         Concurrent workers get different items: PostgreSQL skips rows that another transaction has locked,
         and SQLite has one writer at a time.
         """
-        is_open = select(CampaignRow.name).where(
-            CampaignRow.name == campaign, CampaignRow.state == CampaignState.OPEN.value
-        )
-        query = (
-            select(ItemRow)
-            .where(ItemRow.campaign == campaign, ItemRow.state == ItemState.WAITING.value, is_open.exists())
-            .order_by(ItemRow.id)
-            .limit(1)
-            .with_for_update(skip_locked=True, of=ItemRow)
-        )
-        with self._db.write() as session:
-            row = session.scalar(query)
-            if row is None:
-                return None
-            now, found = _clock(session), item_of(row)
-            change: dict[str, Any] = {"state": ItemState.RUNNING, "worker": worker, "tries": found.tries + 1}
-            if _host(found.worker) != _host(worker):
-                change["run"] = None  # its lock and its checkpoints are on the other machine
-            of_item = update(ItemRow).where(ItemRow.id == found.id)
-            session.execute(of_item.values(lease_until=now + lease_s, **change), execution_options=_BARE)
-            values = {"item": found.id, "number": found.tries + 1, "worker": worker, "words": ""}
-            session.execute(insert(TryRow).values(begun=now, beat=now, **values))
-            return found.model_copy(update=change)
+        return self._exchange(None, campaign, worker, lease_s)[1]
+
+    def exchange_item(
+        self, item: CampaignItem, outcome: TryOutcome, words: str, lease_s: float
+    ) -> tuple[bool, CampaignItem | None]:
+        """`end_item` and `take_item` at once, which costs a server one commit.
+
+        Returns:
+            Whether the try's end was accepted, and the next item for the same worker.
+        """
+        return self._exchange((item, outcome, _kept(words)), item.campaign, item.worker, lease_s)
+
+    def _exchange(
+        self, end: tuple[CampaignItem, TryOutcome, str] | None, campaign: str, worker: str, lease_s: float
+    ) -> tuple[bool, CampaignItem | None]:
+        host = f"{worker.rpartition(':')[0]}:"
+        taking = {"b_campaign": campaign, "b_worker": worker, "b_lease": lease_s}
+        taking |= {"b_host": host, "b_width": len(host)}
+        outcome, words, ending = None, "", dict[str, Any]()
+        if end:
+            item, outcome, words = end
+            ending = item_of_try(item) | ({"b_words": words} if words else {})
+        with self._db.statements() as connection:
+            dialect = connection.dialect.name
+            if dialect == "postgresql":
+                query = at_once(dialect, outcome, words=bool(words))
+                accepted, *found = connection.execute(query, taking | ending).one()
+            else:  # the next item is another one than that which ends, as on a server
+                found = list(connection.execute(taken_item(dialect), taking).first() or [None])
+                accepted = outcome and _both(connection, outcome, ending)
+                if found[0] is not None:
+                    connection.execute(new_try(dialect), {"b_taken": found[0]})
+        fields = dict(zip(CampaignItem.model_fields, found, strict=False))
+        return bool(accepted), CampaignItem.model_validate(fields) if found[0] is not None else None
 
     def beat_item(self, item: CampaignItem, lease_s: float, words: str) -> bool:
         """Renew the lease and keep the worker's words; False if the item belongs to another try now."""
         with self._db.write() as session:
-            now = _clock(session)
+            now = clock_of(session.get_bind().dialect.name)
             if not self._change(session, item, lease_until=now + lease_s):
                 return False
-            session.execute(_try(item).values(beat=now, words=_kept(words)))
+            change = update(_TRIES).where(*of_try()).values(beat=now, words=_kept(words))
+            session.execute(change, item_of_try(item))
             return True
 
     def attach_run(self, item: CampaignItem, run: str) -> bool:
@@ -93,29 +92,28 @@ class CampaignQueue:
             words: why it failed, or how its process died.
         """
         with self._db.write() as session:
-            row = session.scalar(select(ItemRow).where(*_held(item)).with_for_update())
-            if row is None:
-                return False
-            _end(session, row, outcome, _kept(words))
-            return True
+            said = {"b_words": _kept(words)} if words else {}
+            return _both(session.connection(), outcome, item_of_try(item) | said)
 
     def reap_items(self, campaign: str) -> int:
         """Take items from workers whose lease has run out; returns how many."""
         with self._db.write() as session:
+            connection = session.connection()
             query = (
                 select(ItemRow)
                 .where(
                     ItemRow.campaign == campaign,
                     ItemRow.state == ItemState.RUNNING.value,
-                    ItemRow.lease_until < _clock(session),
+                    ItemRow.lease_until < clock_of(connection.dialect.name),
                 )
                 .with_for_update(skip_locked=True)
             )
             rows = session.scalars(query).all()
             for row in rows:
-                last = session.scalars(select(TryRow).where(*_of_try(row.id, row.tries))).one()
+                item = item_of_try(item_of(row))
+                last = session.scalars(select(TryRow).where(*of_try()), item).one()
                 words = f"worker {row.worker} died; it said last: {last.words or 'nothing'}"
-                _end(session, row, TryOutcome.LOST, words, ended=literal(last.beat, Float(53)))
+                _both(connection, TryOutcome.LOST, item | {"b_words": words, "b_beat": last.beat})
             return len(rows)
 
     def retry_items(self, campaign: str, states: tuple[ItemState, ...]) -> int:
@@ -128,46 +126,41 @@ class CampaignQueue:
         with self._db.write() as session:
             return _changed(session, change)
 
+    def extend_items(self, campaign: str, visits: Mapping[int, int]) -> int:
+        """Let workers spend the campaign's budget again on items that are done; returns on how many.
+
+        Args:
+            visits: how many more, by item.
+        """
+        with self._db.write() as session:
+            return sum(
+                _changed(
+                    session,
+                    update(ItemRow)
+                    .where(
+                        ItemRow.campaign == campaign,
+                        ItemRow.id == item,
+                        ItemRow.state == ItemState.DONE.value,
+                    )
+                    .values(state=ItemState.WAITING.value, visits=ItemRow.visits + more, lost=0),
+                )
+                for item, more in visits.items()
+            )
+
     @staticmethod
     def _change(session: Session, item: CampaignItem, **values: object) -> bool:
-        return _changed(session, update(ItemRow).where(*_held(item)).values(**values)) == 1
+        change = update(_ITEMS).where(*held()).values(**values)
+        return _changed(session, change, item_of_try(item)) == 1
 
 
-def _end(
-    session: Session, row: ItemRow, outcome: TryOutcome, words: str, ended: _Seconds | None = None
-) -> None:
-    """End the try of an item that this transaction has locked, now or when its worker died."""
-    ended = _clock(session) if ended is None else ended
-    own = _of_try(row.id, row.tries)
-    begun = select(TryRow.begun).where(*own).scalar_subquery()
-    change: dict[str, Any] = {"seconds": ItemRow.seconds + (ended - begun), "state": _AFTER[outcome].value}
-    if outcome is TryOutcome.LOST:
-        change["lost"] = row.lost + 1
-        if row.lost + 1 >= LOST_TRIES:
-            change["state"] = ItemState.QUARANTINED.value
-    if words or outcome is TryOutcome.DONE:
-        change["reason"] = words
-    session.execute(update(ItemRow).where(ItemRow.id == row.id).values(**change), execution_options=_BARE)
-    last = {"words": words} if words else {}
-    session.execute(update(TryRow).where(*own).values(ended=ended, outcome=outcome.value, **last))
-
-
-def _host(worker: str) -> str:
-    return worker.rpartition(":")[0]
-
-
-def _held(item: CampaignItem) -> tuple[ColumnElement[bool], ...]:
-    """The item, if this very try still has it."""
-    return (
-        ItemRow.id == item.id,
-        ItemRow.state == ItemState.RUNNING.value,
-        ItemRow.worker == item.worker,
-        ItemRow.tries == item.tries,
-    )
-
-
-def _of_try(item: int, number: int) -> tuple[ColumnElement[bool], ...]:
-    return (TryRow.item == item, TryRow.number == number)
+def _both(connection: Connection, outcome: TryOutcome, values: dict[str, Any]) -> bool:
+    """End a try by two statements; whether the item was still its own."""
+    dialect, words, died = connection.dialect.name, "b_words" in values, "b_beat" in values
+    ended = ended_try(dialect, outcome, words=words, died=died)
+    if connection.execute(ended.item, values).first() is None:
+        return False
+    connection.execute(ended.own, values)
+    return True
 
 
 def _kept(words: str) -> str:
@@ -175,17 +168,6 @@ def _kept(words: str) -> str:
     return words.replace("\0", "")[:MOST_WORDS]
 
 
-def _try(item: CampaignItem) -> Update:
-    return update(TryRow).where(*_of_try(item.id, item.tries))
-
-
-def _changed(session: Session, change: Update) -> int:
+def _changed(session: Session, change: Update, values: dict[str, Any] | None = None) -> int:
     """Rows that a statement changed."""
-    return cast("CursorResult[object]", session.execute(change)).rowcount
-
-
-def _clock(session: Session) -> _Seconds:
-    """Seconds since 1970 by one clock for all workers: the server's, if there is a server."""
-    if session.get_bind().dialect.name == "postgresql":
-        return func.extract("epoch", func.clock_timestamp()).cast(Float(53))
-    return literal(time.time(), Float(53))
+    return cast("CursorResult[object]", session.execute(change, values)).rowcount

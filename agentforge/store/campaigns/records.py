@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC
+from itertools import product
 
 from sqlalchemy import JSON, cast, func, select, type_coerce, update
 
@@ -98,12 +99,13 @@ class CampaignRecords:
                     worker="",
                     lease_until=0.0,
                     tries=0,
+                    visits=1,
+                    position=position,
                     lost=0,
                     reason=problem.unsupported,
                     seconds=0.0,
                 )
-                for problem in problems
-                for arm in campaign.arms
+                for position, (problem, arm) in enumerate(product(problems, campaign.arms))
             )
             return True
 
@@ -174,17 +176,18 @@ class CampaignRecords:
             sum(spent for _, spent in ended) / count if count else 0.0,
         )
 
-    def campaign_device_seconds(self, name: str) -> float:
-        """Wall seconds of all verdicts of its items' runs: builds, checks and timing."""
+    def campaign_device_seconds(self, name: str) -> dict[int, float]:
+        """Wall seconds of all verdicts of its items' runs, by item: builds, checks and timing."""
         with self._db.read() as session:
             on_server = session.get_bind().dialect.name == "postgresql"
             body = (cast if on_server else type_coerce)(EvaluationRow.body, JSON)
             query = (
-                select(func.sum(body["seconds"].as_float()))
-                .join(ItemRow, ItemRow.run == EvaluationRow.run)
+                select(ItemRow.id, func.sum(body["seconds"].as_float()))
+                .join(EvaluationRow, ItemRow.run == EvaluationRow.run)
                 .where(ItemRow.campaign == name)
+                .group_by(ItemRow.id)
             )
-            return float(session.scalar(query) or 0.0)
+            return {item: float(seconds or 0.0) for item, seconds in session.execute(query)}
 
     def campaign_tries(self, name: str) -> tuple[Try, ...]:
         """All tries of its items, by item and number."""

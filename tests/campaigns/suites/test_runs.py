@@ -1,4 +1,4 @@
-"""A campaign over one problem of each suite, on the CPU."""
+"""Campaigns over problems of two suites, on the CPU. Other tests load and call problems of each suite."""
 
 from __future__ import annotations
 
@@ -28,20 +28,8 @@ def _sol(folder: Path) -> str:
     return f"sol:{folder}"
 
 
-def _flashinfer(folder: Path) -> str:
-    return f"flashinfer:{traces.TestFlashInfer().good(folder)}"
-
-
 def _gpu_mode(folder: Path) -> str:
     return f"gpu-mode:{repositories.TestGpuMode().good(folder)}"
-
-
-def _robust_kbench(folder: Path) -> str:
-    return f"robust-kbench:{repositories.TestRobustKBench().good(folder)}"
-
-
-def _multikernelbench(folder: Path) -> str:
-    return f"multikernelbench:{repositories.TestMultiKernelBench().good(folder)}"
 
 
 @pytest.mark.slow
@@ -49,10 +37,7 @@ def _multikernelbench(folder: Path) -> str:
     ("suite", "only"),
     [
         (_sol, "scaled/*"),
-        (_flashinfer, "scaled/2"),
         (_gpu_mode, "pmpp/scale_py/benchmarks"),
-        (_robust_kbench, "scale/backward/4"),
-        (_multikernelbench, "level1/1_norm/2"),
     ],
 )
 def test_a_problem_of_the_suite_is_carried_out(

@@ -91,6 +91,39 @@ def test_a_worker_that_lost_its_lease_changes_nothing(store: Store) -> None:
     ]
 
 
+def test_an_exchange_ends_a_try_and_takes_the_next_item(store: Store) -> None:
+    store.create_campaign(*campaign(2))
+    first = take(store)
+    accepted, second = store.exchange_item(first, TryOutcome.DONE, "", LONG_S)
+    assert accepted
+    assert second is not None
+    assert (second.arm, second.worker, second.tries) == ("llm", "host:1", 1)
+    again, third = store.exchange_item(first, TryOutcome.FAILED, "late", LONG_S)
+    assert not again
+    assert third is not None
+    assert third.problem == "p1"
+    assert store.exchange_item(second, TryOutcome.FAILED, "no\0", LONG_S)[0]
+    states = [(i.state, i.reason) for i in store.campaign_items("night")]
+    assert states[:3] == [(ItemState.DONE, ""), (ItemState.FAILED, "no"), (ItemState.RUNNING, "")]
+    assert store.exchange_item(third, TryOutcome.LOST, "it fell", LONG_S)[0]
+    tries = {t.item: (t.outcome, t.words) for t in store.campaign_tries("night")}
+    assert [tries[i.id] for i in (first, second, third)] == [
+        (TryOutcome.DONE, ""),
+        (TryOutcome.FAILED, "no"),
+        (TryOutcome.LOST, "it fell"),
+    ]
+
+
+def test_items_that_are_done_can_be_visited_again(store: Store) -> None:
+    store.create_campaign(*campaign(1))
+    first, second = take(store), take(store)
+    store.attach_run(first, "run-1")
+    store.end_item(first, TryOutcome.DONE)
+    assert store.extend_items("night", {first.id: 2, second.id: 1}) == 1
+    again = take(store)
+    assert (again.id, again.visits, again.run, again.tries) == (first.id, 3, "run-1", 2)
+
+
 def test_another_machine_does_not_continue_a_run(store: Store) -> None:
     store.create_campaign(*campaign())
     first = take(store, "host:1")
@@ -220,10 +253,10 @@ def test_kill_9_of_workers_loses_nothing_and_repeats_nothing(url: str) -> None:
 
 def test_device_seconds_are_those_of_the_verdicts_of_its_runs(store: Store) -> None:
     store.create_campaign(*campaign())
-    assert store.campaign_device_seconds("night") == 0.0
+    assert store.campaign_device_seconds("night") == {}
     item = take(store)
     for run, seconds in (("a", 1.5), ("b", 4.0)):
         store.create_run(nouns.run(run))
         store.save_evaluation(nouns.evaluation().model_copy(update={"seconds": seconds}), run)
     assert store.attach_run(item, "a")
-    assert store.campaign_device_seconds("night") == pytest.approx(1.5)
+    assert store.campaign_device_seconds("night") == {item.id: pytest.approx(1.5)}

@@ -1,4 +1,4 @@
-"""Several workers on this machine, each a process."""
+"""Workers on this machine, each a process."""
 
 from __future__ import annotations
 
@@ -13,10 +13,15 @@ STOP_S = 1.3
 """Seconds that workers have to give their items back at Ctrl-C."""
 
 
-def run_workers(campaign: str, count: int, overrides: Sequence[str]) -> list[int]:
+def run_workers(
+    campaign: str, count: int, overrides: Sequence[str], options: Sequence[str] = ()
+) -> list[int]:
     """Start workers and wait until all have ended; they tell their progress on stderr.
 
     A worker ends as by Ctrl-C if this process dies.
+
+    Args:
+        options: more options of `agentforge campaign work`.
 
     Returns:
         Their exit codes.
@@ -24,7 +29,7 @@ def run_workers(campaign: str, count: int, overrides: Sequence[str]) -> list[int
     Raises:
         KeyboardInterrupt: the workers were told to give their items back.
     """
-    command = [sys.executable, "-m", "agentforge.cli", "campaign", "work", campaign]
+    command = [sys.executable, "-m", "agentforge.cli", "campaign", "work", campaign, *options]
     command += ["--parent", str(os.getpid()), *(part for flag in overrides for part in ("-c", flag))]
     processes: list[subprocess.Popen[bytes]] = []
     try:

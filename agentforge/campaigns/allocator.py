@@ -1,0 +1,201 @@
+"""Where a campaign's next minute and dollar go: to the item with the most to gain for its price.
+
+A visit gives an item the campaign's budget once more. The choice is a pure function of what the store has.
+Its model: a visit of an item that is not solved solves it with a probability between its own record and that
+of the campaign. The log speedup of a solution is normal around a mean between the item's own and the
+campaign's, and cannot pass the item's speed of light. An item's best after n visits is taken for the greatest
+of n draws (Blom, 1958), so visits without a gain lower what the next one promises. The index is the expected
+improvement of the objective (Mockus, 1975) over the visit's price, as in `agentforge.search.gain_per_cost`.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+from pydantic import Field
+
+from agentforge.schema import FrozenModel, UsageError
+
+from .scores import sol_score
+
+_POINTS = [NormalDist().inv_cdf((i + 0.5) / 32) for i in range(32)]
+_CHANCES = 2.0
+"""Visits that the campaign's share of solved items counts for in an item's own."""
+_WITHIN = 0.5
+"""Deviation between visits of one item over that between items."""
+_LEAST_SD = 0.25
+"""Least deviation of log speedups between items: few items may agree by chance."""
+_LEAST_GAIN = 1e-4
+"""Expected gain of the objective below which a visit is not worth its price."""
+
+
+class Prices(FrozenModel):
+    """What a visit's time costs. If both are 0, a second of wall time is the price's unit."""
+
+    hour: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """Dollars for an hour of a worker's wall time."""
+    device_hour: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """Dollars for an hour in which the device measures."""
+
+
+class Past(FrozenModel):
+    """What the store has of one item."""
+
+    item: int
+    problem: str
+    arm: str
+    visits: int = Field(ge=1)
+    best: float | None = None
+    """Log speedup of its verified solution over the fastest baseline; None if there is none."""
+    limit: float = math.inf
+    """Log speedup at the speed of light; infinite if that is not known."""
+    seconds: float = Field(ge=0)
+    """Wall time of all visits, as the next two are of all visits."""
+    device_seconds: float = Field(default=0.0, ge=0)
+    dollars: float = Field(default=0.0, ge=0)
+
+    def price(self, prices: Prices) -> float:
+        """Of the next visit: the mean of the visits so far, in dollars, or seconds if those cost nothing."""
+        dollars = (
+            self.dollars + (prices.hour * self.seconds + prices.device_hour * self.device_seconds) / 3600
+        )
+        return max(1e-9, (dollars or self.seconds) / self.visits)
+
+
+class Visit(FrozenModel):
+    """A visit that is worth its price."""
+
+    item: int
+    problem: str
+    arm: str
+    gain: float
+    """Expected gain of the objective, summed over the problems."""
+    seconds: float
+    """Expected wall time."""
+    dollars: float
+    """Expected cost of language models."""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What a campaign is for: `fast_P`, `speedup` (the mean log speedup) or `sol` (the SOL score).
+
+    Raises:
+        UsageError: another name.
+    """
+
+    name: str
+
+    def __post_init__(self) -> None:
+        if self.name not in ("speedup", "sol") and self._threshold() is None:
+            raise UsageError(f"--objective {self.name!r} is none: give fast_1, fast_1.5, ..., speedup or sol")
+
+    def _threshold(self) -> float | None:
+        kind, _, text = self.name.partition("_")
+        try:
+            p = float(text)
+        except ValueError:
+            return None
+        return p if kind == "fast" and math.isfinite(p) and p >= 0 else None
+
+    def value(self, log_speedup: float | None, limit: float) -> float:
+        """Of one problem; a problem without a solution keeps its baseline.
+
+        Args:
+            log_speedup: None if there is no solution.
+            limit: as `Past.limit`.
+        """
+        p = self._threshold()
+        if p is not None:
+            return float(log_speedup is not None and math.exp(log_speedup) > p)
+        if self.name == "speedup":
+            return max(0.0, log_speedup or 0.0)
+        if log_speedup is None or limit <= 0:
+            return 0.0
+        return sol_score(math.exp(-log_speedup), 1.0, math.exp(-limit) or 1e-300)
+
+
+@dataclass(frozen=True)
+class _Field:
+    """All items of a campaign together."""
+
+    solved: float
+    """Share of items with a solution."""
+    mean: float
+    sd: float
+
+    @classmethod
+    def of(cls, items: Sequence[Past]) -> _Field:
+        found = [item.best for item in items if item.best is not None]
+        return cls(
+            solved=(len(found) + 1) / (len(items) + 2),
+            mean=statistics.fmean(found) if found else 0.0,
+            sd=max(_LEAST_SD, statistics.stdev(found) if len(found) > 1 else 0.0),
+        )
+
+
+def expected_gain(item: Past, items: Sequence[Past], objective: Objective) -> float:
+    """What one more visit of an item is expected to add to the objective's sum over all problems."""
+    return _gain(item, _Field.of(items), objective)
+
+
+def _gain(item: Past, field: _Field, objective: Objective) -> float:
+    n = item.visits
+    if item.best is None:
+        chance, mean, sd = _CHANCES * field.solved / (n + _CHANCES), field.mean, field.sd
+    else:
+        own = _WITHIN * field.sd
+        greatest = NormalDist().inv_cdf((n - 0.375) / (n + 0.25))  # of n standard normal draws
+        known = n / (n + _WITHIN**2)  # the weight of the item's own record
+        chance, mean = 1.0, known * (item.best - own * greatest) + (1 - known) * field.mean
+        sd = own * math.sqrt(1 + 1 / (n + _WITHIN**2))
+    now = objective.value(item.best, item.limit)
+    after = (objective.value(min(mean + sd * z, item.limit), item.limit) for z in _POINTS)
+    return chance * statistics.fmean(max(0.0, value - now) for value in after)
+
+
+def allocate(
+    items: Sequence[Past],
+    objective: Objective,
+    prices: Prices = Prices(),
+    *,
+    seconds: float = math.inf,
+    dollars: float = math.inf,
+    most: int | None = None,
+) -> tuple[Visit, ...]:
+    """The visits to make, best first, until the seconds or the dollars are spent or nothing is worth a visit.
+
+    A visit that is planned counts as one without a gain for the next choice, and an item gets at most as many
+    as it had: what they bring is to be seen before the next ones.
+
+    Args:
+        seconds: wall time of all visits together.
+        dollars: for language models.
+        most: visits; None has no limit.
+    """
+    field, visits = _Field.of(items), list[Visit]()
+    most_of = {item.item: 2 * item.visits for item in items}
+    left = {item.item: (item, _gain(item, field, objective)) for item in items}
+    while True:
+        able = [
+            (gain / item.price(prices), item, gain)
+            for item, gain in left.values()
+            if gain >= _LEAST_GAIN
+            and item.visits < most_of[item.item]
+            and item.seconds / item.visits <= seconds
+            and item.dollars / item.visits <= dollars
+        ]
+        if not able or len(visits) == most:
+            return tuple(visits)
+        _, item, gain = max(able, key=lambda entry: entry[0])
+        cost = {"seconds": item.seconds / item.visits, "dollars": item.dollars / item.visits}
+        visits.append(Visit(item=item.item, problem=item.problem, arm=item.arm, gain=gain, **cost))
+        seconds, dollars = seconds - cost["seconds"], dollars - cost["dollars"]
+        more = (item.visits + 1) / item.visits
+        spent = {name: getattr(item, name) * more for name in ("seconds", "device_seconds", "dollars")}
+        item = item.model_copy(update={"visits": item.visits + 1, **spent})
+        left[item.item] = (item, _gain(item, field, objective))
