@@ -101,6 +101,8 @@ class Critique(FrozenModel):
     """What this attempt teaches beyond itself, in a sentence; kept if the evaluation is verified."""
     refutes: tuple[int, ...] = ()
     """Numbers of the run's attempts whose lessons what was measured here contradicts."""
+    served: tuple[str, ...] = ()
+    """Identifiers of the knowledge base's cards that the judge was shown."""
     author: str = "playbook"
     usage: Usage = Usage()
 
@@ -116,6 +118,17 @@ class AttemptStatus(StrEnum):
     """The proposer itself failed: no solution came out."""
 
 
+class Trial(FrozenModel):
+    """One point of an attempt's parameters that the tuner measured."""
+
+    parameters: dict[str, int | float | str | bool]
+    log_speedups: tuple[float, ...] = ()
+    """ln(best baseline time / its time) of each quick verdict; empty if it gave no code, failed or was not
+    timed."""
+    won: bool = False
+    """It was faster than all before it, or is the attempt as it was written."""
+
+
 class Attempt(FrozenModel):
     """A node of the search tree."""
 
@@ -125,6 +138,8 @@ class Attempt(FrozenModel):
     """Hash of the bottleneck's definition."""
     parent: str | None = None
     """Attempt that this one repairs or improves; None at a root."""
+    target: tuple[int, ...] = ()
+    """Cell of machine code that the search policy asked for (`search/cells.py`); empty if for none."""
     number: int
     """1-based, in the order of creation within the run."""
     status: AttemptStatus = AttemptStatus.PLANNED
@@ -137,6 +152,13 @@ class Attempt(FrozenModel):
     usage: Usage = Usage()
     error: str = ""
     """Why the proposer failed."""
+    served: tuple[str, ...] = ()
+    """Identifiers of the knowledge base's cards that its planner and its coder were shown, and the judge
+    whose change it carries out."""
+    cited: tuple[str, ...] = ()
+    """Those of them that its plan names."""
+    trials: tuple[Trial, ...] = ()
+    """Points that the tuner measured; the solution is the last one that won."""
     remeasured: int = 0
     """Times that it was measured again because the machine was busy."""
 

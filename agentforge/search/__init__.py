@@ -2,6 +2,7 @@
 
 from ._base import Allocator, Choice, Node, Offer, Tree, TreePolicy, allocators, next_choice, policies
 from .best_first import BestFirst
+from .cells import Cell, cell_of, dimensions, mean_gains
 from .chance import draw
 from .gain_per_cost import GainPerCost, expected_gain
 from .repairs import newest_repairable
@@ -10,6 +11,7 @@ from .reward import reward_of
 __all__ = [
     "Allocator",
     "BestFirst",
+    "Cell",
     "Choice",
     "GainPerCost",
     "Node",
@@ -17,8 +19,11 @@ __all__ = [
     "Tree",
     "TreePolicy",
     "allocators",
+    "cell_of",
+    "dimensions",
     "draw",
     "expected_gain",
+    "mean_gains",
     "newest_repairable",
     "next_choice",
     "policies",

@@ -30,6 +30,10 @@ class Node:
     """Identifier of its plan's strategy."""
     solution: str = ""
     """Hash; empty if it has none."""
+    cell: tuple[int, ...] = ()
+    """What was measured of its machine code (`search/cells.py`); empty unless it passed."""
+    target: tuple[int, ...] = ()
+    """The cell that it was asked for; empty if for none."""
 
     @property
     def buildable(self) -> bool:
@@ -74,6 +78,8 @@ class Choice:
 
     bottleneck: str
     parent: str | None
+    target: tuple[int, ...] = ()
+    """The cell that the proposer is asked for; empty if for none."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +137,7 @@ policies: Registry[TreePolicy] = Registry(
         "beam": "agentforge.search.beam:Beam",
         "mcts": "agentforge.search.mcts:MCTS",
         "evolution": "agentforge.search.evolution:Evolution",
+        "map-elites": "agentforge.search.map_elites:MapElites",
     },
 )
 allocators: Registry[Allocator] = Registry(

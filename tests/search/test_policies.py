@@ -18,6 +18,8 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("mcts", {"widening": 1.0}),
     ("evolution", {"islands": 1}),
     ("evolution", {"islands": 4, "migration": 2, "restart": 2}),
+    ("map-elites", {"targets": 1.0, "any": 0.0}),
+    ("map-elites", {"starts": 4, "asks": 1, "restart": 2}),
 ]
 
 

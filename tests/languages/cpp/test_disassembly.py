@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from agentforge.languages import CommandResult
-from agentforge.languages.cpp.disassembly import loops_of, machine_code
+from agentforge.languages.cpp.disassembly import disassemble, loop_metrics, loops_of, machine_code
 
 SOURCE = """
 extern "C" double quotients(const double* x, long n) {
@@ -36,6 +36,20 @@ def test_the_innermost_loop_is_shown_with_its_kinds_of_instructions() -> None:
     assert loops_of("") == "its machine code has no loop"
 
 
+def test_the_heaviest_loop_and_the_object_are_measured() -> None:
+    calls = """
+0000000000002000 <g()>:
+    2000:\tcall   1030 <GOMP_parallel@plt>
+    2008:\tvmovntps ZMMWORD PTR [rdi],zmm0
+    2010:\tprefetcht0 BYTE PTR [rdi+0x400]
+"""
+    assert {m.name: m.value for m in loop_metrics(LISTING + calls)} == {
+        "loop_vector_bits": 512, "loop_operations": 1, "loop_gathers": 0, "loop_stack_accesses": 1,
+        "streaming_stores": 1, "prefetches": 1, "parallel_regions": 1,
+    }  # fmt: skip
+    assert not any(m.value for m in loop_metrics(""))
+
+
 def test_a_compiled_object_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.cpp").write_text(SOURCE)
     command = ["g++", "-O2", "-shared", "-fPIC", str(tmp_path / "a.cpp"), "-o", str(tmp_path / "a.so")]
@@ -45,6 +59,9 @@ def test_a_compiled_object_is_read(tmp_path: Path) -> None:
         done = subprocess.run(argv, cwd=cwd, capture_output=True, text=True, timeout=timeout_s)
         return CommandResult(done.returncode, done.stdout, done.stderr, 0.0)
 
+    listing = disassemble([tmp_path / "a.so"], tmp_path, run)
+    assert listing is not None and "<quotients>" in listing
+    assert disassemble([tmp_path / "no.so"], tmp_path, run) is None
     said = machine_code(tmp_path, run)
     assert "Innermost loop in quotients" in said
     assert "division or root" in said
