@@ -20,11 +20,12 @@ from agentforge.schema import Diagnostic, MachineError, Metric, Solution, conten
 
 from .cache import BuildRecord, ObjectCache
 from .diagnostics import parse_diagnostics, render
+from .disassembly import disassemble, loop_metrics
 from .vectorised import read_report, vectorisation
 
 SUFFIXES = (".cpp", ".cc", ".cxx")
 _OUTPUT = ".output"
-_RECORDS = 3
+_RECORDS = 4
 """Version of the build record; raising it makes cached objects rebuild."""
 _INSTALL = "install g++ (apt-get install g++), or set CXX to a C++20 compiler"
 
@@ -120,6 +121,8 @@ class _Job:
             )
         loops = read_report(report)
         metrics, findings = ((), ()) if loops is None else vectorisation(loops)
+        listing = disassemble([Path(_OUTPUT) / target.name], scratch, self.run)
+        metrics += () if listing is None else loop_metrics(listing)
         record = BuildRecord(diagnostics=parse_diagnostics(output), metrics=metrics, findings=findings)
         try:
             cache.store(key, built, record)

@@ -1,0 +1,97 @@
+"""Tune one attempt: points race against the incumbent, and each finished trial is kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from agentforge.schema import Evaluation, Interval, Solution, Trial
+
+from .study import next_point
+from .variants import Variants
+
+LAPS = 2
+"""Further verdicts of a point and the incumbent, in turns, if the first does not decide."""
+
+
+@dataclass(frozen=True)
+class Tuner:
+    """Tunes one attempt."""
+
+    variants: Variants
+    most: int
+    """Trials, the attempt as it was written included."""
+    seed: str
+    evaluate: Callable[[Solution, bool], Evaluation | None]
+    """A quick verdict, a new one if the flag is set; None if the budget is used up."""
+    keep: Callable[[Trial], None]
+    """Stores a finished trial."""
+
+    def run(self, solution: Solution, quick: Evaluation, before: Sequence[Trial]) -> Solution:
+        """The fastest solution; the attempt's own if nothing was clearly faster.
+
+        Args:
+            solution: as it was written.
+            quick: its verdict.
+            before: the trials that were kept, if the tuner was interrupted.
+        """
+        timed = _speedup(quick)
+        if not self.variants.space or timed is None:
+            return solution
+        trials = list(before) or [
+            self._kept(Trial(parameters=dict(self.variants.start), log_speedups=(_log(timed),), won=True))
+        ]
+        incumbent = next(trial for trial in reversed(trials) if trial.won)
+        best = solution if incumbent is trials[0] else self.variants.write(incumbent.parameters) or solution
+        while (
+            point := next_point(self.variants.space, trials, self.seed, self.most)
+        ) is not None:  # fmt: skip
+            written = self.variants.write(point)
+            verdict = self.evaluate(written, False) if written is not None else None
+            if written is not None and verdict is None:
+                break
+            logs, won = self._race(written, verdict, best, incumbent) if written and verdict else ((), False)
+            trials.append(self._kept(Trial(parameters=point, log_speedups=logs, won=won)))
+            if won and written is not None:
+                incumbent, best = trials[-1], written
+        return best
+
+    def _race(
+        self, solution: Solution, first: Evaluation, best: Solution, incumbent: Trial
+    ) -> tuple[tuple[float, ...], bool]:
+        """Log speedups of a point, and whether it is faster than the incumbent.
+
+        A point whose interval lies below the incumbent's mean ends after one verdict, and one whose interval
+        lies above it wins. Otherwise both are measured again in turns.
+        """
+        timed = _speedup(first)
+        if timed is None:
+            return (), False
+        own, theirs = [_log(timed)], list(incumbent.log_speedups)
+        bar = math.exp(fmean(theirs))
+        if timed.high < bar or timed.low > bar:
+            return tuple(own), timed.low > bar
+        for _ in range(LAPS):
+            for runner, logs in ((best, theirs), (solution, own)):
+                verdict = self.evaluate(runner, True)
+                again = _speedup(verdict) if verdict is not None else None
+                if again is None:
+                    return tuple(own), False
+                logs.append(_log(again))
+        return tuple(own), fmean(own) > fmean(theirs)
+
+    def _kept(self, trial: Trial) -> Trial:
+        self.keep(trial)
+        return trial
+
+
+def _speedup(evaluation: Evaluation) -> Interval | None:
+    """Over the fastest baseline; None unless it passed and was timed."""
+    performance = evaluation.performance
+    return performance.speedup_over_best if performance is not None and performance.speedup else None
+
+
+def _log(speedup: Interval) -> float:
+    return math.log(max(speedup.point, 1e-9))

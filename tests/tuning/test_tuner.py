@@ -1,0 +1,100 @@
+"""The race: who wins after one verdict, who is measured again, and what a resumed tuner does."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from agentforge.schema import (
+    BuildSpec,
+    Evaluation,
+    EvaluationStatus,
+    Interval,
+    Performance,
+    Solution,
+    SourceFile,
+    Trial,
+)
+from agentforge.tuning import Tuner, Variants
+from tests.search.test_cells import evaluation
+
+SPACE = {"BLOCK": (1, 2, 3)}
+
+
+def solution(block: Any) -> Solution:
+    source = SourceFile(path="model_new.py", content=f"# {block}")
+    return Solution(
+        name="x", definition="d", author="a", spec=BuildSpec(language="python"), sources=(source,)
+    )
+
+
+class Referee:
+    """Speedups by block; an entry of None fails."""
+
+    def __init__(self, speed: Mapping[int, float | None], spread: float = 0.02, left: int = 99) -> None:
+        self.speed, self.spread, self.left = speed, spread, left
+        self.asked: list[tuple[int, bool]] = []
+        self.kept: list[Trial] = []
+
+    def verdict(self, block: int) -> Evaluation:
+        point = self.speed[block]
+        if point is None:
+            return evaluation(status=EvaluationStatus.CRASHED)
+        about = Interval(point=point, low=point - self.spread, high=point + self.spread)
+        timed = Performance(
+            latency_s=1 / point, baseline_s={"eager": 1.0}, speedup={"eager": about},
+            control=Interval(point=1, low=1, high=1), blocks=1, processes=1,
+        )  # fmt: skip
+        return evaluation(performance=timed)
+
+    def evaluate(self, tried: Solution, again: bool) -> Evaluation | None:
+        if len(self.asked) >= self.left:
+            return None
+        block = int(tried.source("model_new.py")[2:])
+        self.asked.append((block, again))
+        return self.verdict(block)
+
+    def run(self, before: tuple[Trial, ...] = ()) -> str:
+        variants = Variants(SPACE, {"BLOCK": 1}, lambda point: solution(point["BLOCK"]))
+        tuner = Tuner(variants, 24, "seed", self.evaluate, self.kept.append)
+        return tuner.run(solution(1), self.verdict(1), before).source("model_new.py")[2:]
+
+
+def test_a_point_that_is_clearly_slower_or_faster_needs_one_verdict() -> None:
+    referee = Referee({1: 1.0, 2: 0.8, 3: 1.5})
+    assert referee.run() == "3"
+    assert sorted(referee.asked) == [(2, False), (3, False)]
+    assert sum(t.won for t in referee.kept) == 2 and len(referee.kept) == 3
+
+
+def test_close_points_are_measured_again_in_turns_with_the_incumbent() -> None:
+    referee = Referee({1: 1.0, 2: 1.01, 3: 0.5})
+    assert referee.run() == "2"
+    assert Counter(referee.asked)[2, True] == Counter(referee.asked)[1, True] == 2
+    assert Counter(referee.asked)[3, True] == 0
+
+
+def test_a_failure_never_wins() -> None:
+    referee = Referee({1: 1.0, 2: None, 3: None})
+    assert referee.run() == "1"
+    assert [t.log_speedups for t in referee.kept] == [(0.0,), (), ()]
+
+
+def test_nothing_to_tune_or_no_time_changes_nothing() -> None:
+    referee = Referee({1: None, 2: 1.0, 3: 1.0})
+    assert referee.run() == "1" and not referee.kept
+    assert Referee({1: 1.0, 2: 9.0, 3: 9.0}, left=0).run() == "1"
+
+
+@pytest.mark.parametrize("done", [1, 2])
+def test_a_resumed_tuner_measures_what_is_left(done: int) -> None:
+    whole = Referee({1: 1.0, 2: 1.3, 3: 1.6})
+    assert whole.run() == "3"
+    rest = Referee(whole.speed)
+    assert rest.run(tuple(whole.kept[:done])) == "3"
+    assert whole.kept[:done] + rest.kept == whole.kept
+    assert math.exp(rest.kept[-1].log_speedups[0]) > 1.2
