@@ -10,13 +10,15 @@ from .context import WHOLE_REFERENCE, context_for
 from .lint import Fault, lint
 from .propose import Draft, drafts
 from .symptoms import symptom_matrix
-from .transfer import Bundle, export_knowledge, import_knowledge, read_bundle
+from .transfer import Bundle, export_knowledge, import_knowledge, read_bundle, read_database
+from .uses import CardUse, card_uses
 
 __all__ = [
     "WHOLE_REFERENCE",
     "Advisor",
     "Bundle",
     "Card",
+    "CardUse",
     "Doubt",
     "Draft",
     "Fault",
@@ -24,6 +26,7 @@ __all__ = [
     "KnowledgeBase",
     "KnowledgeStats",
     "Posterior",
+    "card_uses",
     "context_for",
     "doubtful",
     "drafts",
@@ -37,6 +40,7 @@ __all__ = [
     "parse_card",
     "posterior",
     "read_bundle",
+    "read_database",
     "remove",
     "symptom_matrix",
 ]

@@ -25,6 +25,8 @@ ARCHITECTURES = frozenset({
 SOLUTION_METRICS = frozenset({
     "registers", "shared_bytes", "spilled_bytes", "occupancy", "own_share", "kernel_time", "launches",
     "threads_busy", "vectorised_loops", "missed_loops", "vector_bytes", "instructions",
+    "loop_vector_bits", "loop_operations", "loop_gathers", "loop_stack_accesses", "streaming_stores",
+    "prefetches", "parallel_regions",
     "tensor_core_instructions", "local_memory_instructions", "global_load_bits", "global_store_bits",
     "shared_load_bits", "shared_store_bits", "bandwidth_ceiling", "flops_ceiling",
 })  # fmt: skip

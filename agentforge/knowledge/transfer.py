@@ -1,16 +1,16 @@
-"""Export and import knowledge as JSON lines.
+"""Export and import knowledge as JSON lines, and merge another database.
 
-The first line names the format. Then each line is a strategy (`{"strategy": {...}}`, without records), a
-lesson (`{"lesson": {...}}`) or an outcome (`{"outcome": {...}}`). A verified outcome comes with its solution
-and its bottleneck, so that another machine can judge it. Importing merges: existing entries do not change.
-What the database did not know before is `claimed`: nothing in a file proves what it says.
+The first line of a file names the format. Then each line is a strategy (`{"strategy": {...}}`, without
+records), a lesson (`{"lesson": {...}}`) or an outcome (`{"outcome": {...}}`). A verified outcome comes with
+its solution and its bottleneck, so that another machine can judge it. Existing entries do not change.
+What the database did not know before is `claimed`: nothing proves what a file or another database says.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -35,6 +35,8 @@ FORMAT = "agentforge-knowledge"
 VERSION = 2
 """Version 1 had neither solutions nor bottlenecks."""
 CLAIMED = "claimed"
+_MOST_ORIGIN = 200
+"""Most characters of a claim's origin."""
 Noun = Strategy | Outcome | Lesson | Solution | Bottleneck
 _NOUNS: dict[str, type[Noun]] = {
     "strategy": Strategy,
@@ -52,13 +54,17 @@ class Transfer:
     strategies: int
     outcomes: int
     known: int = 0
-    """Outcomes of the file that the database already had."""
+    """Outcomes that the database already had, or whose solutions were judged here."""
+    lessons: int = 0
+    """New ones."""
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """A file of `kb export`, read and not believed."""
+    """A file of `kb export` or another database, read and not believed."""
 
+    origin: str = ""
+    """What was read, in a few words."""
     strategies: list[Strategy] = field(default_factory=list)
     lessons: list[Lesson] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
@@ -74,40 +80,87 @@ def export_knowledge(base: KnowledgeBase, store: Store, path: Path) -> Transfer:
     Raises:
         UsageError: the file cannot be written.
     """
-    strategies, outcomes = base.strategies(), store.outcomes()
-    lines: list[tuple[str, str]] = [
-        ("strategy", strategy.model_dump_json(exclude={"records", "lessons"})) for strategy in strategies
+    bundle = _bundle(store, base.strategies(), evidence=True)
+    nouns: list[tuple[str, Iterable[Noun]]] = [
+        ("strategy", bundle.strategies),
+        ("lesson", bundle.lessons),
+        ("outcome", bundle.outcomes),
+        ("solution", bundle.solutions.values()),
+        ("bottleneck", bundle.bottlenecks.values()),
     ]
-    lines += [("lesson", x.model_dump_json()) for found in store.lessons().values() for x in found]
-    lines += [("outcome", outcome.model_dump_json()) for outcome in outcomes]
-    evidence = [_evidence(store, outcome) for outcome in outcomes]
-    lines += dict.fromkeys(line for found in evidence for line in found)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with draft.open("w", encoding="utf-8") as file:
             file.write(json.dumps({"format": FORMAT, "version": VERSION}) + "\n")
-            file.writelines(f'{{"{kind}": {body}}}\n' for kind, body in lines)
+            for kind, found in nouns:
+                bodies = (x.model_dump_json(exclude={"records", "lessons"}) for x in found)
+                file.writelines(f'{{"{kind}": {body}}}\n' for body in bodies)
         draft.replace(path)
     except OSError as error:
         draft.unlink(missing_ok=True)
         raise UsageError(f"{path} cannot be written ({error.strerror}): name another file") from error
-    return Transfer(len(strategies), len(outcomes))
+    return Transfer(len(bundle.strategies), len(bundle.outcomes))
 
 
-def _evidence(store: Store, outcome: Outcome) -> list[tuple[str, str]]:
-    """Solution and bottleneck of a verified outcome, as lines; none if the database lacks one of them."""
+def _bundle(store: Store, strategies: Iterable[Strategy], *, evidence: bool, origin: str = "") -> Bundle:
+    """Everything that a database knows.
+
+    Args:
+        evidence: with the solutions and bottlenecks of verified outcomes.
+    """
+    lessons = [lesson for found in store.lessons().values() for lesson in found]
+    bundle = Bundle(origin, list(strategies), lessons, list(store.outcomes()))
+    for solution, bottleneck in filter(None, (_evidence(store, o) for o in bundle.outcomes if evidence)):
+        bundle.solutions[solution.hash] = solution
+        bundle.bottlenecks[solution.definition] = bottleneck
+    return bundle
+
+
+def read_database(where: str, own: str, *, evidence: bool = False) -> Bundle:
+    """Read what another database knows, without a change to it.
+
+    Args:
+        where: its file or URL.
+        own: URL of this database.
+        evidence: read solutions and bottlenecks too, so that claims can be judged.
+
+    Raises:
+        UsageError: it is this database, or one of its entries is invalid.
+        StoreError: it is no database, or has the tables of another version.
+    """
+    url = where if "://" in where else f"sqlite:///{Path(where).expanduser().absolute()}"
+    file, mine = _file(url), _file(own)
+    if url == own or (file and mine and file.is_file() and mine.is_file() and file.samefile(mine)):
+        raise UsageError(f"{where} is this database itself: name another one")
+    with Store(url, read_only=True) as other:
+        name = file.name if file else other.where
+        try:
+            return _bundle(other, other.stored_strategies(), evidence=evidence, origin=name)
+        except ValidationError as error:
+            first = error.errors()[0]
+            field = ".".join(str(part) for part in first["loc"])
+            raise UsageError(
+                f"{where} has an invalid {error.title}, field {field!r}: {first['msg']}"
+            ) from error
+
+
+def _file(url: str) -> Path | None:
+    """The file of a SQLite URL."""
+    return Path(url.removeprefix("sqlite:///")) if url.startswith("sqlite:///") else None
+
+
+def _evidence(store: Store, outcome: Outcome) -> tuple[Solution, Bottleneck] | None:
+    """Solution and bottleneck of a verified outcome; None if the database lacks one of them."""
     if outcome.claimed or outcome.evidence is not Evidence.VERIFIED or outcome.run is None:
-        return []
+        return None
     try:
         solution = store.get_solution(outcome.solution)
     except UsageError:
-        return []
+        return None
     profile = store.get_profile(outcome.run)
     bottlenecks = () if profile is None else profile.bottlenecks
     found = next((b for b in bottlenecks if b.definition.hash == solution.definition), None)
-    if found is None:
-        return []
-    return [("solution", solution.model_dump_json()), ("bottleneck", found.model_dump_json())]
+    return None if found is None else (solution, found)
 
 
 def read_bundle(path: Path) -> Bundle:
@@ -116,7 +169,7 @@ def read_bundle(path: Path) -> Bundle:
     Raises:
         UsageError: the file is missing or a line is invalid.
     """
-    bundle = Bundle()
+    bundle = Bundle(path.name)
     try:
         with path.open(encoding="utf-8") as file:
             for noun in _parse_lines(file, path):
@@ -138,34 +191,38 @@ def read_bundle(path: Path) -> Bundle:
 
 
 def import_knowledge(store: Store, source: Path | Bundle) -> Transfer:
-    """Merge a file into the database, new entries as claims. If any line is wrong, nothing changes.
+    """Merge a file or another database into this one, new entries as claims. If anything is wrong, nothing
+    changes; a second time, nothing changes either.
 
-    If a card has the identifier of one of the file's strategies, the card wins.
+    If a card has the identifier of one of the strategies, the card wins. An outcome whose solution was judged
+    here is left out, because the verdict took its place.
 
     Raises:
         UsageError: the file is missing or a line is invalid.
     """
     bundle = source if isinstance(source, Bundle) else read_bundle(source)
-    strategies, lessons, outcomes = bundle.strategies, bundle.lessons, bundle.outcomes
-    for strategy in strategies:
-        store.save_strategy(strategy.model_copy(update={"claimed": True}))
-    own = {lesson.id for found in store.lessons().values() for lesson in found if not lesson.claimed}
-    for lesson in lessons:
-        if lesson.id not in own:
-            store.save_lesson(claim_of(lesson))
-    known = {outcome.id for outcome in store.outcomes() if not outcome.claimed}
-    new = store.record_outcomes(claim_of(outcome) for outcome in outcomes if outcome.id not in known)
-    return Transfer(len(strategies), new, known=len(outcomes) - new)
+    local = [entry for entry in store.outcomes() if not entry.claimed]
+    taught = [entry for found in store.lessons().values() for entry in found if not entry.claimed]
+    known = {claim_of(o).id for o in local} | {claim_of(lesson).id for lesson in taught}
+    judged = store.judged_solutions()
+    outcomes = [claim_of(o, bundle.origin) for o in bundle.outcomes if o.solution not in judged]
+    _, lessons, new = store.add_knowledge(
+        (strategy.model_copy(update={"claimed": True}) for strategy in bundle.strategies),
+        (claim for x in bundle.lessons if (claim := claim_of(x, bundle.origin)).id not in known),
+        (claim for claim in outcomes if claim.id not in known),
+    )
+    return Transfer(len(bundle.strategies), new, known=len(bundle.outcomes) - new, lessons=lessons)
 
 
 Entry = TypeVar("Entry", Lesson, Outcome)
 
 
-def claim_of(entry: Entry) -> Entry:
+def claim_of(entry: Entry, origin: str = "") -> Entry:
     """An entry under an identifier that no entry of this database will ever have."""
     text = entry.text if isinstance(entry, Lesson) else ""
     identifier = content_hash([CLAIMED, entry.strategy, entry.evaluation, text], length=24)
-    return entry.model_copy(update={"id": identifier, "claimed": True})
+    through = ", ".join(filter(None, (origin, entry.origin)))[:_MOST_ORIGIN]
+    return entry.model_copy(update={"id": identifier, "claimed": True, "origin": through})
 
 
 def _parse_lines(lines: Iterator[str], path: Path) -> Iterator[Noun]:

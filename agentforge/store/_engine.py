@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_url, text
-from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DisconnectionError, IntegrityError, NoSuchModuleError
 from sqlalchemy.orm import Session
 
 from agentforge.schema import StoreError
 
 from ._errors import describe, translated
-from ._migrate import migrate
+from ._migrate import check_revision, migrate
 from .tables import Table
 
 BUSY_TIMEOUT_MS = 30_000
 """How long SQLite waits for another writer."""
 
+SILENCE_S = 1.0
+"""Seconds after which a server's connection is tested before it is used again."""
 
-def _prepare_sqlite(engine: Engine) -> None:
-    """WAL, enforced foreign keys, and transactions that are begun by us.
+
+def _prepare_sqlite(engine: Engine, *, read_only: bool) -> None:
+    """WAL (unless it is only read), enforced foreign keys, and transactions that are begun by us.
 
     sqlite3's own implicit BEGIN is deferred, so two processes that read and then write deadlock at once
     whatever the busy timeout; a writer here takes its lock first, with BEGIN IMMEDIATE.
@@ -33,7 +39,8 @@ def _prepare_sqlite(engine: Engine) -> None:
         connection.isolation_level = None
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
-        cursor.execute("PRAGMA journal_mode=WAL")
+        if not read_only:
+            cursor.execute("PRAGMA journal_mode=WAL")
         cursor.execute("PRAGMA synchronous=FULL")
         cursor.execute("PRAGMA foreign_keys=ON")
         cursor.close()
@@ -64,17 +71,39 @@ def _check_sqlite_file(where: str, database: str | None, *, create: bool) -> Non
         ) from error
 
 
+def _test_after_silence(engine: Engine) -> None:
+    """Test a connection that was not used for a while: a server may have restarted in between.
+
+    SQLAlchemy's own `pool_pre_ping` tests before every use, which takes a quarter of a short call's time.
+    """
+
+    @event.listens_for(engine, "checkin")
+    def _checkin(_connection: Any, record: Any) -> None:
+        record.info["used"] = time.monotonic()
+
+    @event.listens_for(engine, "checkout")
+    def _checkout(connection: Any, record: Any, _proxy: Any) -> None:
+        if time.monotonic() - record.info.get("used", math.inf) < SILENCE_S:
+            return
+        try:
+            engine.dialect.do_ping(connection)
+        except engine.dialect.loaded_dbapi.Error as error:
+            raise DisconnectionError from error  # the pool then opens another one
+
+
 class Database:
     """An open, migrated database. Thread-safe: each transaction has its own session and connection.
 
     Args:
         create: make a SQLite file that is missing.
+        read_only: neither make nor upgrade it.
 
     Raises:
-        StoreError: it cannot be opened, is damaged or is newer than this version.
+        StoreError: it cannot be opened, is damaged or is newer than this version; with `read_only`, it has
+            the tables of any other version.
     """
 
-    def __init__(self, url: str, *, create: bool = True) -> None:
+    def __init__(self, url: str, *, create: bool = True, read_only: bool = False) -> None:
         try:
             parsed = make_url(url)
         except ArgumentError as error:
@@ -86,17 +115,23 @@ class Database:
         try:
             sqlite = parsed.get_backend_name() == "sqlite"
             if sqlite:
-                _check_sqlite_file(self.where, parsed.database, create=create)
+                _check_sqlite_file(self.where, parsed.database, create=create and not read_only)
+                if read_only:
+                    file = f"file:{quote(parsed.database or '')}"
+                    parsed = parsed.set(database=file, query={"mode": "ro", "uri": "true"})
             with translated(self.where):
-                self._engine = create_engine(parsed, pool_pre_ping=not sqlite)
+                self._engine = create_engine(parsed)
         except NoSuchModuleError as error:
             raise describe(self.where, error) from error
         if sqlite:
-            _prepare_sqlite(self._engine)
+            _prepare_sqlite(self._engine, read_only=read_only)
+        else:
+            _test_after_silence(self._engine)
         self._writer = self._engine.execution_options(agentforge_write=True)
+        self._each = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         try:
             with translated(self.where):
-                migrate(self._writer, self.where)
+                (check_revision if read_only else migrate)(self._writer, self.where)
         except BaseException:
             self._engine.dispose()
             raise
@@ -113,6 +148,17 @@ class Database:
         with translated(self.where), Session(self._writer) as session, session.begin():
             yield session
 
+    @contextmanager
+    def statements(self) -> Iterator[Connection]:
+        """Changes without a session. PostgreSQL commits each by itself; else they are one transaction."""
+        with translated(self.where):
+            if self._engine.dialect.name == "postgresql":
+                with self._each.connect() as connection:
+                    yield connection
+            else:
+                with self._writer.begin() as connection:
+                    yield connection
+
     def check(self) -> None:
         """Raise `StoreError` if SQLite finds damage; other servers check themselves."""
         if self._engine.dialect.name != "sqlite":
@@ -127,6 +173,17 @@ class Database:
     def dispose(self) -> None:
         """Close all connections."""
         self._engine.dispose()
+
+
+def add_all_once(session: Session, rows: Sequence[Table]) -> None:
+    """Like `add_once`, with one statement for all rows unless another writer has just added one of them."""
+    try:
+        with session.begin_nested():
+            session.add_all(rows)
+            session.flush()
+    except IntegrityError:
+        for row in rows:
+            add_once(session, row)
 
 
 def add_once(session: Session, row: Table) -> None:

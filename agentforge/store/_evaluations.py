@@ -121,6 +121,15 @@ class Evaluations:
             row = session.scalar(query)
             return None if row is None else (row.id, Evaluation.model_validate_json(row.body))
 
+    def judged_solutions(self) -> frozenset[str]:
+        """Hashes of the solutions that were evaluated here at level full."""
+        query = select(EvaluationRow.solution).where(
+            EvaluationRow.level == Level.FULL.value,
+            EvaluationRow.status != EvaluationStatus.HARNESS_ERROR.value,
+        )
+        with self._db.read() as session:
+            return frozenset(session.scalars(query.distinct()))
+
     def save_attempt(self, attempt: Attempt) -> None:
         """Keep an attempt in the place of its earlier state."""
         with self._db.write() as session:
@@ -152,6 +161,12 @@ class Evaluations:
         query = select(AttemptRow.body).where(AttemptRow.run == run_id).order_by(AttemptRow.number)
         if bottleneck is not None:
             query = query.where(AttemptRow.bottleneck == bottleneck)
+        with self._db.read() as session:
+            return tuple(Attempt.model_validate_json(body) for body in session.scalars(query))
+
+    def attempts_with_cards(self) -> tuple[Attempt, ...]:
+        """Attempts of all runs whose agents were shown cards of the knowledge base."""
+        query = select(AttemptRow.body).where(AttemptRow.body.contains('"served":["')).order_by(AttemptRow.id)
         with self._db.read() as session:
             return tuple(Attempt.model_validate_json(body) for body in session.scalars(query))
 

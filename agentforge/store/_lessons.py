@@ -1,4 +1,4 @@
-"""Lessons: what verified evaluations taught, in words."""
+"""Lessons: what verified evaluations taught, in words; and entries of other databases."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from datetime import UTC
 
 from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
 
-from agentforge.schema import Lesson
+from agentforge.schema import Lesson, Outcome, Strategy
 
 from ._engine import Database, add_once
+from ._outcomes import add_outcomes, add_strategy
 from .tables import LessonRow
 
 
@@ -21,15 +23,17 @@ class Lessons:
     def save_lesson(self, lesson: Lesson) -> None:
         """Keep a lesson. Idempotent by its identifier."""
         with self._db.write() as session:
-            add_once(
-                session,
-                LessonRow(
-                    id=lesson.id,
-                    strategy=lesson.strategy,
-                    op_type=lesson.context.op_type,
-                    time=lesson.time.astimezone(UTC),
-                    body=lesson.model_dump_json(),
-                ),
+            _add_lesson(session, lesson)
+
+    def add_knowledge(
+        self, strategies: Iterable[Strategy], lessons: Iterable[Lesson], outcomes: Iterable[Outcome]
+    ) -> tuple[int, int, int]:
+        """Keep entries of another database in one transaction; returns how many of each were new."""
+        with self._db.write() as session:
+            return (
+                sum(add_strategy(session, strategy) for strategy in strategies),
+                sum(_add_lesson(session, lesson) for lesson in lessons),
+                add_outcomes(session, outcomes),
             )
 
     def remove_lessons(self, identifiers: Iterable[str]) -> None:
@@ -48,3 +52,17 @@ class Lessons:
             for lesson in map(Lesson.model_validate_json, session.scalars(query)):
                 found[lesson.strategy] = (*found.get(lesson.strategy, ()), lesson)
         return found
+
+
+def _add_lesson(session: Session, lesson: Lesson) -> bool:
+    if session.get(LessonRow, lesson.id) is not None:
+        return False
+    row = LessonRow(
+        id=lesson.id,
+        strategy=lesson.strategy,
+        op_type=lesson.context.op_type,
+        time=lesson.time.astimezone(UTC),
+        body=lesson.model_dump_json(),
+    )
+    add_once(session, row)
+    return True

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy.exc import DBAPIError
 
 from agentforge.schema import StoreError
 
 from .tables import Table
 
-REVISION = "0008"
+REVISION = "0009"
 """Newest migration, kept here so that opening an up-to-date database does not import Alembic."""
 
 VERSION_TABLE = "agentforge_version"
@@ -38,6 +39,27 @@ def migrate(engine: Engine, where: str) -> None:
         if current is None:
             _refuse_foreign_tables(connection, where)
         _upgrade(connection, current, where)
+
+
+def check_revision(engine: Engine, where: str) -> None:
+    """Check that the tables are those of this version.
+
+    Raises:
+        StoreError: they are not, or it cannot be read.
+    """
+    try:
+        with engine.execution_options(agentforge_write=False).connect() as connection:
+            current = current_revision(connection)
+    except DBAPIError as error:
+        reason = str(error.orig).partition("\n")[0]
+        raise StoreError(f"{where} cannot be read ({reason}): name a database of AgentForge") from error
+    if current is None:
+        raise StoreError(f"database {where} has no tables of AgentForge: name a database of AgentForge")
+    if current != REVISION:
+        raise StoreError(
+            f"database {where} has tables of revision {current}, and this version reads {REVISION}: "
+            "open it once with the newer version of the two, for example with `agentforge kb stats`"
+        )
 
 
 def current_revision(connection: Connection) -> str | None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC
+from functools import cache
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, case, delete, func, or_, select
-from sqlalchemy.orm import InstrumentedAttribute, aliased
+from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from agentforge.schema import EvaluationStatus, Evidence, Outcome, Strategy, StrategyRecord
 
-from ._engine import Database, add_once
+from ._engine import Database, add_all_once, add_once
 from .tables import OutcomeRow, StrategyRow
 
 _PASSED = EvaluationStatus.PASSED.value
@@ -21,6 +22,8 @@ CLAIMED = "claimed"
 """Evidence in the table of an outcome from another database, whatever it says of itself."""
 MOST_CLAIMED = math.log(2)
 """A claimed log speedup counts as at most this much, up or down."""
+_PART = 1000
+"""Identifiers in one statement."""
 _CLAIM = OutcomeRow.evidence == CLAIMED
 _VERIFIED = and_(
     OutcomeRow.status == _PASSED,
@@ -35,6 +38,7 @@ _DISCOURAGING = or_(
 _FAILED = and_(OutcomeRow.status.not_in([_PASSED, EvaluationStatus.HARNESS_ERROR.value]), ~_CLAIM)
 
 
+@cache
 def _unproven_solution() -> ColumnElement[Any]:
     """The solution's hash if it passed here and no outcome of the strategy verified it; else NULL."""
     other = aliased(OutcomeRow)
@@ -82,13 +86,8 @@ class Outcomes:
 
     def record_outcomes(self, outcomes: Iterable[Outcome]) -> int:
         """Keep outcomes, all or none; returns how many were new. Idempotent by `Outcome.id`."""
-        new = 0
         with self._db.write() as session:
-            for outcome in outcomes:
-                if session.get(OutcomeRow, outcome.id) is None:
-                    new += 1
-                    add_once(session, _row(outcome))
-        return new
+            return add_outcomes(session, outcomes)
 
     def outcomes(self, strategy: str | None = None) -> tuple[Outcome, ...]:
         """All outcomes, or those of one strategy, oldest first."""
@@ -177,27 +176,51 @@ class Outcomes:
     def remove_outcomes(self, identifiers: Iterable[str]) -> None:
         """Forget outcomes by `Outcome.id`."""
         with self._db.write() as session:
-            for identifier in identifiers:
-                session.execute(delete(OutcomeRow).where(OutcomeRow.id == identifier))
+            for part in _parts([*identifiers]):
+                session.execute(delete(OutcomeRow).where(OutcomeRow.id.in_(part)))
 
     def save_strategy(self, strategy: Strategy) -> None:
         """Keep a strategy that no card describes, bare of records and lessons. Idempotent by its id.
 
         One of this database takes the place of one that another database claimed under its name.
         """
-        bare = strategy.model_copy(update={"records": (), "lessons": ()})
         with self._db.write() as session:
-            known = session.get(StrategyRow, bare.id)
-            if known is not None and not bare.claimed and Strategy.model_validate_json(known.body).claimed:
-                known.body = bare.model_dump_json()
-            elif known is None:
-                add_once(session, StrategyRow(id=bare.id, body=bare.model_dump_json()))
+            add_strategy(session, strategy)
 
     def stored_strategies(self) -> tuple[Strategy, ...]:
         """Strategies kept by `save_strategy`, by identifier."""
         query = select(StrategyRow.body).order_by(StrategyRow.id)
         with self._db.read() as session:
             return tuple(Strategy.model_validate_json(body) for body in session.scalars(query))
+
+
+def add_outcomes(session: Session, outcomes: Iterable[Outcome]) -> int:
+    """Add those that are new; returns how many."""
+    rows, new = {outcome.id: _row(outcome) for outcome in outcomes}, 0
+    for part in _parts([*rows]):
+        known = set(session.scalars(select(OutcomeRow.id).where(OutcomeRow.id.in_(part))))
+        fresh = [rows[identifier] for identifier in part if identifier not in known]
+        add_all_once(session, fresh)
+        new += len(fresh)
+    return new
+
+
+def _parts(identifiers: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Few enough at a time for one statement."""
+    return (identifiers[i : i + _PART] for i in range(0, len(identifiers), _PART))
+
+
+def add_strategy(session: Session, strategy: Strategy) -> bool:
+    """See `Outcomes.save_strategy`; returns whether the database changed."""
+    bare = strategy.model_copy(update={"records": (), "lessons": ()})
+    known = session.get(StrategyRow, bare.id)
+    if known is None:
+        add_once(session, StrategyRow(id=bare.id, body=bare.model_dump_json()))
+        return True
+    if bare.claimed or not Strategy.model_validate_json(known.body).claimed:
+        return False
+    known.body = bare.model_dump_json()
+    return True
 
 
 def _row(outcome: Outcome) -> OutcomeRow:

@@ -40,14 +40,15 @@ class Store(
 
     Args:
         create: make a SQLite file that is missing; False is for readers.
+        read_only: neither make nor upgrade it; for another's database.
 
     Raises:
         StoreError: the database cannot be opened or is newer; every method raises it too, if the
             database fails. The message says what to do.
     """
 
-    def __init__(self, url: str, *, create: bool = True) -> None:
-        self._db = Database(url, create=create)
+    def __init__(self, url: str, *, create: bool = True, read_only: bool = False) -> None:
+        self._db = Database(url, create=create, read_only=read_only)
 
     @property
     def where(self) -> str:

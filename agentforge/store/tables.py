@@ -267,12 +267,12 @@ class ProblemRow(Table):
 
 
 class ItemRow(Table):
-    """A `CampaignItem`; workers take the lowest identifier first."""
+    """A `CampaignItem`; workers take the lowest position first."""
 
     __tablename__ = "campaign_items"
     __table_args__ = (
         UniqueConstraint("campaign", "problem", "arm", name="uq_campaign_items"),
-        Index("ix_campaign_items_queue", "campaign", "state", "id"),
+        Index("ix_campaign_items_place", "campaign", "state", "position"),
     )
     id: Mapped[int] = mapped_column(Integer, primary_key=True)
     campaign: Mapped[str] = mapped_column(ForeignKey("campaigns.name", ondelete="CASCADE"))
@@ -283,6 +283,9 @@ class ItemRow(Table):
     lease_until: Mapped[float] = mapped_column(Float(53))
     """Seconds since 1970 by the database server's clock; the worker is taken for dead after that."""
     tries: Mapped[int] = mapped_column(Integer)
+    visits: Mapped[int] = mapped_column(Integer, server_default="1")
+    position: Mapped[int] = mapped_column(Integer, server_default="0")
+    """Not the identifier: a server would then search the primary key, past all items that are over."""
     lost: Mapped[int] = mapped_column(Integer)
     run: Mapped[str | None] = mapped_column(Name)
     reason: Mapped[str] = mapped_column(Text)

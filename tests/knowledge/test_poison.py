@@ -12,7 +12,14 @@ from agentforge.agents import Task
 from agentforge.agents.llm import LLMPlanner
 from agentforge.agents.llm.role import Role
 from agentforge.config import LLMSettings
-from agentforge.knowledge import KnowledgeBase, doubtful, import_knowledge, remove
+from agentforge.knowledge import (
+    KnowledgeBase,
+    doubtful,
+    import_knowledge,
+    read_bundle,
+    read_database,
+    remove,
+)
 from agentforge.llm import Ledger, Request, Response
 from agentforge.resources import resource
 from agentforge.schema import Context, Outcome, Strategy
@@ -103,6 +110,20 @@ def test_a_bundle_changes_neither_the_first_rank_nor_a_prompt(store: Store, bund
     assert (later.verified, later.faster, later.failures, later.cheating, later.unproven) == (
         numbers.verified, numbers.faster, numbers.failures, numbers.cheating, numbers.unproven
     )  # fmt: skip
+
+
+def test_a_database_of_all_bundles_changes_neither(store: Store, tmp_path: Path) -> None:
+    base = cards(store)
+    before = {context: base.ranked(context)[:1] for context in CONTEXTS}
+    with Store(f"sqlite:///{tmp_path}/poison.db") as other:
+        for bundle in map(read_bundle, BUNDLES):
+            other.add_knowledge(bundle.strategies, bundle.lessons, bundle.outcomes)
+    done = import_knowledge(store, read_database(f"{tmp_path}/poison.db", store.where))
+    assert done.outcomes > 100
+    base = cards(store)
+    for context, ((first, belief),) in before.items():
+        (now, held), *_ = base.ranked(context)
+        assert (now.id, held, now.lessons) == (first.id, belief, first.lessons)
 
 
 def test_a_claim_weighs_a_little(store: Store, tmp_path: Path) -> None:

@@ -24,7 +24,8 @@ from agentforge.schema import (
     Strategy,
     UsageError,
 )
-from agentforge.store import Store, evaluation_id
+from agentforge.store import Store, _outcomes, evaluation_id
+from agentforge.store._engine import add_all_once
 
 from . import nouns
 
@@ -343,6 +344,12 @@ class TestOutcomes:
         assert {s: sum(r.n for r in found) for s, found in records.items()} == {"fuse": 3, "tile": 1}
         assert len(records["fuse"]) == 3
         assert sum(len(r) for r in store.strategy_records(op_type="softmax").values()) == 1
+
+    def test_another_writer_was_first(self, store: Store) -> None:
+        store.record_outcomes([outcome(1)])
+        with store._db.write() as session:
+            add_all_once(session, [_outcomes._row(outcome(number)) for number in range(3)])
+        assert len(store.outcomes()) == 3
 
     def test_all_or_none(self, store: Store) -> None:
         def broken() -> Any:

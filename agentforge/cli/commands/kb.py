@@ -1,9 +1,10 @@
-"""`agentforge kb list | show | stats | matrix | check | lint | propose | export | import`."""
+"""`agentforge kb list | show | stats | matrix | check | lint | propose | export | import | merge`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,7 +17,7 @@ from .. import _kb_cards as kb_cards
 from .. import _options
 
 if TYPE_CHECKING:
-    from agentforge.knowledge import Bundle, JudgedClaim, KnowledgeBase
+    from agentforge.knowledge import Bundle, CardUse, JudgedClaim, KnowledgeBase
     from agentforge.schema import Strategy, StrategyRecord
     from agentforge.store import Store
 
@@ -38,6 +39,7 @@ def register(app: typer.Typer) -> None:
     kb.command(name="propose")(kb_cards.propose)
     kb.command(name="export")(export_file)
     kb.command(name="import")(import_file)
+    kb.command(name="merge")(merge)
     app.add_typer(kb, name="kb")
 
 
@@ -61,27 +63,30 @@ def list_strategies(
     json: _options.Json = False,
 ) -> None:
     """List all strategies with their record, and the other cards."""
+    from agentforge.knowledge import card_uses
     from agentforge.schema import CardKind, UsageError
 
     kinds = [known.value for known in CardKind]
     if kind and kind not in kinds:
         raise UsageError(f"--kind takes {', '.join(kinds)}, not {kind!r}")
-    with _open(config) as (base, _):
+    with _open(config) as (base, store):
+        uses = card_uses(store)
         strategies = base.strategies() if kind in ("", CardKind.TECHNIQUE.value) else ()
         advice = tuple(card for card in base.advice if kind in ("", card.kind.value))
     if json:
-        _print.as_json({"strategies": strategies, "advice": advice})
+        _print.as_json({"strategies": strategies, "advice": advice, "uses": uses})
         return
     if strategies:
-        _list_records(strategies)
+        _list_records(strategies, uses)
     if advice:
         _print.table(
-            ["card", "kind", "about", "title"],
+            ["card", "kind", "about", "served", "cited", "title"],
             (
                 (
                     c.id,
                     c.kind.value,
                     ", ".join(c.architectures or c.signals[:1] or c.op_types or c.devices) or "any",
+                    *_served(uses.get(c.id)),
                     c.title,
                 )
                 for c in advice
@@ -89,9 +94,23 @@ def list_strategies(
         )
 
 
-def _list_records(strategies: tuple[Strategy, ...]) -> None:
+def _served(use: CardUse | None) -> tuple[int, int]:
+    return (use.served, use.cited) if use is not None else (0, 0)
+
+
+def _list_records(strategies: tuple[Strategy, ...], uses: Mapping[str, CardUse]) -> None:
     _print.table(
-        ["strategy", "operators", "languages", "verified", "mean speedup", "failures", "title"],
+        [
+            "strategy",
+            "operators",
+            "languages",
+            "verified",
+            "mean speedup",
+            "failures",
+            "served",
+            "cited",
+            "title",
+        ],
         (
             (
                 s.id,
@@ -100,6 +119,7 @@ def _list_records(strategies: tuple[Strategy, ...]) -> None:
                 sum(r.n for r in s.records),
                 _mean_speedup(s),
                 sum(r.failures for r in s.records),
+                *_served(uses.get(s.id)),
                 f"{s.title} (claimed)" if s.claimed else s.title,
             )
             for s in strategies
@@ -109,16 +129,20 @@ def _list_records(strategies: tuple[Strategy, ...]) -> None:
 
 def show_strategy(strategy: Identifier, config: _options.Config = None, json: _options.Json = False) -> None:
     """Show one card; with a strategy, its results by context."""
+    from agentforge.knowledge import CardUse, card_uses
     from agentforge.schema import Advice
 
-    with _open(config) as (base, _):
+    with _open(config) as (base, store):
         advice = next((card for card in base.advice if card.id == strategy), None)
         found = advice or base.get(strategy)
+        use = card_uses(store).get(strategy, CardUse())
+        origins = Counter(o.origin or "a file" for o in store.outcomes(strategy) if o.claimed)
     if json:
-        _print.as_json(found)
+        _print.as_json({**found.model_dump(mode="json"), "use": use})
         return
     if isinstance(found, Advice):
         kb_cards.show_advice(found)
+        _print_use(use)
         return
     _print.line(f"{found.title} ({found.id})\n\n{found.summary.strip()}\n")
     if found.body:
@@ -143,11 +167,28 @@ def show_strategy(strategy: Identifier, config: _options.Config = None, json: _o
             for r in found.records
         ),
     )
+    if origins:
+        said = "; ".join(f"{count} through {origin}" for origin, count in sorted(origins.items()))
+        _print.line(f"Claims: {said}")
+    _print_use(use)
     for lesson in found.lessons:
         expected = f"{lesson.expected_speedup:.3g}x expected, " if lesson.expected_speedup else ""
         _print.line(
             f"Lesson on {lesson.context.op_type} ({expected}{lesson.speedup:.3g}x measured): {lesson.text}"
         )
+
+
+def _print_use(use: CardUse) -> None:
+    """What the card led to in the attempts of language models."""
+    if not use.served:
+        _print.line("No language model was shown this card.")
+        return
+    gains = f"{use.verified} of these are verified"
+    if use.gain is not None:
+        gains += f" and gained {use.gain:.3g}x in the mean"
+    if use.gain_if_cited is not None:
+        gains += f", those that cited it {use.gain_if_cited:.3g}x"
+    _print.line(f"Served to {use.served} attempts, cited by {use.cited}; {gains}.")
 
 
 def stats(config: _options.Config = None, json: _options.Json = False) -> None:
@@ -224,29 +265,61 @@ def export_file(file: File, config: _options.Config = None, json: _options.Json 
         _print.line(f"wrote {done.strategies} strategies and {done.outcomes} outcomes to {file}")
 
 
+Verify = Annotated[
+    int, typer.Option("--verify", min=0, metavar="N", help="Judge the N most promising claims here.")
+]
+TrustReferences = Annotated[
+    bool,
+    typer.Option(
+        "--trust-references",
+        help="With --verify: also judge operators that no run here has profiled. The references of the file "
+        "or database then run without a sandbox.",
+    ),
+]
+
+
 def import_file(
     file: File,
-    verify: Annotated[
-        int, typer.Option("--verify", min=0, metavar="N", help="Judge the N most promising claims here.")
-    ] = 0,
-    trust_references: Annotated[
-        bool,
-        typer.Option(
-            "--trust-references",
-            help="With --verify: also judge operators that no run here has profiled. The file's references "
-            "then run without a sandbox.",
-        ),
-    ] = False,
+    verify: Verify = 0,
+    trust_references: TrustReferences = False,
     device: _options.Device = "auto",
     config: _options.Config = None,
     json: _options.Json = False,
 ) -> None:
     """Merge a file that `kb export` wrote, as claims. Existing entries do not change."""
+    from agentforge.knowledge import read_bundle
+
+    _take(str(file), read_bundle(file), verify, trust_references, device, config, json)
+
+
+def merge(
+    other: Annotated[str, typer.Argument(metavar="DATABASE", help="Another database: a file or a URL.")],
+    verify: Verify = 0,
+    trust_references: TrustReferences = False,
+    device: _options.Device = "auto",
+    config: _options.Config = None,
+    json: _options.Json = False,
+) -> None:
+    """Merge what another database knows, as claims. Its entries and the existing ones do not change."""
+    from agentforge.knowledge import read_database
+
+    bundle = read_database(other, _options.settings(config).url, evidence=verify > 0)
+    _take(bundle.origin, bundle, verify, trust_references, device, config, json)
+
+
+def _take(
+    name: str,
+    bundle: Bundle,
+    verify: int,
+    trust_references: bool,
+    device: str,
+    config: list[str] | None,
+    json: bool,
+) -> None:
     from dataclasses import asdict
 
-    from agentforge.knowledge import import_knowledge, read_bundle
+    from agentforge.knowledge import import_knowledge
 
-    bundle = read_bundle(file)
     with _open(config) as (base, store):
         done = import_knowledge(store, bundle)
         judged = _judge(base, store, bundle, verify, trust_references, device, config) if verify else ()
@@ -255,10 +328,10 @@ def import_file(
             {"strategy": j.strategy, "claimed_speedup": j.claimed_speedup, "evaluation": j.evaluation}
             for j in judged
         ]
-        _print.as_json({"file": str(file), **asdict(done), **({"judged": verdicts} if verify else {})})
+        _print.as_json({"file": name, **asdict(done), **({"judged": verdicts} if verify else {})})
         return
     _print.line(
-        f"read {done.outcomes} new outcomes from {file} ({done.known} were known): claims, which weigh "
+        f"read {done.outcomes} new outcomes from {name} ({done.known} were known): claims, which weigh "
         "little until this machine has judged the strategies itself"
     )
     if judged:
@@ -278,7 +351,7 @@ def import_file(
     elif verify:
         _print.line(
             "no claim could be judged: run `agentforge optimize` on the model first, so that its operators "
-            "are known here, or add --trust-references if you trust the code in the file"
+            "are known here, or add --trust-references if you trust the code that comes with the claims"
         )
 
 

@@ -1,0 +1,63 @@
+"""What the cards that agents were shown led to: shown, cited, gained.
+
+The counts come from the attempts in the store, which a resumed run keeps under their identifiers. So nothing
+is counted twice. Only language models are shown cards.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from statistics import fmean
+
+from agentforge.schema import Evidence, FrozenModel
+from agentforge.store import Store
+
+
+class CardUse(FrozenModel):
+    """One card in the attempts of this database."""
+
+    served: int = 0
+    """Attempts whose agents were shown it."""
+    cited: int = 0
+    """Of these, attempts whose plan names it."""
+    verified: int = 0
+    """Attempts that were shown it and are verified, faster or slower."""
+    gain: float | None = None
+    """Geometric mean of what they gained: over the attempt that they were built on, else over the best
+    baseline. None if none is verified."""
+    gain_if_cited: float | None = None
+    """The same of those that cited it."""
+
+
+def card_uses(store: Store) -> dict[str, CardUse]:
+    """How often each card was shown and cited, and what the attempts gained, by identifier."""
+    planned = [(a, a.plan.strategy) for a in store.attempts_with_cards() if a.plan is not None]
+    credit = {
+        (strategy, o.evaluation): o.credit
+        for strategy in {strategy for _, strategy in planned}
+        for o in store.outcomes(strategy)
+        if not o.claimed and o.evidence is Evidence.VERIFIED
+    }
+    served: dict[str, list[float | None]] = defaultdict(list)
+    cited: dict[str, list[float | None]] = defaultdict(list)
+    for attempt, strategy in planned:
+        gained = credit.get((strategy, attempt.evaluation or ""))
+        for found, cards in ((served, attempt.served), (cited, attempt.cited)):
+            for card in cards:
+                found[card].append(gained)
+    return {
+        card: CardUse(
+            served=len(gains),
+            cited=len(cited[card]),
+            verified=sum(gain is not None for gain in gains),
+            gain=_mean(gains),
+            gain_if_cited=_mean(cited[card]),
+        )
+        for card, gains in sorted(served.items())
+    }
+
+
+def _mean(logs: list[float | None]) -> float | None:
+    known = [log for log in logs if log is not None]
+    return math.exp(fmean(known)) if known else None
