@@ -46,6 +46,7 @@ def optimize(
     judge: str | None = None,
     out: str | os.PathLike[str] | None = None,
     init_args: Sequence[Any] | Mapping[str, Any] | None = None,
+    generate: str = "",
     settings: Settings | Mapping[str, Any] | Sequence[str] | None = None,
     on_event: OnEvent | None = None,
     progress: Progress = "auto",
@@ -72,6 +73,8 @@ def optimize(
         judge: who judges attempts, if not `llm`.
         out: folder for the artifact; else it goes below the run's own folder.
         init_args: constructor arguments for `"model.py:Net"`: a list or a dict.
+        generate: `"prompt=128,new=64"`: make a generation by a causal language model of transformers faster,
+            a prefill of 128 tokens and 64 decode steps with a static KV cache. There are no example inputs.
         settings: overrides such as `{"referee.processes": 5}`, as with `-c` on the command line.
         on_event: called with each event of the run.
         progress: `"auto"`: a live table in a terminal or a notebook, plain lines elsewhere. True: plain
@@ -106,7 +109,7 @@ def optimize(
     folder = Path(out).expanduser() if out is not None else None
 
     def load() -> Target:
-        return as_target(model, example_inputs, spec.torch_device, chosen, init_args)
+        return as_target(model, example_inputs, spec.torch_device, chosen, init_args, generate)
 
     def run(send: OnEvent) -> Report:
         return start_run(TargetStart(load), chosen, device=spec.kind, out=folder, on_event=send)

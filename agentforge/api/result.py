@@ -10,10 +10,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentforge.schema import Evaluation, Evidence, RunStatus, Target, UsageError
+from agentforge.schema import Evaluation, Evidence, RunStatus, Target, UsageError, baseline_name
 
 from .artifact import LoadedArtifact, load
 from .tables import Bottlenecks, html_table
+from .targets import generator
 
 if TYPE_CHECKING:
     import torch
@@ -128,10 +129,15 @@ class Result:
         the best baseline's: torch.compile or eager. Kernels run for calls like the example inputs, without
         gradients; other calls run the original forward.
 
+        For a generation it is the model whose cache is an argument: `model.generate(input_ids,
+        max_new_tokens)` decodes greedily, `model(input_ids, position, *model.new_cache())` is one step.
+
         Raises:
             UsageError: the run has written no artifact of a model.
         """
         artifact = self.load()
+        if self._module is not None and self._target.generation:
+            return artifact.optimize(generator(self._target, self._module), inplace=True)
         if self._module is not None:
             return artifact.optimize(self._module)
         from agentforge.problems.kernelbench import load_problem
@@ -157,6 +163,9 @@ class Result:
     def __repr__(self) -> str:
         lines = [f"Result of run {self.run} ({self.report.run.status.value}): {self.report.headline}"]
         lines += [f"  speedup over {name}: {value}" for name, value in self.speedup.items()]
+        for step, rates in self.report.tokens_per_second.items():
+            said = ", ".join(f"{rate:,.1f} {baseline_name(name)}" for name, rate in rates.items())
+            lines.append(f"  {step}, tokens per second: {said}")
         if self.artifact is not None:
             lines.append(f"  artifact: {self.artifact}")
         return "\n".join(lines)

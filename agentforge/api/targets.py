@@ -8,7 +8,9 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentforge.schema import Target, UsageError
+from agentforge.schema import Target, UsageError, content_hash
+
+from .artifact import twin
 
 if TYPE_CHECKING:
     import torch
@@ -74,7 +76,9 @@ def where_of(model: Any, device: str) -> str:
     return kinds[0] if kinds and device == "auto" else device
 
 
-def as_target(model: Any, inputs: Any, device: str, settings: Settings, init_args: Any = None) -> Target:
+def as_target(
+    model: Any, inputs: Any, device: str, settings: Settings, init_args: Any = None, generate: str = ""
+) -> Target:
     """Load what the caller points at.
 
     Args:
@@ -83,13 +87,14 @@ def as_target(model: Any, inputs: Any, device: str, settings: Settings, init_arg
         device: kind of device.
         settings: say where weights are kept.
         init_args: constructor arguments of `file.py:ClassName`.
+        generate: lengths of a generation, `prompt=128,new=64`.
 
     Raises:
         UsageError: model and inputs do not go together; says what to do.
         TargetError: the model cannot be used.
     """
     if isinstance(model, str | os.PathLike):
-        return _from_file(os.fspath(model), inputs, device, init_args)
+        return _from_file(os.fspath(model), inputs, device, init_args, generate)
     import torch
 
     from .live_model import live_target
@@ -99,12 +104,48 @@ def as_target(model: Any, inputs: Any, device: str, settings: Settings, init_arg
         raise UsageError(f'give an nn.Module or a path such as "model.py", not {kind}')
     if init_args is not None:
         raise UsageError("init_args goes with a path; a module is constructed already")
-    if inputs is None:
+    if generate and inputs is not None:
+        raise UsageError("generate sets the inputs: leave out the example inputs")
+    if inputs is None and not generate:
         raise UsageError("give example inputs: agentforge.optimize(model, (x,))")
     model = getattr(model, "_orig_mod", model)  # what torch.compile wrapped
-    target = live_target(model, as_arguments(inputs), device, settings.home)
+    if generate:
+        target = _generating(model, generate, device, settings)
+    else:
+        target = live_target(model, as_arguments(inputs), device, settings.home)
     _LIVE[target.definition.hash] = model
     return target
+
+
+def _generating(model: torch.nn.Module, generate: str, device: str, settings: Settings) -> Target:
+    """The target of a generation by a live model: its class and config, with random weights."""
+    from agentforge.frontends import FrontendOptions, load_target
+
+    config: Any = getattr(model, "config", None)
+    if not type(model).__module__.startswith("transformers.") or not hasattr(config, "to_json_string"):
+        raise UsageError(
+            f"generate goes with a causal language model of transformers, not {type(model).__name__}"
+        )
+    if model.training:
+        raise UsageError(f"{type(model).__name__} is in training mode: call model.eval() first")
+    fields = json.loads(config.to_json_string(use_diff=False))
+    attention = getattr(config, "_attn_implementation", None)
+    fields |= {"architectures": [type(model).__name__], "_attn_implementation": attention}
+    text = json.dumps(fields, indent=1, sort_keys=True)
+    file = settings.home / "configs" / content_hash([text]) / f"{config.model_type}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    dtype = str(next(model.parameters()).dtype).removeprefix("torch.")
+    return load_target(f"hf:{file}", FrontendOptions(generate=generate, dtype=dtype, device=device))
+
+
+def generator(target: Target, model: torch.nn.Module) -> torch.nn.Module:
+    """A copy of a live model that shares its tensors, of the class that its target of a generation has."""
+    from agentforge.problems.kernelbench import load_problem
+
+    copied = twin(model)
+    copied.__class__ = load_problem(target.definition).model_class
+    return copied
 
 
 def live_module(definition: str) -> torch.nn.Module | None:
@@ -119,7 +160,7 @@ def as_arguments(inputs: Any) -> tuple[Any, ...] | dict[str, Any]:
     return tuple(inputs) if isinstance(inputs, list | tuple) else (inputs,)
 
 
-def _from_file(spec: str, inputs: Any, device: str, init_args: Any) -> Target:
+def _from_file(spec: str, inputs: Any, device: str, init_args: Any, generate: str) -> Target:
     from agentforge.frontends import FrontendOptions, load_target
 
     shapes: list[str] = []
@@ -136,6 +177,7 @@ def _from_file(spec: str, inputs: Any, device: str, init_args: Any) -> Target:
     options = FrontendOptions(
         input_shapes=tuple(shapes),
         input_dtypes=tuple(dtypes),
+        generate=generate,
         init_args="" if init_args is None else json.dumps(init_args),
         device=device,
     )

@@ -23,6 +23,8 @@ class FrontendOptions:
     inputs: tuple[str, ...] = ()
     init_args: str = ""
     """JSON list or object of constructor arguments."""
+    generate: str = ""
+    """`prompt=128,new=64`: the target is a generation by a causal language model."""
     dtype: str = "float32"
     device: str = "cpu"
     progress: Callable[[str], None] | None = field(default=None, compare=False)
@@ -75,6 +77,8 @@ def load_target(
         TargetError: one sentence names the fault and the remedy.
         UsageError: no frontend accepts this form, or an option does not fit it.
     """
+    if options is not None and options.generate and not spec.startswith("hf:"):
+        raise UsageError(f"--generate goes with hf:CONFIG.json of a causal language model, not with {spec}")
     forms = []
     for name, _ in frontends.working():
         frontend = frontends.create(name, options=(frontend_options or {}).get(name))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from agentforge.isolation.child_process import ChildFailure, Progress, run_child
-from agentforge.schema import Definition, DType, InputSpec, Target, TargetError, Workload
+from agentforge.schema import Definition, DType, Target, TargetError, Workload
 
 _TIMEOUT_S = 600.0
 _MAX_SOURCE_BYTES = 16 << 20
@@ -61,7 +61,8 @@ def import_root_of(source: str, folder: Path) -> str | None:
 
 def declared_contract(source: str) -> dict[str, Any]:
     """Module-level constants of a source: `differentiable = True` if gradients are part of the contract,
-    `dtypes = ("bfloat16", "float64")` for further dtypes of its inputs.
+    `dtypes = ("bfloat16", "float64")` for further dtypes of its inputs, `finite = True` if inputs never hold
+    NaN or infinities.
 
     Raises:
         TargetError: an unknown dtype.
@@ -75,7 +76,7 @@ def declared_contract(source: str) -> dict[str, Any]:
             value = ast.literal_eval(node.value)
         except ValueError:
             continue
-        if name == "differentiable" and isinstance(value, bool):
+        if name in ("differentiable", "finite") and isinstance(value, bool):
             found[name] = value
         elif name == "dtypes" and isinstance(value, (list, tuple)) and all(isinstance(v, str) for v in value):
             unknown = [v for v in value if v not in tuple(DType)]
@@ -121,24 +122,23 @@ def define(
 
 
 def as_target(definition: Definition, origin: str, device: str, found: Mapping[str, Any]) -> Target:
-    """A target from what the probe found."""
-    inputs: list[InputSpec] = found["inputs"]
-    shapes = [i["shape"] for i in found["inputs"] if i["type"] == "tensor"]
-    workload = Workload.model_validate(
-        {
-            "name": "_".join("x".join(map(str, s)) or "scalar" for s in shapes[:4]) or "no-tensors",
-            "source": "reference",
-            "inputs": inputs,
-        }
-    )
+    """A target from what the probe found: `workloads`, or the `inputs` of the only one."""
     return Target(
         name=definition.name,
         origin=origin,
         definition=definition,
-        workloads=(workload,),
+        workloads=tuple(
+            map(Workload.model_validate, found.get("workloads") or [_only_workload(found["inputs"])])
+        ),
         device=device,
         notes=tuple(found["notes"]),
     )
+
+
+def _only_workload(inputs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    shapes = [i["shape"] for i in inputs if i["type"] == "tensor"]
+    name = "_".join("x".join(map(str, s)) or "scalar" for s in shapes[:4]) or "no-tensors"
+    return {"name": name, "source": "reference", "inputs": inputs}
 
 
 def run_probe(task: str, name: str, payload: Mapping[str, Any], progress: Progress | None) -> dict[str, Any]:

@@ -10,10 +10,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from agentforge.schema import DType, MachineError, Target, TargetError, UsageError
+from agentforge.schema import DType, MachineError, Target, TargetError, UsageError, Workload
 
 from ._base import FrontendOptions
 from ._load import as_target, define, run_probe
+from .generation import check_generation, generation_source, parse_lengths
 from .huggingface_inputs import ModelInput, model_inputs
 from .input_options import parse_inputs
 
@@ -36,6 +37,10 @@ class HuggingFace:
             raise UsageError("--init-args does not go with hf:; edit the config instead")
         _check_dtype(options.dtype)
         parse_inputs(options)
+        if options.generate:
+            parse_lengths(options.generate)
+            if options.inputs or options.input_shapes:
+                raise UsageError("--generate sets the inputs; leave out --input and --input-shape")
         name = path.stem if path.stem != "config" else str(config["model_type"])
         payload = {
             "config": config,
@@ -84,6 +89,13 @@ def write_and_probe(payload: dict[str, Any], report: Callable[[str], None]) -> d
 
     options = FrontendOptions(**payload["options"])
     report("importing transformers")
+    if options.generate:
+        report("building the model")
+        source, workloads, notes = generating_source(payload["config"], options)
+        definition = define(payload["name"], payload["origin"], source)
+        check_generation(definition, parse_lengths(options.generate).prompt, payload["device"])
+        dumped = [w.model_dump(mode="json") for w in workloads]
+        return {"workloads": dumped, "notes": notes, "source": source}
     source, notes = model_source(payload["config"], options)
     definition = define(payload["name"], payload["origin"], source)
     found = probe({"definition": definition.model_dump(mode="json"), "device": payload["device"]}, report)
@@ -107,18 +119,34 @@ def model_source(config: dict[str, Any], options: FrontendOptions) -> tuple[str,
     inputs, notes = model_inputs(
         made, parameters, base.main_input_name, parse_inputs(options), _check_dtype(options.dtype)
     )
-    attention = config.get("_attn_implementation") or config.get("attn_implementation")
-    source = _TEMPLATE.format(
-        config=json.dumps(config, indent=4, sort_keys=True),
-        attention='\n    config._attn_implementation = "eager"' if attention == "eager" else "",
-        import_line=f"from transformers import {architecture or 'MODEL_MAPPING'}",
-        base=architecture or "MODEL_MAPPING[type(_configuration())]",
+    source = _head(config, architecture) + _TEMPLATE.format(
         dtype=_check_dtype(options.dtype),
         parameters=", ".join(i.name for i in inputs),
         arguments=", ".join(f"{i.name}={i.name}" for i in inputs),
         draws=_draws(inputs),
     )
     return source, notes
+
+
+def generating_source(
+    config: dict[str, Any], options: FrontendOptions
+) -> tuple[str, tuple[Workload, ...], list[str]]:
+    """As `model_source`, for a generation; with its workloads."""
+    made, base, architecture = _resolve(config)
+    dtype, lengths = _check_dtype(options.dtype), parse_lengths(options.generate)
+    body, workloads, notes = generation_source(made, base, dtype, lengths)
+    head = _head(config, architecture, "from transformers.cache_utils import Cache, StaticLayer")
+    return head + body, workloads, notes
+
+
+def _head(config: dict[str, Any], architecture: str, *imports: str) -> str:
+    attention = config.get("_attn_implementation") or config.get("attn_implementation")
+    return _HEAD.format(
+        config=json.dumps(config, indent=4, sort_keys=True),
+        attention='\n    config._attn_implementation = "eager"' if attention == "eager" else "",
+        imports="\n".join([f"from transformers import {architecture or 'MODEL_MAPPING'}", *imports]),
+        base=architecture or "MODEL_MAPPING[type(_configuration())]",
+    )
 
 
 def _resolve(config: dict[str, Any]) -> tuple[Any, Any, str]:
@@ -165,13 +193,13 @@ def _draws(inputs: list[ModelInput]) -> str:
     return "\n".join(["[", *(f"        {i.expression},  # {i.name}" for i in inputs), "    ]"])
 
 
-_TEMPLATE = '''"""A transformers model from a config, with random weights."""
+_HEAD = '''"""A transformers model from a config, with random weights."""
 
 import json
 
 import torch
 from transformers import AutoConfig
-{import_line}
+{imports}
 
 CONFIG = json.loads(r"""
 {config}
@@ -187,16 +215,18 @@ def _configuration():
     return config
 
 
-def _tensors(output):
+Base = {base}
+
+
+'''
+
+_TEMPLATE = '''def _tensors(output):
     """The tensors of an output, without hidden states and caches; one tensor alone is returned as it is."""
     if isinstance(output, torch.Tensor):
         return output
     values = output.values() if hasattr(output, "values") else output
     found = tuple(v for v in values if isinstance(v, torch.Tensor))
     return found[0] if len(found) == 1 else found
-
-
-Base = {base}
 
 
 class Model(Base):

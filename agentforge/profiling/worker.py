@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 from torch.fx import Node
-from torch.utils._pytree import tree_map
 
 from agentforge.devices import DeviceSpec, Roofline
 from agentforge.problems.kernelbench import load_problem
 from agentforge.schema import Bottleneck, CallSite, Profile, Target
 
 from .cost import cost_of, masked_at
-from .graph.capture import Capture, CapturedUnit, capture_units
+from .examples import examples_of
+from .graph.capture import Capture, CapturedUnit, Example, capture_examples
 from .graph.merges import merges
 from .graph.operators import Kind, kind_of
 from .graph.region import Region
 from .graph.regions import partition
 from .graph.value_capture import CapturedValues, record
 from .measure.device import DeviceTraces, measure_on_device
-from .measure.host import Traces, ablate, measure
+from .measure.host import Clock, Traces, ablate, measure
 from .measure.modules import of_kernels, of_operators, self_times
 from .ranking import Site, rank
 
 _ABLATED = 3
 _UNEXPORTED_TRACES = 5
+_EXAMPLE_TRACES = 9
 _ABLATION_ROUNDS = 5
 _SEED = 0
 _MOST_MERGES = 12
@@ -57,7 +60,8 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
     report("building the model")
     problem = load_problem(target.definition)
     model = problem.build(_SEED).to(torch_device)
-    args, kwargs = _move(problem.inputs(_SEED), torch_device)
+    examples = examples_of(problem, target.workloads, _SEED, torch_device)
+    weights = [_times(w.weight, target) for w in target.workloads]
     report("exporting the graph")
     regions: dict[str, tuple[Region, ...]] = {}
     possible: dict[str, tuple[Region, ...]] = {}
@@ -66,19 +70,24 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
     def analyse(unit: CapturedUnit) -> None:
         graph = unit.graph_module.graph
         parts = partition(graph)
-        possible[unit.path] = merges(parts, {node: i for i, node in enumerate(graph.nodes)})
-        seen[unit.path] = record(unit, _wanted((*parts, *possible[unit.path])))
-        regions[unit.path] = parts
+        possible[unit.name] = merges(parts, {node: i for i, node in enumerate(graph.nodes)})
+        seen[unit.name] = record(unit, _wanted((*parts, *possible[unit.name])))
+        regions[unit.name] = parts
 
-    captured = capture_units(model, args, kwargs, analyse)
+    captured = _weighted(capture_examples(model, examples, analyse), examples, weights)
     report(f"timing {sum(map(len, regions.values()))} regions, {payload['traces']} traces")
-    forward = lambda: model(*args, **kwargs)  # noqa: E731
+
+    def forward() -> None:
+        for example, times in zip(examples, weights, strict=True):
+            for _ in range(times):
+                model(*example.args, **example.kwargs)
+
     traces, device_traces = _measure(forward, captured, torch_device, payload["traces"])
     sites, merged = (
         [
-            _site(unit, region, seen[unit.path], traces, device, roofline, device_traces)
+            _site(unit, region, seen[unit.name], traces, device, roofline, device_traces)
             for unit in captured.units
-            for region in found[unit.path]
+            for region in found[unit.name]
         ]
         for found in (regions, possible)
     )
@@ -87,7 +96,9 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
     report("checking the largest shares by ablation")
     bottlenecks = _check_shares(bottlenecks, sites, captured.units, traces.total_s, torch_device)
     attributed = _attributed(sites, rest) / traces.total_s
+    rates = _rates(model, examples, target, torch_device)
     found = Profile(
+        tokens_per_second=rates,
         target=target.definition.hash,
         device=device.name,
         architecture=device.architecture,
@@ -103,6 +114,7 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
             *notes,
             *(device_traces.notes() if device_traces else ()),
             *_unsteady(traces),
+            *(f"eager {name}: {rate:,.1f} tokens per second" for name, rate in rates.items()),
             *_far_from_whole(attributed),
         ),
     )
@@ -130,8 +142,32 @@ def _measure(
     return device_traces.traces, device_traces
 
 
-def _move(arguments: tuple[tuple[Any, ...], dict[str, Any]], torch_device: torch.device) -> Any:
-    return tree_map(lambda a: a.to(torch_device) if isinstance(a, torch.Tensor) else a, arguments)
+def _times(weight: float, target: Target) -> int:
+    """How often a profile runs a workload in one forward: its weight, if there are several."""
+    return round(weight) if len(target.workloads) > 1 else 1
+
+
+def _weighted(captured: Capture, examples: Sequence[Example], weights: Sequence[int]) -> Capture:
+    """The capture with the calls of its units in all examples together."""
+    times = {example.name: weight for example, weight in zip(examples, weights, strict=True)}
+    units = (replace(unit, calls=unit.calls * times[unit.example]) for unit in captured.units)
+    return replace(captured, units=tuple(units))
+
+
+def _rates(
+    model: torch.nn.Module, examples: Sequence[Example], target: Target, torch_device: torch.device
+) -> dict[str, float]:
+    """Eager's tokens per second in each part of a generation."""
+    if not target.generation:
+        return {}
+    clock = Clock(torch_device)
+    found: dict[str, float] = {}
+    with torch.no_grad():
+        for example, workload in zip(examples, target.workloads, strict=True):
+            run = partial(model, *example.args, **example.kwargs)
+            seconds = statistics.median([clock.time(run)[0] for _ in range(_EXAMPLE_TRACES)])
+            found[workload.name] = workload.tokens / seconds
+    return found
 
 
 def _wanted(regions: Sequence[Region]) -> set[Node]:
@@ -150,10 +186,10 @@ def _site(
     cost = cost_of(region, seen, device, roofline)
     work = [n for n in region.nodes if kind_of(n) is not Kind.VIEW] or list(region.nodes)
     module_path = _module_path(work[-1])
-    prefix = ".".join(p for p in (unit.path, module_path) if p)
+    prefix = ".".join(p for p in (unit.example, unit.path, module_path) if p)
     call_site = CallSite(
         name=f"{prefix}/{work[-1].name}" if prefix else work[-1].name,
-        unit=unit.path,
+        unit=unit.name,
         module_path=module_path,
         nodes=tuple(n.name for n in region.nodes),
         operators=tuple(str(n.target) for n in region.nodes),

@@ -161,7 +161,9 @@ class EvaluationPipeline:
 
     def _performance(self) -> Performance:
         request = self.context.request
-        return performance(self.context.groups, [w.weight for w in request.workloads], request.sol_s)
+        names = [w.name for w in request.workloads] if len(request.workloads) > 1 else []
+        weights = [w.weight for w in request.workloads]
+        return performance(self.context.groups, weights, request.sol_s, names)
 
     def _group(self, *, first: bool) -> list[GroupTimes]:
         """Start the candidate, check it and time it on every workload.

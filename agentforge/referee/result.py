@@ -78,9 +78,12 @@ class Findings:
 
 
 def performance(
-    groups: Sequence[Sequence[GroupTimes]], weights: Sequence[float], sol_s: float | None
+    groups: Sequence[Sequence[GroupTimes]],
+    weights: Sequence[float],
+    sol_s: float | None,
+    workloads: Sequence[str] = (),
 ) -> Performance:
-    """Combine process groups into latencies and speedups."""
+    """Combine process groups into latencies and speedups; `workloads` names them if there are several."""
     combined = [weighted(group, weights) for group in groups]
     names = [n for n in combined[0] if n not in ("candidate", "control") and all(n in g for g in combined)]
     controls = ratios(combined, "eager", "control")
@@ -91,12 +94,27 @@ def performance(
         speedup={name: speedup(ratios(combined, name, "candidate"), controls) for name in names},
         control=control,
         deviation=deviation(controls),
+        workload_s=_by_workload(groups, workloads, ["candidate", *names]),
         processor_ratio=_processor_ratios(groups, names),
         blocks=min(len(g["eager"]) for g in combined),
         processes=len(groups),
         minimum_effect=minimum_effect(control),
         sol_s=sol_s,
     )
+
+
+def _by_workload(
+    groups: Sequence[Sequence[GroupTimes]], workloads: Sequence[str], names: Sequence[str]
+) -> dict[str, dict[str, float]]:
+    """Median seconds a call of each workload."""
+    if not workloads:
+        return {}
+    return {
+        workload: {
+            name: statistics.median(s for times in over for s in times.seconds[name]) for name in names
+        }
+        for workload, over in zip(workloads, zip(*groups, strict=True), strict=True)
+    }
 
 
 def ratios(combined: Sequence[Mapping[str, Sequence[float]]], baseline: str, other: str) -> list[Logs]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from agentforge._version import __version__
 from agentforge.devices import DeviceSpec
-from agentforge.schema import Evaluation, Interval, Profile, Target
+from agentforge.schema import Evaluation, Interval, Profile, Target, baseline_name
 
 from .proof import seen_runs
 from .select import Selection, Trial, describe
@@ -44,6 +44,7 @@ def report_data(
         "summary": selection.reason,
         "evidence": _evidence(selection),
         "performance": _performance(trial),
+        "tokens_per_second": _token_rates(target, profile, selection),
         "correctness": _dump(trial.evaluation.correctness if trial else None),
         "kernels": [
             _kernel(kernel, selection, evidence)
@@ -69,6 +70,24 @@ def report_data(
         },
         "notes": list(notes),
     }
+
+
+def _token_rates(target: Target, profile: Profile, selection: Selection) -> dict[str, dict[str, float]]:
+    """Tokens per second of prefill and decode, by baseline and of the artifact; empty for other targets.
+
+    If eager is kept, the artifact has eager's rates: those of the last trial, else of the profile.
+    """
+    trials = [t for t in (selection.trial, *reversed(selection.trials)) if t and t.evaluation.performance]
+    performance = trials[0].evaluation.performance if trials and target.generation else None
+    if performance is None:
+        return {name: {"eager": rate, "artifact": rate} for name, rate in profile.tokens_per_second.items()}
+    rates: dict[str, dict[str, float]] = {}
+    for workload in target.workloads:
+        seconds = dict(performance.workload_s[workload.name])
+        own = seconds.pop("candidate")
+        seconds["artifact"] = own if selection.trial else seconds["eager"]
+        rates[workload.name] = {name: workload.tokens / s for name, s in seconds.items()}
+    return rates
 
 
 def _packed_sites(profile: Profile, selection: Selection) -> list[str]:
@@ -166,6 +185,8 @@ def report_markdown(data: Mapping[str, Any]) -> str:
     """Render the report as Markdown."""
     lines = [f"# {data['target']['name']}, optimized", "", f"{data['summary'].capitalize()}.", ""]
     lines += _headline(data)
+    if data["tokens_per_second"]:
+        lines += [*_rate_table(data["tokens_per_second"]), ""]
     if data["kernels"]:
         lines += ["## Kernels", "", *_kernel_table(data["kernels"]), ""]
     if data["packed"]:
@@ -218,6 +239,22 @@ def _headline(data: Mapping[str, Any]) -> list[str]:
     if data["inference_only"]:
         lines += [data["inference_only"], ""]
     return lines
+
+
+def _rate_table(rates: Mapping[str, Mapping[str, float]]) -> list[str]:
+    names = next(iter(rates.values()))
+    return [
+        f"| tokens per second | {' | '.join(rates)} |",
+        "|---|" + "---:|" * len(rates),
+        *(
+            f"| {baseline_name(name)} | "
+            + " | ".join(f"{found[name]:,.1f}" for found in rates.values())
+            + " |"
+            for name in names
+        ),
+        "",
+        "Times of a forward are means over the prefill and all decode steps of a generation.",
+    ]
 
 
 def _kernel_table(kernels: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -240,9 +240,19 @@ class Selector:
         if ours is not None:
             why = f"{ours.variant.label} won over eager, and over torch.compile with the same dispatch"
             return self._selection(ours.variant, ours, why)
-        if compiled:
-            return self._selection(compiled.variant, compiled, f"{reason}; {compiled.variant.label} is kept")
-        return self._selection(self._variants.eager(), None, f"{reason}; eager is kept")
+        kept = compiled.variant if compiled else self._variants.eager()
+        return self._selection(kept, compiled, f"{reason}; {kept.label} is kept{self._refused()}")
+
+    def _refused(self) -> str:
+        """The variants without kernels that the referee refused, as the end of a sentence.
+
+        Inductor's freezing, for example, loses a NaN between a convolution and a ReLU on a CPU.
+        """
+        return "".join(
+            f"; {trial.variant.label} was refused: {trial.evaluation.reasons[0].partition(';')[0]}"
+            for trial in self._trials
+            if not trial.variant.kernels and not trial.evaluation.passed and trial.evaluation.reasons
+        )
 
     def _fastest_compiled(self) -> Trial | None:
         """torch.compile in its fastest mode, if the referee confirms that it is faster than eager.

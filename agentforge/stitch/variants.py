@@ -128,6 +128,7 @@ class VariantBuilder:
             return
         payload = {
             "definition": self._target.definition.model_dump(mode="json"),
+            "workloads": [w.model_dump(mode="json") for w in self._target.workloads],
             "device": self._target.device,
             "sites": [site for kernel in self._kernels.values() for site in kernel.sites],
             "measured": self._measured,
@@ -180,15 +181,15 @@ class VariantBuilder:
         if rewritten["constants"]:
             texts["constants.json"] = json.dumps(rewritten["constants"])
         for plan in rewritten["units"]:
-            calls = self._calls[plan["path"]]
+            calls = self._calls[plan["unit"]]
             for site in plan["calls"].values():
                 expected[site["kernel"]] = expected.get(site["kernel"], 0) + site["sites"] * calls
         return self._variant(mode, rewritten["units"], texts, rewritten["sites"], expected)
 
     def _calls_of(self, rewritten: Mapping[str, Any], having: str) -> int:
         """Number of times per forward that the model's units use this property or list."""
-        numbers = {plan["path"]: plan[having] for plan in rewritten["units"] if plan[having]}
-        return sum(self._calls[path] * (len(n) if isinstance(n, list) else 1) for path, n in numbers.items())
+        numbers = {plan["unit"]: plan[having] for plan in rewritten["units"] if plan[having]}
+        return sum(self._calls[unit] * (len(n) if isinstance(n, list) else 1) for unit, n in numbers.items())
 
     def _measured_s(self) -> float:
         """GPU time of one forward, in seconds."""
@@ -214,5 +215,5 @@ class VariantBuilder:
         solutions = {name: kernel.solution for name, kernel in self._kernels.items()}
         files = stitched_files(self._target, mode, units, texts, solutions)
         solution = as_solution(self._target, f"{self._target.name} ({mode})", files)
-        packed = frozenset((plan["path"], node) for plan in units for node in plan["products"])
+        packed = frozenset((plan["unit"], node) for plan in units for node in plan["products"])
         return Variant(mode, frozenset(sites.values()), solution, sites, expected, packed)

@@ -35,7 +35,9 @@ import torch
 
 def judge(cache: Path, *changes: tuple[str, str], **fields: object) -> Evaluation:
     """At level quick, with settings `fields`."""
-    settings = RefereeSettings(threads=1, compile_baseline=False, quick_blocks=2, quick_seconds=0.1)
+    settings = RefereeSettings(
+        threads=1, compile_baseline=False, quick_blocks=2, quick_seconds=0.1, task_seconds=0
+    )
     settings = settings.model_copy(update=fields)
     solution = solution_of(DEFINITION, *changes)
     with Referee(settings, device=DEVICE, cache=cache) as referee:

@@ -68,6 +68,7 @@ def doctor_finds(home: Path, sandbox: str) -> bool:
     return done.stdout.strip() == "True"
 
 
+@pytest.mark.slow
 def test_a_sandbox_that_the_doctor_finds_works(home: Path) -> None:
     if not doctor_finds(home, "namespaces"):
         pytest.skip("namespaces do not work here for an ordinary user")

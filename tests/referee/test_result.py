@@ -8,13 +8,16 @@ import pytest
 from pydantic import ValidationError
 
 from agentforge.referee import EvaluationRequest
-from agentforge.referee.result import Findings, evaluation
+from agentforge.referee.checks.behaviour.attestation import _joined
+from agentforge.referee.result import Findings, evaluation, performance
+from agentforge.referee.timing.timer import GroupTimes
 from agentforge.schema import (
     BuildSpec,
     Evaluation,
     EvaluationStatus,
     Evidence,
     Interval,
+    KernelUse,
     Level,
     Performance,
     ReasonCode,
@@ -139,3 +142,27 @@ def test_each_reason_needs_one_code() -> None:
     stored["codes"] *= 2
     with pytest.raises(ValidationError, match="one code"):
         Evaluation.model_validate_json(json.dumps(stored))
+
+
+def test_several_workloads_have_a_time_each() -> None:
+    def times(scale: float) -> GroupTimes:
+        own = {"candidate": 1.0, "eager": 2.0, "control": 2.0}
+        return GroupTimes(
+            {name: [scale * s * factor for factor in (0.9, 1.0, 1.1)] for name, s in own.items()}
+        )
+
+    groups = [[times(8.0), times(1.0)]] * 3
+    found = performance(groups, [1, 3], None, ["prefill", "decode"])
+    assert found.workload_s == {
+        "prefill": {"candidate": 8.0, "eager": 16.0},
+        "decode": {"candidate": 1.0, "eager": 2.0},
+    }
+    assert found.latency_s == pytest.approx((8 + 3 * 1) / 4)
+    assert performance([[times(1.0)]] * 3, [1], None).workload_s == {}
+
+
+def test_kernels_of_several_workloads_are_added_up() -> None:
+    first = (KernelUse(name="k", own=True, calls=2, share=0.5), KernelUse(name="aten.mm", own=False, calls=1))
+    second = (KernelUse(name="k", own=True, calls=3, share=0.1), KernelUse(name="k", own=False, calls=7))
+    found = {(use.name, use.own): (use.calls, use.share) for use in _joined(first, second)}
+    assert found == {("k", True): (5, 0.5), ("aten.mm", False): (1, 0.0), ("k", False): (7, 0.0)}

@@ -16,7 +16,8 @@ from torch.utils import _pytree
 
 from agentforge.languages import write_solution
 from agentforge.problems.kernelbench import Problem, load_problem
-from agentforge.profiling.graph.capture import capture_units
+from agentforge.profiling.examples import examples_of
+from agentforge.profiling.graph.capture import capture_examples
 from agentforge.profiling.graph.extract import CannotExtract, extract, structure_key
 from agentforge.profiling.graph.operators import Kind, kind_of
 from agentforge.profiling.graph.regions import partition
@@ -238,16 +239,21 @@ def choose_all(definition: Definition) -> Solution | None:
 
 
 def stitch_in_process(
-    source: str, folder: Path, mode: Mode = "kernels", choose: Choose = choose_all, device: str = "cpu"
+    source: str | Target,
+    folder: Path,
+    mode: Mode = "kernels",
+    choose: Choose = choose_all,
+    device: str = "cpu",
 ) -> Stitched:
     """Capture, rewrite and write a model in this process: the test's own models are trusted.
 
     If the mode has streams, each operator is assumed to need 10 us of a tenth of the GPU.
     """
-    target = target_of(source).model_copy(update={"device": device})
+    target = target_of(source) if isinstance(source, str) else source
+    target = target.model_copy(update={"device": device})
     problem = load_problem(target.definition)
     model = problem.build(0).to(device)
-    capture = capture_units(model, *moved(problem.inputs(0), device))
+    capture = capture_examples(model, examples_of(problem, target.workloads, 0, torch.device(device)))
     texts: dict[str, str] = {}
     plans, kernels, constants, refused = [], {}, {}, {}
     known: dict[str, Definition] = {}
@@ -265,7 +271,7 @@ def stitch_in_process(
             if solution is not None:
                 name = kernel_name(definition)
                 kernels[name] = solution
-                site = f"{unit.path}/{region.nodes[-1].name}"
+                site = f"{unit.name}/{region.nodes[-1].name}"
                 replacements.append(Replacement(site, name, region.nodes, region.inputs, region.outputs))
         file = f"units/unit{number}.py"
         working = (n.name for n in unit.graph_module.graph.nodes if kind_of(n) is not Kind.VIEW)

@@ -283,6 +283,22 @@ def test_the_fastest_mode_of_torch_compile_is_kept_if_its_artifact_is_faster(
         assert selection.reason.endswith("torch.compile (freezing) is kept")
 
 
+def test_a_mode_of_torch_compile_that_gives_wrong_answers_is_not_kept_and_the_reason_says_so() -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        if mode == "compile+freezing":
+            wrong = ("with some NaN out[0]: got 0.5, expected nan; relative error inf",)
+            refused = judged(kernels, level, status=EvaluationStatus.INCORRECT_NUMERICAL)
+            return refused.model_copy(update={"reasons": wrong})
+        return judged(kernels, level, over_eager=1.3, over_compile=1.0, freezing=0.8)
+
+    selection, _ = select(verdict)
+    assert selection.variant.mode == "compile"
+    assert selection.reason.endswith(
+        "torch.compile is kept; "
+        "torch.compile (freezing) was refused: with some NaN out[0]: got 0.5, expected nan"
+    )
+
+
 def test_kernels_that_only_the_default_mode_loses_to_are_not_taken() -> None:
     def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
         more: dict[str, Any] = {"freezing": 0.8} if level is Level.FULL else {}

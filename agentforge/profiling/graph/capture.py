@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,9 +37,16 @@ class CapturedUnit:
     kwargs: Mapping[str, Any]
     """The captured arguments."""
     calls: int = 1
-    """Calls in one forward of the model."""
+    """Calls in one forward of the model, for its example."""
+    example: str = ""
+    """Name of the example that it was captured for; empty if the model has only one."""
     constants: Mapping[str, torch.Tensor] = field(default_factory=dict)
     """Tensors that forward creates (`torch.tensor(...)`), by target."""
+
+    @property
+    def name(self) -> str:
+        """Unique in the capture: its path, and the example."""
+        return f"{self.path}@{self.example}" if self.example else self.path
 
 
 @dataclass(frozen=True)
@@ -51,10 +58,20 @@ class Capture:
     """Modules that could not be exported, with the reason."""
 
 
+@dataclass(frozen=True)
+class Example:
+    """Arguments of one forward of the model. A model with several has a name for each."""
+
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    name: str = ""
+
+
 @dataclass
 class _Calls:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    example: str
     count: int = 1
 
 
@@ -68,22 +85,30 @@ def capture_units(
     kwargs: Mapping[str, Any],
     check: Check = lambda unit: None,
 ) -> Capture:
-    """Export `model`; if that fails, export its largest exportable submodules.
+    """`capture_examples` for one call."""
+    return capture_examples(model, [Example(args, kwargs)], check)
+
+
+def capture_examples(
+    model: torch.nn.Module, examples: Sequence[Example], check: Check = lambda unit: None
+) -> Capture:
+    """Export `model` once for each example; if that fails, export its largest exportable submodules.
 
     Args:
         model: in eval mode; if it cannot be exported whole, it runs once more with hooks.
         check: called with each unit.
     """
-    try:
-        return Capture((_export("", model, _Calls(args, dict(kwargs)), check),))
-    except Exception as error:
-        notes = [
-            f"the model is profiled in parts, its submodules one by one, because {_reason(error, model)}"
-        ]
-    calls = _observe(model, args, dict(kwargs))
     units: list[CapturedUnit] = []
-    _descend("", model, calls, units, notes, check)
-    return Capture(tuple(units), tuple(notes))
+    notes: list[str] = []
+    for example in examples:
+        whole = _Calls(example.args, dict(example.kwargs), example.name)
+        try:
+            units.append(_export("", model, whole, check))
+        except Exception as error:
+            reason = _reason(error, model)
+            notes.append(f"the model is profiled in parts, its submodules one by one, because {reason}")
+            _descend("", model, _observe(model, example), units, notes, check)
+    return Capture(tuple(units), tuple(dict.fromkeys(notes)))
 
 
 def _descend(
@@ -108,7 +133,7 @@ def _descend(
             _descend(child_path, child, calls, units, notes, check)
 
 
-def _observe(model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, _Calls]:
+def _observe(model: torch.nn.Module, example: Example) -> dict[str, _Calls]:
     """Arguments of each submodule's first call, and its number of calls."""
     calls: dict[str, _Calls] = {}
     handles = []
@@ -120,12 +145,12 @@ def _observe(model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, An
             if path in calls:
                 calls[path].count += 1
             else:
-                calls[path] = _Calls(a, dict(k))
+                calls[path] = _Calls(a, dict(k), example.name)
 
         handles.append(module.register_forward_pre_hook(hook, with_kwargs=True))
     try:
         with torch.no_grad():
-            model(*args, **kwargs)
+            model(*example.args, **example.kwargs)
     finally:
         for handle in handles:
             handle.remove()
@@ -146,7 +171,8 @@ def _export(path: str, module: torch.nn.Module, calls: _Calls, check: Check) -> 
         takes_guards = "check_guards" in inspect.signature(program.module).parameters
         graph_module = program.module(**({"check_guards": False} if takes_guards else {}))
     normalise(graph_module)
-    unit = CapturedUnit(path, graph_module, args, kwargs, calls.count, dict(_constants(graph_module, module)))
+    constants = dict(_constants(graph_module, module))
+    unit = CapturedUnit(path, graph_module, args, kwargs, calls.count, calls.example, constants)
     check(unit)
     return unit
 

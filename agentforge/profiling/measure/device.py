@@ -90,7 +90,7 @@ def _mark(unit: CapturedUnit, node: Node) -> AbstractContextManager[Any]:
 
 def mark_of(unit: CapturedUnit, node: Node) -> str:
     """Name of a node's mark."""
-    return f"{unit.path}/{node.name}"
+    return f"{unit.name}/{node.name}"
 
 
 def profiled(call: Callable[[], Any]) -> Rows:

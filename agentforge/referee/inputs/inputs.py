@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from agentforge.schema import Distribution, ScalarInput, TensorInput, Workload
+from agentforge.schema import Distribution, TensorInput, Workload
 
 from ..baselines.reference_worker import Placer
 from ..workers.arguments import encode, layouts
@@ -42,19 +42,13 @@ class Arguments:
 def arguments_of(workload: Workload) -> Arguments:
     """Arguments of a workload that gives its inputs by specification."""
     placer = Placer()
-    args: list[Any] = []
-    kwargs: dict[str, Any] = {}
-    for spec in workload.inputs:
-        if isinstance(spec, ScalarInput):
-            value = spec.value
-        else:
-            layout = Layout(spec.shape, spec.dtype.value, spec.strides or contiguous_strides(spec.shape))
-            value = encode(_Placeholder(layout).tensor(), placer)
-        if spec.keyword:
-            kwargs[spec.name] = value
-        else:
-            args.append(value)
-    return Arguments({"args": args, "kwargs": kwargs}, placer.nbytes)
+
+    def placed(spec: TensorInput) -> Any:
+        layout = Layout(spec.shape, spec.dtype.value, spec.strides or contiguous_strides(spec.shape))
+        return encode(_Placeholder(layout).tensor(), placer)
+
+    args, kwargs = workload.arguments(placed)
+    return Arguments({"args": list(args), "kwargs": kwargs}, placer.nbytes)
 
 
 @dataclass(frozen=True)

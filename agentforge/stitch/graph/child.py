@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch.utils import _pytree
 
 from agentforge.problems.kernelbench import import_root, load_problem
-from agentforge.profiling.graph.capture import CapturedUnit, capture_units
+from agentforge.profiling.examples import examples_of
+from agentforge.profiling.graph.capture import CapturedUnit, capture_examples
 from agentforge.profiling.graph.operators import Kind, kind_of
-from agentforge.schema import Definition
+from agentforge.schema import Definition, Workload
 
 from .dataflow import Replacement
 from .inline_modes import inline_modes
@@ -25,10 +25,10 @@ def rewrite_target(payload: Mapping[str, Any], report: Callable[[str], None]) ->
     """Rewrite the units of a target for several selections of kernels.
 
     Args:
-        payload: has these keys. `definition`, `device`: of the target. `sites`: each with `name`, `unit`,
-            `nodes` and `kernel`. `selections`: each with `kernels` (names), `everything` (also units without
-            kernels), `packed` (products from packed weights) and `streams` (use several). `measured`: for
-            streams, call sites with `unit`, `nodes`, `time_s` and `fill`.
+        payload: has these keys. `definition`, `workloads`, `device`: of the target. `sites`: each with
+            `name`, `unit`, `nodes` and `kernel`. `selections`: each with `kernels` (names), `everything`
+            (also units without kernels), `packed` (products from packed weights) and `streams` (use several).
+            `measured`: for streams, call sites with `unit`, `nodes`, `time_s` and `fill`.
 
     Returns:
         Has these keys.
@@ -43,26 +43,27 @@ def rewrite_target(payload: Mapping[str, Any], report: Callable[[str], None]) ->
         problem = load_problem(definition)
         device = torch.device(payload["device"])
         model = problem.build(_SEED).to(device)
-        args, kwargs = _pytree.tree_map_only(torch.Tensor, lambda t: t.to(device), problem.inputs(_SEED))
+        workloads = [Workload.model_validate(workload) for workload in payload["workloads"]]
+        examples = examples_of(problem, workloads, _SEED, device)
         report("exporting the model")
-        capture = capture_units(model, args, kwargs)
+        capture = capture_examples(model, examples)
         for unit in capture.units:
             inline_modes(unit.graph_module)
         notes = list(capture.notes)
-        units = {unit.path: unit for unit in capture.units}
+        units = {unit.name: unit for unit in capture.units}
         selections = [
             _rewrite_selection(model, units, payload["sites"], payload["measured"], **selection)
             for selection in payload["selections"]
         ]
         try:
-            whole = outline(model, "", (args, kwargs))
+            whole = outline(model, "", (examples[0].args, dict(examples[0].kwargs)))
         except Unprintable as error:
             whole = None
             notes.append(f"the model's call cannot be dispatched on: it has {error}")
     return {
         "outline": whole,
         "selections": selections,
-        "calls": {path: unit.calls for path, unit in units.items()},
+        "calls": {name: unit.calls for name, unit in units.items()},
         "notes": notes,
     }
 
@@ -84,11 +85,11 @@ def _rewrite_selection(
     done: dict[str, str] = {}
     refused: dict[str, str] = {}
     saved_s = 0.0
-    for path in dict.fromkeys([*(site["unit"] for site in sites), *(units if everything else ())]):
-        wanted = [site for site in sites if site["unit"] == path and site["kernel"] in kernels]
+    for name in dict.fromkeys([*(site["unit"] for site in sites), *(units if everything else ())]):
+        wanted = [site for site in sites if site["unit"] == name and site["kernel"] in kernels]
         if not wanted and not everything:
             continue
-        unit = units.get(path)
+        unit = units.get(name)
         if unit is None:
             refused.update({site["name"]: "its module was not captured again" for site in wanted})
             continue
@@ -97,7 +98,8 @@ def _rewrite_selection(
         source_name = f"units/unit{len(plans)}.py"
         try:
             times = _node_times(unit, measured) if streams else None
-            rewritten = rewrite(unit, model.get_submodule(path), replacements, source_name, times, packed)
+            module = model.get_submodule(unit.path)
+            rewritten = rewrite(unit, module, replacements, source_name, times, packed)
         except Unprintable as error:
             reason = f"its module cannot be written as straight-line code: it has {error}"
             refused.update({site["name"]: reason for site in wanted})
@@ -124,7 +126,7 @@ def _node_times(unit: CapturedUnit, measured: Sequence[Mapping[str, Any]]) -> di
     working = {n.name for n in unit.graph_module.graph.nodes if kind_of(n) not in (Kind.VIEW, Kind.NONE)}
     times: dict[str, tuple[float, float]] = {}
     for site in measured:
-        names = [name for name in site["nodes"] if name in working] if site["unit"] == unit.path else []
+        names = [name for name in site["nodes"] if name in working] if site["unit"] == unit.name else []
         times.update(dict.fromkeys(names, (site["time_s"] / max(len(names), 1), site["fill"])))
     return times
 

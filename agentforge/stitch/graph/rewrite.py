@@ -61,7 +61,7 @@ def rewrite(
     nodes = list(unit.graph_module.graph.nodes)
     steps, refused = schedule(nodes, replacements)
     weights, lifted, inputs = _entering(unit, nodes)
-    names = {target: f"{_identifier(path)}_{_identifier(target)}" for target in lifted.values()}
+    names = {target: f"{_identifier(unit.name)}_{_identifier(target)}" for target in lifted.values()}
     calls, callables = _call_table(steps)
     results, result_nodes, spec = _results(unit)
     title = f"The forward of {type(module).__name__} ({path or 'the whole model'}) with its kernels."
@@ -73,6 +73,7 @@ def rewrite(
     keywords = _pytree_info(unit).in_spec.child(1).context
     plan = outline(module, path, (unit.args, {name: unit.kwargs[name] for name in keywords}))
     plan |= {
+        "unit": unit.name,
         "source": source_name,
         "tensors": [_tensor_entry(module, plan["modules"], target) for target in weights.values()],
         "constants": [names[target] for target in lifted.values()],
@@ -110,6 +111,7 @@ def outline(
     """
     return {
         "path": path,
+        "unit": path,
         "class": type(module).__qualname__,
         "training": module.training,
         "device": _device(module, call),

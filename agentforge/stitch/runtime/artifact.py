@@ -134,8 +134,8 @@ class Artifact:
         for unit, module, classes in found:
             if self.mode.startswith("compile"):
                 compile_model(module, self.mode)
-            else:
-                module.__class__ = self._class(unit, classes)
+            else:  # units of one module have a signature each: their classes derive from each other
+                module.__class__ = self._class(unit, (type(module), *classes[1:]))
         return model
 
     def _class(self, unit: Unit, classes: tuple[type, ...]) -> type:

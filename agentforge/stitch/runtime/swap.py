@@ -73,7 +73,7 @@ def stitched_class(original: type, unit: Unit, classes: tuple[type, ...]) -> typ
         "__module__": original.__module__,
         "__doc__": original.__doc__,
         "__qualname__": original.__qualname__,
-        "_agentforge_original": original,
+        "_agentforge_original": getattr(original, "_agentforge_original", original),
         "_agentforge_unit": unit,
         "__reduce_ex__": _reduce,
     }

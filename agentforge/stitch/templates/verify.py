@@ -11,11 +11,13 @@ import argparse
 import copy
 import importlib
 import importlib.util
+import itertools
 import json
 import random
 import statistics
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +40,10 @@ def load_artifact() -> Any:
     return module
 
 
-def draw(reference: Any, seed: int, device: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def draw(get_inputs: Callable[[], Any], seed: int, device: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Draw the arguments of one forward."""
     torch.manual_seed(seed)
-    inputs = _pytree.tree_map_only(torch.Tensor, lambda t: t.to(device), reference.get_inputs())
+    inputs = _pytree.tree_map_only(torch.Tensor, lambda t: t.to(device), get_inputs())
     return ((), inputs) if isinstance(inputs, dict) else (tuple(inputs), {})
 
 
@@ -96,11 +98,13 @@ def main() -> int:
     original = original.eval().to(device)
     optimized = artifact.optimize(copy.deepcopy(original))
     worst = 0.0
+    examples = getattr(reference, "EXAMPLES", [reference.get_inputs])
     with torch.inference_mode():
-        for seed in range(options.seeds):
-            args, kwargs = draw(reference, seed, device)
-            expected = original(*copy.deepcopy(args), **copy.deepcopy(kwargs))
-            worst = max(worst, worst_error(optimized(*args, **kwargs), expected))
+        for seed, get_inputs in itertools.product(range(options.seeds), examples):
+            args, kwargs = draw(get_inputs, seed, device)
+            theirs = copy.deepcopy((args, kwargs))
+            expected = original(*theirs[0], **theirs[1]), theirs  # a forward may write to its inputs
+            worst = max(worst, worst_error((optimized(*args, **kwargs), (args, kwargs)), expected))
         times: dict[str, list[float]] = {"original": [], "optimized": []}
         models = [("original", original), ("optimized", optimized)]
         for _ in range(options.rounds):

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
 from torch.utils._pytree import tree_leaves
 
-from agentforge.profiling.graph.capture import capture_units
+from agentforge.profiling.graph.capture import Example, capture_examples, capture_units
 
 from ..models import MODELS, PartlyDynamic, make
 
@@ -152,3 +154,17 @@ def test_keyword_arguments_in_another_order():
     assert result.tensor.distribution.a == pytest.approx(
         -3.3
     )  # around 1 * 2 - 5, with the spread of a constant
+
+
+def test_each_example_is_captured_under_its_name():
+    model = nn.Linear(4, 4).eval()
+    examples = [Example((torch.randn(n, 4),), {}, name) for n, name in ((3, "many"), (1, "one"))]
+    units = capture_examples(model, examples).units
+    assert [(u.path, u.example, u.name) for u in units] == [("", "many", "@many"), ("", "one", "@one")]
+    assert [u.args[0].shape[0] for u in units] == [3, 1]
+    parts = capture_examples(
+        PartlyDynamic().eval(), [replace(e, args=(torch.randn(2, 16, 32),)) for e in examples]
+    )
+    assert {u.name for u in parts.units} == {
+        f"{u.path}@{name}" for u in parts.units for name in ("many", "one")
+    }

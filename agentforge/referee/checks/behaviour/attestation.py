@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agentforge.languages import kernel_suffixes, language_info
 from agentforge.referee.workers.failures import WorkerFailure
 from agentforge.schema import EvaluationStatus, KernelUse, ReasonCode
@@ -45,7 +47,8 @@ class Attestation(Check):
         if len(own) == 1:
             uses = [u.model_copy(update={"share": own_share}) if u.own else u for u in uses]
         if uses:
-            context.findings.kernels, context.findings.own_share = tuple(uses), own_share
+            context.findings.kernels = _joined(context.findings.kernels, uses)
+            context.findings.own_share = own_share
         return self._judge(context, uses, reply.get("counted") is True)
 
     def _judge(self, context: CheckContext, uses: list[KernelUse], counted: bool) -> str:
@@ -76,6 +79,16 @@ class Attestation(Check):
                     f"took {others[0].share:.0%} of the time",
                 )
         return f"own kernels: {', '.join(own) or 'none'}; torch operators: {len(uses) - len(own)}"
+
+
+def _joined(before: Sequence[KernelUse], new: Sequence[KernelUse]) -> tuple[KernelUse, ...]:
+    """What one call of each workload ran: calls are added up, and the larger share counts."""
+    found = {(use.name, use.own): use for use in before}
+    for use in new:
+        old = found.get((use.name, use.own))
+        more = {"calls": use.calls + old.calls, "share": max(use.share, old.share)} if old else {}
+        found[use.name, use.own] = use.model_copy(update=more)
+    return tuple(found.values())
 
 
 def _vendor(name: str) -> bool:

@@ -1,0 +1,39 @@
+"""The calls of a target that are captured and timed: one for each of its workloads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import torch
+from torch.utils import _pytree
+
+from agentforge.problems.kernelbench import Problem
+from agentforge.referee.inputs.inputs import draw
+from agentforge.referee.workers.shared_memory import DTYPES, contiguous_strides
+from agentforge.schema import TensorInput, Workload
+
+from .graph.capture import Example
+
+
+def examples_of(
+    problem: Problem, workloads: Sequence[Workload], seed: int, device: torch.device
+) -> list[Example]:
+    """Arguments for each workload, drawn under a seed; a single one has no name."""
+    found = []
+    for workload in workloads:
+        if workload.source == "spec":
+            generator = torch.Generator().manual_seed(seed)
+            args, kwargs = workload.arguments(partial(_drawn, generator=generator))
+        else:
+            args, kwargs = problem.inputs(seed)
+        args, kwargs = _pytree.tree_map_only(torch.Tensor, lambda t: t.to(device), (args, kwargs))
+        found.append(Example(args, kwargs, workload.name if len(workloads) > 1 else ""))
+    return found
+
+
+def _drawn(spec: TensorInput, generator: torch.Generator) -> torch.Tensor:
+    strides = spec.strides or contiguous_strides(spec.shape)
+    value = torch.empty_strided(spec.shape, strides, dtype=DTYPES[spec.dtype.value])
+    draw(value, spec.distribution, generator)
+    return value
