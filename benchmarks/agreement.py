@@ -59,9 +59,10 @@ from agentforge.referee.timing.patience import others_running, processor_jiffies
 from agentforge.referee.timing.timer import GroupTimes, Timer, TurnShape  # noqa: E402
 from agentforge.referee.workers.client import WorkerClient  # noqa: E402
 from agentforge.schema import BuildSpec, Level, Performance, Solution, Target  # noqa: E402
+from tools.generated import GeneratedPart  # noqa: E402
 
-RESULTS, PAGE = HERE / "results" / "agreement.json", HERE.parent / "docs" / "referee-timing.md"
-BEGIN, END = "<!-- agreement: written by benchmarks/agreement.py --table -->\n", "<!-- /agreement -->"
+RESULTS = HERE / "results" / "agreement.json"
+TABLE = GeneratedPart("docs/referee-timing.md", "agreement", "benchmarks/agreement.py --table")
 CHECKED_BYTES = 32 << 20
 """Inputs up to this size go through all checks."""
 _TIMING_CHECKS = ("smoke", "placement", "random", "endurance", "agreement")
@@ -218,12 +219,6 @@ def parsed_size(text: str) -> int:
     return int(match[1]) << (10 if match[2] == "KiB" else 20)
 
 
-def page(text: str, table_text: str) -> str:
-    """The documentation's page with this table between its markers."""
-    before, rest = text.split(BEGIN, 1)
-    return before + BEGIN + table_text + END + rest.split(END, 1)[1]
-
-
 def measure_all(arguments: argparse.Namespace) -> None:
     """Measure the missing cases; write after each."""
     result: dict[str, Any] = json.loads(arguments.out.read_text()) if arguments.out.is_file() else {}
@@ -267,7 +262,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.table:
         found = json.loads(arguments.out.read_text())["cases"]
-        PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), table(found)), encoding="utf-8")
+        TABLE.write(table(found))
         return 0
     if not arguments.busy and (others := busy()) > MOST_OTHERS:
         print(f"{others:.1f} threads of other programs run; wait for an idle machine, or give --busy")

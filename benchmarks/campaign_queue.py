@@ -6,8 +6,9 @@
 Starts a PostgreSQL of its own, with its default durability. Workers are threads of several processes; an item
 is a sleep, because the subject is the queue and not the machine. Each worker takes and ends items as
 `agentforge campaign work` does. A worker is busy while it sleeps; its share is over the time from the first
-item taken to the last one ended. Writes benchmarks/results/campaign_queue.json; the exit code is 1 if an item
-was lost or done twice.
+item taken to the last one ended. The processor time of an item, of its worker and of the server, says how
+many items a second some cores can do at most; `load_before` says whether other programs used them.
+Writes benchmarks/results/campaign_queue.json; the exit code is 1 if an item was lost or done twice.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE)]
@@ -76,6 +79,11 @@ def postgres() -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def server_pid(url: str) -> int:
+    """Identifier of the server's first process."""
+    return int((Path(url.partition("host=")[2]) / "data" / "postmaster.pid").read_text().split()[0])
+
+
 def fill(store: Store, items: int) -> None:
     """A campaign with that number of items."""
     campaign = Campaign(
@@ -101,38 +109,47 @@ def work(url: str, number: int, threads: int, item_s: float) -> None:
 
     def one(index: int) -> None:
         store = stores[index]
-        store.list_campaigns()  # connects
+        store.reap_items(NAME)  # connects
         gate.wait()
-        while (item := store.take_item(NAME, f"host{number}:{index}", LEASE_S)) is not None:
+        following = store.take_item(NAME, f"host{number}:{index}", LEASE_S)
+        while (item := following) is not None:
             begun = time.time()
             time.sleep(item_s)
             spans[index].append((begun, time.time()))
-            if store.end_item(item, TryOutcome.DONE):
+            accepted, following = store.exchange_item(item, TryOutcome.DONE, "", LEASE_S)
+            if accepted:
                 ended[index].append(item.id)
 
     workers = [threading.Thread(target=one, args=(index,)) for index in range(threads)]
+    began_s = time.process_time()
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
-    print(json.dumps({"spans": spans, "ended": ended}))
+    print(json.dumps({"spans": spans, "ended": ended, "cpu_s": time.process_time() - began_s}))
 
 
 def measure(workers: int, items: int, item_s: float, processes: int) -> dict[str, Any]:
     """Figures of one campaign."""
-    per = workers // processes
+    per, load = workers // processes, round(os.getloadavg()[0], 1)
     with postgres() as url, Store(url) as store:
         fill(store, items)
         script = [sys.executable, str(HERE / "campaign_queue.py"), "--item-ms", str(item_s * 1e3)]
         script += ["--workers", str(per), "--child", url]
+        server = psutil.Process(server_pid(url))
+        before = server.cpu_times()
         children = [
             subprocess.Popen([*script, str(number)], stdout=subprocess.PIPE, text=True)
             for number in range(processes)
         ]
         answers = [json.loads(child.communicate()[0]) for child in children]
+        time.sleep(1)  # the server's processes for their connections end
+        after = server.cpu_times()
         states = store.campaign_progress(NAME).states
         tries = Counter(found.item for found in store.campaign_tries(NAME))
     spans = [span for answer in answers for own in answer["spans"] for span in own]
+    client_s = sum(answer["cpu_s"] for answer in answers)
+    server_s = sum(after[:4]) - sum(before[:4])  # with its children: one for each connection that was closed
     ended = Counter(item for answer in answers for own in answer["ended"] for item in own)
     wall_s = max(end for _, end in spans) - min(begin for begin, _ in spans)
     busy_s = sum(end - begin for begin, end in spans)
@@ -146,7 +163,10 @@ def measure(workers: int, items: int, item_s: float, processes: int) -> dict[str
         "wall_s": round(wall_s, 2),
         "items_per_s": round(items / wall_s, 1),
         "busy": round(busy_s / (wall_s * workers), 4),
+        "load_before": load,
         "overhead_ms_per_item": round((wall_s * workers - busy_s) / items * 1e3, 2),
+        "worker_cpu_ms_per_item": round(client_s / items * 1e3, 3),
+        "server_cpu_ms_per_item": round(server_s / items * 1e3, 3),
     }
 
 

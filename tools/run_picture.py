@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from agentforge.analysis import Report
+from agentforge.schema import baseline_name
 from agentforge.views import output
 from agentforge.views import text as _text
 
@@ -49,7 +50,7 @@ def _end_to_end(report: Report) -> object:
     performance = evaluation.performance
     rows = (
         (
-            {"compile": "torch.compile"}.get(name, name),
+            baseline_name(name),
             _text.seconds(before),
             _text.seconds(performance.latency_s),
             str(performance.speedup[name]),

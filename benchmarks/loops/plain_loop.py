@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
-import multiprocessing
 import os
 import random
 import resource
@@ -23,6 +22,8 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+
+from .process import started
 
 PARTIES = ("eager", "control", "compile", "ours")
 LOOPS = ("rotating", "written")
@@ -61,12 +62,7 @@ class PlainLoop:
 
     def __init__(self, job: Job) -> None:
         self._parties = job.parties
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["loops.plain_loop", "torch._inductor.compile_fx"])
-        self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=serve, args=(theirs, job), daemon=True)
-        self._process.start()
-        theirs.close()
+        self._connection, self._process = started(serve, job)
         self._receive(_READY_S)
 
     def block(self) -> dict[str, dict[str, Turn]]:

@@ -34,10 +34,11 @@ from agentforge.search import policies  # noqa: E402
 from search.landscape import Landscape, read  # noqa: E402
 from search.proposers import PROPOSERS, Space  # noqa: E402
 from search.replay import Search, random_search  # noqa: E402
+from tools.generated import GeneratedPart  # noqa: E402
 
 LANDSCAPES = HERE.parent / "results" / "landscapes.jsonl.gz"
-RESULTS, PAGE = HERE.parent / "results" / "search_policies.json", HERE.parents[1] / "docs" / "search.md"
-BEGIN, END = "<!-- lab: written by benchmarks/search/lab.py --table -->\n", "<!-- /lab -->"
+RESULTS = HERE.parent / "results" / "search_policies.json"
+TABLE = GeneratedPart("docs/search.md", "lab", "benchmarks/search/lab.py --table")
 
 ATTEMPTS, LOOKS = 60, (20, 60)
 """Evaluations of a search, and those at which policies are compared."""
@@ -267,12 +268,6 @@ def figure(result: Mapping[str, Any], path: Path) -> None:
     shown.write_html(path, include_plotlyjs="cdn")
 
 
-def page(text: str, table_text: str) -> str:
-    """The documentation's page with this table between its markers."""
-    before, rest = text.split(BEGIN, 1)
-    return before + BEGIN + table_text + END + rest.split(END, 1)[1]
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -285,7 +280,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=RESULTS)
     chosen = parser.parse_args()
     if chosen.table:
-        PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), table(json.loads(chosen.out.read_text()))))
+        TABLE.write(table(json.loads(chosen.out.read_text())))
         return 0
     landscapes = read(chosen.landscapes)
     result = {

@@ -15,8 +15,10 @@ from typing import Any
 
 from pydantic import Field, ValidationError, model_validator
 
-from agentforge.schema import EvaluationStatus, FrozenModel, UsageError
+from agentforge.schema import Context, EvaluationStatus, FrozenModel, UsageError
 
+SHAPES = Path(__file__).resolve().parents[1] / "results" / "landscape_shapes.jsonl.gz"
+"""Landscapes of the definitions in another size; the policy lab does not use them."""
 REPETITIONS = 3
 """Verdicts of each solution."""
 
@@ -35,6 +37,8 @@ class Verdict(FrozenModel):
     seconds: float = Field(ge=0)
     """Of the whole verdict."""
     build_s: float = Field(ge=0)
+    cell: tuple[int, ...] = ()
+    """Of its machine code (`agentforge/search/cells.py`); empty if nothing is known of it."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Verdict:
@@ -72,6 +76,8 @@ class Landscape(FrozenModel):
     definition: str
     """Hash."""
     op_type: str
+    context: Context | None = None
+    """Key of the knowledge base's experience."""
     reference: str
     """Source in KernelBench's convention."""
     time_s: float = Field(gt=0)

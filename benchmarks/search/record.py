@@ -2,6 +2,7 @@
 
     python benchmarks/search/record.py --minutes 150          # all definitions, on an idle machine
     python benchmarks/search/record.py --only 'softmax*' --minutes 10
+    python benchmarks/search/record.py --shapes               # some of them again, in another size
     python benchmarks/search/record.py --list
 
 A landscape has all points of the applicable strategies: `--depth` limits how many parameters differ from a
@@ -45,12 +46,14 @@ from agentforge.resources import resource  # noqa: E402
 from agentforge.runs.pipeline import hardware  # noqa: E402
 from agentforge.runs.run_settings import for_device  # noqa: E402
 from agentforge.schema import CannotCode, Evaluation, Level, Plan, Solution, UsageError  # noqa: E402
+from agentforge.search import cell_of  # noqa: E402
 from agentforge.store import Store  # noqa: E402
-from search.landscape import REPETITIONS, Landscape, Point, Value, Verdict, read, write  # noqa: E402
+from search.landscape import REPETITIONS, SHAPES, Landscape, Point, Value, Verdict, read, write  # noqa: E402
 
 RESULTS = HERE.parent / "results" / "landscapes.jsonl.gz"
 LEAST_BYTES, MOST_BYTES = 1 << 20, 16 << 20
 """Of a definition's inputs: smaller ones are all noise, and larger ones take long."""
+_MIDDLE_BYTES = 4 << 20
 _KEEP_S = 60.0
 _ONCE = ("open", "baselines")
 
@@ -87,6 +90,12 @@ DEFINITIONS = {
         "pooling", "torch.relu(F.avg_pool2d(x, 2))", "torch.randn({n}, 32, 64, 64)", 524288, (4 << 20,)
     ),
 }  # fmt: skip
+OTHER_SHAPES = {
+    f"{name}@{size >> 20}MiB": replace(operator, sizes=(size,))
+    for name, operator in DEFINITIONS.items()
+    for size in (MOST_BYTES if operator.sizes[0] < _MIDDLE_BYTES else LEAST_BYTES,)
+}
+"""Each definition in another size: a large one if it is small, else a small one."""
 HELD_OUT = (
     "wide_softmax", "cross_entropy", "rmsnorm", "column_mean", "gelu_bias_residual", "attention", "swiglu",
     "batchnorm_relu",
@@ -112,7 +121,7 @@ class Bench:
 
     def task(self, name: str) -> Task:
         """The region of a definition that takes most of its time, as a run shows it to its planner."""
-        path, operator = self.folder / f"{name}.py", DEFINITIONS[name]
+        path, operator = self.folder / f"{name}.py", {**DEFINITIONS, **OTHER_SHAPES}[name]
         path.write_text(operator.source(min(max(operator.sizes[0], LEAST_BYTES), MOST_BYTES)))
         target = load_target(str(path), FrontendOptions(device=self.device.torch_device))
         profile = profile_target(target, self.device, self.roofline)
@@ -147,6 +156,7 @@ def as_verdict(found: Evaluation) -> Verdict:
         high=timed.high if timed else None,
         seconds=round(max(0.0, found.seconds - started), 3),
         build_s=round(stages.get("build", 0.0), 3),
+        cell=cell_of(found),
     )
 
 
@@ -208,6 +218,7 @@ def record(
         held_out=name in HELD_OUT,
         definition=region.definition.hash,
         op_type=task.context.op_type,
+        context=task.context,
         reference=region.definition.reference,
         time_s=region.time_s,
         sol_s=region.sol_s,
@@ -312,18 +323,21 @@ def main() -> int:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--busy", action="store_true", help="measure also if other programs run")
     parser.add_argument("--list", action="store_true", help="only list the definitions and what is recorded")
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--shapes", action="store_true", help="record the definitions in another size")
+    parser.add_argument("--out", type=Path)
     chosen = parser.parse_args()
+    definitions = OTHER_SHAPES if chosen.shapes else DEFINITIONS
+    chosen.out = chosen.out or (SHAPES if chosen.shapes else RESULTS)
     if chosen.list:
         known = read(chosen.out) if chosen.out.is_file() else {}
-        for name in DEFINITIONS:
+        for name in definitions:
             print(summary(known[name]) if name in known else f"{name}: not recorded",
                   "(held out)" if name in HELD_OUT else "")  # fmt: skip
         return 0
     if not chosen.busy and (others := busy()) > MOST_OTHERS:
         print(f"{others:.1f} threads of other programs run; wait for an idle machine, or give --busy")
         return 2
-    names = [name for name in DEFINITIONS if fnmatch(name, chosen.only)]
+    names = [name for name in definitions if fnmatch(name, chosen.only)]
     record_all(names, chosen.depth, chosen.minutes, chosen.device, chosen.out)
     return 0
 

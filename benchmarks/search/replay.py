@@ -70,7 +70,7 @@ class Search:
             failed = chance("repair").random() >= self.proposer.repair
             status = self.proposer.failure(chance("fault"), surely=True) if failed else None
         else:
-            solution = self._change(parent, chance("change"))
+            solution = self._change(parent, choice.target, chance("change"))
             if not solution:
                 parent, solution = None, self._start(by_id, chance("start"))
             status = self.proposer.failure(chance("fault"))
@@ -83,6 +83,7 @@ class Search:
         node = self._judged(
             number, parent, solution, status or drawn.status, drawn, own_fault=status is not None
         )
+        node = replace(node, target=choice.target)
         self._spend(drawn, max(v.build_s for v in verdicts) + full_s, status)
         nodes = list(self.tree.nodes)
         if parent is not None:
@@ -90,9 +91,16 @@ class Search:
         self.tree = replace(self.tree, nodes=(*nodes, node))
         return True
 
-    def _change(self, parent: Node | None, chance: Random) -> str:
+    def _change(self, parent: Node | None, target: tuple[int, ...], chance: Random) -> str:
         if parent is None:
             return ""
+        if target:
+            near = self.space.landscape.verdicts
+            hits = [
+                s for _, s in self.space.changes(parent.solution, self._seen) if near[s][0].cell == target
+            ]
+            if hits and chance.random() < self.proposer.insight:
+                return chance.choice(hits)
         return self.space.change(self.proposer, parent.solution, self._seen, chance)
 
     def _start(self, by_id: Mapping[str, Node], chance: Random) -> str:
@@ -131,6 +139,7 @@ class Search:
             reward=reward,
             strategy=self.space.strategy(solution),
             solution="" if own_fault else solution,
+            cell=drawn.cell if passed else (),
         )
 
     def _promising(self, speedup: float | None) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from agentforge.schema import UsageError
-from agentforge.search import policies
+from agentforge.search import Choice, Tree, policies
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 RECORDING = """
@@ -54,6 +54,7 @@ if __name__ == "__main__":
         keep(record.record("gelu", bench, 0, time.monotonic() + 200, begun, keep))
     found = read(out)["gelu"]
     assert found.complete, record.summary(found)
+    assert found.context.op_type == found.op_type and found.context.operators
     assert found.verdicts[found.solutions[0]][0] == first[found.solutions[0]][0], "measured again"
     print(record.summary(found))
 """
@@ -78,7 +79,9 @@ def landscape(name: str = "a", *, held_out: bool = False, slope: float = 0.1) ->
         points.append(Point(strategy=strategy, parameters={"x": x, "y": y}, solution=solution))
         gain = slope * (x + y) + (slope if strategy == "second" else 0.0)
         verdicts[solution] = tuple(
-            Verdict(status="PASSED", speedup=s, low=s * 0.95, high=s * 1.05, seconds=3.0, build_s=1.0)
+            Verdict(
+                status="PASSED", speedup=s, low=s * 0.95, high=s * 1.05, seconds=3.0, build_s=1.0, cell=(x, y)
+            )
             for s in (math.exp(gain + noise) for noise in (-0.05, 0.0, 0.05))
         )
     verdicts["first11"] = (Verdict(status="CRASHED", seconds=2.0, build_s=1.0),) * 3
@@ -157,6 +160,23 @@ def test_a_proposer_that_fails_is_asked_for_repairs(lab: ModuleType) -> None:
     assert len(search.tree.nodes) == 18, "a search ends when all solutions were seen"
 
 
+def test_a_target_is_reached_by_insight(lab: ModuleType) -> None:
+    from search.proposers import Proposer, Space
+
+    class Asks:
+        name = "asks"
+
+        def select(self, tree: Tree) -> Choice:
+            return Choice("a", "0", (0, 2)) if tree.nodes else Choice("a", None)
+
+    perfect = Proposer("perfect", 1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0)
+    search = lab.Search(Space(landscape()), Asks(), perfect, 0)
+    search.run(2)
+    assert [(n.solution, n.cell, n.target) for n in search.tree.nodes] == [
+        ("second00", (0, 0), ()), ("second02", (0, 2), (0, 2)),
+    ]  # fmt: skip
+
+
 def test_only_a_policy_that_is_better_at_both_looks_may_become_the_default(lab: ModuleType) -> None:
     names = ("best-first", "early", "both", "one landscape", "weak only")
     runs = {n: np.random.default_rng(0).uniform(0.4, 0.5, (3, 10, 30, 60, 3)) for n in names}
@@ -218,7 +238,7 @@ def test_the_lab_compares_and_writes_its_table(lab: ModuleType, tmp_path: Path) 
     for by_unit in result["curves"].values():
         assert all(0 <= share <= 1 for unit in by_unit.values() for share in unit["share"])
     result["provenance"] = {"date": "2026-01-01T00:00", "commit": "abc"}
-    text = lab.page(f"before\n{lab.BEGIN}old\n{lab.END}after", lab.table(result))
+    text = lab.TABLE.within(f"before\n{lab.TABLE.begin}old\n{lab.TABLE.end}after", lab.table(result))
     assert "old" not in text and text.count("\n| `") == 4 and text.endswith("after")
     lab.figure(result, tmp_path / "figure.html")
     assert "iterative, 60 rounds" in (tmp_path / "figure.html").read_text()
@@ -231,6 +251,9 @@ def test_the_definitions_are_enough_and_eight_are_held_out(lab: ModuleType) -> N
     assert set(record.HELD_OUT) < set(record.DEFINITIONS)
     classes = {record.DEFINITIONS[name].op_type for name in record.HELD_OUT}
     assert len(classes) >= 6
+    sizes = {name: one.sizes[0] for name, one in record.OTHER_SHAPES.items()}
+    assert len(sizes) == len(record.DEFINITIONS)
+    assert sizes["softmax@16MiB"] == 16 << 20 and sizes["row_sum@1MiB"] == 1 << 20
     space = {"tile": (1, 2, 3), "stage": ("on", "off")}
     assert [*record.settings_of(space, 0)] == [{"tile": 1, "stage": "on"}]
     assert len([*record.settings_of(space, 1)]) == 4 and len([*record.settings_of(space, 2)]) == 6

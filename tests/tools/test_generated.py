@@ -1,0 +1,53 @@
+"""Writing a generated part of a page leaves the rest of the page as it was."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools import generated, results_table
+from tools.generated import ROOT, GeneratedPart
+
+PART = GeneratedPart("page.md", "numbers", "tools/numbers.py")
+
+
+@pytest.fixture
+def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(generated, "ROOT", tmp_path)
+    path = tmp_path / "page.md"
+    path.write_text(f"before\n{PART.begin}old\n{PART.end}\nafter\n")
+    return path
+
+
+def test_writing_leaves_the_rest_of_the_page(page: Path) -> None:
+    assert not PART.is_current("new\n")
+    PART.write("new\n")
+    assert page.read_text() == f"before\n{PART.begin}new\n{PART.end}\nafter\n"
+    assert PART.is_current("new\n")
+
+
+def test_check_writes_nothing(
+    page: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = page.read_text()
+    monkeypatch.setattr(sys, "argv", ["numbers.py", "--check"])
+    assert PART.main("new\n") == 1
+    assert "run python tools/numbers.py" in capsys.readouterr().out
+    assert page.read_text() == before
+
+
+def test_a_page_without_the_comments_is_refused() -> None:
+    with pytest.raises(ValueError):
+        PART.within("nothing", "new")
+
+
+def test_the_results_in_the_readme_are_those_on_record() -> None:
+    assert results_table.TABLE.is_current(results_table.table())
+
+
+def test_the_command_runs_from_any_folder(tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "tools" / "results_table.py"), "--check"]
+    subprocess.run(command, cwd=tmp_path, check=True, timeout=60)

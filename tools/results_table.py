@@ -1,0 +1,92 @@
+"""Write the table of results into README.md, from benchmarks/results.
+
+python tools/results_table.py            # write the table
+python tools/results_table.py --check    # fail if the table in the file is not current
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from agentforge.schema import baseline_name
+from tools.generated import ROOT, GeneratedPart
+
+TABLE = GeneratedPart("README.md", "results", "tools/results_table.py")
+RESULTS = ROOT / "benchmarks" / "results"
+
+TITLES = {
+    "gelu_bias_residual.py": "GELU + bias + residual, 4096 x 4096",
+    "rmsnorm.py": "RMSNorm, 8192 x 4096",
+    "cross_entropy.py": "cross-entropy, 4096 x 4096",
+}
+EXAMPLES = ("llama_block", "gpt2", "bert_mlm", "resnet", "dlrm")
+BASELINES = ("eager", "compile", "freezing")
+"""The columns; a result file has one entry for each."""
+
+
+def table() -> str:
+    """The tables in Markdown: one for each machine, with one row for each result on record."""
+    names = [*EXAMPLES, *(name.removesuffix(".py") for name in TITLES), "kernelbench"]
+    machines: dict[str, list[dict[str, Any]]] = {}
+    for name in names:
+        found = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+        machines.setdefault(_machine(found["provenance"]), []).extend(sorted(found["results"], key=_title))
+    return "\n".join(line for machine, entries in machines.items() for line in _lines(machine, entries))
+
+
+def _lines(machine: str, entries: list[dict[str, Any]]) -> list[str]:
+    """One table; a baseline that was never measured has no column."""
+    measured = [name for name in BASELINES if any(name in _speedups(entry) for entry in entries)]
+    head = ["model", *(f"over {baseline_name(name)}" for name in measured), "what the artifact runs"]
+    rows = (_line(_row(entry, measured)) for entry in entries)
+    return [f"{machine}:", "", _line(head), _line(["---"] * len(head)), *rows, ""]
+
+
+def _machine(provenance: dict[str, Any]) -> str:
+    device, architecture, threads = (provenance[name] for name in ("device", "architecture", "threads"))
+    return f"{device} ({architecture}), {threads} threads, PyTorch {provenance['toolchain']['torch']}"
+
+
+def _row(entry: dict[str, Any], baselines: list[str]) -> list[str]:
+    speedups = _speedups(entry)
+    return [_title(entry), *(_interval(speedups.get(name)) for name in baselines), _kept(entry["result"])]
+
+
+def _speedups(entry: dict[str, Any]) -> dict[str, dict[str, float]]:
+    result = entry["result"]
+    performance = (result.get("end_to_end") or {}).get("performance") or {}
+    speedups: dict[str, dict[str, float]] = performance.get("speedup", {}) if result.get("proven") else {}
+    return speedups
+
+
+def _interval(speedup: dict[str, float] | None) -> str:
+    return "{point:.2f}x [{low:.2f}, {high:.2f}]".format_map(speedup) if speedup else ""
+
+
+def _title(entry: dict[str, Any]) -> str:
+    file = entry["file"]
+    if file in TITLES:
+        return TITLES[file]
+    origin = entry["result"].get("run", {}).get("origin", "")
+    if found := re.search(r"KernelBench/level(\d)/(\d+)_(\w+?)_?\.py$", origin):
+        return f"KernelBench level {found[1]}, {found[2]}: {found[3]}"
+    return f"`examples/{file}`"
+
+
+def _kept(result: dict[str, Any]) -> str:
+    kind, _, way = result["mode"].partition("+")
+    if kind != "kernels":
+        return str(result["summary"].partition("; ")[2])
+    operators = dict.fromkeys(region["op_type"] for region in result["regions"] if region["calls"])
+    packed = ["[packed weights](docs/stitch.md#packed-weights)"] if way == "packed" else []
+    return "; ".join([f"kernels: {', '.join(operators)}", *packed])
+
+
+def _line(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    raise SystemExit(TABLE.main(table()))
