@@ -21,7 +21,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Jobs in the background of a shell are started so, and every process that they start inherits it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+_PATIENCE = "AGENTFORGE_REFEREE__PATIENCE_S"
 _SOLUTIONS = ("model_new", "reference_model", "agentforge_stitch", "agentforge_cpp", "agentforge_run")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Beside another test no verdict waits for a quiet moment: the other one keeps the processors busy."""
+    if item.get_closest_marker("timing"):
+        os.environ.pop(_PATIENCE, None)
+    else:
+        os.environ[_PATIENCE] = "0"
 
 
 @pytest.fixture

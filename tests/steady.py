@@ -43,6 +43,7 @@ class SteadyReferee:
             blocks=found.performance.blocks,
             processes=found.performance.processes,
             sol_s=request.sol_s,
+            workload_s=found.performance.workload_s,
         )
         verified = level is Level.FULL
         changes = {

@@ -40,6 +40,12 @@ def test_an_answer_has_the_published_fields(run: Run, searched: Path, command: t
     assert set(body) <= set(type(model).model_fields)
 
 
+@pytest.mark.parametrize("card", ["cuda-graph", "approximate-reciprocals"])
+def test_a_card_has_the_published_fields_of_its_kind(run: Run, card: str) -> None:
+    shown = run("kb", "show", card, "--json").json
+    assert ANSWERS["kb show"].model_validate_json(json.dumps(shown)).model_dump()["id"] == card
+
+
 def test_a_verdict_and_an_error_have_the_published_fields(run: Run) -> None:
     ANSWERS["verify"].model_validate_json(json_text(summary(nouns.evaluation())))
     ANSWERS["error"].model_validate(run("runs", "show", "none", "--json").json)

@@ -56,6 +56,7 @@ class TestLearned:
             "strategies": run("kb", "stats", "--json").json["strategies"],
             "outcomes": 0,
             "known": 3,
+            "lessons": 0,
         }
         (record,) = run("kb", "show", "my-trick", "--json").json["records"]
         assert (record["n"], record["claims"]) == (0, 3), "not judged on this machine"

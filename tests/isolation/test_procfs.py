@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 
 from agentforge.isolation import procfs
 
@@ -27,6 +28,9 @@ def test_processor_time_includes_threads_that_have_ended() -> None:
     try:
         own = float(process.stdout.readline())
         assert own <= procfs.cpu_seconds(process.pid) < own + 0.1
+        deadline = time.monotonic() + 20  # join() returns before the kernel has taken the thread away
+        while len(procfs.threads(process.pid)) > 1 and time.monotonic() < deadline:
+            time.sleep(0.01)
         assert len(procfs.threads(process.pid)) == 1
         assert procfs.thread_seconds(process.pid, process.pid) < own
     finally:

@@ -1,4 +1,4 @@
-"""A search in its own process, for tests that kill it: `python killed.py FOLDER CHILDREN POLICY`.
+"""A search in its own process, for tests that kill it.
 
 Each step of the simulated referee writes a line to `evaluations.txt` when it has finished, so that the
 test sees from outside what was measured and how often.
@@ -6,7 +6,6 @@ test sees from outside what was measured and how often.
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -39,8 +38,11 @@ class SlowReferee(SimulatedReferee):
         time.sleep(0.02)
 
 
-def main(folder: Path, children: int, policy: str) -> int:
-    """Search to the end, or until killed; attempts take no time, as what they took decides what is next."""
+def search(folder: Path, children: int, policy: str) -> None:
+    """Search to the end, or until killed, and write how it ended to `result.txt`.
+
+    Attempts take no time, because what they took decides what is next.
+    """
     for module in (_describe, supervisor):
         module.time = SimpleNamespace(monotonic=lambda: 0.0)  # type: ignore[attr-defined]
     with Store(f"sqlite:///{folder / 'agentforge.db'}") as store, store.lock_run("run"):
@@ -49,9 +51,4 @@ def main(folder: Path, children: int, policy: str) -> int:
         result = bench.search(
             profile(bottleneck("a"), bottleneck("b", time_s=0.8)), SCRIPT, children=children
         )
-    print(len(result.wins), result.attempts)
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]))
+    (folder / "result.txt").write_text(f"{len(result.wins)} {result.attempts}")

@@ -30,6 +30,7 @@ from agentforge.schema import (
     Evidence,
     Interval,
     Level,
+    Metric,
     Performance,
     Plan,
     Profile,
@@ -187,6 +188,9 @@ class SimulatedReferee:
             )
             if passed and not untimed
             else None,
+            metrics=(Metric(name="loop_vector_bits", value=said["vector_bits"]),)
+            if "vector_bits" in said
+            else (),
             environment=Environment(device=DEVICE, architecture="null", toolchain={}),
             timestamp=datetime.now(UTC),
         )

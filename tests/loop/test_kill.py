@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
@@ -17,13 +17,30 @@ from agentforge.search import policies
 from agentforge.store import Store
 
 from .conftest import make_run
+from .killed import search
 
-ROOT = Path(__file__).resolve().parents[2]
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["tests.loop.killed", "agentforge.loop.graph", "alembic.command"])
+"""Most of a search's time would be its imports."""
 
 
-def start(folder: Path, children: int = 1, policy: str = "best-first") -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.loop.killed", str(folder), str(children), policy]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def start(folder: Path, children: int = 1, policy: str = "best-first") -> BaseProcess:
+    process = FORKS.Process(target=search, args=(folder, children, policy))
+    process.start()
+    return process
+
+
+def kill(process: BaseProcess) -> None:
+    process.kill()
+    process.join(60)
+    assert process.exitcode == -signal.SIGKILL
+
+
+def finish(folder: Path, process: BaseProcess) -> str:
+    """Wait for the end of a search, and how it ended."""
+    process.join(120)
+    assert process.exitcode == 0
+    return (folder / "result.txt").read_text()
 
 
 def prepare(folder: Path) -> None:
@@ -31,10 +48,10 @@ def prepare(folder: Path) -> None:
         store.create_run(make_run())
 
 
-def wait_for_a_start(folder: Path, process: subprocess.Popen[str], lines: int) -> bool:
+def wait_for_a_start(folder: Path, process: BaseProcess, lines: int) -> bool:
     """Wait until the search has begun `lines` evaluations; False where it ended before."""
     log = folder / "evaluations.txt"
-    while process.poll() is None:
+    while process.is_alive():
         if log.exists() and len(log.read_text().splitlines()) >= lines:
             return True
         time.sleep(0.005)
@@ -53,20 +70,20 @@ def test_killed_again_and_again(tmp_path: Path, seed: int, children: int) -> Non
     for folder in (whole, killed):
         folder.mkdir()
         prepare(folder)
-    assert start(whole, children).communicate(timeout=120)[0].split() == ["2", "8"]
+    assert finish(whole, start(whole, children)) == "2 8"
 
     generator, kills = random.Random(seed), 0
-    for begun in range(1, 30):
+    for begun in range(1, 40, 2):
         process = start(killed, children)
         if wait_for_a_start(killed, process, begun):
             time.sleep(generator.uniform(0.0, 0.12))
-            process.send_signal(signal.SIGKILL)
+            process.kill()
             kills += 1
-        printed, errors = process.communicate(timeout=120)
-        if process.returncode == 0:
-            assert printed.split() == ["2", "8"]
+        process.join(120)
+        if process.exitcode == 0:
+            assert finish(killed, process) == "2 8"
             break
-        assert process.returncode == -signal.SIGKILL, errors
+        assert process.exitcode == -signal.SIGKILL
     else:
         pytest.fail("the search never came to its end")
 
@@ -84,11 +101,9 @@ def test_killed_again_and_again(tmp_path: Path, seed: int, children: int) -> Non
 def test_killed_once_in_an_evaluation(tmp_path: Path) -> None:
     prepare(tmp_path)
     process = start(tmp_path)
-    assert wait_for_a_start(tmp_path, process, 3), process.communicate()
-    process.kill()
-    process.communicate(timeout=60)
-    printed, errors = start(tmp_path).communicate(timeout=120)
-    assert printed.split() == ["2", "8"], errors
+    assert wait_for_a_start(tmp_path, process, 3)
+    kill(process)
+    assert finish(tmp_path, start(tmp_path)) == "2 8"
     begun = Counter((tmp_path / "evaluations.txt").read_text().splitlines())
     assert max(begun.values()) <= 2
     assert sum(count == 2 for count in begun.values()) <= 1
@@ -98,14 +113,12 @@ def test_killed_once_in_an_evaluation(tmp_path: Path) -> None:
 def test_a_damaged_checkpoint_costs_nothing(tmp_path: Path) -> None:
     prepare(tmp_path)
     process = start(tmp_path)
-    assert wait_for_a_start(tmp_path, process, 3), process.communicate()
-    process.kill()
-    process.communicate(timeout=60)
+    assert wait_for_a_start(tmp_path, process, 3)
+    kill(process)
     for leftover in tmp_path.glob("checkpoint.db*"):
         leftover.unlink()
     (tmp_path / "checkpoint.db").write_bytes(b"rubbish" * 1000)
-    printed, errors = start(tmp_path).communicate(timeout=120)
-    assert printed.split() == ["2", "8"], errors
+    assert finish(tmp_path, start(tmp_path)) == "2 8"
     assert (tmp_path / "checkpoint.damaged").exists()
 
 
@@ -118,11 +131,8 @@ def test_a_killed_search_decides_as_the_whole_one_under_every_policy(tmp_path: P
         prepare(folder)
         for begun in kills:
             process = start(folder, 2, policy)
-            assert wait_for_a_start(folder, process, begun), process.communicate()
-            process.kill()
-            process.communicate(timeout=60)
-        process = start(folder, 2, policy)
-        errors = process.communicate(timeout=120)[1]
-        assert process.returncode == 0, errors
+            assert wait_for_a_start(folder, process, begun)
+            kill(process)
+        finish(folder, start(folder, 2, policy))
     assert len(outcome(tmp_path / "whole")) > 3
     assert outcome(tmp_path / "killed") == outcome(tmp_path / "whole")

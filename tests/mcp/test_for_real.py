@@ -55,7 +55,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        command = [sys.executable, "-m", "tests.mcp.quick_server", "mcp", "--http", str(port)]
+        command = [sys.executable, "-m", "tests.quick", "mcp", "--http", str(port)]
         process = subprocess.Popen([*command, *settings], cwd=folder, env=environment)
         try:
             if _listens(process, port):

@@ -1,9 +1,13 @@
-"""`optimize` reaches a verified kernel under every search policy: command line, playbook and referee."""
+"""`optimize` reaches a verified kernel under another search policy than the default one.
+
+`tests/loop/test_policies.py` has the loop under each policy.
+"""
 
 from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +16,6 @@ import pytest
 from agentforge.config import load_settings
 from agentforge.referee import EvaluationRequest, Referee
 from agentforge.schema import Evaluation, Solution
-from agentforge.search import policies
 from agentforge.store import Store
 from tests.cli.conftest import Run, home, run
 from tests.steady import SteadyReferee
@@ -33,9 +36,9 @@ def get_init_inputs():
     return []
 """
 QUICK = (
-    "--json", "--device", "cpu", "--attempts", "5", "-c", "referee.compile_baseline=false",
+    "--json", "--device", "cpu", "--attempts", "4", "-c", "referee.compile_baseline=false",
     "-c", "referee.task_seconds=0", "-c", "referee.quick_seconds=0.2", "-c", "referee.quick_blocks=2",
-    "-c", "referee.threads=2", "-c", "referee.patience_s=0", "-c", "search.sol_fraction=1",
+    "-c", "referee.threads=2", "-c", "search.sol_fraction=1",
     "-c", "search.patience=9",
 )  # fmt: skip
 
@@ -58,10 +61,9 @@ def steady(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("steady", "known_roofline", "no_torch_compile")
-@pytest.mark.parametrize("name", policies.names())
-def test_optimize_reaches_a_verified_result(run: Run, tmp_path: Path, name: str) -> None:
+def test_optimize_reaches_a_verified_result(run: Run, tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(MODEL)
-    answer = run("optimize", "model.py", *QUICK, "-c", f"search.policy={name}")
+    answer = run("optimize", "model.py", *QUICK, "-c", "search.policy=mcts")
     assert answer.code == 0, answer.err + answer.out
     with Store(load_settings([]).url) as store:
         attempts = store.attempts(answer.json["run"]["id"])
@@ -70,3 +72,20 @@ def test_optimize_reaches_a_verified_result(run: Run, tmp_path: Path, name: str)
     assert any(one.verified for one in found)
     assert answer.json["run"]["artifact"]
     assert answer.json["mode"] == "kernels"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("steady", "known_roofline", "no_torch_compile")
+def test_the_tuner_keeps_its_points_with_the_attempt(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(MODEL)
+    answer = run("optimize", "model.py", *QUICK, "--attempts", "1", "-c", "search.tune=4")
+    assert answer.code == 0, answer.err + answer.out
+    with Store(load_settings([]).url) as store:
+        (attempt,) = store.attempts(answer.json["run"]["id"])
+        solution = store.get_solution(attempt.solution or "")
+        assert store.get_evaluation(attempt.evaluation or "").verified
+    assert len(attempt.trials) == 4 and attempt.trials[0].won
+    best = next(trial for trial in reversed(attempt.trials) if trial.won)
+    assert best.parameters.items() <= solution.parameters.items()
+    means = [fmean(t.log_speedups) for t in attempt.trials if t.won]
+    assert means == sorted(means)

@@ -62,7 +62,10 @@ def test_optimize_by_a_model_and_resume_with_more(
     )  # nothing to put in: minutes of compiling saved
     (tmp_path / "model.py").write_text(MODEL)
     spec, cassette = f"openai:m@{server.url}", tmp_path / "run.jsonl"
-    settings = ("-c", "llm.max_tokens=600", "-c", "llm.retries=0", "-c", "search.min_share=0")
+    settings = (
+        "-c", "llm.max_tokens=600", "-c", "llm.retries=0", "-c", "search.min_share=0",
+        "-c", "referee.compile_baseline=false", "-c", "referee.task_seconds=0",
+    )  # fmt: skip
     limits = ("--attempts", "2", "--tokens", "5000")
     first = run(
         "optimize", "model.py", "--llm", spec, "--record", str(cassette), *limits, *settings, "--json"

@@ -205,7 +205,7 @@ def get_init_inputs():
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("known_roofline")
+@pytest.mark.usefixtures("known_roofline", "no_torch_compile")
 @pytest.mark.parametrize(
     "clock", ["steady", pytest.param("real", marks=[pytest.mark.timing, pytest.mark.timeout(900)])]
 )

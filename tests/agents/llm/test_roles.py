@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from agentforge.agents import NothingLeft, Past, Task
+from agentforge.agents import Aim, NothingLeft, Past, Task
 from agentforge.agents.llm import LLMCoder, LLMJudge, LLMPlanner
 from agentforge.agents.llm.history import fingerprint
-from agentforge.agents.llm.prompts import example
+from agentforge.agents.llm.prompts import example, render
 from agentforge.agents.llm.role import Role
 from agentforge.config import LLMSettings
 from agentforge.llm import CallFailed, Ledger, Request, Response
@@ -45,6 +45,7 @@ from agentforge.schema import (
     ResourceUsage,
     Strategy,
 )
+from agentforge.search.cells import CPU_DIMENSIONS, GPU_DIMENSIONS, LEVELS
 from agentforge.store import Store
 from tests.loop.conftest import make_run
 
@@ -413,6 +414,19 @@ def test_the_same_code_again_is_sent_back(coder: LLMCoder, model: Scripted) -> N
     model.answers.extend([RIGHT_AND_FAST + MODEL, RIGHT_AND_FAST.replace("float sum", "double sum") + MODEL])
     again = coder.code(task(failed(1, solution=first)), PLAN, None).solution
     assert again.hash != first.hash
+
+
+def test_a_bad_tune_comment_is_sent_back(coder: LLMCoder, model: Scripted) -> None:
+    bad = RIGHT_AND_FAST.replace('extern "C"', 'constexpr int B = 1;  // @tune B [1, 2]\nextern "C"', 1)
+    good = bad.replace("@tune B [1, 2]", "@tune B = 1 in {1, 2}")
+    model.answers.extend([bad + MODEL, good + MODEL])
+    wrote = coder.code(replace(task(), tunable=True), PLAN, None).solution
+    assert "write `// @tune NAME = DEFAULT in {A, B, C}` with whole numbers" in model.prompt
+    assert "@tune BLOCK = 128 in {64, 128, 256}" in model.asked[-2].messages[0].text
+    assert "B = 1 in {1, 2}" in wrote.source("kernel.cpp")
+    model.answers.append(bad + MODEL)
+    assert "@tune B [1, 2]" in coder.code(task(), PLAN, None).solution.source("kernel.cpp"), "not followed"
+    assert "@tune" not in model.asked[-1].messages[0].text
 
 
 CLASSES = {
@@ -804,6 +818,28 @@ def test_without_a_gpu_prompts_speak_of_machine_code_and_not_of_times(
     with contextlib.suppress(IndexError):  # its question is enough
         coder.code(task(right), PLAN, None)
     assert "Attempt #1, `rows`: right, and not timed" in model.prompt
+
+
+def test_a_target_is_an_instruction_and_moves_are_hints(
+    planner: LLMPlanner, coder: LLMCoder, model: Scripted
+) -> None:
+    aim = Aim(levels=(("vectors", 2, 3),), moves=(("unrolling", -1, 0.9, 3),))
+    right = failed(
+        1, evaluation=evaluation(), solution=solution(coder, model),
+        critique=Critique(kind="optimize", cause="memory", change="stream the stores"),
+    )  # fmt: skip
+    model.answers.append(plan_answer())
+    planner.plan(replace(task(right), aim=aim), right)
+    assert (
+        "- vectors: 512-bit vectors in the hot loop (now: 256-bit vectors in the hot loop)." in model.prompt
+    )
+    assert "- unrolling down: 0.9x the speed, over 3 attempts." in model.prompt
+    with contextlib.suppress(IndexError):  # its question is enough
+        coder.code(replace(task(right), aim=aim), PLAN, right)
+    assert "- vectors: 512-bit vectors" in model.prompt
+    for names in (CPU_DIMENSIONS, GPU_DIMENSIONS):
+        every = Aim(tuple((name, now, 3 - now) for name in names for now in range(LEVELS)))
+        assert render("shared/target.md.j2", aim=every).count("(now:") == LEVELS * len(names)
 
 
 def test_adjectives_of_the_prompts_are_read(planner: LLMPlanner, model: Scripted) -> None:
