@@ -17,7 +17,7 @@ test: $(STAMP)  ## set up, then run the tests
 	$(BIN)/python -m pytest -m "timing and not slow and not gpu"
 
 test-slow: $(STAMP)  ## the tests that take long
-	$(BIN)/python -m pytest -n 2 --dist loadscope -m "slow and not timing and not gpu"
+	$(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder -m "slow and not timing and not gpu"
 	$(BIN)/python -m pytest -m "slow and timing and not gpu"
 
 test-user: $(STAMP)  ## the referee's tests by a user without rights, also if root runs this

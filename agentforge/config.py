@@ -119,6 +119,9 @@ class SearchSettings(BaseModel, extra="forbid", allow_inf_nan=False):
     drafts: int = Field(default=1, ge=1, le=16)
     """Drafts that a language model writes for each plan, side by side. The fastest one by a brief measurement
     is the attempt. `one-shot` takes one."""
+    tune: int = Field(default=0, ge=0, le=200)
+    """Most points of template parameters, or of the `@tune` comments of a language model, that are measured
+    for each attempt that passes. 0 tunes nothing; otherwise the package optuna is needed."""
     patience: int = Field(default=0, ge=0)
     """Attempts without a gain on a bottleneck before the search leaves it. 0 means eight if a language model
     writes them, else four."""

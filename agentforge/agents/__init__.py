@@ -1,6 +1,7 @@
 """Planner, coder and judge: they propose data, the supervisor decides."""
 
 from ._base import (
+    Aim,
     Author,
     Coder,
     Draft,
@@ -29,6 +30,7 @@ from .factory import (
 )
 
 __all__ = [
+    "Aim",
     "Author",
     "Coder",
     "Draft",

@@ -21,6 +21,7 @@ from agentforge.schema import (
     Profile,
     Solution,
     Strategy,
+    Trial,
     Usage,
 )
 
@@ -56,6 +57,8 @@ class Past:
     evaluation: Evaluation | None
     critique: Critique | None
     error: str = ""
+    trials: tuple[Trial, ...] = ()
+    """Points of its parameters that the tuner measured."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,16 @@ class ShownLesson:
     """Measured speedup over the best baseline; so is the expected one."""
     verified: bool
     text: str
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What the machine code of the next attempt shall be (`search/cells.py`)."""
+
+    levels: tuple[tuple[str, int, int], ...]
+    """Dimension, its level in the attempt that is built upon, and the level that is wanted."""
+    moves: tuple[tuple[str, int, float, int], ...] = ()
+    """What moves brought in this run: dimension, direction (1 or -1), mean factor of speed, number."""
 
 
 Check = Callable[[Solution, Level], Evaluation | None]
@@ -102,10 +115,16 @@ class Task:
     """Lessons of this run from all bottlenecks, oldest first."""
     advise: Advise | None = field(default=None, compare=False)
     """Chooses cards of the knowledge base that are no techniques; None if there are none."""
+    served: set[str] = field(default_factory=set, compare=False)
+    """Identifiers of the cards that the agent's model is shown; the agent adds them, and they are counted."""
     check: Check | None = field(default=None, compare=False)
     """For coders: judges a solution before it becomes the attempt's; None if that is not wanted."""
     measure: Check | None = field(default=None, compare=False)
     """For coders: judges a solution that is nobody's attempt, for comparison."""
+    aim: Aim | None = None
+    """What the search policy asks for; None if for nothing."""
+    tunable: bool = False
+    """For coders: `@tune` comments are followed."""
     drafts: int = 1
     """For coders: drafts that a language model writes for the plan."""
     machine_code: Callable[[Solution], str] | None = field(default=None, compare=False)

@@ -72,6 +72,8 @@ class Report(FrozenModel):
     or `eager`: what the artifact runs; `kernel` if one solution was written out."""
     summary: str = ""
     """Why the artifact is what it is."""
+    tokens_per_second: dict[str, dict[str, float]] = {}
+    """Of a generation, for `prefill` and `decode`: by baseline, and of the `artifact`."""
     attempts: int = 0
     seconds: float = 0.0
     """Wall time over all sessions."""
@@ -117,6 +119,7 @@ def build_report(store: Store, run_id: str) -> Report:
         proven=stitched is not None and stitched.proven,
         mode=stitched.mode if stitched else "",
         summary=stitched.summary if stitched else "",
+        tokens_per_second=stitched.tokens_per_second if stitched else {},
         attempts=len(attempts),
         seconds=run.seconds_used,
         dollars=sum(a.usage.dollars or 0.0 for a in attempts),

@@ -31,6 +31,10 @@ def choose(target: str, *, reference: str, origin: str, intent: str, options: Fr
     """
     if sum(map(bool, (reference, origin, intent))) > 1:
         raise UsageError("--reference, --from and --intent exclude each other: give one of them")
+    if options.generate and (reference or origin or intent):
+        raise UsageError(
+            "--generate goes with hf:CONFIG.json alone: leave out --reference, --from and --intent"
+        )
     if intent and target:
         raise UsageError(f"--intent takes no target: leave out {target}")
     if origin not in ("", "sequential"):

@@ -60,6 +60,7 @@ _PACKAGES = (
     ("einops", False, "campaigns: Mamba problems of KernelBench and MultiKernelBench"),
     ("safetensors", False, "campaigns: tensors of FlashInfer Trace and SOL-ExecBench"),
     ("psycopg", False, "a PostgreSQL database"),
+    ("ray", False, "campaigns: workers on a Ray cluster"),
     ("triton", False, "Triton kernels"),
     ("nvidia-cuda-nvrtc", False, "compiling CUDA kernels, with or without a GPU"),
     ("nvidia-ml-py", False, "clocks and temperature of a GPU while it is timed"),

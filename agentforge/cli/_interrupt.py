@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import select
 import signal
@@ -16,6 +17,8 @@ LAST_WORD_S = 0.7
 """Seconds that writing down the interruption may take."""
 INTERRUPTED = 130
 
+exit_code = 0
+"""Of the command, once it has ended."""
 _last_words: list[Callable[[], None]] = []
 _cutting_short = threading.Event()
 
@@ -33,11 +36,21 @@ def leave() -> None:
 
 def install() -> None:
     """Watch for SIGINT and SIGTERM; a thread does it, because the main one may be in native code."""
+    atexit.register(_end)  # the first one registered is the last one to run
     read, write = os.pipe2(os.O_CLOEXEC)
     os.set_blocking(write, False)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was begun is ended as by Ctrl-C
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     threading.Thread(target=_watch, args=(read,), name="interrupt", daemon=True).start()
+
+
+def _end() -> None:
+    """End an interrupted command with its code.
+
+    Else `python -m` ends by SIGINT if KeyboardInterrupt has passed through source text that `exec` ran.
+    """
+    if exit_code == INTERRUPTED:
+        os._exit(exit_code)
 
 
 def _watch(read: int) -> None:

@@ -108,7 +108,8 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
             with suppress(BrokenPipeError):
                 _say(message, code, as_json="--json" in arguments, shown=getattr(error, "shown", ""))
     _flush()
-    sys.exit(code if isinstance(code, int) else OK)
+    _interrupt.exit_code = code if isinstance(code, int) else OK
+    sys.exit(_interrupt.exit_code)
 
 
 def _flush() -> None:

@@ -62,6 +62,15 @@ InputDType = Annotated[
         help="Dtype of the input, e.g. int64. The last one is used for the remaining inputs.",
     ),
 ]
+Generate = Annotated[
+    str,
+    typer.Option(
+        "--generate",
+        metavar="prompt=N,new=M",
+        help="For hf:CONFIG.json of a causal language model: make a generation faster, a prefill of N tokens "
+        "and M decode steps with a static KV cache.",
+    ),
+]
 DType = Annotated[str, typer.Option("--dtype", help="Dtype of the weights and of floating-point inputs.")]
 InitArgs = Annotated[
     str, typer.Option("--init-args", metavar="JSON", help="Constructor arguments: a JSON list or object.")
@@ -144,6 +153,7 @@ class Inputs:
     input: Input = None
     input_shape: InputShape = None
     input_dtype: InputDType = None
+    generate: Generate = ""
     dtype: DType = "float32"
     init_args: InitArgs = ""
 
@@ -155,6 +165,7 @@ class Inputs:
             inputs=tuple(self.input or ()),
             input_shapes=tuple(self.input_shape or ()),
             input_dtypes=tuple(self.input_dtype or ()),
+            generate=self.generate,
             init_args=self.init_args,
             dtype=self.dtype,
             device=device,

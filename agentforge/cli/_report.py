@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import typer
@@ -49,8 +50,9 @@ def _cut_short(run: str, url: str, *, as_json: bool) -> None:
     from agentforge.schema import RunInterrupted, RunStatus
     from agentforge.store import Store
 
-    _interrupted(run, as_json=as_json)
-    sys.stdout.flush()
+    with suppress(BrokenPipeError):  # the reader may have been interrupted first
+        _interrupted(run, as_json=as_json)
+        sys.stdout.flush()
     if run:
         store, error = Store(url), "interrupted by the user"
         if not store.get_run(run).status.over:
@@ -86,6 +88,14 @@ def show(report: Report) -> None:
                     _text.interval(performance.speedup[name].model_dump()),
                 )
                 for name, before in performance.baseline_s.items()
+            ),
+        )
+    if rates := report.tokens_per_second:
+        _print.table(
+            ["tokens per second", *rates],
+            (
+                (baseline_name(name), *(f"{found[name]:,.1f}" for found in rates.values()))
+                for name in next(iter(rates.values()))
             ),
         )
     if report.plan is not None:

@@ -9,9 +9,11 @@ from pydantic import BaseModel, RootModel, create_model
 from agentforge.analysis import Report
 from agentforge.campaigns.audit import Audit
 from agentforge.campaigns.compare import Comparison
+from agentforge.campaigns.extend import Extension
 from agentforge.campaigns.recheck import Recheck
 from agentforge.campaigns.report import CampaignReport
 from agentforge.campaigns.status import CampaignStatus
+from agentforge.knowledge import CardUse
 from agentforge.llm import CallTotal
 from agentforge.schema import (
     Advice,
@@ -197,9 +199,23 @@ class CardList(FrozenModel):
 
     strategies: tuple[Strategy, ...]
     advice: tuple[Advice, ...]
+    uses: dict[str, CardUse]
+    """By the card's identifier; only cards that were served."""
 
 
-class ShownCard(RootModel[Strategy | Advice]):
+class ShownStrategy(Strategy):
+    """A strategy, and its use in the attempts of this database."""
+
+    use: CardUse
+
+
+class ShownAdvice(Advice):
+    """A card that is no technique, and its use in the attempts of this database."""
+
+    use: CardUse
+
+
+class ShownCard(RootModel[ShownStrategy | ShownAdvice]):
     """One strategy, or one card that is no technique."""
 
 
@@ -253,6 +269,7 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "campaign list": CampaignList,
     **{f"campaign {name}": StatusAnswer for name in ("start", "status", "work", "pause", "resume", "retry")},
     "campaign report": CampaignReport,
+    "campaign extend": Extension,
     "campaign compare": Comparison,
     "campaign export": WrittenFiles,
     "audit": AuditAnswer,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypedDict
+from typing import NotRequired, Protocol, TypedDict
 
 from agentforge.agents import Author, Coder, Judge, ModelPlanner, Planner, model_planners
 from agentforge.schema import (
@@ -98,6 +98,8 @@ class PendingAttempt(TypedDict):
     """Hash of the definition."""
     parent: str | None
     """Attempt that it builds on, as the policy chose it."""
+    target: NotRequired[tuple[int, ...]]
+    """Cell of machine code that the policy asks for; empty if for none."""
     round: int
     """Number of the first attempt that is made at the same time."""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
+from statistics import fmean
 from typing import TypedDict
 
 from agentforge.schema import Attempt, Evaluation, EvaluationStatus, Evidence, Interval, Level, Usage
@@ -32,6 +34,15 @@ def add_usage(before: Usage, *more: Usage, started: float) -> Usage:
         tokens_cached=sum(u.tokens_cached for u in usages),
         dollars=None if None in dollars else sum(d for d in dollars if d is not None),
     )
+
+
+def tuning_said(attempt: Attempt) -> str:
+    """What tuning an attempt came to, in one line."""
+    first, best = attempt.trials[0], next(t for t in reversed(attempt.trials) if t.won)
+    values = ", ".join(f"{name} = {value}" for name, value in best.parameters.items())
+    before, after = (math.exp(fmean(t.log_speedups)) for t in (first, best))
+    points = f"attempt {attempt.number}: {len(attempt.trials)} points tried"
+    return f"{points}, {before:.2f}x before, {after:.2f}x with {values}"
 
 
 class Numbers(TypedDict):

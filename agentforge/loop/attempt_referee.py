@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from agentforge.agents import Task
 from agentforge.referee import EvaluationRequest, Evaluator
 from agentforge.schema import (
     Attempt,
@@ -15,10 +16,13 @@ from agentforge.schema import (
     HarnessError,
     Level,
     Progress,
+    Solution,
+    Trial,
 )
+from agentforge.tuning import Tuner, variants_of
 
 from ._base import SearchedBottleneck
-from ._describe import numbers, which
+from ._describe import numbers, tuning_said, which
 from .run_log import RunLog
 
 HARNESS_FAILURES = 3
@@ -75,6 +79,46 @@ class AttemptReferee:
         if not quiet:
             self.run_log.event(AttemptEvaluated(**which(attempt), **numbers(found[1]), reused=reused))
         return found
+
+    def tuned(
+        self,
+        attempt: Attempt,
+        quick: Evaluation,
+        task: Task,
+        most: int,
+        stop: Callable[[], str],
+        deadline: float | None,
+    ) -> Attempt:
+        """The attempt with the fastest values of its parameters, and with the trials that found them.
+
+        Args:
+            quick: its evaluation as it was written.
+            most: trials.
+            stop: why no further trial may be made; empty while one may.
+            deadline: see `EvaluationRequest`.
+
+        Raises:
+            TimeEnded: the deadline came first; finished trials are kept.
+        """
+        solution, plan = self.run_log.solution(attempt.solution or ""), attempt.plan
+        assert plan is not None
+
+        def evaluate(tried: Solution, again: bool) -> Evaluation | None:
+            if stop():
+                return None
+            other = attempt.model_copy(update={"solution": self.run_log.put_solution(tried)})
+            return self.evaluate(other, Level.QUICK, again=again, quiet=True, deadline=deadline)[1]
+
+        def keep(trial: Trial) -> None:
+            now = self.run_log.attempt(attempt.id) or attempt
+            self.run_log.put(now.model_copy(update={"trials": (*now.trials, trial)}))
+
+        tuner = Tuner(variants_of(task, plan, solution), most, attempt.id, evaluate, keep)
+        best = self.run_log.put_solution(tuner.run(solution, quick, attempt.trials))
+        now = self.run_log.attempt(attempt.id) or attempt
+        if now.trials:
+            self.run_log.event(Progress(text=tuning_said(now)))
+        return now.model_copy(update={"solution": best})
 
     def time_ended(self, attempt: Attempt) -> None:
         """Say that the run's time ended in the middle of an attempt's evaluation."""

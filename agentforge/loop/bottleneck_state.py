@@ -20,7 +20,7 @@ from agentforge.schema import (
     Level,
     ReasonCode,
 )
-from agentforge.search import Node, Tree, reward_of
+from agentforge.search import Node, Tree, cell_of, reward_of
 
 FINISHED = frozenset({AttemptStatus.DONE, AttemptStatus.FAILED})
 
@@ -287,4 +287,6 @@ class BottleneckState:
                 reward=reward_of(evaluation, before, limit=limit),
                 strategy=attempt.plan.strategy if attempt.plan else "",
                 solution=attempt.solution or "",
+                cell=cell_of(evaluation),
+                target=attempt.target,
             )

@@ -77,6 +77,7 @@ class RunLog:
                 evaluation=self.evaluation(attempt),
                 critique=attempt.critique,
                 error=attempt.error,
+                trials=attempt.trials,
             )
             for attempt in self.attempts(bottleneck)
         )

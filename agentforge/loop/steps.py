@@ -47,7 +47,9 @@ class Steps:
         if unfinished:
             first = unfinished[0].number
             pending = [
-                PendingAttempt(attempt=a.id, bottleneck=a.bottleneck, parent=a.parent, round=first)
+                PendingAttempt(
+                    attempt=a.id, bottleneck=a.bottleneck, parent=a.parent, target=a.target, round=first
+                )
                 for a in unfinished
             ]
             return {"round": pending, "reason": ""}
@@ -128,6 +130,7 @@ class Steps:
                 attempt=run_log.attempt_id(number),
                 bottleneck=choice.bottleneck,
                 parent=choice.parent,
+                target=choice.target,
                 round=first,
             )
             children.append(child)
@@ -163,7 +166,7 @@ def _with(tree: Tree, choice: Choice, attempt: str) -> Tree:
     nodes = tuple(
         replace(node, children=node.children + 1) if node.id == choice.parent else node for node in tree.nodes
     )
-    begun = Node(attempt, choice.parent, False, False, None, "", 0)
+    begun = Node(attempt, choice.parent, False, False, None, "", 0, target=choice.target)
     seen = PRIOR_WEIGHT + len(tree.nodes)  # counted as one without a gain, until more is known
     return replace(tree, nodes=(*nodes, begun), success=tree.success * seen / (seen + 1))
 

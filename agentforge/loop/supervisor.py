@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
 
-from agentforge.agents import Hardware, NothingLeft, Task
+from agentforge.agents import Hardware
 from agentforge.config import SearchSettings
 from agentforge.llm import CannotAfford
 from agentforge.referee import Builder, Disassembler, Evaluator
@@ -35,7 +35,6 @@ from agentforge.schema import (
     Evaluation,
     EvaluationStatus,
     Level,
-    Plan,
     Profile,
     Progress,
     Promotion,
@@ -51,7 +50,7 @@ from .attempt_referee import AttemptReferee
 from .bottleneck_state import BottleneckState, gain_over_best
 from .budget import BudgetMeter
 from .run_log import RunLog
-from .tasks import Tasks, find
+from .tasks import Tasks, find, first_plan, with_cards
 
 
 @dataclass(frozen=True)
@@ -85,11 +84,12 @@ class Supervisor:
             bottleneck=name,
             parent=child["parent"],
             number=self.run_log.number(child["attempt"]),
+            target=child.get("target", ()),
         )
         self.run_log.event(AttemptPlanning(**which(new)))
-        task = self.tasks.task(name, new.id, parent=child["parent"])
+        task = self.tasks.task(name, new.id, parent=child["parent"], target=new.target)
         try:
-            plan, parent = self._first_plan(task, child["parent"])
+            plan, parent = first_plan(self.agents.planner, task, child["parent"])
         except AgentForgeError:
             raise
         except CannotAfford as error:
@@ -103,7 +103,7 @@ class Supervisor:
             self._close(name, f"the planner has nothing {'left to propose' if task.past else kind}")
             return False
         usage = add_usage(Usage(), plan.usage, started=started)
-        self.keep_plan(new.model_copy(update={"plan": plan, "parent": parent, "usage": usage}))
+        self.keep_plan(with_cards(new, task.served, plan=plan, parent=parent, usage=usage))
         return True
 
     def keep_plan(self, attempt: Attempt) -> None:
@@ -131,21 +131,19 @@ class Supervisor:
         started = time.monotonic()
         task = self.tasks.task(attempt.bottleneck, attempt.id, hide_solutions_from=child["round"])
         if self.settings.agents == "dialogue":
-            show = self._machine_code if isinstance(self.evaluator, Disassembler) else None
-            check = partial(self._try, attempt)
             task = replace(
                 task,
-                check=check,
+                check=partial(self._try, attempt),
                 measure=partial(self._measure, attempt),
                 drafts=self.settings.drafts,
-                machine_code=show,
+                machine_code=self._machine_code if isinstance(self.evaluator, Disassembler) else None,
                 exclusive=self.measuring,
             )
         self.run_log.event(AttemptCoding(**which(attempt)))
         try:
             draft = self.agents.coder.code(task, attempt.plan, find(task.past, attempt.parent))
         except CannotCode as error:
-            self.fail(attempt, sentence(error), started)
+            self.fail(with_cards(attempt, task.served), sentence(error), started)
             return
         except CannotAfford as error:  # the attempt stays as it is, for a resume under a larger budget
             self.meter.stop(str(error))
@@ -153,10 +151,10 @@ class Supervisor:
         except AgentForgeError:
             raise
         except Exception as error:
-            self.fail(attempt, f"the coder failed: {sentence(error)}", started)
+            self.fail(with_cards(attempt, task.served), f"the coder failed: {sentence(error)}", started)
             return
         usage = add_usage(attempt.usage, draft.usage, started=started)
-        self.keep_solution(attempt.model_copy(update={"usage": usage}), draft.solution)
+        self.keep_solution(with_cards(attempt, task.served, usage=usage), draft.solution)
 
     def keep_solution(self, attempt: Attempt, solution: Solution) -> None:
         """Store what was written for an attempt."""
@@ -220,6 +218,10 @@ class Supervisor:
         started, end = time.monotonic(), self.meter.deadline if bounded else None
         try:
             identifier, evaluation = self.referee.evaluate(attempt, Level.QUICK, deadline=end)
+            if self.settings.tune and evaluation.passed:
+                task, most = self.tasks.task(attempt.bottleneck, attempt.id), self.settings.tune
+                attempt = self.referee.tuned(attempt, evaluation, task, most, self.out_of_budget, end)
+                identifier, evaluation = self.referee.evaluate(attempt, Level.QUICK, deadline=end)
             if self.bottleneck_state(attempt.bottleneck).promising(evaluation):
                 identifier, evaluation = self.referee.evaluate(attempt, Level.FULL, deadline=end)
         except TimeEnded:
@@ -304,7 +306,7 @@ class Supervisor:
         own = self.settings
         return Tasks(
             self.bottlenecks, self.run_log, self.knowledge, own.language, self.hardware, self.device,
-            own.advice_tokens,
+            own.advice_tokens, bool(own.tune),
         )  # fmt: skip
 
     @property
@@ -356,22 +358,6 @@ class Supervisor:
         if reason and not state.contenders(1):
             self._close(bottleneck, reason)
 
-    def _first_plan(self, task: Task, parent: str | None) -> tuple[Plan | None, str | None]:
-        """A plan on the chosen parent; if there is none, from the definition, then on the fastest."""
-        fastest = max(
-            (p for p in task.past if gain_over_best(p.evaluation) is not None),
-            key=lambda p: gain_over_best(p.evaluation) or 0.0,
-            default=None,
-        )
-        for candidate in dict.fromkeys((parent, None, fastest.id if fastest else None)):
-            try:
-                plan = self.agents.planner.plan(task, find(task.past, candidate))
-            except NothingLeft:
-                break
-            if plan is not None:
-                return plan, candidate
-        return None, parent
-
     def _close(self, bottleneck: str, reason: str) -> None:
         self.run_log.event(BottleneckClosed(bottleneck=bottleneck, reason=reason))
 
@@ -382,7 +368,8 @@ class Supervisor:
             return Critique(kind="abandon", cause="the referee failed; nothing is said", author="supervisor")
         assert attempt.plan is not None
         task = self.tasks.task(attempt.bottleneck, attempt.id, hide_critiques_from=first)
-        return self.agents.judge.judge(task, attempt.plan, solution, evaluation)
+        critique = self.agents.judge.judge(task, attempt.plan, solution, evaluation)
+        return critique.model_copy(update={"served": tuple(sorted(task.served))})
 
     def _promote(self, attempt: Attempt, evaluation: Evaluation) -> None:
         bottleneck_state = self.bottleneck_state(attempt.bottleneck)

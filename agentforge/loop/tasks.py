@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentforge.agents import Hardware, Past, Task
+from agentforge.agents import Aim, Hardware, NothingLeft, Past, Planner, Task
 from agentforge.knowledge import Advisor
+from agentforge.schema import Attempt, Plan
+from agentforge.search import Cell, cell_of, dimensions, mean_gains
 
 from ._base import Knowledge, SearchedBottleneck
+from .bottleneck_state import gain_over_best
 from .lessons import learned
 from .run_log import RunLog
 
-_PLAN_ONLY: Mapping[str, Any] = {"solution": None, "evaluation": None, "critique": None, "error": ""}
+_IDENTIFIER = re.compile(r"\w+(?:[-.]\w+)*")
+"""Words as cards are named."""
+_PLAN_ONLY: Mapping[str, Any] = {
+    "solution": None, "evaluation": None, "critique": None, "error": "", "trials": (),
+}  # fmt: skip
 """What attempts that are written at the same time show of each other."""
 
 
@@ -32,6 +41,8 @@ class Tasks:
     """Kind of device: `cpu`, `cuda`."""
     advice_tokens: int = 600
     """Most tokens of cards in one prompt, other than techniques."""
+    tunable: bool = False
+    """Whether `@tune` comments are followed."""
 
     def task(
         self,
@@ -39,6 +50,7 @@ class Tasks:
         attempt: str,
         *,
         parent: str | None = None,
+        target: Cell = (),
         hide_solutions_from: int | None = None,
         hide_critiques_from: int | None = None,
     ) -> Task:
@@ -49,6 +61,7 @@ class Tasks:
 
         Args:
             parent: the attempt to build on; the strategies that paid after its own come first.
+            target: the cell that the policy asks for, if the attempt is not stored yet.
             hide_solutions_from: attempts from this number on show their plan only.
             hide_critiques_from: attempts from this number on do not show their critique.
         """
@@ -58,6 +71,8 @@ class Tasks:
             past = self._hidden(past, attempt, hide_solutions_from, _PLAN_ONLY)
         if hide_critiques_from is not None:
             past = self._hidden(past, attempt, hide_critiques_from, {"critique": None})
+        stored = self.run_log.attempt(attempt)
+        aim = _aim(past, stored.target, stored.parent) if stored else _aim(past, target, parent)
         before = find(past, parent)
         after = before.plan.strategy if before is not None and before.plan is not None else ""
         return Task(
@@ -68,6 +83,8 @@ class Tasks:
             languages=(self.language,),
             past=past,
             attempt=attempt,
+            aim=aim,
+            tunable=self.tunable,
             lessons=learned(self.run_log, self.bottlenecks),
             advise=Advisor(
                 self.knowledge.advice, searched.context, (self.language,), self.device, self.advice_tokens
@@ -79,6 +96,57 @@ class Tasks:
     ) -> tuple[Past, ...]:
         together = {p.id for p in past if p.id != own and self.run_log.number(p.id) >= first}
         return tuple(replace(p, **changes) if p.id in together else p for p in past)
+
+
+def _aim(past: Sequence[Past], target: Cell, parent: str | None) -> Aim | None:
+    """What the machine code of an attempt shall be, and what such moves brought; None without a target."""
+    base = find(past, parent)
+    if not target or base is None or base.evaluation is None:
+        return None
+    cells = {p.id: cell_of(p.evaluation) for p in past}
+    gains = {p.id: math.log(gain) for p in past if (gain := gain_over_best(p.evaluation))}
+    moves = mean_gains(
+        (cells[p.parent], cells[p.id], gains[p.id] - gains[p.parent])
+        for p in past
+        if p.parent is not None and p.parent in gains and p.id in gains
+    )
+    names = dimensions(base.evaluation)
+    wanted = zip(names, cells[base.id], target, strict=False)
+    levels = tuple((name, now, level) for name, now, level in wanted if now != level)
+    if not levels:
+        return None
+    shown = tuple((names[at], way, math.exp(gain), n) for (at, way), (gain, n) in sorted(moves.items()))
+    return Aim(levels, shown)
+
+
+def with_cards(attempt: Attempt, served: Collection[str], **changes: object) -> Attempt:
+    """The attempt with these changes, with the cards that one more of its agents was shown, and with those of
+    them that its plan names."""
+    attempt = attempt.model_copy(update=changes)
+    plan, every = attempt.plan, sorted({*attempt.served, *served})
+    if plan is None:
+        return attempt
+    said = " ".join((plan.strategy, plan.diagnosis, plan.change, *plan.steps, *plan.risks))
+    words = set(_IDENTIFIER.findall(said.lower()))
+    cited = tuple(card for card in every if card.lower() in words)
+    return attempt.model_copy(update={"served": tuple(every), "cited": cited})
+
+
+def first_plan(planner: Planner, task: Task, parent: str | None) -> tuple[Plan | None, str | None]:
+    """A plan on the chosen parent; if there is none, from the definition, then on the fastest."""
+    fastest = max(
+        (p for p in task.past if gain_over_best(p.evaluation) is not None),
+        key=lambda p: gain_over_best(p.evaluation) or 0.0,
+        default=None,
+    )
+    for candidate in dict.fromkeys((parent, None, fastest.id if fastest else None)):
+        try:
+            plan = planner.plan(task, find(task.past, candidate))
+        except NothingLeft:
+            break
+        if plan is not None:
+            return plan, candidate
+    return None, parent
 
 
 def find(past: Sequence[Past], identifier: str | None) -> Past | None:

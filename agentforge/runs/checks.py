@@ -10,6 +10,7 @@ from agentforge.languages import languages
 from agentforge.schema import MachineError, UsageError
 from agentforge.search import allocators, policies
 from agentforge.trackers import check_trackers
+from agentforge.tuning import check_tuning
 
 
 def check_run(settings: Settings, out: Path | None) -> None:
@@ -23,6 +24,7 @@ def check_run(settings: Settings, out: Path | None) -> None:
     check_record(settings.llm.record)
     policies.check(settings.search.policy, settings.search.options)
     allocators.check(settings.search.allocator)
+    check_tuning(settings.search.tune)
     check_trackers(settings.trackers, settings.tracker_options)
     check_threads(settings.referee)
 

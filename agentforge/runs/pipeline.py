@@ -203,6 +203,7 @@ class RunPipeline:
                 solution=artifact.solution.hash,
                 evaluation=evaluation,
                 calls={d: runs[solution] for d, solution in chosen.items() if solution in runs},
+                tokens_per_second=report["tokens_per_second"],
                 packed=tuple(
                     b.definition.hash for b in profile.bottlenecks if packed & {s.name for s in b.call_sites}
                 ),

@@ -97,6 +97,7 @@ from .search import (
     Run,
     RunKind,
     RunStatus,
+    Trial,
     Usage,
 )
 from .solution import BuildSpec, Solution, SourceFile
@@ -216,6 +217,7 @@ __all__ = [
     "TensorInput",
     "TimeEnded",
     "TolerancePolicy",
+    "Trial",
     "TryOutcome",
     "UnknownEvent",
     "UnsupportedTargetError",

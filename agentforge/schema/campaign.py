@@ -136,6 +136,8 @@ class CampaignItem(FrozenModel):
     worker: str = ""
     """`host:pid` of the worker that has it, or had it last."""
     tries: int = 0
+    visits: int = 1
+    """Times that its run may spend the campaign's budget."""
     lost: int = 0
     """Tries whose worker died."""
     run: str | None = None

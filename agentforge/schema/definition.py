@@ -98,6 +98,9 @@ class Definition(FrozenModel):
     """Allowed error."""
     differentiable: bool = False
     """True if gradients are part of the contract."""
+    finite: bool = False
+    """True if inputs never hold NaN or infinities, so that a solution may do anything with them. An example
+    is a KV cache: whether NaN in its unused part reaches the output depends on how a mask is applied."""
     dtypes: tuple[DType, ...] = ()
     """Other types of floating-point inputs that a solution must be right for, beside the workloads' own."""
     description: str = ""
@@ -108,5 +111,6 @@ class Definition(FrozenModel):
     @cached_property
     def hash(self) -> str:
         """Hash of what affects behaviour: everything but name, description and tags."""
-        exclude = {"name", "description", "tags"} | (set() if self.dtypes else {"dtypes"})
+        unset = {name for name in ("dtypes", "finite") if not getattr(self, name)}
+        exclude = {"name", "description", "tags"} | unset
         return content_hash(self.model_dump(mode="json", exclude=exclude))

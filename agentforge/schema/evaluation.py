@@ -73,7 +73,7 @@ def baseline_name(baseline: str) -> str:
     """A baseline as people know it: `torch.compile` for `compile`, `torch.compile (freezing)`."""
     if baseline == "compile":
         return "torch.compile"
-    return baseline if baseline in _NO_COMPILER else f"torch.compile ({baseline})"
+    return baseline if baseline in (*_NO_COMPILER, "artifact") else f"torch.compile ({baseline})"
 
 
 class Diagnostic(FrozenModel):
@@ -131,6 +131,9 @@ class Performance(FrozenModel):
     deviation: float = 1.0
     """Largest factor by which the control differed from 1 in a process group; the ends of the speedups'
     intervals were moved outwards by it."""
+    workload_s: dict[str, dict[str, float]] = {}
+    """Median seconds a call by name of the workload: of the solution (`candidate`) and of each baseline.
+    Empty if there is one workload. The other times are means over the workloads, by their weights."""
     processor_ratio: dict[str, float] = {}
     """Processor time of a call of each baseline / of the solution; empty if it was not measured. It says
     nothing about speed if they use different numbers of threads."""

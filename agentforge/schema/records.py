@@ -90,6 +90,8 @@ class StitchResult(FrozenModel):
     """Identifier of the end-to-end evaluation."""
     calls: dict[str, int] = {}
     """Hash of a definition to the calls of its kernels that were seen in the end-to-end run."""
+    tokens_per_second: dict[str, dict[str, float]] = {}
+    """Of a generation, for `prefill` and `decode`: by baseline, and of the `artifact`."""
     packed: tuple[str, ...] = ()
     """Hashes of definitions that run in oneDNN from packed weights."""
     notes: tuple[str, ...] = ()

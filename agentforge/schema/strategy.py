@@ -68,6 +68,9 @@ class Outcome(FrozenModel):
     time: datetime
     claimed: bool = False
     """True for an outcome from another database, not judged here. It never counts as verified."""
+    origin: str = ""
+    """Files and databases that a claim came through, the nearest first; run and evaluation are those of the
+    last one."""
 
     @property
     def credit(self) -> float | None:
@@ -95,6 +98,8 @@ class Lesson(FrozenModel):
     time: datetime
     claimed: bool = False
     """True for a lesson from another database. Language models never see it."""
+    origin: str = ""
+    """As in `Outcome`."""
 
 
 class StrategyRecord(FrozenModel):

@@ -27,6 +27,11 @@ class Target(FrozenModel):
     notes: tuple[str, ...] = ()
     """What a reader must know: an output that does not depend on the input, state kept between calls."""
 
+    @property
+    def generation(self) -> bool:
+        """True if its workloads are the prefill and the decode step of a language model."""
+        return tuple(w.name for w in self.workloads) == ("prefill", "decode")
+
 
 class CallSite(FrozenModel):
     """One place in the target's forward where a region of operators runs."""
@@ -34,7 +39,8 @@ class CallSite(FrozenModel):
     name: NonEmptyString
     """Unique in the profile, for example `layers.3.norm/rms_norm`."""
     unit: str = ""
-    """Path of the exported submodule whose graph contains the nodes; empty for the whole model."""
+    """Path of the exported submodule whose graph contains the nodes; empty for the whole model. `@` and the
+    workload's name follow if the target has several workloads."""
     module_path: str = ""
     """Module that the operators were written in."""
     nodes: tuple[str, ...]
@@ -135,6 +141,8 @@ class Profile(FrozenModel):
     call_sites: tuple[CallSite, ...]
     bottlenecks: tuple[Bottleneck, ...]
     """Ranked by `gain_s`, largest first."""
+    tokens_per_second: dict[str, float] = {}
+    """Of eager in `prefill` and `decode`, if the target is a generation."""
     notes: tuple[str, ...] = ()
     """What a reader must know: a module that could not be exported, an unsteady trace."""
     merges: tuple[Bottleneck, ...] = ()

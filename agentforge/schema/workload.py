@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -82,6 +83,19 @@ class Workload(FrozenModel):
     @cached_property
     def hash(self) -> str:
         return content_hash(self.model_dump(mode="json", exclude={"name", "weight"}))
+
+    def arguments(self, value_of: Callable[[TensorInput], Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Positional and keyword arguments of `forward`, with `value_of(input)` for each tensor."""
+        values = [(i, value_of(i) if isinstance(i, TensorInput) else i.value) for i in self.inputs]
+        return (
+            tuple(value for spec, value in values if not spec.keyword),
+            {spec.name: value for spec, value in values if spec.keyword},
+        )
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of a step of a generation; 0 for another workload."""
+        return sum(i.numel for i in self.inputs if isinstance(i, TensorInput) and i.name == "input_ids")
 
     @property
     def nbytes(self) -> int:

@@ -34,6 +34,7 @@ def node(
     children: int = 0,
     strategy: str = "",
     solution: str | None = None,
+    cell: tuple[int, ...] = (),
 ) -> Node:
     """A node with defaults that suit a test; a failed one has no speedup."""
     own = speedup if passed and finished else None
@@ -49,6 +50,7 @@ def node(
         reward if finished else 0.0,
         strategy,
         identifier if solution is None else solution,
+        cell if own is not None else (),
     )
 
 
@@ -85,6 +87,7 @@ def child_of(grown: Tree, choice: Choice, outcome: Random) -> Node:
         speedup=base * outcome.uniform(0.7, 1.5),
         verdict=outcome.choices(["repair", "abandon"] if failed else ["optimize", "accept"], [9, 1])[0],
         strategy=f"s{outcome.randrange(6)}",
+        cell=(outcome.randrange(4), outcome.randrange(2), -1),
     )
 
 
@@ -99,7 +102,7 @@ def recorded(policy: TreePolicy, attempts: int, seed: int = 0) -> list[tuple[Tre
         if choice is None:
             break
         digest = blake2b(f"{seed} {number}".encode(), digest_size=8).digest()
-        new = child_of(grown, choice, Random(int.from_bytes(digest)))
+        new = replace(child_of(grown, choice, Random(int.from_bytes(digest))), target=choice.target)
         grown = replace(grown, nodes=counted([*grown.nodes, new]))
     return found
 
@@ -122,6 +125,7 @@ def trees(draw: st.DrawFn, name: str = "a", most: int = 12) -> Tree:
                 verdict=draw(st.sampled_from(verdicts)),
                 strategy=draw(st.sampled_from(["", "s", "t"])),
                 solution=draw(st.sampled_from([None, "same"])),
+                cell=draw(st.sampled_from([(), (0, 3, -1), (1, 3, -1), (-1, -1, 2)])),
             )
         )
     return tree(
@@ -149,6 +153,7 @@ def large_tree(shape: Callable[[int], int | None]) -> Tree:
                 parent=None if parent is None else f"n{parent}",
                 speedup=outcome.uniform(0.5, 9.0),
                 strategy=f"s{i % 7}",
+                cell=(i % 4, i // 4 % 4, i // 16 % 4, i // 64 % 4),
             )
         )
     return tree("a", *counted(nodes), strategies=(("s1", 0.3), ("s2", 0.1)))

@@ -11,6 +11,7 @@ from typing import Any
 from agentforge.agents._base import Draft, Past, Task
 from agentforge.agents.playbook.facts import speedup
 from agentforge.languages import language_info, languages
+from agentforge.languages.tune import BadTune, tunables
 from agentforge.llm import CallFailed, CannotAfford, Response
 from agentforge.schema import (
     BuildSpec,
@@ -27,7 +28,7 @@ from agentforge.schema import (
 from . import facts
 from .edits import Unreadable, sources
 from .history import cheated, contrast, told_findings
-from .prompts import example, exists, problem, render, simulated, with_advice
+from .prompts import example, exists, problem, render, simulated, with_advice, with_target
 from .role import Feedback, Objection, Role, sum_of
 from .tools import CoderTools
 from .yardstick import Yardstick, yardstick
@@ -90,8 +91,11 @@ class LLMCoder:
             parent=_shown(base),
             contrast=contrast(task, leave_out=base.id if base else None),
         )
+        prompt = with_target(prompt, task)
         words = f"{task.context.op_type} {plan.strategy} {plan.diagnosis} {' '.join(plan.steps)}"
         prompt = with_advice(prompt, task, (CardKind.HARDWARE,), base.evaluation if base else None, words)
+        if task.tunable:
+            prompt += "\n\n" + render("coder/tune.md.j2")
         if task.drafts > 1:
             prompt += f"\n\nThis is draft {number} of {task.drafts}. Carry the plan out in your own way."
 
@@ -165,6 +169,11 @@ class LLMCoder:
             description=f"{plan.strategy}: {plan.diagnosis}",
             parameters=plan.parameters,
         )
+        if task.tunable:
+            try:
+                tunables(solution)
+            except BadTune as bad:
+                raise Objection(str(bad)) from bad
         if any(p.solution is not None and p.solution.hash == solution.hash for p in task.past):
             raise Objection("this is the same code as that of an earlier attempt: change it")
         return solution

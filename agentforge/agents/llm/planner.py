@@ -12,7 +12,7 @@ from agentforge.schema import CardKind, Plan, Strategy, Usage
 
 from . import facts
 from .history import closed_strategies, latest_lessons, number_of, reflections
-from .prompts import problem, render, simulated, with_advice
+from .prompts import problem, render, simulated, with_advice, with_target
 from .role import Objection, Role
 from .schemas import PlanAnswer
 
@@ -45,16 +45,15 @@ class LLMPlanner:
         if parent is not None and parent.plan is not None and parent.plan.strategy in closed:
             parent = None
         values, measured = facts.of_task(task, parent), parent.evaluation if parent else None
+        shown = [s for s in task.strategies if s.id not in closed and s.id not in GENERATED_ONLY]
+        shown = shown[:_MOST_STRATEGIES]
+        task.served.update(strategy.id for strategy in shown)
         prompt = render(
             self._template(parent, closed),
             facts=facts.prompt_lines(values),
             bottleneck=task.bottleneck,
             call_sites=task.bottleneck.call_sites[:4],
-            strategies=[
-                _described(s, task)
-                for s in task.strategies
-                if s.id not in closed and s.id not in GENERATED_ONLY
-            ][:_MOST_STRATEGIES],
+            strategies=[_described(strategy, task) for strategy in shown],
             steady=measured is None or facts.steady(measured),
             limit=facts.classification(measured) if measured else None,
             calls=len(task.bottleneck.call_sites),
@@ -64,6 +63,7 @@ class LLMPlanner:
             parent=parent,
             languages=task.languages,
         )
+        prompt = with_target(prompt, task)
         operators = " ".join(o for site in task.bottleneck.call_sites for o in site.operators)
         prompt = with_advice(prompt, task, _ADVICE, measured, f"{task.context.op_type} {operators}")
 
@@ -93,9 +93,10 @@ class LLMPlanner:
         if critique.kind == "optimize":
             used = any(p.parent == parent.id and p.id != task.attempt for p in task.past)
             gain = speedup(parent.evaluation)
-            if used or gain is None or not critique.change or critique.author == "supervisor":
+            if task.aim or used or gain is None or not critique.change or critique.author == "supervisor":
                 return None  # a rule's critique names no change, and one is carried out once
             expected = gain * (1.0 + max(0.0, critique.expected_gain))
+        task.served.update(critique.served)
         what = "Repair" if critique.kind == "repair" else "Improve"
         change = critique.change or "fix what the referee reports"
         changes = {

@@ -112,7 +112,13 @@ def with_advice(
     Like a measurement, they are no part of what a replayed recording compares.
     """
     cards = task.advise(kinds, evaluation, words) if task.advise is not None else ()
+    task.served.update(card.id for card in cards)
     return f"{prompt}\n{render('shared/advice.md.j2', cards=cards)}" if cards else prompt
+
+
+def with_target(prompt: str, task: Task) -> str:
+    """The prompt with what the search policy wants of the machine code at its end."""
+    return f"{prompt}\n\n{render('shared/target.md.j2', aim=task.aim)}" if task.aim else prompt
 
 
 def simulated(task: Task) -> str:

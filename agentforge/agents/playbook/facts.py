@@ -81,8 +81,13 @@ def key(strategy: str, parameters: Parameters) -> tuple[str, tuple[tuple[str, st
 
 
 def tried(task: Task) -> set[tuple[str, tuple[tuple[str, str], ...]]]:
-    """All tries of this run."""
-    return {key(p.plan.strategy, p.plan.parameters) for p in task.past if p.plan is not None}
+    """All tries of this run, the tuner's points included."""
+    return {
+        key(p.plan.strategy, parameters)
+        for p in task.past
+        if p.plan is not None
+        for parameters in (p.plan.parameters, *({**effective(p), **t.parameters} for t in p.trials))
+    }
 
 
 def effective(past: Past) -> dict[str, int | float | str | bool]:

@@ -75,15 +75,8 @@ def trace(definition: Definition, workload: Workload) -> Traced:
 
     def run(*flat: torch.Tensor) -> Any:
         tensor_values = iter(flat[len(names) :])
-        args: list[Any] = []
-        kwargs: dict[str, Any] = {}
-        for spec in workload.inputs:
-            value = next(tensor_values) if isinstance(spec, TensorInput) else spec.value
-            if spec.keyword:
-                kwargs[spec.name] = value
-            else:
-                args.append(value)
-        result = torch.func.functional_call(model, dict(zip(names, flat, strict=False)), tuple(args), kwargs)
+        args, kwargs = workload.arguments(lambda _: next(tensor_values))
+        result = torch.func.functional_call(model, dict(zip(names, flat, strict=False)), args, kwargs)
         output_is_tuple[0] = isinstance(result, (tuple, list))
         return result
 

@@ -81,15 +81,8 @@ def _inputs(module: ModuleType, workload: Workload) -> tuple[list[Any], dict[str
     if workload.source == "reference":
         drawn = module.get_inputs()
         return ([], drawn) if isinstance(drawn, dict) else (list(drawn), {})
-    positional: list[Any] = []
-    keyword: dict[str, Any] = {}
-    for spec in workload.inputs:
-        value = _draw(spec) if isinstance(spec, TensorInput) else spec.value
-        if spec.keyword:
-            keyword[spec.name] = value
-        else:
-            positional.append(value)
-    return positional, keyword
+    positional, keyword = workload.arguments(_draw)
+    return list(positional), keyword
 
 
 def _layout(tensor: torch.Tensor) -> dict[str, Any]:
