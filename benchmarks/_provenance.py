@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
 import sys
@@ -16,7 +17,10 @@ def provenance() -> dict[str, Any]:
     """JSON-able provenance of this process."""
     device = detect("auto")
     commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+        ["git", "-c", "safe.directory=*", "rev-parse", "--short", "HEAD"],  # an ordinary user may not own it
+        capture_output=True,
+        text=True,
+        check=False,
     ).stdout.strip()
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -26,5 +30,6 @@ def provenance() -> dict[str, Any]:
         "threads": device.threads,
         "toolchain": device.toolchain,
         "platform": platform.platform(),
+        "user": "root" if os.geteuid() == 0 else "ordinary",
         "commit": commit,
     }
