@@ -61,7 +61,7 @@ def optimize(
         example_inputs: arguments of one call: a tuple (positional), a dict (by keyword) or one tensor.
             A module and `"model.py:Net"` need them. Kernels are verified on random inputs with the same
             shapes, dtypes, strides and ranges of values.
-        minutes: wall time of profiling and search; 1.25 unless settings say otherwise. Proving the result
+        minutes: wall time of the search; 1.25 unless settings say otherwise. Proving the result
             takes one or two minutes more.
         attempts: at most this many kernels are tried.
         dollars: at most this much is spent on language models.

@@ -80,7 +80,7 @@ Minutes = Annotated[
     typer.Option(
         "--budget-minutes",
         "--minutes",
-        help="Time limit for profiling and search, in minutes. A resumed run counts on.",
+        help="Time limit for the search, in minutes. Profile and proof come on top.",
     ),
 ]
 Attempts = Annotated[int | None, typer.Option("--attempts", help="Most attempts at kernels.")]

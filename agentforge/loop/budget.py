@@ -27,7 +27,12 @@ class BudgetMeter:
         self._before = seconds_used
         self._clock = clock
         self._start = clock()
+        self._profiling = 0.0
         self._stopped = ""
+
+    def profiled(self, seconds: float) -> None:
+        """Do not count the first `seconds` of the run against its minutes: it needs a profile in any case."""
+        self._profiling = seconds
 
     def stop(self, reason: str) -> None:
         """Take no further step in this session: a proposer could pass the budget with its next call."""
@@ -39,6 +44,11 @@ class BudgetMeter:
         return self._before + self._clock() - self._start
 
     @property
+    def search_s(self) -> float:
+        """Seconds of the run that count against its minutes."""
+        return max(0.0, self.seconds - self._profiling)
+
+    @property
     def deadline(self) -> float | None:
         """When an evaluation in progress has to end, by the meter's clock; None without a limit of minutes.
 
@@ -47,7 +57,7 @@ class BudgetMeter:
         if self.budget.minutes is None:
             return None
         limit = self.budget.minutes * 60
-        return self._clock() + limit + max(LEAST_OVERTIME_S, OVERTIME * limit) - self.seconds
+        return self._clock() + limit + max(LEAST_OVERTIME_S, OVERTIME * limit) - self.search_s
 
     @property
     def stitching_s(self) -> float | None:
@@ -57,7 +67,7 @@ class BudgetMeter:
     @property
     def out_of_minutes(self) -> bool:
         """Whether the budget's minutes are used up."""
-        return self.budget.minutes is not None and self.seconds >= self.budget.minutes * 60
+        return self.budget.minutes is not None and self.search_s >= self.budget.minutes * 60
 
     def exhausted(self, *, dollars: float, attempts: int | None = None) -> str:
         """Why no further step may be taken; empty while there is budget left.
@@ -86,7 +96,7 @@ class BudgetMeter:
             return None if limit is None else max(0.0, limit - used)
 
         return {
-            "minutes": rest(limits.minutes, self.seconds / 60),
+            "minutes": rest(limits.minutes, self.search_s / 60),
             "attempts": rest(limits.attempts, attempts),
             "dollars": rest(limits.dollars, dollars),
         }

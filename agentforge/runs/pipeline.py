@@ -98,8 +98,10 @@ class RunPipeline:
                 self._tell("the profile is the cassette's: times in it are those of the recording")
             if self.settings.llm.record is not None:
                 append_line(self.settings.llm.record, Measured(profile=profile))
+            profile = profile.model_copy(update={"seconds": self.meter.seconds})
             run_log.store.save_profile(run_log.run.id, profile)
-            run_log.spend(self.meter.seconds)
+            run_log.spend(profile.seconds)
+        self.meter.profiled(profile.seconds)
         run_log.event(ProfileDone.of(profile))
         return profile
 

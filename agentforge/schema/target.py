@@ -136,6 +136,8 @@ class Profile(FrozenModel):
     """Median seconds of one eager forward."""
     traces: int
     """Forwards that the medians rest on."""
+    seconds: float = 0.0
+    """Wall time of the run until it had this profile; 0 in a profile without a run."""
     attributed: float
     """Sum of call sites' times / total time."""
     call_sites: tuple[CallSite, ...]

@@ -30,6 +30,20 @@ def test_minutes_count_over_sessions() -> None:
     assert meter.left(dollars=0.0, attempts=0)["minutes"] == 0.0
 
 
+def test_a_profile_takes_none_of_the_minutes() -> None:
+    clock = Clock()
+    meter = BudgetMeter(Budget(minutes=1), clock=clock)
+    clock.now += 100.0
+    assert meter.out_of_minutes
+    meter.profiled(100.0)
+    assert not meter.out_of_minutes
+    assert meter.seconds == 100.0
+    assert meter.left(dollars=0.0, attempts=0)["minutes"] == 1.0
+    assert meter.deadline == clock.now + 60.0 + 15.0
+    clock.now += 60.0
+    assert meter.exhausted(dollars=0.0) == "the budget of 1 minutes is used up"
+
+
 def test_attempts_bound_new_attempts_only() -> None:
     meter = BudgetMeter(Budget(attempts=3))
     assert not meter.exhausted(dollars=0.0, attempts=2)

@@ -81,6 +81,8 @@ def test_ctrl_c_leaves_a_run_that_resume_continues(model: Path, settings: Settin
         assert run.status is RunStatus.INTERRUPTED
         profile = store.get_profile(run.id)
         (planned,) = store.attempts(run.id)
+    assert profile is not None
+    assert 0 < profile.seconds < run.seconds_used
     report = resume(run.id, settings)
     assert report.run.status is RunStatus.FINISHED
     assert report.profile == profile
