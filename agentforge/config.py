@@ -116,6 +116,10 @@ class SearchSettings(BaseModel, extra="forbid", allow_inf_nan=False):
     agents: Literal["one-shot", "dialogue"] = "dialogue"
     """`dialogue`: a language model sees what fails in its code, and may repair it before the code becomes an
     attempt. `one-shot`: its first readable answer is the attempt."""
+    contrast_tokens: int = Field(default=4000, ge=0)
+    """Most tokens of verified solutions of earlier runs in a coder's prompt; 0 shows none."""
+    cost_weight: float = Field(default=0.2, ge=0, le=1)
+    """What dollars weigh against gains where `bandit(A,B)` draws a model: 0 nothing, 1 all."""
     drafts: int = Field(default=1, ge=1, le=16)
     """Drafts that a language model writes for each plan, side by side. The fastest one by a brief measurement
     is the attempt. `one-shot` takes one."""

@@ -18,6 +18,7 @@ from agentforge.schema import (
     Level,
     ModelPlan,
     Plan,
+    Precedent,
     Profile,
     Solution,
     Strategy,
@@ -127,6 +128,13 @@ class Task:
     """For coders: `@tune` comments are followed."""
     drafts: int = 1
     """For coders: drafts that a language model writes for the plan."""
+    coder: str = ""
+    """Model that the bandit drew for the current attempt; empty without a bandit."""
+    precedents: Callable[[str], tuple[Precedent, ...]] | None = field(default=None, compare=False)
+    """For coders: verified solutions in a language, from earlier runs, of this problem or of the most similar
+    one; None if they are not wanted."""
+    contrast_tokens: int = 0
+    """Most tokens of such solutions in one prompt."""
     machine_code: Callable[[Solution], str] | None = field(default=None, compare=False)
     """For coders: machine code of a solution's hot loops, as text; None if it cannot be read."""
     exclusive: AbstractContextManager[Any] | None = field(default=None, compare=False)

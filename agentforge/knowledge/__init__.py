@@ -1,7 +1,7 @@
 """Strategies and what happened when they were tried."""
 
 from .advice import Advisor
-from .base import KnowledgeBase, KnowledgeStats
+from .base import APART, KnowledgeBase, KnowledgeStats
 from .belief import Posterior, posterior
 from .cards import Card, kind_of, load_cards, load_folder, parse_card
 from .check import Doubt, doubtful, remove
@@ -14,6 +14,7 @@ from .transfer import Bundle, export_knowledge, import_knowledge, read_bundle, r
 from .uses import CardUse, card_uses
 
 __all__ = [
+    "APART",
     "WHOLE_REFERENCE",
     "Advisor",
     "Bundle",

@@ -21,6 +21,7 @@ from agentforge.schema import (
     FrozenModel,
     Lesson,
     Outcome,
+    Precedent,
     Solution,
     Strategy,
     StrategyRecord,
@@ -33,6 +34,12 @@ from .belief import Posterior, Request, posterior, with_claims
 from .cards import Card, load_folder
 from .generator import generator_hash
 from .similarity import similarity
+
+APART = math.log(1.2)
+"""Log speedups that differ by less count as equally fast where solutions are compared."""
+
+LEAST_ALIKE = 0.5
+"""Similarity of another problem whose solutions are worth showing."""
 
 
 class KnowledgeStats(FrozenModel):
@@ -76,6 +83,7 @@ class KnowledgeBase:
         self._store = store
         self._playbooks = playbooks
         self._clock = clock
+        self._precedents: dict[tuple[str, Context, str, datetime], tuple[Precedent, ...]] = {}
 
     @cached_property
     def cards(self) -> dict[str, Card]:
@@ -175,6 +183,42 @@ class KnowledgeBase:
         # the first rank is decided without claims
         ordered = [*scored[:1], *sorted(scored[1:], key=lambda entry: -entry[1])]
         return tuple((strategy, belief) for *_, strategy, belief in ordered)
+
+    def precedents(
+        self, definition: str, context: Context, language: str, before: datetime
+    ) -> tuple[Precedent, ...]:
+        """Solutions that earlier runs wrote for this problem on such a machine, and that were verified here.
+
+        If they are all about as fast, those for the most similar problem of the operator class that are not.
+
+        Args:
+            definition: hash of the problem's definition.
+            before: beginning of the run that asks; later outcomes do not change its prompts.
+        """
+        key = definition, context, language, before
+        if key not in self._precedents:
+            self._precedents[key] = self._find_precedents(*key)
+        return self._precedents[key]
+
+    def _find_precedents(
+        self, definition: str, context: Context, language: str, before: datetime
+    ) -> tuple[Precedent, ...]:
+        problems: dict[str, list[Precedent]] = {}
+        likeness = {definition: 2.0}
+        for one in self._store.verified_solutions(context.op_type, before):
+            alike = similarity(one.context, context)
+            if one.context.architecture != context.architecture or alike < LEAST_ALIKE:
+                continue
+            solution = self._store.get_solution(one.solution)
+            if solution.spec.language == language and solution.author != "inductor":
+                precedent = Precedent(solution=solution, strategy=one.strategy, log_speedup=one.log_speedup)
+                problems.setdefault(one.definition, []).append(precedent)
+                likeness[one.definition] = max(alike, likeness.get(one.definition, 0.0))
+        for name in sorted(problems, key=lambda name: (-likeness[name], name)):
+            speeds = [precedent.log_speedup for precedent in problems[name]]
+            if max(speeds) - min(speeds) >= APART:
+                return tuple(problems[name])
+        return ()
 
     def _lessons(self, op_type: str | None = None) -> dict[str, tuple[Lesson, ...]]:
         """The lessons that were learned here."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import NotRequired, Protocol, TypedDict
 
 from agentforge.agents import Author, Coder, Judge, ModelPlanner, Planner, model_planners
@@ -13,6 +14,7 @@ from agentforge.schema import (
     Context,
     Evaluation,
     Event,
+    Precedent,
     Profile,
     Solution,
     Strategy,
@@ -38,6 +40,13 @@ class Knowledge(Protocol):
     @property
     def advice(self) -> tuple[Advice, ...]:
         """The cards that are no techniques."""
+        ...
+
+    def precedents(
+        self, definition: str, context: Context, language: str, before: datetime
+    ) -> tuple[Precedent, ...]:
+        """Solutions of earlier runs that were verified here, of this problem or of the most similar one; none
+        unless some are clearly faster than others."""
         ...
 
     def success_probability(self, context: Context, languages: Sequence[str], device: str) -> float:
@@ -100,6 +109,8 @@ class PendingAttempt(TypedDict):
     """Attempt that it builds on, as the policy chose it."""
     target: NotRequired[tuple[int, ...]]
     """Cell of machine code that the policy asks for; empty if for none."""
+    coder: NotRequired[str]
+    """Model that the bandit drew; empty without a bandit."""
     round: int
     """Number of the first attempt that is made at the same time."""
 

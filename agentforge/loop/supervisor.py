@@ -85,6 +85,7 @@ class Supervisor:
             parent=child["parent"],
             number=self.run_log.number(child["attempt"]),
             target=child.get("target", ()),
+            coder=child.get("coder", ""),
         )
         self.run_log.event(AttemptPlanning(**which(new)))
         task = self.tasks.task(name, new.id, parent=child["parent"], target=new.target)
@@ -306,7 +307,7 @@ class Supervisor:
         own = self.settings
         return Tasks(
             self.bottlenecks, self.run_log, self.knowledge, own.language, self.hardware, self.device,
-            own.advice_tokens, bool(own.tune),
+            own.advice_tokens, bool(own.tune), own.contrast_tokens,
         )  # fmt: skip
 
     @property

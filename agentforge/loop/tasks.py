@@ -6,11 +6,12 @@ import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from agentforge.agents import Aim, Hardware, NothingLeft, Past, Planner, Task
 from agentforge.knowledge import Advisor
-from agentforge.schema import Attempt, Plan
+from agentforge.schema import Attempt, Plan, Precedent
 from agentforge.search import Cell, cell_of, dimensions, mean_gains
 
 from ._base import Knowledge, SearchedBottleneck
@@ -43,6 +44,8 @@ class Tasks:
     """Most tokens of cards in one prompt, other than techniques."""
     tunable: bool = False
     """Whether `@tune` comments are followed."""
+    contrast_tokens: int = 0
+    """Most tokens of solutions of earlier runs in one prompt; 0 shows none."""
 
     def task(
         self,
@@ -84,12 +87,19 @@ class Tasks:
             past=past,
             attempt=attempt,
             aim=aim,
+            coder=stored.coder if stored else "",
+            precedents=partial(self._precedents, searched) if self.contrast_tokens else None,
+            contrast_tokens=self.contrast_tokens,
             tunable=self.tunable,
             lessons=learned(self.run_log, self.bottlenecks),
             advise=Advisor(
                 self.knowledge.advice, searched.context, (self.language,), self.device, self.advice_tokens
             ),
         )
+
+    def _precedents(self, searched: SearchedBottleneck, language: str) -> tuple[Precedent, ...]:
+        definition, begun = searched.bottleneck.definition.hash, self.run_log.run.created
+        return self.knowledge.precedents(definition, searched.context, language, begun)
 
     def _hidden(
         self, past: tuple[Past, ...], own: str, first: int, changes: Mapping[str, Any]

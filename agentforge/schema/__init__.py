@@ -102,7 +102,7 @@ from .search import (
 )
 from .solution import BuildSpec, Solution, SourceFile
 from .status import EvaluationStatus, ReasonCode
-from .strategy import Advice, CardKind, Context, Lesson, Outcome, Strategy, StrategyRecord
+from .strategy import Advice, CardKind, Context, Lesson, Outcome, Precedent, Strategy, StrategyRecord
 from .target import Bottleneck, CallSite, Profile, Target, ranked
 from .workload import Distribution, InputSpec, ScalarInput, TensorInput, Workload
 
@@ -177,6 +177,7 @@ __all__ = [
     "Outcome",
     "Performance",
     "Plan",
+    "Precedent",
     "Priors",
     "Profile",
     "ProfileDone",

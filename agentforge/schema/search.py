@@ -140,6 +140,8 @@ class Attempt(FrozenModel):
     """Attempt that this one repairs or improves; None at a root."""
     target: tuple[int, ...] = ()
     """Cell of machine code that the search policy asked for (`search/cells.py`); empty if for none."""
+    coder: str = ""
+    """Model that the bandit drew to write it, as the user typed it; empty without a bandit."""
     number: int
     """1-based, in the order of creation within the run."""
     status: AttemptStatus = AttemptStatus.PLANNED

@@ -12,6 +12,7 @@ from pydantic import Field
 from ._base import FrozenModel, NonEmptyString, content_hash
 from .evaluation import Evidence
 from .feedback import Bound
+from .solution import Solution
 from .status import EvaluationStatus
 
 
@@ -76,6 +77,16 @@ class Outcome(FrozenModel):
     def credit(self) -> float | None:
         """What the strategy itself gained: `log_gain` if it was built on another one, else `log_speedup`."""
         return self.log_gain if self.after else self.log_speedup
+
+
+class Precedent(FrozenModel):
+    """A solution that an earlier run wrote and that was verified here."""
+
+    solution: Solution
+    strategy: str
+    """Identifier of the strategy."""
+    log_speedup: float
+    """ln(best baseline time / solution time), of its newest verified evaluation."""
 
 
 class Lesson(FrozenModel):

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, case, delete, func, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
-from agentforge.schema import EvaluationStatus, Evidence, Outcome, Strategy, StrategyRecord
+from agentforge.schema import Context, EvaluationStatus, Evidence, Outcome, Strategy, StrategyRecord
 
 from ._engine import Database, add_all_once, add_once
-from .tables import OutcomeRow, StrategyRow
+from .tables import OutcomeRow, SolutionRow, StrategyRow
 
 _PASSED = EvaluationStatus.PASSED.value
 CLAIMED = "claimed"
@@ -79,6 +79,19 @@ class OutcomeTotals:
     """From other databases, and in none of the other counts but `outcomes`."""
 
 
+@dataclass(frozen=True)
+class VerifiedSolution:
+    """A solution with its newest verified outcome."""
+
+    solution: str
+    """Hash."""
+    definition: str
+    """Hash of the problem that it solves."""
+    context: Context
+    strategy: str
+    log_speedup: float
+
+
 class Outcomes:
     """Outcomes, their statistics, and strategies that no card describes."""
 
@@ -96,6 +109,40 @@ class Outcomes:
             query = query.where(OutcomeRow.strategy == strategy)
         with self._db.read() as session:
             return tuple(Outcome.model_validate_json(body) for body in session.scalars(query))
+
+    def verified_solutions(self, op_type: str, before: datetime) -> tuple[VerifiedSolution, ...]:
+        """Solutions that runs wrote here and whose outcomes before a time were verified, by their hash.
+
+        Solutions that came with a claim are left out, and so are those that ever failed or were suspicious.
+        """
+        other = aliased(OutcomeRow)
+        doubted = (
+            select(other.id)
+            .where(
+                other.solution == OutcomeRow.solution,
+                or_(
+                    other.evidence.in_([CLAIMED, Evidence.SUSPICIOUS.value]),
+                    other.status.not_in([_PASSED, EvaluationStatus.HARNESS_ERROR.value]),
+                ),
+            )
+            .correlate(OutcomeRow)
+            .exists()
+        )
+        query = (
+            select(OutcomeRow.body, SolutionRow.definition)
+            .join(SolutionRow, SolutionRow.hash == OutcomeRow.solution)
+            .where(_VERIFIED, OutcomeRow.op_type == op_type, OutcomeRow.run.is_not(None), ~doubted)
+            .where(OutcomeRow.time < before.astimezone(UTC))
+            .order_by(OutcomeRow.time, OutcomeRow.id)
+        )
+        found: dict[str, VerifiedSolution] = {}
+        with self._db.read() as session:
+            for body, definition in session.execute(query):
+                o = Outcome.model_validate_json(body)
+                found[o.solution] = VerifiedSolution(
+                    o.solution, definition, o.context, o.strategy, o.log_speedup or 0.0
+                )
+        return tuple(found[solution] for solution in sorted(found))
 
     def outcome_totals(self) -> OutcomeTotals:
         """Counts over all outcomes."""

@@ -33,6 +33,7 @@ from agentforge.schema import (
     Metric,
     Performance,
     Plan,
+    Precedent,
     Profile,
     ReasonCode,
     Solution,
@@ -233,6 +234,11 @@ class NullKnowledge:
 
     @property
     def advice(self) -> tuple[Advice, ...]:
+        return ()
+
+    def precedents(
+        self, definition: str, context: Context, language: str, before: datetime
+    ) -> tuple[Precedent, ...]:
         return ()
 
     def success_probability(self, context: Context, languages: Sequence[str], device: str) -> float:

@@ -27,14 +27,13 @@ from agentforge.schema import (
 
 from . import facts
 from .edits import Unreadable, sources
-from .history import cheated, contrast, told_findings
-from .prompts import example, exists, problem, render, simulated, with_advice, with_target
+from .history import HEADER, cheated, contrast, told_findings
+from .prompts import example, exists, problem, render, simulated, with_advice, with_precedents, with_target
 from .role import Feedback, Objection, Role, sum_of
 from .tools import CoderTools
 from .yardstick import Yardstick, yardstick
 
 ENTRY = "model_new.py"
-HEADER = "vector_math.h"
 MOST_REPLIES = 4
 """Most times that a model is shown what fails in its code before the code becomes an attempt."""
 
@@ -49,6 +48,9 @@ REPAIRABLE = frozenset(EvaluationStatus) - {
 _DONE = re.compile(r"\A\W*DONE\W*\Z")
 """An answer that hands in the code which a tool got last."""
 _WRITE = "coder/write.md.j2"
+_IMPROVE = "coder/improve.md.j2"
+_FREE = (_WRITE, _IMPROVE, "coder/repair_slower.md.j2")
+"""Prompts that ask for more than the smallest change."""
 _MOST_FINDINGS = 8
 
 
@@ -91,6 +93,8 @@ class LLMCoder:
             parent=_shown(base),
             contrast=contrast(task, leave_out=base.id if base else None),
         )
+        if template in _FREE:
+            prompt = with_precedents(prompt, task, language)
         prompt = with_target(prompt, task)
         words = f"{task.context.op_type} {plan.strategy} {plan.diagnosis} {' '.join(plan.steps)}"
         prompt = with_advice(prompt, task, (CardKind.HARDWARE,), base.evaluation if base else None, words)
@@ -224,7 +228,7 @@ def _template(base: Past | None) -> str:
     if base.critique.error_class:
         template = f"coder/repair_{base.critique.error_class}.md.j2"
         return template if exists(template) else "coder/repair_crash.md.j2"
-    return "coder/improve.md.j2"
+    return _IMPROVE
 
 
 def _shown(base: Past | None) -> dict[str, Any] | None:

@@ -9,7 +9,16 @@ from dataclasses import dataclass
 
 from agentforge.agents._base import Past, ShownLesson, Task
 from agentforge.agents.playbook.facts import speedup
-from agentforge.schema import Evaluation, EvaluationStatus, Finding, ReasonCode, Solution
+from agentforge.knowledge import APART
+from agentforge.schema import (
+    Evaluation,
+    EvaluationStatus,
+    Finding,
+    Precedent,
+    ReasonCode,
+    Solution,
+    SourceFile,
+)
 
 REPEATED = 2
 """A strategy is closed after this many equal failures."""
@@ -19,6 +28,12 @@ MOST_SHOWN = 20_000
 
 MOST_MESSAGE = 160
 """Most characters of a failure's message in a list of attempts."""
+
+CHARACTERS_PER_TOKEN = 4
+"""For the budget of earlier runs' solutions."""
+
+HEADER = "vector_math.h"
+"""Header of the playbook's kernels, which a language model's may include."""
 
 MOST_LESSONS = 6
 """Most lessons of a run in one prompt."""
@@ -123,6 +138,43 @@ def contrast(task: Task, leave_out: str | None = None, most: int = 2) -> list[Sh
     ]  # fmt: skip
     ordered = sorted(passed, key=lambda s: s.speedup or 0.0)
     return ordered if len(ordered) <= most else [ordered[0], *ordered[len(ordered) - most + 1 :]]
+
+
+def precedents(task: Task, language: str) -> list[Precedent]:
+    """Verified solutions of earlier runs, one of each of up to three buckets of speedup, slowest first.
+
+    The contrast of CUDA-L1 (Li et al., 2025, arXiv:2507.14111): the fastest, the slowest, and the one nearest
+    to the middle. A bucket begins at its fastest solution and is `APART` wide. Code of this run, and code
+    that is longer than half of the budget, is left out. None unless there are two buckets.
+    """
+    most = task.contrast_tokens * CHARACTERS_PER_TOKEN
+    own = {past.solution.hash for past in task.past if past.solution is not None}
+    found = [
+        precedent
+        for precedent in (task.precedents(language) if task.precedents is not None else ())
+        if precedent.solution.hash not in own and length(precedent.solution) <= most // 2
+    ]
+    buckets: list[Precedent] = []
+    for precedent in sorted(found, key=lambda p: (-p.log_speedup, p.solution.hash)):
+        if not buckets or buckets[-1].log_speedup - precedent.log_speedup >= APART:
+            buckets.append(precedent)
+    if len(buckets) < 2:
+        return []
+    fastest, *others, slowest = buckets
+    middle = (fastest.log_speedup + slowest.log_speedup) / 2
+    between = sorted(others, key=lambda p: abs(p.log_speedup - middle))
+    left = most - length(fastest.solution) - length(slowest.solution)
+    return [slowest, *[p for p in between if length(p.solution) <= left][:1], fastest]
+
+
+def shown_files(solution: Solution) -> tuple[SourceFile, ...]:
+    """The files of a solution without the header that the playbook ships with each of its kernels."""
+    return tuple(file for file in solution.sources if file.path != HEADER)
+
+
+def length(solution: Solution) -> int:
+    """Characters of the files that are shown."""
+    return sum(len(file.content) for file in shown_files(solution))
 
 
 def best_verified(task: Task) -> Shown | None:

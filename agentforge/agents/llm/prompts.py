@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection
 from functools import cache
@@ -22,6 +23,8 @@ from agentforge.languages import language_info, languages
 from agentforge.llm import MEASURED_BEGIN, MEASURED_END
 from agentforge.resources import resource
 from agentforge.schema import CardKind, Evaluation, TensorInput, Workload
+
+from .history import precedents, shown_files
 
 _CATEGORIES = {
     "norm": "rows",
@@ -114,6 +117,20 @@ def with_advice(
     cards = task.advise(kinds, evaluation, words) if task.advise is not None else ()
     task.served.update(card.id for card in cards)
     return f"{prompt}\n{render('shared/advice.md.j2', cards=cards)}" if cards else prompt
+
+
+def with_precedents(prompt: str, task: Task, language: str) -> str:
+    """The prompt with verified solutions of earlier runs at its end.
+
+    Like cards, they depend on the database, and are no part of what a replayed recording compares.
+    """
+    found = precedents(task, language)
+    shown = [
+        {"strategy": p.strategy, "speedup": math.exp(p.log_speedup), "files": shown_files(p.solution)}
+        for p in found
+    ]
+    same = all(p.solution.definition == task.bottleneck.definition.hash for p in found)
+    return f"{prompt}\n{render('coder/precedents.md.j2', shown=shown, same=same)}" if shown else prompt
 
 
 def with_target(prompt: str, task: Task) -> str:
