@@ -20,7 +20,9 @@ from ._base import (
     model_planners,
     planners,
 )
+from .bandit import BanditCoder, Pull, choose
 from .factory import (
+    agents_in,
     check_agents,
     create_author,
     create_coder,
@@ -32,6 +34,7 @@ from .factory import (
 __all__ = [
     "Aim",
     "Author",
+    "BanditCoder",
     "Coder",
     "Draft",
     "Hardware",
@@ -41,10 +44,13 @@ __all__ = [
     "NothingLeft",
     "Past",
     "Planner",
+    "Pull",
     "ShownLesson",
     "Task",
+    "agents_in",
     "authors",
     "check_agents",
+    "choose",
     "coders",
     "create_author",
     "create_coder",

@@ -20,6 +20,7 @@ from ._base import (
     model_planners,
     planners,
 )
+from .bandit import BanditCoder, arms_of
 from .chain import ChainCoder, ChainJudge, ChainPlanner
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def check_agents(search: SearchSettings, settings: LLMSettings) -> None:
 
     models: list[str] = []
     for registry, specs in ((planners, search.planner), (coders, search.coder), (judges, search.judge)):
-        for spec in _parts(specs):
+        for spec in agents_in(specs) if registry is coders else _parts(specs):
             if ":" in spec:
                 models.append(spec)
             elif spec in registry.names():
@@ -98,7 +99,9 @@ def create_coder(
     settings: LLMSettings | None = None,
     options: AgentOptions | None = None,
 ) -> Coder:
-    """Create a coder; see `create_planner`."""
+    """Create a coder; see `create_planner`. `bandit(A,B)` draws one of several models for each attempt."""
+    if arms := arms_of(spec):
+        return BanditCoder({arm: create_coder(arm, ledger, settings, options) for arm in arms})
     parts = _parts(spec)
     if len(parts) > 1:
         return ChainCoder([create_coder(part, ledger, settings, options) for part in parts])
@@ -133,7 +136,7 @@ def create_author(
 ) -> Author | None:
     """The first model among coder, planner and judge as the author; None if no role has a model."""
     for spec in (search.coder, search.planner, search.judge):
-        for part in _parts(spec):
+        for part in agents_in(spec):
             if part in authors.names():
                 return authors.create(part, options=search.agent_options.get(part))
             role = _role("author", part, ledger, settings)
@@ -144,8 +147,21 @@ def create_author(
     return None
 
 
+def agents_in(spec: str) -> tuple[str, ...]:
+    """The agents that `playbook,openai:MODEL`, or a coder's `bandit(A,B)`, names.
+
+    Raises:
+        UsageError: it has another form.
+    """
+    return arms_of(spec) or _parts(spec)
+
+
 def _parts(spec: str) -> tuple[str, ...]:
     """Split `playbook,openai:MODEL` into its parts."""
+    if arms_of(spec):
+        raise UsageError(
+            f"{spec!r} draws who writes kernels: give it to --coder, and others to --planner and --judge"
+        )
     parts = tuple(part.strip() for part in spec.split(","))
     if not all(parts):
         raise UsageError(f"{spec!r} names an agent that is empty: write for example playbook,openai:MODEL")

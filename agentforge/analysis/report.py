@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from statistics import fmean
+
+from agentforge.llm import coder_dollars
+from agentforge.loop.bottleneck_state import FINISHED, BottleneckState
 from agentforge.schema import (
     Attempt,
     AttemptStatus,
@@ -54,6 +59,20 @@ class RegionReport(FrozenModel):
     """`integrated`, or why the region keeps what it had."""
 
 
+class ModelReport(FrozenModel):
+    """A model that a bandit drew to write attempts."""
+
+    model: str
+    """As the user typed it."""
+    attempts: int
+    passed: int
+    """Attempts whose solution was right."""
+    reward: float | None
+    """Mean reward of its finished attempts, 0 to 1; None before one is finished."""
+    dollars: float | None
+    """Of its calls as coder; None if the price is unknown."""
+
+
 class Report(FrozenModel):
     """A run, its numbers and their evidence."""
 
@@ -74,6 +93,8 @@ class Report(FrozenModel):
     """Why the artifact is what it is."""
     tokens_per_second: dict[str, dict[str, float]] = {}
     """Of a generation, for `prefill` and `decode`: by baseline, and of the `artifact`."""
+    models: tuple[ModelReport, ...] = ()
+    """Models that the coder's bandit drew, in the order of their first attempt."""
     attempts: int = 0
     seconds: float = 0.0
     """Wall time over all sessions."""
@@ -120,11 +141,49 @@ def build_report(store: Store, run_id: str) -> Report:
         mode=stitched.mode if stitched else "",
         summary=stitched.summary if stitched else "",
         tokens_per_second=stitched.tokens_per_second if stitched else {},
+        models=_models(store, run, profile, attempts),
         attempts=len(attempts),
         seconds=run.seconds_used,
         dollars=sum(a.usage.dollars or 0.0 for a in attempts),
         stopped=searched.reason if searched else "",
         notes=(*(profile.notes if profile else ()), *(stitched.notes if stitched else ())),
+    )
+
+
+def _models(
+    store: Store, run: Run, profile: Profile | None, attempts: tuple[Attempt, ...]
+) -> tuple[ModelReport, ...]:
+    drawn = [a for a in attempts if a.coder]
+    if not drawn or profile is None:
+        return ()
+    evaluations = {a.id: store.get_evaluation(a.evaluation) for a in attempts if a.evaluation}
+    rewards: dict[str, float] = {}
+    for bottleneck in (*profile.bottlenecks, *profile.merges):
+        own = tuple(a for a in attempts if a.bottleneck == bottleneck.definition.hash)
+        rewards |= BottleneckState(bottleneck, own, evaluations).rewards
+    dollars = coder_dollars(store.calls(run.id, role="coder"))
+    return tuple(
+        _model(name, [a for a in drawn if a.coder == name], evaluations, rewards, dollars)
+        for name in dict.fromkeys(a.coder for a in drawn)
+    )
+
+
+def _model(
+    name: str,
+    own: list[Attempt],
+    evaluations: Mapping[str, Evaluation],
+    rewards: Mapping[str, float],
+    dollars: Mapping[str, float | None],
+) -> ModelReport:
+    finished = [rewards[a.id] for a in own if a.status in FINISHED and a.id in rewards]
+    paid = [dollars.get(a.id, 0.0) for a in own]
+    known = [d for d in paid if d is not None]
+    return ModelReport(
+        model=name,
+        attempts=len(own),
+        passed=sum(a.id in evaluations and evaluations[a.id].passed for a in own),
+        reward=fmean(finished) if finished else None,
+        dollars=sum(known) if len(known) == len(paid) else None,
     )
 
 

@@ -69,7 +69,8 @@ def optimize(
         llm: who plans, writes and judges kernels: `playbook` (built in, the default), `anthropic:MODEL`,
             `openai:MODEL`, or `openai:MODEL@URL`.
         planner: who plans, if not `llm`.
-        coder: who writes kernels, if not `llm`.
+        coder: who writes kernels, if not `llm`; `bandit(openai:MODEL,anthropic:MODEL)` draws a model for each
+            attempt.
         judge: who judges attempts, if not `llm`.
         out: folder for the artifact; else it goes below the run's own folder.
         init_args: constructor arguments for `"model.py:Net"`: a list or a dict.

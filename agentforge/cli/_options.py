@@ -122,6 +122,14 @@ Agents = Annotated[
 Agent = Annotated[
     str | None, typer.Option(metavar="SPEC", help="Agent for this role, instead of the one of --llm.")
 ]
+Coder = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SPEC",
+        help="Agent that writes kernels, instead of the one of --llm. bandit(SPEC,SPEC) draws a language "
+        "model for each attempt, by what its attempts gained and cost.",
+    ),
+]
 
 
 def _known_runs(incomplete: str) -> list[str]:
@@ -193,7 +201,7 @@ class AgentChoice:
 
     llm: LLM = None
     planner: Agent = None
-    coder: Agent = None
+    coder: Coder = None
     judge: Agent = None
     agents: Agents = None
     record: Record = None

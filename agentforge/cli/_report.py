@@ -128,6 +128,20 @@ def show(report: Report) -> None:
             for r in report.regions
         ),
     )
+    if report.models:
+        _print.table(
+            ["written by", "attempts", "right", "mean reward", "dollars"],
+            (
+                (
+                    m.model,
+                    m.attempts,
+                    m.passed,
+                    "" if m.reward is None else f"{m.reward:.3f}",
+                    "unknown" if m.dollars is None else f"{m.dollars:.4f}",
+                )
+                for m in report.models
+            ),
+        )
     for note in report.notes:
         _print.line(f"note: {note}")
     if report.stopped:

@@ -31,7 +31,7 @@ from .prices import Price, Prices
 from .providers.background import interruptible
 from .spec import forms, is_spec, open_model
 from .structured import read, strict_schema
-from .summary import CallTotal, totals
+from .summary import CallTotal, coder_dollars, totals
 
 __all__ = [
     "MEASURED_BEGIN",
@@ -56,6 +56,7 @@ __all__ = [
     "ToolResult",
     "ToolSpec",
     "append_line",
+    "coder_dollars",
     "forms",
     "interruptible",
     "is_spec",

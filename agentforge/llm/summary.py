@@ -1,4 +1,4 @@
-"""Totals of a run's calls by role and model."""
+"""Totals of a run's calls: by role and model, and by attempt."""
 
 from __future__ import annotations
 
@@ -41,3 +41,14 @@ def totals(calls: Iterable[LLMCall]) -> list[CallTotal]:
             seconds=before.seconds + call.seconds,
         )
     return list(found.values())
+
+
+def coder_dollars(calls: Iterable[LLMCall]) -> dict[str, float | None]:
+    """What ended calls of coders cost, by attempt; None if a price is unknown."""
+    found: dict[str, float | None] = {}
+    for call in calls:
+        if call.role == "coder" and call.status != "begun":
+            before = found.get(call.attempt, 0.0)
+            unknown = before is None or call.dollars is None
+            found[call.attempt] = None if unknown else (before or 0.0) + (call.dollars or 0.0)
+    return found

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from agentforge.agents import Pull
 from agentforge.config import SearchSettings
 from agentforge.schema import (
     Attempt,
@@ -20,7 +21,7 @@ from agentforge.schema import (
     Level,
     ReasonCode,
 )
-from agentforge.search import Node, Tree, cell_of, reward_of
+from agentforge.search import Node, Tree, cell_of, gain_of, reward_of
 
 FINISHED = frozenset({AttemptStatus.DONE, AttemptStatus.FAILED})
 
@@ -263,10 +264,31 @@ class BottleneckState:
         against = sum(self.weight(a) for a in made if a.id not in promoted)
         return (PRIOR_WEIGHT * prior + len(promoted)) / (PRIOR_WEIGHT + len(promoted) + against)
 
+    @cached_property
+    def rewards(self) -> dict[str, float]:
+        """Reward of each attempt, 0 to 1, by its identifier; 0 while it has no evaluation."""
+        limit = self.bottleneck.time_s / self.reachable_s if self.reachable_s > 0 else math.inf
+        of = self.evaluations.get
+        return {a.id: reward_of(of(a.id), of(a.parent or ""), limit=limit) for a in self.attempts}
+
+    def pulls(self, dollars: Mapping[str, float | None]) -> Iterator[tuple[int, Pull]]:
+        """What models gained that a bandit drew, with the attempts' numbers.
+
+        An attempt without a plan, or that the referee failed to judge, says nothing of its model.
+
+        Args:
+            dollars: of the coder's calls, by attempt; None if the price is unknown.
+        """
+        for attempt in self.attempts:
+            evaluation = self.evaluations.get(attempt.id)
+            wrong = evaluation is not None and evaluation.status is EvaluationStatus.HARNESS_ERROR
+            if attempt.coder and attempt.plan and attempt.status in FINISHED and not wrong:
+                gain = gain_of(self.rewards[attempt.id], self.rewards.get(attempt.parent or "", 0.0))
+                yield attempt.number, Pull(attempt.coder, gain, dollars.get(attempt.id, 0.0))
+
     def _nodes(self, abandon_ratio: float) -> Iterator[Node]:
         speedups = {a.id: gain_over_best(self.evaluations.get(a.id)) for a in self.attempts}
         children = Counter(a.parent for a in self.attempts)
-        limit = self.bottleneck.time_s / self.reachable_s if self.reachable_s > 0 else math.inf
         for attempt in self.attempts:
             evaluation = self.evaluations.get(attempt.id)
             verdict = attempt.critique.kind if attempt.critique else ""
@@ -275,7 +297,6 @@ class BottleneckState:
                 verdict = "abandon"
             if evaluation is not None and evaluation.status is EvaluationStatus.CHEATING:
                 verdict = "abandon"
-            before = self.evaluations.get(attempt.parent or "")
             yield Node(
                 id=attempt.id,
                 parent=attempt.parent,
@@ -284,7 +305,7 @@ class BottleneckState:
                 speedup=own,
                 verdict=verdict,
                 children=children[attempt.id],
-                reward=reward_of(evaluation, before, limit=limit),
+                reward=self.rewards[attempt.id],
                 strategy=attempt.plan.strategy if attempt.plan else "",
                 solution=attempt.solution or "",
                 cell=cell_of(evaluation),

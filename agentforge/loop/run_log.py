@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentforge.agents import Past
+from agentforge.llm import coder_dollars
 from agentforge.schema import (
     Attempt,
     Definition,
@@ -85,6 +86,13 @@ class RunLog:
     def dollars(self) -> float:
         """Spent by the proposers so far; calls of unknown price count nothing."""
         return sum(a.usage.dollars or 0.0 for a in list(self._attempts.values()))
+
+    def coder_dollars(self) -> dict[str, float | None]:
+        """What the coder's calls cost, by attempt; None if a price is unknown.
+
+        Calls that a kill cut off do not count, so that a resumed run decides alike.
+        """
+        return coder_dollars(self.store.calls(self.run.id, role="coder"))
 
     # ------------------------------------------- solutions and evaluations
 

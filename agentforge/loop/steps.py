@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, TypedDict
 
+from agentforge.agents import BanditCoder, Pull, choose
 from agentforge.schema import Attempt, EvaluationStatus, Level, Progress, TargetError
-from agentforge.search import Allocator, Choice, GainPerCost, Node, Tree, TreePolicy, next_choice
+from agentforge.search import Allocator, Choice, GainPerCost, Node, Tree, TreePolicy, draw_by, next_choice
 
 from ._base import PendingAttempt
 from .bottleneck_state import FINISHED, FIRST_COST_S, LAST_REMEASUREMENTS, PRIOR_WEIGHT, REMEASUREMENTS
@@ -48,10 +49,11 @@ class Steps:
             first = unfinished[0].number
             pending = [
                 PendingAttempt(
-                    attempt=a.id, bottleneck=a.bottleneck, parent=a.parent, target=a.target, round=first
+                    attempt=a.id, bottleneck=a.bottleneck, parent=a.parent, target=a.target, coder=a.coder,
+                    round=first,
                 )
                 for a in unfinished
-            ]
+            ]  # fmt: skip
             return {"round": pending, "reason": ""}
         if reason := self.supervisor.out_of_budget(new_attempts=0):
             return {"round": [], "reason": reason}
@@ -131,12 +133,27 @@ class Steps:
                 bottleneck=choice.bottleneck,
                 parent=choice.parent,
                 target=choice.target,
+                coder=self._drawn(number, children),
                 round=first,
             )
             children.append(child)
             trees = [_with(tree, choice, child["attempt"]) for tree in trees]
             number += 1
         return children
+
+    def _drawn(self, number: int, children: Sequence[PendingAttempt]) -> str:
+        """The model that the bandit draws for an attempt, `children` being under way; empty without one."""
+        supervisor, coder = self.supervisor, self.supervisor.agents.coder
+        if not isinstance(coder, BanditCoder):
+            return ""
+        run_log, dollars = supervisor.run_log, supervisor.run_log.coder_dollars()
+        states = map(supervisor.bottleneck_state, supervisor.bottlenecks)
+        made = sorted((pull for state in states for pull in state.pulls(dollars)), key=lambda pull: pull[0])
+        begun = [Pull(child.get("coder", ""), None) for child in children]
+        random = draw_by(run_log.run.id, "bandit", str(number))
+        return choose(
+            coder.arms, [*(pull for _, pull in made), *begun], random, supervisor.settings.cost_weight
+        )
 
     def trees(self, planless: Sequence[str]) -> list[Tree]:
         """What the search policy sees of all bottlenecks, in the order in which they shall be begun."""

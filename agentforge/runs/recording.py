@@ -10,6 +10,7 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from pathlib import Path
 
+from agentforge.agents import agents_in
 from agentforge.config import Settings
 from agentforge.llm import Measured, append_line, read_measured
 from agentforge.referee import Builder, EvaluationRequest, Evaluator, OnStage
@@ -24,9 +25,7 @@ _Key = tuple[str, str, tuple[str, ...], Level]
 def replayed_cassette(settings: Settings) -> Path | None:
     """The first cassette that a role is replayed from."""
     search = settings.search
-    specs = [
-        part.strip() for role in (search.planner, search.coder, search.judge) for part in role.split(",")
-    ]
+    specs = [part for role in (search.planner, search.coder, search.judge) for part in agents_in(role)]
     return next((Path(s.removeprefix("replay:")) for s in specs if s.startswith("replay:")), None)
 
 

@@ -3,10 +3,10 @@
 from ._base import Allocator, Choice, Node, Offer, Tree, TreePolicy, allocators, next_choice, policies
 from .best_first import BestFirst
 from .cells import Cell, cell_of, dimensions, mean_gains
-from .chance import draw
+from .chance import draw, draw_by
 from .gain_per_cost import GainPerCost, expected_gain
 from .repairs import newest_repairable
-from .reward import reward_of
+from .reward import gain_of, reward_of
 
 __all__ = [
     "Allocator",
@@ -22,7 +22,9 @@ __all__ = [
     "cell_of",
     "dimensions",
     "draw",
+    "draw_by",
     "expected_gain",
+    "gain_of",
     "mean_gains",
     "newest_repairable",
     "next_choice",

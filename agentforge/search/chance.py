@@ -10,5 +10,10 @@ from ._base import Tree
 
 def draw(tree: Tree, policy: str) -> Random:
     """A generator for one decision of `policy` in this tree: the same after a resume."""
-    text = "\0".join((tree.seed, tree.bottleneck, policy, str(len(tree.nodes))))
+    return draw_by(tree.seed, tree.bottleneck, policy, str(len(tree.nodes)))
+
+
+def draw_by(*parts: str) -> Random:
+    """A generator for one decision, which these parts name."""
+    text = "\0".join(parts)
     return Random(int.from_bytes(blake2b(text.encode(), digest_size=8).digest()))

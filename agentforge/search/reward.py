@@ -67,6 +67,15 @@ def reward_of(evaluation: Evaluation | None, parent: Evaluation | None = None, *
     return min(max(own, speed_reward(interval.low, limit)), speed_reward(interval.high, limit))
 
 
+def gain_of(reward: float, parent: float = 0.0) -> float:
+    """What an attempt gained over its parent and over a baseline, by their rewards: 0 to 0.8.
+
+    Args:
+        parent: reward of the attempt that it builds on; 0 without one.
+    """
+    return max(0.0, reward - max(parent, BASELINE))
+
+
 def hardware_terms(evaluation: Evaluation, parent: Evaluation | None) -> float:
     """Nearer to the speed of light than its parent, less what got worse: -0.1 to 0.05; 0 without a parent."""
     if parent is None or not parent.passed:

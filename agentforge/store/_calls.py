@@ -31,8 +31,10 @@ class Calls:
             row = session.get(CallRow, key)
             return None if row is None else LLMCall.model_validate_json(row.body)
 
-    def calls(self, run_id: str) -> tuple[LLMCall, ...]:
-        """The run's calls in the order in which they were begun."""
+    def calls(self, run_id: str, role: str | None = None) -> tuple[LLMCall, ...]:
+        """The run's calls, of all roles or of one, in the order in which they were begun."""
         query = select(CallRow.body).where(CallRow.run == run_id).order_by(CallRow.time, CallRow.key)
+        if role is not None:
+            query = query.where(CallRow.role == role)
         with self._db.read() as session:
             return tuple(LLMCall.model_validate_json(body) for body in session.scalars(query))

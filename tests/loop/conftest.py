@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agentforge.agents import Hardware, ModelPlanner
+from agentforge.agents import Coder, Hardware, ModelPlanner
 from agentforge.agents.playbook.model_planner import PlaybookModelPlanner
 from agentforge.config import SearchSettings
 from agentforge.devices import DeviceSpec
@@ -59,6 +59,7 @@ class Bench:
     planner: ScriptedPlanner = field(default_factory=lambda: ScriptedPlanner({}))
     model_planner: ModelPlanner = field(default_factory=PlaybookModelPlanner)
     policy: TreePolicy = field(default_factory=BestFirst)
+    coder: Coder = field(default_factory=ScriptedCoder)
 
     def search(self, profile: Profile, script: Script, *, clock: Any = None, **settings: Any) -> SearchResult:
         run = self.store.get_run("run")
@@ -67,7 +68,7 @@ class Bench:
         meter = BudgetMeter(run.budget, seconds_used=run.seconds_used, **options)
         self.planner = ScriptedPlanner(script)
         session = Session(
-            agents=Agents(self.planner, ScriptedCoder(), ScriptedJudge(), self.model_planner),
+            agents=Agents(self.planner, self.coder, ScriptedJudge(), self.model_planner),
             evaluator=self.referee,
             knowledge=self.knowledge,
             context_for=context_for,

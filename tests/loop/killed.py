@@ -10,13 +10,14 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+from agentforge.agents import BanditCoder
 from agentforge.loop import _describe, supervisor
 from agentforge.schema import Level, Solution
 from agentforge.search import policies
 from agentforge.store import Store
 
 from .conftest import Bench
-from .scripted import SimulatedReferee, bottleneck, profile
+from .scripted import ScriptedCoder, SimulatedReferee, bottleneck, profile
 
 SCRIPT = {
     "a": [{"speed": 1.2}, {"speed": 1.0, "cannot": "no"}, {"speed": 1.1}, {"speed": 2.0}, {"speed": 3.0}],
@@ -38,16 +39,21 @@ class SlowReferee(SimulatedReferee):
         time.sleep(0.02)
 
 
-def search(folder: Path, children: int, policy: str) -> None:
+def search(folder: Path, children: int, policy: str, models: tuple[str, ...] = ()) -> None:
     """Search to the end, or until killed, and write how it ended to `result.txt`.
 
     Attempts take no time, because what they took decides what is next.
+
+    Args:
+        models: between which a bandit draws.
     """
     for module in (_describe, supervisor):
         module.time = SimpleNamespace(monotonic=lambda: 0.0)  # type: ignore[attr-defined]
     with Store(f"sqlite:///{folder / 'agentforge.db'}") as store, store.lock_run("run"):
         referee = SlowReferee(folder / "evaluations.txt")
         bench = Bench(store, folder, referee=referee, policy=policies.create(policy))
+        if models:
+            bench.coder = BanditCoder({model: ScriptedCoder() for model in models})
         result = bench.search(
             profile(bottleneck("a"), bottleneck("b", time_s=0.8)), SCRIPT, children=children
         )

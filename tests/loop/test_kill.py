@@ -24,8 +24,13 @@ FORKS.set_forkserver_preload(["tests.loop.killed", "agentforge.loop.graph", "ale
 """Most of a search's time would be its imports."""
 
 
-def start(folder: Path, children: int = 1, policy: str = "best-first") -> BaseProcess:
-    process = FORKS.Process(target=search, args=(folder, children, policy))
+MODELS = ("openai:a", "openai:b", "openai:c")
+
+
+def start(
+    folder: Path, children: int = 1, policy: str = "best-first", models: tuple[str, ...] = ()
+) -> BaseProcess:
+    process = FORKS.Process(target=search, args=(folder, children, policy, models))
     process.start()
     return process
 
@@ -136,3 +141,22 @@ def test_a_killed_search_decides_as_the_whole_one_under_every_policy(tmp_path: P
         finish(folder, start(folder, 2, policy))
     assert len(outcome(tmp_path / "whole")) > 3
     assert outcome(tmp_path / "killed") == outcome(tmp_path / "whole")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("children", [1, 2])
+def test_a_killed_search_draws_the_same_models(tmp_path: Path, children: int) -> None:
+    drawn = {}
+    for name, kills in (("whole", ()), ("killed", (1, 4, 7))):
+        folder = tmp_path / name
+        folder.mkdir()
+        prepare(folder)
+        for begun in kills:
+            process = start(folder, children, models=MODELS)
+            assert wait_for_a_start(folder, process, begun)
+            kill(process)
+        finish(folder, start(folder, children, models=MODELS))
+        with Store(f"sqlite:///{folder / 'agentforge.db'}") as store:
+            drawn[name] = [a.coder for a in store.attempts("run")]
+    assert set(drawn["whole"]) == set(MODELS)
+    assert drawn["killed"] == drawn["whole"]

@@ -92,13 +92,15 @@ def show_run(
     from .._report import show
 
     show(report)
+    drawn = any(a.coder for a, _ in attempts)
     _print.table(
-        ["#", "parent", "strategy", "status", "speedup", ""],
+        ["#", "parent", "strategy", *(["written by"] if drawn else []), "status", "speedup", ""],
         (
             (
                 a.number,
                 a.parent.rpartition("/")[2] if a.parent else "",
                 a.plan.strategy if a.plan else "",
+                *([a.coder] if drawn else []),
                 f"{e.status.value}, {e.evidence.value}" if e else a.status.value,
                 _text.speedups(e.performance.speedup if e and e.performance else {}),
                 a.error or (a.critique.cause if a.critique else ""),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
+from agentforge.agents import agents_in
 from agentforge.config import Settings
 from agentforge.devices import DeviceSpec
 from agentforge.frontends import FrontendOptions, load_target
@@ -61,8 +62,8 @@ class IntentStart:
     def check(self, settings: Settings, device: DeviceSpec) -> None:
         """Refuse a run without a language model, without words or without a compiler."""
         search = settings.search
-        specs = ",".join((search.coder, search.planner, search.judge)).split(",")
-        if not any(is_spec(spec.strip()) for spec in specs):
+        roles = (search.coder, search.planner, search.judge)
+        if not any(is_spec(spec) for role in roles for spec in agents_in(role)):
             raise UsageError(
                 "--intent needs a language model to write the reference: add --llm anthropic:MODEL, "
                 "openai:MODEL or openai:MODEL@URL; or write ref.py yourself and give that"
