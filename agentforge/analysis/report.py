@@ -153,7 +153,7 @@ def build_report(store: Store, run_id: str) -> Report:
 def _models(
     store: Store, run: Run, profile: Profile | None, attempts: tuple[Attempt, ...]
 ) -> tuple[ModelReport, ...]:
-    drawn = [a for a in attempts if a.coder]
+    drawn = [a for a in attempts if a.coder and a.plan]
     if not drawn or profile is None:
         return ()
     evaluations = {a.id: store.get_evaluation(a.evaluation) for a in attempts if a.evaluation}

@@ -141,7 +141,8 @@ class Attempt(FrozenModel):
     target: tuple[int, ...] = ()
     """Cell of machine code that the search policy asked for (`search/cells.py`); empty if for none."""
     coder: str = ""
-    """Model that the bandit drew to write it, as the user typed it; empty without a bandit."""
+    """Model that the bandit drew to write it, as the user typed it; empty without a bandit. Without a plan it
+    wrote nothing."""
     number: int
     """1-based, in the order of creation within the run."""
     status: AttemptStatus = AttemptStatus.PLANNED

@@ -100,7 +100,7 @@ def show_run(
                 a.number,
                 a.parent.rpartition("/")[2] if a.parent else "",
                 a.plan.strategy if a.plan else "",
-                *([a.coder] if drawn else []),
+                *([a.coder if a.plan else ""] if drawn else []),
                 f"{e.status.value}, {e.evidence.value}" if e else a.status.value,
                 _text.speedups(e.performance.speedup if e and e.performance else {}),
                 a.error or (a.critique.cause if a.critique else ""),

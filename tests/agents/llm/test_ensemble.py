@@ -129,6 +129,8 @@ def test_models_are_shown_with_what_they_reached_and_cost(
         store.create_run(make_run())
         store.save_profile("run", profile())
         searched(store, tmp_path, server, bandit(server), 3)  # no price is known
+        unplanned = store.attempts("run")[-1].model_copy(update={"id": "run/0004", "number": 4, "plan": None})
+        store.save_attempt(unplanned)
     shown = run("runs", "show", "run")
     assert shown.code == 0, shown.err
     assert "mean reward" in shown.out
@@ -136,6 +138,7 @@ def test_models_are_shown_with_what_they_reached_and_cost(
     body = run("runs", "show", "run", "--json").json
     assert {m["model"] for m in body["models"]} == {good, poor}
     assert all(m["dollars"] is None for m in body["models"])
+    assert sum(m["attempts"] for m in body["models"]) == 3, "its planner failed: it wrote nothing"
     assert {a["coder"] for a in body["tried"]} == {good, poor}
     assert shown.out.count(good) > 2, "each attempt says who wrote it"
 
