@@ -187,7 +187,7 @@ def test_published_figures_stand_beside_ours(store: Store) -> None:
     text = markdown(report)
     assert "| DeepSeek R1, one sample | fast_1 over eager | level1 | 12.0% | base | 100.0% |" in text
     assert type(report).model_validate_json(report.model_dump_json()) == report
-    with pytest.raises(UsageError, match="the names are: kernelbench, cudaforge, cuda-l1, robust-kbench"):
+    with pytest.raises(UsageError, match="the names are: kernelbench, cudaforge, cuda-l1, robust-kbench, "):
         beside(report, ["nobody"])
 
 
@@ -199,6 +199,18 @@ def test_every_published_figure_has_its_source() -> None:
         shares = figure.metric.startswith("fast_")
         assert all(0 < value <= (1 if shares else 100) for value in figure.values.values())
         assert not figure.problems or set(figure.values) == set(figure.problems)
+
+
+def test_parts_of_a_published_share_make_the_whole() -> None:
+    """A figure that was copied wrongly would not add up."""
+    seen = set()
+    for figure in figures():
+        parts = {group: value for group, value in figure.values.items() if group != "all"}
+        if figure.metric in ("fast_0", "fast_1", "mean") and parts and "all" in figure.values:
+            total = sum(value * figure.problems[group] for group, value in parts.items())
+            assert total / figure.problems["all"] == pytest.approx(figure.values["all"], abs=1e-3), figure
+            seen.add(figure.name)
+    assert seen == {"cudaforge", "cuda-l1"}
 
 
 def test_arms_are_compared_by_problems_that_both_have_ended(store: Store) -> None:
