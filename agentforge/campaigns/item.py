@@ -23,6 +23,7 @@ from agentforge.schema import (
 )
 from agentforge.store import Store
 
+from .native.check import check_natively
 from .packages import check_packages
 from .start import of_campaign
 
@@ -70,6 +71,9 @@ def run_item(payload: Mapping[str, Any], report: Callable[[str], None]) -> dict[
             check_packages(problem, campaign.suite, Path(target.partition(".py")[0]).parent)
             start = ModelStart(target, _options(problem))
             found = start_run(start, settings, device=campaign.device, on_event=on_event)
+        if problem.native.get("checker"):
+            report("the task's own checker")
+            check_natively(store, found.run.id, settings, campaign.device)
     return {"run": found.run.id, "headline": found.headline}
 
 

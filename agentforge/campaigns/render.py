@@ -60,6 +60,20 @@ def sections(report: CampaignReport) -> Iterator[Section]:
             for d in report.definitions
         ]
         yield Section("Definitions with several workloads", _DEFINITIONS, rows, _TOGETHER)
+    if report.ranking:
+        rows = [
+            (r.task, r.ranking_by, r.place or "-", r.arm, _number(r.seconds and r.seconds * 1e3, ".4g"))
+            for r in report.ranking
+        ]
+        yield Section("Ranking by the tasks' own figure", _RANKING, rows, _RANKED)
+    if asked := [(item, item.native) for item in report.items if item.native]:
+        others = [
+            (item.problem, item.arm, f"{item.checker}: {said.message}")
+            for item, said in asked
+            if not said.accepted
+        ]
+        note = f"Of {len(asked)} verified solutions, the tasks' checkers accept {len(asked) - len(others)}. "
+        yield Section("The tasks' own checkers do not agree", _REASONS, others, note + _CHECKERS)
     if report.against:
         yield Section("Published figures", _PUBLISHED, [published_row(one) for one in report.against])
     yield Section("Problems", _PROBLEMS, [_row(item) for item in report.items])
@@ -81,6 +95,12 @@ _DEFINITIONS = ("definition", "arm", "workloads", "verified", "geomean over eage
 _PUBLISHED = ("published by", "figure", "group", "theirs", "arm", "ours", "what differs", "source")
 _PROBLEMS = ("problem", "arm", "result", "over eager", "over the best baseline", "seconds")
 _REASONS = ("problem", "arm", "reason")
+_RANKING = ("task", "ranked by", "place", "arm", "ms a call")
+_RANKED = (
+    "`last` is the time of the last benchmark, `mean` and `geom` are the means of all. The times are our "
+    "medians; GPU MODE takes means. An arm needs a verified solution of each benchmark that counts."
+)
+_CHECKERS = "Our verdict stays as it is: it comes from other inputs and another tolerance."
 _MEANINGS = (
     "fast_p is the share of all problems with a verified solution that is more than p times as fast. "
     '"Low end" counts the low end of the 95 % interval. "Passed" means verified solutions only. "Kept" '
@@ -174,12 +194,13 @@ def as_csv(report: CampaignReport) -> str:
     rows = csv.writer(text)
     baselines = list(dict.fromkeys(name for item in report.items for name in item.speedup))
     ends = ("point", "low", "high")
-    rows.writerow([*COLUMNS, *(f"speedup_{name}_{end}" for name in baselines for end in ends)])
+    rows.writerow([*COLUMNS, "checker", *(f"speedup_{name}_{end}" for name in baselines for end in ends)])
     for item in report.items:
         fields = item.model_dump(mode="json")
         found: list[Interval | None] = [item.speedup.get(name) for name in baselines]
         rows.writerow(
             [fields[name] for name in COLUMNS]
+            + [item.checker]
             + [getattr(interval, end) if interval else "" for interval in found for end in ends]
         )
     return text.getvalue()

@@ -11,12 +11,14 @@ from agentforge.schema import (
     FrozenModel,
     Interval,
     ItemState,
+    NativeVerdict,
     ReasonCode,
     StitchResult,
     SuiteProblem,
 )
 from agentforge.store import Store
 
+from .native.ranking import Ranked, ranking
 from .published import ALL, Beside, differences, our_value, published
 from .scores import ProblemScore, Scores, outcome, summary, together
 
@@ -61,6 +63,15 @@ class ItemReport(FrozenModel):
     tokens: int = 0
     dollars: float | None = 0.0
     """None if a price is unknown."""
+    native: NativeVerdict | None = None
+    """Of a verified solution, what the task's own checker says; None if it was not asked."""
+
+    @property
+    def checker(self) -> str:
+        """`accepted`, `refused` or `no verdict`; empty if it was not asked."""
+        if self.native is None:
+            return ""
+        return {True: "accepted", False: "refused", None: "no verdict"}[self.native.accepted]
 
 
 class ArmReport(FrozenModel):
@@ -114,6 +125,8 @@ class CampaignReport(FrozenModel):
     """For each arm: all problems, then each group if there are several."""
     definitions: tuple[DefinitionReport, ...] = ()
     """Those with several workloads."""
+    ranking: tuple[Ranked, ...] = ()
+    """Of tasks that say how they rank."""
     items: tuple[ItemReport, ...]
     against: tuple[Beside, ...] = ()
     """Published figures beside those of each arm."""
@@ -145,6 +158,13 @@ def build_report(store: Store, name: str) -> CampaignReport:
         devices=tuple(dict.fromkeys(item.device for item in items if item.device)),
         arms=arms,
         definitions=tuple(_definitions(items, evaluations)),
+        ranking=tuple(
+            ranking(
+                problems.values(),
+                [arm.name for arm in campaign.arms],
+                {(i.problem, i.arm): i.latency_s for i in items if i.verified and i.latency_s},
+            )
+        ),
         items=items,
     )
 
@@ -221,12 +241,15 @@ def _item(store: Store, item: CampaignItem, problem: SuiteProblem) -> tuple[Item
     evaluation = store.get_evaluation(stitched.evaluation) if stitched.evaluation else None
     own = stitched.mode.partition("+")[0] not in KEPT
     performance = evaluation.performance if evaluation else None
+    verified = own and stitched.proven and evaluation is not None and evaluation.verified
+    native = store.get_record(run.id, NativeVerdict) if verified else None
     report = bare.model_copy(
         update={
             "reason": "" if own else stitched.summary,
             "mode": stitched.mode,
             "correct": own and evaluation is not None and evaluation.passed,
-            "verified": own and stitched.proven and evaluation is not None and evaluation.verified,
+            "verified": verified,
+            "native": native if native and native.evaluation == stitched.evaluation else None,
             "weak": any(trial.because(ReasonCode.WEAK_TASK) for trial in trials),
             "speedup": performance.speedup if performance else {},
             "best_baseline": performance.best_baseline if performance else "",

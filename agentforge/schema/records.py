@@ -97,5 +97,18 @@ class StitchResult(FrozenModel):
     notes: tuple[str, ...] = ()
 
 
-RunRecord = RunSettings | GivenKernels | Intent | Priors | ModelPlan | SearchSummary | StitchResult
+class NativeVerdict(FrozenModel):
+    """What the checker of a suite's own format says of what a run produced. It decides nothing."""
+
+    evaluation: str
+    """Identifier of the end-to-end evaluation of the same result."""
+    accepted: bool | None = None
+    """None if the checker gave no verdict."""
+    message: str = ""
+    """Its words, or why it gave no verdict."""
+
+
+RunRecord = (
+    RunSettings | GivenKernels | Intent | Priors | ModelPlan | SearchSummary | StitchResult | NativeVerdict
+)
 """Every class of record."""

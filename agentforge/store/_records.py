@@ -10,6 +10,7 @@ from agentforge.schema import (
     GivenKernels,
     Intent,
     ModelPlan,
+    NativeVerdict,
     Priors,
     RunRecord,
     RunSettings,
@@ -21,7 +22,17 @@ from ._engine import Database
 from ._runs import locked_run
 from .tables import RECORD_NAMES, RunRecordRow
 
-Record = TypeVar("Record", RunSettings, GivenKernels, Intent, Priors, ModelPlan, SearchSummary, StitchResult)
+Record = TypeVar(
+    "Record",
+    RunSettings,
+    GivenKernels,
+    Intent,
+    Priors,
+    ModelPlan,
+    SearchSummary,
+    StitchResult,
+    NativeVerdict,
+)
 
 
 class Records:

@@ -16,6 +16,7 @@ from agentforge.schema import (
     GivenKernels,
     Intent,
     ModelPlan,
+    NativeVerdict,
     Priors,
     RunRecord,
     RunSettings,
@@ -35,6 +36,7 @@ RECORD_NAMES: dict[type[RunRecord], str] = {
     ModelPlan: "plan",
     SearchSummary: "search",
     StitchResult: "stitch",
+    NativeVerdict: "native",
 }
 """Class of record to its name in the table. Stored: a name never changes."""
 

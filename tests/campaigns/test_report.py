@@ -23,6 +23,7 @@ from agentforge.schema import (
     Evidence,
     Interval,
     LLMCall,
+    NativeVerdict,
     ReasonCode,
     RunStatus,
     StitchResult,
@@ -330,3 +331,58 @@ def test_an_extension_visits_the_most_promising_items_again(store: Store) -> Non
     assert waiting.keys() == visited
     assert all(visits > 1 for visits in waiting.values())
     assert {(i.problem, i.arm): i.verified for i in build_report(store, "night").items} == before
+
+
+def test_a_tasks_own_checker_and_ranking_stand_beside_our_verdicts(tmp_path: Path) -> None:
+    with Store(f"sqlite:///{tmp_path / 'native.db'}") as opened:
+        made, _ = nouns.campaign(2, suite="gpu-mode:/x")
+        native = {"kind": "benchmarks", "ranking_by": "geom", "of": 2}
+        problems = [
+            SuiteProblem(id=f"sort/{n}", target="x.py", definition="sort", native={**native, "number": n})
+            for n in (1, 2)
+        ]
+        opened.create_campaign(made, problems)
+        said = {  # by problem and arm: our verdict, and what the checker says
+            ("sort/1", "base"): (False, NativeVerdict(evaluation="", accepted=True)),
+            ("sort/1", "llm"): (
+                False,
+                NativeVerdict(evaluation="", accepted=False, message="mismatch found"),
+            ),
+            ("sort/2", "base"): (False, NativeVerdict(evaluation="", message="it needs a GPU")),
+            ("sort/2", "llm"): (True, NativeVerdict(evaluation="", accepted=True)),
+        }
+        for number in range(4):
+            item = opened.take_item("night", "host:1", 600)
+            assert item is not None
+            weak, verdict = said[item.problem, item.arm]
+            finish(opened, run := f"run-{number}", speedup=2.0, weak=weak)
+            stitched = opened.get_record(run, StitchResult)
+            assert stitched is not None
+            assert stitched.evaluation is not None
+            opened.save_record(run, verdict.model_copy(update={"evaluation": stitched.evaluation}))
+            opened.attach_run(item, run)
+            opened.end_item(item, TryOutcome.DONE)
+        report = build_report(opened, "night")
+        opened.save_record("run-0", NativeVerdict(evaluation="of an earlier visit", accepted=False))
+        later = build_report(opened, "night")
+    found = {(i.problem, i.arm): (i.verified, i.checker) for i in report.items}
+    assert found == {
+        ("sort/1", "base"): (True, "accepted"),
+        ("sort/1", "llm"): (True, "refused"),
+        ("sort/2", "base"): (True, "no verdict"),
+        ("sort/2", "llm"): (False, ""),  # a checker makes nothing verified
+    }
+    assert later.items[0].checker == ""
+    assert [(r.task, r.arm, r.place, r.seconds) for r in report.ranking] == [
+        ("sort", "base", 1, pytest.approx(1.0)),
+        ("sort", "llm", None, None),
+    ]
+    text = markdown(report)
+    assert "| sort/1 | llm | refused: mismatch found |" in text
+    assert "| sort/2 | base | no verdict: it needs a GPU |" in text
+    assert "Of 3 verified solutions, the tasks' checkers accept 1." in text
+    assert "| sort | geom | 1 | base | 1000 |" in text
+    assert "| sort | geom | - | llm | - |" in text
+    rows = list(csv.DictReader(io.StringIO(as_csv(report))))
+    assert [row["checker"] for row in rows] == [i.checker for i in report.items]
+    assert type(report).model_validate_json(report.model_dump_json()) == report

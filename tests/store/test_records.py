@@ -17,6 +17,7 @@ from agentforge.schema import (
     GivenKernels,
     Intent,
     ModelPlan,
+    NativeVerdict,
     Priors,
     RegionPlan,
     RunKind,
@@ -43,6 +44,7 @@ RECORDS = (
     PLAN,
     SearchSummary(reason="done", attempts=3, wins=1),
     StitchResult(mode="kernels", summary="1 kernel won", proven=True, calls={"d": 3}, packed=("p",)),
+    NativeVerdict(evaluation="e", accepted=False, message="mismatch found"),
 )
 
 

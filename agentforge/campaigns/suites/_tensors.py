@@ -16,9 +16,13 @@ class Model(_Theirs):
                 raise TypeError(f"an argument has a {type(leaf).__name__}, which is no tensor or number")
 
     def forward(self, *tensors):
+        return super().forward(*self._bound(tensors))
+
+    def _bound(self, tensors):
+        """The arguments, with these tensors in their places."""
         given = iter(tensors)
         leaves = [next(given) if leaf is torch.Tensor else leaf for leaf in self._leaves]
-        return super().forward(*_pytree.tree_unflatten(leaves, self._tree))
+        return _pytree.tree_unflatten(leaves, self._tree)
 
 
 def get_inputs():

@@ -1,9 +1,10 @@
 """GPU MODE's reference kernels: folders with `task.yml` and `reference.py`, such as `pmpp_v2/vectoradd_py`.
 
 `generate_input` makes the data of a test or a benchmark, `ref_kernel` computes the answer. Both become one
-source in KernelBench's convention; without a GPU, "cuda" in them is read as the CPU.
+source in KernelBench's convention; without a GPU, "cuda" in them is read as the CPU. Their checker and their
+ranking are in `agentforge.campaigns.native`.
 
-Reference: https://github.com/gpu-mode/reference-kernels.
+Reference: https://github.com/gpu-mode/reference-kernels, https://github.com/gpu-mode/kernelbot.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ import yaml
 
 from agentforge.schema import SuiteProblem, UsageError
 
+from ..native.ranking import RANKINGS
 from ._base import Selection, generated_problem, no_levels, other_hardware, read_problem, suite_folder
 from ._tensors import ONLY_TENSORS
 
 _NEEDED = {"ref_kernel", "generate_input"}
 _KINDS = ("tests", "benchmarks")
-_NATIVE = ("ranking_by", "gpus", "test_timeout", "benchmark_timeout", "ranked_timeout")
+_NATIVE = ("gpus", "test_timeout", "benchmark_timeout", "ranked_timeout")
+_CHECKER = re.compile(r"^(?:def )?check_implementation\b", re.MULTILINE)
 _CUDA = re.compile(r"""(['"])cuda(?::0)?\1""")
 _FUTURE = re.compile(r"^from __future__ import .*$", re.MULTILINE)
 
@@ -58,10 +61,16 @@ def get_init_inputs():
     return []
 
 '''
+_VERDICT = '''
+
+def native_check(model, tensors, output):
+    """What the task's own checker says of an output for these inputs."""
+    return check_implementation(*model._bound(tensors), output)
+'''
 
 
 class GpuMode:
-    """Each test and each benchmark of a task is a problem, `TASK/tests/1`; their checker is not run."""
+    """Each test and each benchmark of a task is a problem, `TASK/tests/1`."""
 
     name = "gpu-mode"
     form = "gpu-mode:DIR"
@@ -94,7 +103,10 @@ def _task(path: Path, name: str, group: str) -> Iterator[SuiteProblem]:
         text = _flat(path, task, name)
         missing = _NEEDED - {n.name for n in ast.parse(text).body if isinstance(n, ast.FunctionDef)}
         reason = f"its reference has no function {min(missing)}" if missing else other_hardware(text)
-    native = {key: task[key] for key in _NATIVE if key in task}
+    checked = bool(_CHECKER.search(text))
+    native = {"ranking_by": _ranking(path, task), **{key: task[key] for key in _NATIVE if key in task}}
+    native |= {"checker": True} if checked else {}
+    below = ONLY_TENSORS + _VERDICT if checked else ONLY_TENSORS
     for kind in _KINDS:
         specs = task.get(kind) or []
         for number, spec in enumerate(specs, 1):
@@ -103,12 +115,20 @@ def _task(path: Path, name: str, group: str) -> Iterator[SuiteProblem]:
             several = f"{name}/{kind}" if len(specs) > 1 else ""
             yield generated_problem(
                 f"{name}/{kind}/{number}" if several else f"{name}/{kind}",
-                "" if reason else text + _BELOW.format(spec=spec) + ONLY_TENSORS,
+                "" if reason else text + _BELOW.format(spec=spec) + below,
                 group=group,
                 definition=several,
-                native={**native, "kind": kind, "spec": spec},
+                native={**native, "kind": kind, "spec": spec, "number": number, "of": len(specs)},
                 unsupported=reason,
             )
+
+
+def _ranking(path: Path, task: Mapping[str, Any]) -> str:
+    """How the task makes one figure of its benchmarks; GPU MODE's own default is the last one."""
+    found = task.get("ranking_by", "last")
+    if found not in RANKINGS:
+        raise UsageError(f"{path} ranks by {found!r}: write one of {', '.join(RANKINGS)}")
+    return str(found)
 
 
 def _unsupported(task: Mapping[str, Any]) -> str:

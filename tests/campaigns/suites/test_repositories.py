@@ -107,7 +107,27 @@ class TestGpuMode(SuiteContract):
             "kind": "benchmarks",
             "spec": {"size": 64, "seed": 3},
             "ranking_by": "geom",
+            "checker": True,
+            "number": 1,
+            "of": 1,
         }
+        assert [(p.native["number"], p.native["of"]) for p in found[:2]] == [(1, 2), (2, 2)]
+
+    def test_the_last_benchmark_ranks_unless_the_task_says_otherwise(self, tmp_path: Path) -> None:
+        unsaid = TASK.replace('ranking_by: "geom"\n', "")
+        write_task(tmp_path / "t" / "x", unsaid, REFERENCE.partition("check_implementation")[0])
+        found = selected(self.open(str(tmp_path)), Selection())
+        assert {(p.native["ranking_by"], "checker" in p.native) for p in found} == {("last", False)}
+        assert not hasattr(opened(found[0]).module, "native_check")
+
+    def test_the_tasks_checker_gets_the_data_and_the_output(self, tmp_path: Path) -> None:
+        pytest.importorskip("torch")
+        problem, *_ = selected(self.open(self.good(tmp_path)), Selection(only="pmpp/*"))
+        loaded = opened(problem)
+        args, _ = loaded.inputs(7)
+        model = loaded.build(0)
+        assert loaded.module.native_check(model, args, args[0] * 3) == (True, "")
+        assert loaded.module.native_check(model, args, args[0] * 2) == (False, "")
 
     def test_several_gpus_and_other_languages_are_unsupported(self, tmp_path: Path) -> None:
         found = selected(self.open(self.good(tmp_path)), Selection(only="other/*"))
@@ -152,6 +172,7 @@ class TestGpuMode(SuiteContract):
             ("tests: [1]\nfiles:\n- {name: reference.py, source: reference.py}\n", "tests 1 is no mapping"),
             ("tests: [{size: 1}]\nfiles: [x]\n", "no list of files"),
             ("tests: [{size: 1}]\nfiles: []\n", "names no reference.py"),
+            (f"{TASK}ranking_by: worst\n", "ranks by 'worst': write one of last, mean, geom"),
         ],
     )
     def test_a_wrong_task_is_one_clear_sentence(self, tmp_path: Path, task: str, words: str) -> None:

@@ -1,0 +1,1 @@
+"""What a suite's own format says beyond the referee: its checker's verdict, its ranking."""

@@ -1,0 +1,110 @@
+"""The checker of a suite's own format, run on what a run produced, after the referee's verdict.
+
+Solution and checker are foreign code: each has a process of its own in the candidates' sandbox. The checker's
+verdict is shown beside the referee's and changes nothing: only verified solutions reach it.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from agentforge.config import Settings
+from agentforge.ladder import find_device
+from agentforge.languages import CommandResult
+from agentforge.languages.command import interpreter
+from agentforge.languages.untrusted import read_regular
+from agentforge.referee import Presenter, Referee
+from agentforge.schema import (
+    AgentForgeError,
+    Definition,
+    NativeVerdict,
+    Solution,
+    StitchResult,
+    Workload,
+)
+from agentforge.store import Store
+
+from ..report import KEPT
+
+_TIMEOUT_S = 300.0
+"""Of each of the two processes."""
+_MOST_BYTES = 1 << 16
+_MODULE = "agentforge.campaigns.native.inside"
+
+
+def check_natively(store: Store, run_id: str, settings: Settings, device: str) -> None:
+    """Ask the checker about a run's proven kernels, and keep what it says as the run's `NativeVerdict`.
+
+    Why the checker could not be asked is kept too.
+
+    Args:
+        settings: under which the run worked.
+        device: kind of device that it measured on.
+
+    Raises:
+        StoreError: the database cannot be used.
+    """
+    stitched, known = store.get_record(run_id, StitchResult), store.get_record(run_id, NativeVerdict)
+    if stitched is None or stitched.mode.partition("+")[0] in KEPT:
+        return
+    if not (stitched.proven and stitched.solution and stitched.evaluation):
+        return
+    if known is not None and known.evaluation == stitched.evaluation:
+        return
+    target = store.get_target(store.get_run(run_id).target)
+    solution = store.get_solution(stitched.solution)
+    try:
+        spec = find_device(device, settings.cache)
+        with Referee(settings.referee, device=spec, cache=settings.cache) as referee:
+            accepted, message = native_verdict(referee, target.definition, target.workloads, solution)
+    except AgentForgeError as error:
+        accepted, message = None, str(error)
+    found = NativeVerdict(evaluation=stitched.evaluation, accepted=accepted, message=message)
+    store.save_record(run_id, found)
+
+
+def native_verdict(
+    presenter: Presenter, definition: Definition, workloads: Sequence[Workload], solution: Solution
+) -> tuple[bool | None, str]:
+    """Whether a definition's own checker accepts a solution's answer to inputs of the referee's.
+
+    Args:
+        definition: its reference has `native_check(model, tensors, output)`.
+
+    Returns:
+        The verdict, None if there is none, and the checker's words or the reason.
+
+    Raises:
+        HarnessError, TargetError: the solution or the reference cannot be prepared.
+    """
+    with tempfile.TemporaryDirectory(prefix="agentforge-native-") as name:
+        shown = Path(name)
+        shown.chmod(0o755)
+        contract = shown / "definition.json"
+        contract.write_text(definition.model_dump_json())
+        with presenter.subject(definition, workloads, solution, programs=[shown]) as subject:
+            requests, results = subject.command()[-1], subject.results
+            output, verdict = results / "output.pt", results / "verdict.json"
+            # -P: the solution could leave modules in the folder that it may write to.
+            program = [interpreter(), "-P", "-m", _MODULE]
+            done = subject.run([*program, "answer", requests, str(output)], timeout_s=_TIMEOUT_S)
+            if done.returncode != 0:
+                return None, f"the solution gave no answer to check ({_last(done)})"
+            try:
+                verdict.unlink(missing_ok=True)  # a pipe left there would block the reader
+                paths = (requests, str(contract), str(output), str(verdict))
+                done = subject.run([*program, "check", *paths], timeout_s=_TIMEOUT_S)
+                said = json.loads(read_regular(verdict, _MOST_BYTES))
+                return bool(said["accepted"]), " ".join(str(said["message"]).split())
+            except (OSError, ValueError, TypeError, KeyError):
+                return None, f"the checker gave no verdict ({_last(done)})"
+
+
+def _last(done: CommandResult) -> str:
+    """The last line that a process printed."""
+    if done.timed_out:
+        return f"no end after {_TIMEOUT_S:.0f} s"
+    return (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1][:300]

@@ -1,0 +1,85 @@
+"""Two programs for the sandbox: a solution's answer to inputs of the referee's, and a task's checker on it.
+
+`python -m agentforge.campaigns.native.inside answer REQUESTS OUTPUT` runs the solution, and
+`... check REQUESTS DEFINITION OUTPUT VERDICT` runs the task's code, in a process that never saw the solution.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from agentforge.problems.kernelbench import load_problem
+from agentforge.referee.profiling_bridge.main import INPUTS, REQUESTS, Profiled
+from agentforge.referee.workers.arguments import bind
+from agentforge.referee.workers.runner import runner_for
+from agentforge.referee.workers.shared_memory import Block
+from agentforge.schema import Definition
+
+MOST_WORDS = 500
+"""Characters of a checker's message that are kept."""
+
+
+def answer(requests: Path, output: Path) -> None:
+    """Call the solution once and write its output."""
+    found = Profiled(requests).call()()
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    torch.save(_plain(found), output)
+
+
+def check(requests: Path, definition: Path, output: Path, verdict: Path) -> None:
+    """Call the reference's `native_check` with the same inputs and that output; write what it says."""
+    load, workload = json.loads((requests / REQUESTS).read_text())
+    torch.set_num_threads(load["threads"])
+    torch.set_grad_enabled(False)
+    problem = load_problem(Definition.model_validate_json(definition.read_text()))
+    runner = runner_for(load["device"])
+    content = requests / INPUTS
+    block = Block(os.open(content, os.O_RDONLY), content.stat().st_size, writable=False)
+    tensors, _ = bind(workload["arguments"], block, 0)
+    given = [runner.bring(tensor) for tensor in tensors]
+    received = runner.bring(torch.load(output, weights_only=True))
+    accepted, words = verdict_of(problem.module.native_check(problem.build(load["seed"]), given, received))
+    verdict.write_text(json.dumps({"accepted": accepted, "message": words[:MOST_WORDS]}))
+
+
+def verdict_of(said: Any) -> tuple[bool, str]:
+    """What a checker returned: `(good, message)`, or only the complaint, empty if there is none."""
+    if isinstance(said, tuple) and len(said) == 2:
+        return bool(said[0]), str(said[1] or "")
+    if isinstance(said, bool):
+        return said, ""
+    words = " ".join(map(str, said)) if isinstance(said, list) else str(said or "")
+    return not words, words
+
+
+def _plain(value: Any) -> Any:
+    """An output of plain tensors and containers, on the CPU."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().cpu()
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return value
+
+
+def main(argv: list[str]) -> None:
+    """Run one of the two programs."""
+    paths = map(Path, argv[2:])
+    if argv[1] == "answer":
+        answer(*paths)
+    else:
+        check(*paths)
+
+
+if __name__ == "__main__":
+    main(sys.argv)
