@@ -158,6 +158,14 @@ class TestGpuMode(SuiteContract):
         assert torch.equal(first, again)
         assert not torch.equal(first, other)
 
+    def test_data_that_the_seed_is_added_to_keeps_its_digits(self, tmp_path: Path) -> None:
+        """GPU MODE's sort_py does that; in float32 a seed of 2^31 would leave equal numbers."""
+        pytest.importorskip("torch")
+        shifted = REFERENCE.replace("generator=gen)", "generator=gen) + seed")
+        write_task(tmp_path / "t" / "x", reference=shifted)
+        problem, *_ = selected(self.open(str(tmp_path)), Selection())
+        assert [opened(problem).inputs(seed)[0][0].unique().numel() for seed in (1, 2, 3)] == [5, 5, 5]
+
     def test_it_loads_as_a_target(self, tmp_path: Path) -> None:
         problem, *_ = selected(self.open(self.good(tmp_path)), Selection(only="pmpp/*"))
         (tmp_path / problem.file).write_text(problem.source)
