@@ -18,9 +18,12 @@ def generate(
     """Generate the source files of a solution for all workloads of a definition.
 
     Raises:
-        CannotCode: an operator, dtype or access pattern is not supported.
+        CannotCode: an operator, dtype or access pattern is not supported, or `options.weight_rows` asks for
+            products with one row and there is none.
     """
     cases = [Case(w, lower(trace(definition, w), options)) for w in workloads]
+    if options.weight_rows and not any(c.program.own_products for c in cases):
+        raise CannotCode("no product here has one row and a weight whose columns are contiguous")
     shape = {tuple((t.name, t.keyword) for t in c.program.traced.inputs) for c in cases}
     if len(shape) > 1:
         raise CannotCode("workloads with different arguments are not supported")

@@ -11,7 +11,7 @@ from agentforge.schema import Bottleneck, CallSite, ranked
 
 from .cost import Cost
 from .graph.extract import CannotExtract, Extracted, extract, structure_key
-from .graph.operators import Kind, kind_of
+from .graph.operators import Kind, kind_of, op_name, value_of
 from .graph.region import Region
 from .graph.value_capture import CapturedValues
 from .speed_of_light import amdahl_limit, gain_of
@@ -75,5 +75,16 @@ def _bottleneck(extracted: Extracted, sites: list[Site], total_s: float) -> Bott
 
 
 def _optimizable(region: Region) -> bool:
-    """False for bare vendor calls and for operators that must not move."""
-    return not region.vendor and all(kind_of(n) is not Kind.OPAQUE for n in region.nodes)
+    """False for bare vendor calls and for operators that must not move; a product with one row on a CPU may
+    be a kernel's."""
+    if region.vendor:
+        return all(_one_row(n) for n in region.nodes)
+    return all(kind_of(n) is not Kind.OPAQUE for n in region.nodes)
+
+
+def _one_row(node: Node) -> bool:
+    """True for a `linear` of one row on a CPU: the weight's memory limits it, not arithmetic."""
+    result = value_of(node)
+    if op_name(node) != "linear" or result is None or result.device.type != "cpu":
+        return False
+    return bool(result.ndim) and result.numel() == result.shape[-1]

@@ -6,14 +6,23 @@ import math
 
 import pytest
 
-from agentforge.agents import Past, coders, judges, planners
+from agentforge.agents import Past, Task, coders, judges, planners
 from agentforge.agents.playbook.coder import PROGRAM, PlaybookCoder
 from agentforge.agents.playbook.judge import PlaybookJudge
 from agentforge.agents.playbook.model_planner import PlaybookModelPlanner
 from agentforge.agents.playbook.planner import PlaybookPlanner
 from agentforge.knowledge import load_cards
 from agentforge.resources import resource
-from agentforge.schema import CannotCode, Critique, Diagnostic, EvaluationStatus, Plan, StrategyRecord
+from agentforge.schema import (
+    CannotCode,
+    Critique,
+    Diagnostic,
+    DType,
+    EvaluationStatus,
+    Plan,
+    StrategyRecord,
+    TensorInput,
+)
 from agentforge.testing.agents import (
     STRATEGY,
     CoderContract,
@@ -171,6 +180,29 @@ def test_what_is_far_behind_is_abandoned() -> None:
     critique = PlaybookJudge().judge(task, plan, make_solution(task), make_evaluation(task, speedup=1.0))
     assert critique.kind == "abandon"
     assert critique.error_class == "slower"
+
+
+def test_a_product_with_one_row_gets_a_kernel() -> None:
+    cards = load_cards(resource("knowledge_base", "playbook"))
+    chosen = (cards["fuse-row-program"], cards["one-row-product"])
+    body = "return torch.nn.functional.linear(x, w)"
+
+    def task(rows: int, past: tuple[Past, ...] = ()) -> Task:
+        row = TensorInput(name="x", shape=(rows, 16), dtype=DType.FLOAT32)
+        weight = TensorInput(name="w", shape=(24, 16), dtype=DType.FLOAT32)
+        return make_task(body, row, weight, strategies=chosen, past=past)
+
+    plan = Plan(strategy="fuse-row-program", template=PROGRAM)
+    with pytest.raises(CannotCode) as refusal:
+        PlaybookCoder().code(task(1), plan, None)
+    past = Past("1", None, plan, None, None, None, error=str(refusal.value))
+    found = PlaybookPlanner().plan(task(1, (past,)), None)
+    assert found is not None
+    assert found.strategy == "one-row-product"
+    solution = PlaybookCoder().code(task(1), found, None).solution
+    assert "torch.ops" not in solution.sources[0].content
+    with pytest.raises(CannotCode):
+        PlaybookCoder().code(task(2), found, None)
 
 
 def test_the_cards_can_be_carried_out() -> None:

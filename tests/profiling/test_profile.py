@@ -54,6 +54,17 @@ def test_vendor_calls_are_left_alone(llama):
         assert not (vendor and bottleneck.gain_s)
 
 
+def test_a_product_with_one_row_may_be_a_kernels():
+    extra = """
+class Two(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Linear(64, 48), nn.Linear(48, 32, bias=False))
+"""
+    for rows, expected in ((1, True), (2, False)):
+        profile = profile_target(target("Two", f"[torch.randn({rows}, 64)]", extra), DEVICE, ROOFLINE)
+        assert [b.optimizable for b in profile.bottlenecks] == [expected, expected]
+
+
 def test_equal_call_sites_are_one_bottleneck(llama):
     _, profile, _ = llama
     (rope,) = [b for b in profile.bottlenecks if b.definition.op_type == "rope"]

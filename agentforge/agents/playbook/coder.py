@@ -16,6 +16,8 @@ from .triton import TRITON_KERNEL, TRITON_PROGRAM, program, with_kernel
 
 PROGRAM = "cpp/program.cpp.j2"
 """The template of generated loop programs."""
+ONE_ROW = "one-row-product"
+"""The template of such programs with a kernel for matrix products with one row."""
 
 _DEFAULT_CACHE = 32 << 20
 
@@ -30,6 +32,7 @@ class PlaybookCoder:
         started = time.monotonic()
         writers: dict[str, Callable[[Task, Plan, Past | None], Solution]] = {
             PROGRAM: self._program,
+            ONE_ROW: self._program,
             SEED: self._seed,
             ATTENTION: self._attention,
             FLASH: self._flash,

@@ -38,6 +38,8 @@ class Options:
     """Bytes of software prefetch ahead of the reading position; 0 leaves it to the hardware."""
     fuse_bias: bool = True
     """Take the bias out of `addmm` and add it in the epilogue."""
+    weight_rows: int = 0
+    """Rows of the weight that a product with one row reads together; 0 leaves it to the library."""
     inplace: bool = True
     """Write a result over an intermediate buffer that dies there."""
     math: str = "fast"
@@ -64,9 +66,9 @@ class Options:
                 raise CannotCode(
                     f"{name} must be one of {', '.join(map(str, allowed))}, not {getattr(options, name)!r}"
                 )
-        for name in ("tile", "lanes", "grain"):
-            if not isinstance(getattr(options, name), int) or getattr(options, name) < 1:
-                raise CannotCode(f"{name} must be a positive integer, not {getattr(options, name)!r}")
+        for name, least in (("tile", 1), ("lanes", 1), ("grain", 1), ("weight_rows", 0)):
+            if not isinstance(getattr(options, name), int) or getattr(options, name) < least:
+                raise CannotCode(f"{name} must be an integer >= {least}, not {getattr(options, name)!r}")
         return options
 
 

@@ -19,6 +19,7 @@ from ..ir.placement import strided_view, unplaced_reductions
 from .composites import POOLS
 from .norms import Norms
 from .pointwise import build_pointwise, is_pointwise, operand_kind
+from .products import goes_on, has_one_reader, name_of, one_row_product, reads_rows
 from .reductions import REDUCTIONS
 from .views import VIEWS
 
@@ -78,6 +79,8 @@ class Program:
     inputs: tuple[Buffer, ...]
     steps: list[VendorCall | LoopKernel]
     outputs: tuple[TensorArg, ...]
+    own_products: int
+    """Matrix products that kernels compute."""
 
 
 class Lowering:
@@ -91,6 +94,9 @@ class Lowering:
         self.buffers: dict[str, Buffer] = {}
         self.steps: list[VendorCall | LoopKernel] = []
         self.values: dict[torch.fx.Node, Any] = {}
+        self.unstored: set[torch.fx.Node] = set()
+        """Nodes whose value has a one-row product in it: a second kernel would compute it again."""
+        self.own_products = 0
 
     def run(self) -> Program:
         """Lower the graph.
@@ -109,6 +115,7 @@ class Lowering:
                 self.values[node] = self.composites.constant(node.meta["val"], node.meta["number"])
             elif node.op == "call_function":
                 self.values[node] = self._call(node)
+                self._keep_product(node)
             elif node.op == "output":
                 results = node.args[0]
         flat = list(results) if isinstance(results, (list, tuple)) else [results]
@@ -118,7 +125,7 @@ class Lowering:
         outputs = self._store_outputs([v for v in lazies if isinstance(v, Lazy)])
         if not any(isinstance(step, LoopKernel) for step in self.steps):
             raise CannotCode("the reference has only vendor calls and views: no kernel can replace them")
-        return Program(self.traced, tuple(inputs), self.steps, tuple(outputs))
+        return Program(self.traced, tuple(inputs), self.steps, tuple(outputs), self.own_products)
 
     # ---------------------------------------------------------------- storage
 
@@ -221,13 +228,17 @@ class Lowering:
 
     def _call(self, node: torch.fx.Node) -> Any:
         target: Any = node.target
-        name = target.__name__.split(".")[0]
+        name = name_of(node)
         if name == "getitem":
             source: Any = self.values[node.args[0]]
             value = source[node.args[1]]
             if value is None:
                 raise CannotCode(f"result {node.args[1]} of {node.args[0]} is not computed here")
             return value
+        if not goes_on(name):
+            for source in node.all_input_nodes:
+                if source in self.unstored:
+                    self._store_product(source)
         args = [self._argument(a) for a in node.args]
         kwargs = {k: self._argument(v) for k, v in node.kwargs.items()}
         if name in _EXTERN:
@@ -281,6 +292,21 @@ class Lowering:
 
         return self.pool.pointwise(fake.shape, fake.dtype, tensors, build)
 
+    def _keep_product(self, node: torch.fx.Node) -> None:
+        """Store a value with a one-row product in it, unless one kernel can compute all that reads it."""
+        value = self.values[node]
+        if node not in self.unstored and self.unstored.isdisjoint(node.all_input_nodes):
+            return
+        if not isinstance(value, Lazy) or value.buffer is not None:
+            return
+        self.unstored.add(node)
+        if not has_one_reader(node):
+            self._store_product(node)
+
+    def _store_product(self, node: torch.fx.Node) -> None:
+        self.realise(self.values[node])
+        self.unstored.remove(node)
+
     # ---------------------------------------------------------------- vendor calls
 
     def _vendor(self, node: torch.fx.Node, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -291,9 +317,22 @@ class Lowering:
             and kwargs.get("beta", 1) == 1 == kwargs.get("alpha", 1)
             and self.options.fuse_bias
         ):
-            product = self._vendor_call("aten.mm.default", args[1:], {}, fakes)
+            product = self._product(node, args[1], args[2], fakes)
             return self.composites.apply("add", [product, args[0]], product.shape, product.dtype)
+        if name == "mm":
+            return self._product(node, args[0], args[1], fakes)
         return self._vendor_call(str(target), args, kwargs, fakes)
+
+    def _product(self, node: torch.fx.Node, row: Lazy, weight: Lazy, fake: Any) -> Lazy:
+        """A matrix product: a kernel of our own if it has one row, else the library's."""
+        if not self.options.weight_rows or not reads_rows(self.pool, row, weight):
+            product: Lazy = self._vendor_call("aten.mm.default", [row, weight], {}, fake)
+            return product
+        if self._window(row) is None:
+            self.realise(row)
+        self.own_products += 1
+        self.unstored.add(node)
+        return one_row_product(self.pool, row, weight, self.options.weight_rows)
 
     def _vendor_call(self, operator: str, args: list[Any], kwargs: dict[str, Any], fakes: Any) -> Any:
         passed = tuple(self._vendor_argument(a) for a in args)
