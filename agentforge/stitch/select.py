@@ -132,18 +132,21 @@ class Selector:
     def run(self) -> Selection:
         """Select the fastest variant that the referee verifies, else the best baseline.
 
-        If the reserve ends first: the fastest of those that were proven until then, else eager.
+        If the reserve ends first: the fastest of those that were proven until then, else eager. Kernels that
+        beat only eager count as proven if the referee found torch.compile wrong.
         """
         try:
             return self._run()
         except TimeEnded:
             reason = "the time for stitching ended before a verdict; resume the run with more minutes"
             self._progress(reason)
-            proven = [t for t in self._trials if t.wins or (t.beats_eager and not t.variant.kernels)]
+            only_eager = self._compiled_is_wrong()
+            proven = [
+                t for t in self._trials if t.wins or (t.beats_eager and (only_eager or not t.variant.kernels))
+            ]
             best = max(proven, key=lambda t: t.over_eager, default=None)
-            if best is None:
-                return self._selection(self._variants.eager(), None, f"{reason}; eager is kept")
-            return self._selection(best.variant, best, f"{reason}; {best.variant.label} is kept")
+            kept = best.variant if best else self._variants.eager()
+            return self._selection(kept, best, f"{reason}; {kept.label} is kept{self._refused()}")
 
     def _run(self) -> Selection:
         reason = "no kernel was promoted" if not self._kernels else "no kernel could be installed"
@@ -253,6 +256,11 @@ class Selector:
             for trial in self._trials
             if not trial.variant.kernels and not trial.evaluation.passed and trial.evaluation.reasons
         )
+
+    def _compiled_is_wrong(self) -> bool:
+        """True if torch.compile was judged as an artifact and is right in no mode that was tried."""
+        judged = [t for t in self._trials if not t.variant.kernels and "compile" in t.variant.mode]
+        return bool(judged) and not any(t.evaluation.passed for t in judged)
 
     def _fastest_compiled(self) -> Trial | None:
         """torch.compile in its fastest mode, if the referee confirms that it is faster than eager.

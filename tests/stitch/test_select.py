@@ -323,6 +323,28 @@ def test_if_the_reserve_ends_the_proven_variant_is_kept_else_eager(ends_in: str,
     assert [deadline for deadline in given.deadlines if deadline is not None] == given.deadlines
 
 
+@pytest.mark.parametrize(("status", "taken"), [("INCORRECT_NUMERICAL", {"a"}), ("PASSED", set())])
+def test_if_torch_compile_is_wrong_kernels_that_beat_eager_are_kept(status: str, taken: set[str]) -> None:
+    """The reserve ends after the proof of one kernel and the refusal of what is faster."""
+
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        if mode == "compile":
+            found = judged(kernels, level, over_eager=1.5, status=EvaluationStatus(status))
+            return found.model_copy(update={"reasons": ("another answer",)})
+        if mode != "kernels":
+            return judged(kernels, level, over_eager=0.5, over_compile=0.5)
+        if kernels == {"a"}:
+            return judged(kernels, level, over_eager=1.4, over_compile=1.1 if level is Level.QUICK else 0.9)
+        if level is Level.FULL:
+            raise TimeEnded("the run's time ended")
+        return judged(kernels, level, over_eager=1.6, over_compile=0.9)
+
+    selection, _ = select(verdict, "a", "b")
+    assert selection.variant.kernels == taken
+    assert "the time for stitching ended" in selection.reason
+    assert ("torch.compile was refused" in selection.reason) == bool(taken)
+
+
 def test_a_model_that_torch_compile_cannot_run_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is asked for once: nothing is measured that could change the answer."""
     asked: list[str] = []
