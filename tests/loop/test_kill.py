@@ -54,7 +54,7 @@ def prepare(folder: Path) -> None:
 
 
 def wait_for_a_start(folder: Path, process: BaseProcess, lines: int) -> bool:
-    """Wait until the search has begun `lines` evaluations; False where it ended before."""
+    """Wait until the search has begun `lines` evaluations; False if it ended before."""
     log = folder / "evaluations.txt"
     while process.is_alive():
         if log.exists() and len(log.read_text().splitlines()) >= lines:

@@ -325,7 +325,7 @@ def test_if_the_reserve_ends_the_proven_variant_is_kept_else_eager(ends_in: str,
 
 @pytest.mark.parametrize(("status", "taken"), [("INCORRECT_NUMERICAL", {"a"}), ("PASSED", set())])
 def test_if_torch_compile_is_wrong_kernels_that_beat_eager_are_kept(status: str, taken: set[str]) -> None:
-    """The reserve ends after the proof of one kernel and the refusal of what is faster."""
+    """The reserve ends after one kernel was proven, and before a faster set was."""
 
     def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
         if mode == "compile":

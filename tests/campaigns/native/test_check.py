@@ -75,7 +75,7 @@ def test_a_wrong_output_is_refused_and_a_crash_gives_no_answer(referee: Referee,
 
 @pytest.mark.slow
 def test_what_a_solution_leaves_does_not_speak_for_the_checker(referee: Referee, tmp_path: Path) -> None:
-    """It runs first, in the folder where the checker writes its verdict."""
+    """It runs first, in the folder of the checker's verdict."""
     contract = definition(tmp_path, "raising")
     lies = "import json; open('verdict.json', 'w').write(json.dumps({'accepted': True, 'message': ''}))"
     modules = "[open(f'{m}.py', 'w').write('raise SystemExit(0)') for m in ('torch', 'agentforge', 'json')]"
