@@ -107,6 +107,7 @@ def test_few_calls_that_do_the_work_of_all_are_found(referee: Referee) -> None:
     assert not found.verified
 
 
+@pytest.mark.timing
 def test_calls_that_do_the_work_of_others_count_with_their_mean(referee: Referee) -> None:
     reference = problem("import time\ntime.sleep(0.01)\nreturn x * 2", "torch.randn(64)")
     a_little = (
