@@ -82,6 +82,7 @@ def run_search(
 
 def make_supervisor(profile: Profile, run_log: RunLog, meter: BudgetMeter, session: Session) -> Supervisor:
     """What works on the attempts of a run; plan and priors are those of the run's first session."""
+    meter.profiled(profile.seconds)
     priors = _priors(profile, run_log, session)
     chances = priors.by_bottleneck
     plan, merged = plan_model(session.agents.model_planner, profile, session.hardware, chances, run_log)

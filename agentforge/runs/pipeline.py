@@ -101,7 +101,6 @@ class RunPipeline:
             profile = profile.model_copy(update={"seconds": self.meter.seconds})
             run_log.store.save_profile(run_log.run.id, profile)
             run_log.spend(profile.seconds)
-        self.meter.profiled(profile.seconds)
         run_log.event(ProfileDone.of(profile))
         return profile
 

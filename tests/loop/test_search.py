@@ -308,3 +308,13 @@ def test_the_end_of_the_time_in_an_evaluation_is_no_failure_and_a_resume_repeats
     bench.referee.before = lambda solution, at: None
     bench.store.update_run("run", budget=Budget(minutes=9))
     assert len(bench.search(profile(bottleneck("a")), script, clock=lambda: now[0]).wins) == 1
+
+
+@pytest.mark.parametrize("bench", [Budget(minutes=1.0)], indirect=True)
+@pytest.mark.parametrize(("profiled_s", "attempts"), [(90.0, 1), (0.0, 0)])
+def test_a_profile_that_took_longer_than_the_minutes_leaves_all_of_them(
+    bench: Bench, profiled_s: float, attempts: int
+) -> None:
+    bench.store.update_run("run", seconds_used=90.0)
+    found = profile(bottleneck("a")).model_copy(update={"seconds": profiled_s})
+    assert bench.search(found, {"a": [{"speed": 2.0}]}, clock=lambda: 0.0).attempts == attempts
