@@ -29,6 +29,8 @@ _SYS_CAPSET = {"x86_64": 126, "aarch64": 91}
 _SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 _CAPABILITY_VERSION_3 = 0x20080522
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 0x1
+_SANDBOX_ARGUMENTS = 32
+"""Bytes of `__sanitizer_sandbox_arguments` and more; all zero."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -40,7 +42,13 @@ def _check(result: int, what: str) -> None:
 
 
 def unshare(flags: int) -> None:
-    """Leave the caller's namespaces."""
+    """Leave the caller's namespaces.
+
+    A process with more than one thread cannot leave its users' namespace. ThreadSanitizer's own thread is
+    ended first, by the function that it has for sandboxes; a fork starts it again.
+    """
+    if flags & CLONE_NEWUSER and hasattr(_libc, "__sanitizer_sandbox_on_notify"):
+        _libc.__sanitizer_sandbox_on_notify(bytes(_SANDBOX_ARGUMENTS))
     _check(_libc.unshare(flags), "unshare")
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from agentforge.isolation.sandboxes.namespaces import probe_command
+from agentforge.languages.cpp.sanitizers.sanitizers import RACES
+from agentforge.referee.candidates.sanitizer_pool import in_place
 
 from .. import ordinary
 
@@ -68,6 +70,13 @@ def doctor_finds(home: Path, sandbox: str) -> bool:
     return done.stdout.strip() == "True"
 
 
+def scratch(home: Path) -> str:
+    """A new folder of the user's."""
+    folder = tempfile.mkdtemp(dir=home)
+    os.chown(folder, ordinary.USER, ordinary.USER)
+    return folder
+
+
 @pytest.mark.slow
 def test_a_sandbox_that_the_doctor_finds_works(home: Path) -> None:
     if not doctor_finds(home, "namespaces"):
@@ -91,10 +100,29 @@ def test_the_doctor_tries_it_as_the_forkserver_does(home: Path) -> None:
         "    pathlib.Path('/proc/self/setgroups').write_text('deny')\n"
         "namespaces._map_user = write\n"
     )
-    scratch = home / "scratch"
-    scratch.mkdir()
-    os.chown(scratch, ordinary.USER, ordinary.USER)
-    python, dash_c, code, *rest = probe_command(str(scratch))
+    python, dash_c, code, *rest = probe_command(scratch(home))
     done = ordinary.run(home, python, dash_c, careless + code, *rest)
     assert "inside" not in done.stdout
     assert "PermissionError" in done.stderr
+
+
+def test_a_process_of_the_thread_sanitizer_can_be_confined(home: Path) -> None:
+    """Its run time has a thread, also after a fork; only a process with one thread gets a user namespace."""
+    if not doctor_finds(home, "namespaces"):
+        pytest.skip("namespaces do not work here for an ordinary user")
+    library = RACES.available()
+    if not library:
+        pytest.skip("the compiler brings no ThreadSanitizer")
+    prefix = [*in_place(), "env", f"LD_PRELOAD={library}"]
+    python, dash_c, code, *rest = probe_command(scratch(home))
+    fork = (
+        "import os, threading, time\n"
+        "thread = threading.Thread()\n"
+        "thread.start()\n"
+        "while len(os.listdir('/proc/self/task')) != 2: time.sleep(0.01)\n"
+        "if child := os.fork():\n"
+        "    os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+        "assert len(os.listdir('/proc/self/task')) == 2\n"
+    )
+    done = ordinary.run(home, *prefix, python, dash_c, fork + code, *rest)
+    assert done.stdout == "inside", done.stderr

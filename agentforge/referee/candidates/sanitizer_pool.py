@@ -39,7 +39,7 @@ class SanitizerPool:
             return
         # By env inside of the sandbox: its own program shall not have the library.
         wanted = {"LD_PRELOAD": library, **sanitizer.environment}
-        prefix = [*_in_place(), "env", *(f"{key}={value}" for key, value in wanted.items())]
+        prefix = [*in_place(), "env", *(f"{key}={value}" for key, value in wanted.items())]
         self._servers[sanitizer.name] = Forkserver(
             sanitizer.name, self._sandbox, self._folder, self._environment, prefix=prefix
         )
@@ -69,7 +69,7 @@ class SanitizerPool:
 
 
 @cache
-def _in_place() -> tuple[str, ...]:
+def in_place() -> tuple[str, ...]:
     """A command whose child has the memory layout that ThreadSanitizer expects; empty if that is
     forbidden."""
     command = ("setarch", "-R")
