@@ -13,6 +13,9 @@ they differ by at most 5 %, or if one lies in the other's 95 % interval. Otherwi
 - `handover`: each call takes the referee the same time longer. With that time the loop's ratio agrees.
 - `cache`: a loop that writes each input directly before its call, as the referee does, agrees.
 - `cache and handover`: both together.
+- `pause`: a loop that also waits 5 ms before each call agrees: threads sleep and processors halt. The referee
+  stops its workers between calls, so theirs do too.
+- `pause and handover`: both together.
 - `unknown`.
 
 A case is `disturbed` if other programs ran, processor time was stolen, or a control was off by more than 10%.

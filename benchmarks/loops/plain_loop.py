@@ -2,7 +2,8 @@
 
 Nothing of the referee runs here. All parties live in one process with the user's environment. Inputs rotate
 over buffers that together exceed the last-level cache. A second loop writes each input directly before its
-call, off the clock, as the layer before does in a model, and as the referee does.
+call, off the clock, as the layer before does in a model, and as the referee does. A third one also waits
+before each call, so that threads sleep and processors halt, as the referee's stopped workers do.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Self
@@ -26,7 +28,7 @@ import torch
 from .process import started
 
 PARTIES = ("eager", "control", "compile", "ours")
-LOOPS = ("rotating", "written")
+LOOPS = ("rotating", "written", "paused")
 Series = dict[str, dict[str, list[float]]]
 """Seconds per call by loop and party, one entry per block."""
 Turn = tuple[float, float]
@@ -37,6 +39,8 @@ _TURN_S, _UNTIMED, _LEAST, _MOST = 0.01, 2, 3, 200
 _LONG_S, _FEW = 0.1, 2
 """Calls longer than this come a few at a time."""
 _BUFFERS = 3
+_PAUSE_S, _MOST_PAUSED = 0.005, 10
+"""Seconds before each call of the loop with pauses: longer than the threads of a pool spin. Its most calls."""
 _READY_S = 600.0
 
 
@@ -143,11 +147,14 @@ class _Loops:
 
     def turn(self, party: str, loop: str) -> Turn:
         """One turn."""
-        model, run = self._parties[party], self._rotating if loop == "rotating" else self._written
-        run(model, _UNTIMED if self._calls > _FEW else 1)
+        model, calls = self._parties[party], self._calls
+        run = self._rotating if loop == "rotating" else self._written
+        if loop == "paused":
+            run, calls = partial(self._written, pause_s=_PAUSE_S), min(calls, _MOST_PAUSED)
+        run(model, _UNTIMED if calls > _FEW else 1)
         faults = _faults()
-        seconds = run(model, self._calls)
-        return seconds, (_faults() - faults) / self._calls
+        seconds = run(model, calls)
+        return seconds, (_faults() - faults) / calls
 
     def _rotating(self, model: Callable[..., Any], calls: int) -> float:
         buffers = [self._buffers[next(self._number) % len(self._buffers)] for _ in range(calls)]
@@ -156,7 +163,7 @@ class _Loops:
             self._output = model(*arguments)  # releases the previous one, as a user's loop does
         return (time.perf_counter() - begin) / calls
 
-    def _written(self, model: Callable[..., Any], calls: int) -> float:
+    def _written(self, model: Callable[..., Any], calls: int, pause_s: float = 0.0) -> float:
         seconds = 0.0
         for _ in range(calls):
             number = next(self._number)
@@ -165,6 +172,7 @@ class _Loops:
                 arguments, self._buffers[(number + 1) % len(self._buffers)], strict=True
             ):
                 np.copyto(_bytes(target), _bytes(source))  # one thread, as the referee's
+            time.sleep(pause_s)
             begin = time.perf_counter()
             self._output = model(*arguments)
             seconds += time.perf_counter() - begin

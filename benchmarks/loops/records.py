@@ -76,7 +76,10 @@ def compared(groups: Sequence[Group]) -> dict[str, Any]:
         "referee": {p: _faults([g.faults[name] for g in groups]) for p, name in names.items()},
         "rotating": {p: _faults([g.plain_faults[p] for g in groups]) for p in parties},
     }
-    handover = statistics.median(ms["referee"][p] - ms["written"][p] for p in parties) / 1e3
+    handover = {
+        loop: statistics.median(ms["referee"][p] - ms[loop][p] for p in parties) / 1e3
+        for loop in ("written", "paused")
+    }
     controls = {
         "referee": _logs(inside, "control"),
         **{loop: _logs(found, "control") for loop, found in loops.items()},
@@ -93,7 +96,8 @@ def compared(groups: Sequence[Group]) -> dict[str, Any]:
             records[party]["reason"] = "allocator"
     return {
         "disturbed": disturbance(groups, {k: deviation(v) for k, v in controls.items()}),
-        "handover_ms": round(handover * 1e3, 4),
+        "handover_ms": round(handover["written"] * 1e3, 4),
+        "after_a_pause_ms": round(handover["paused"] * 1e3, 4),
         "ms": ms,
         "faults": faults,
         "records": records,
@@ -119,7 +123,10 @@ def _ms(groups: Sequence[Mapping[str, Sequence[float]]], party: str) -> float:
 
 
 def record(
-    referee: Interval, plain: Mapping[str, Interval], ms: Mapping[str, Mapping[str, float]], handover_s: float
+    referee: Interval,
+    plain: Mapping[str, Interval],
+    ms: Mapping[str, Mapping[str, float]],
+    handover_s: Mapping[str, float],
 ) -> dict[str, Any]:
     """Both ratios, whether they agree, and why not.
 
@@ -127,12 +134,12 @@ def record(
         referee: its ratio.
         plain: the ratios of the plain loops.
         ms: milliseconds of `eager` and `party`, by referee and loop.
-        handover_s: time that the referee takes longer for a call than the loop that writes its inputs.
+        handover_s: time that the referee takes longer for a call than the loops that write their inputs.
     """
 
-    def later(loop: str) -> Interval:
+    def later(loop: str, than: str = "written") -> Interval:
         """The ratio if each call took the handover longer."""
-        add = max(0.0, min(handover_s, _MOST_HANDOVER_S)) * 1e3
+        add = max(0.0, min(handover_s[than], _MOST_HANDOVER_S)) * 1e3
         factor = (ms[loop]["eager"] + add) / (ms[loop]["party"] + add)
         by = factor * ms[loop]["party"] / ms[loop]["eager"]
         return Interval(point=plain[loop].point * by, low=plain[loop].low * by, high=plain[loop].high * by)
@@ -142,12 +149,15 @@ def record(
         "handover": later("rotating"),
         "cache": plain["written"],
         "cache and handover": later("written"),
+        "pause": plain["paused"],
+        "pause and handover": later("paused", "paused"),
     }
     reason = next((name for name, ratio in found.items() if agrees(referee, ratio)), "unknown")
     return {
         "referee": _rounded(referee),
         "plain": _rounded(plain["rotating"]),
         "written": _rounded(plain["written"]),
+        "paused": _rounded(plain["paused"]),
         "agree": reason == "",
         "reason": reason,
     }

@@ -47,25 +47,34 @@ def ratio(point: float, by: float = 1.01) -> Interval:
 
 
 @pytest.mark.parametrize(
-    ("referee", "rotating", "written", "reason"),
+    ("referee", "rotating", "written", "paused", "reason"),
     [
-        (ratio(2.0), ratio(2.08), ratio(3.0), ""),
-        (ratio(2.0, by=1.2), ratio(2.3), ratio(3.0), ""),
-        (ratio(2.0, by=1.5), ratio(2.9), ratio(3.1), "unknown"),
-        (ratio(1.5), ratio(2.0), ratio(2.0), "handover"),
-        (ratio(2.5), ratio(4.5), ratio(2.5), "cache"),
-        (ratio(1.5), ratio(4.5), ratio(2.0), "cache and handover"),
+        (ratio(2.0), ratio(2.08), ratio(3.0), ratio(3.0), ""),
+        (ratio(2.0, by=1.2), ratio(2.3), ratio(3.0), ratio(3.0), ""),
+        (ratio(2.0, by=1.5), ratio(2.9), ratio(3.1), ratio(9.0), "unknown"),
+        (ratio(1.5), ratio(2.0), ratio(2.0), ratio(3.0), "handover"),
+        (ratio(2.5), ratio(4.5), ratio(2.5), ratio(2.5), "cache"),
+        (ratio(1.5), ratio(4.5), ratio(2.0), ratio(3.0), "cache and handover"),
+        (ratio(0.8), ratio(0.4), ratio(0.4), ratio(0.81), "pause"),
+        (ratio(0.9), ratio(0.3), ratio(0.3), ratio(0.85), "pause and handover"),
     ],
 )
 def test_a_disagreement_has_its_cause(
-    records: ModuleType, referee: Interval, rotating: Interval, written: Interval, reason: str
+    records: ModuleType,
+    referee: Interval,
+    rotating: Interval,
+    written: Interval,
+    paused: Interval,
+    reason: str,
 ) -> None:
     """Eager takes 0.2 ms in each loop; the referee takes 0.1 ms longer for each call."""
     ms = {
         "rotating": {"eager": 0.2, "party": 0.2 / rotating.point},
         "written": {"eager": 0.2, "party": 0.2 / written.point},
+        "paused": {"eager": 0.2, "party": 0.2 / paused.point},
     }
-    found = records.record(referee, {"rotating": rotating, "written": written}, ms, 1e-4)
+    plain = {"rotating": rotating, "written": written, "paused": paused}
+    found = records.record(referee, plain, ms, {"written": 1e-4, "paused": 1e-4})
     assert (found["agree"], found["reason"]) == (reason == "", reason)
 
 
