@@ -87,6 +87,9 @@ class RefereeSettings(BaseModel, extra="forbid", allow_inf_nan=False):
     again because other programs disturb it. A quiet machine spends none."""
     compile_baseline: bool = True
     """Also measure against torch.compile."""
+    quick_compile: bool = True
+    """Level `quick` measures against torch.compile too, and waits until it has compiled. A campaign's default
+    is False: then only what is faster than eager is measured at level `full`, against all baselines."""
     baselines: BaselineNames = ()
     """Compiled baselines: `compile`, `freezing`, `max-autotune`, `max-autotune-freezing` on a CPU, `compile`,
     `max-autotune`, `cuda-graph` on a GPU. Empty: on a CPU the first two, on a GPU all."""
@@ -135,6 +138,9 @@ class SearchSettings(BaseModel, extra="forbid", allow_inf_nan=False):
     """An attempt below this fraction of its parent's speed is not developed further."""
     sol_fraction: float = Field(default=0.95, gt=0, le=1)
     """Stop on a bottleneck that reached this fraction of the speed of light."""
+    prove_compile: bool = True
+    """If no variant with kernels beats torch.compile, prove torch.compile itself as the artifact. False, a
+    campaign's default, keeps the fastest variant that beats eager, else eager."""
     children: int = Field(default=0, ge=0, le=64)
     """Concurrent attempts, written and compiled in parallel and timed one after the other. 0 means three if
     a language model writes them, else one."""

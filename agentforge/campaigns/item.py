@@ -27,6 +27,9 @@ from .native.check import check_natively
 from .packages import check_packages
 from .start import of_campaign
 
+CALLS = 100
+"""A problem is unsupported if that many forwards take longer than an item may: a verdict alone needs them."""
+
 
 def run_item(payload: Mapping[str, Any], report: Callable[[str], None]) -> dict[str, Any]:
     """Carry out an item that a worker has taken.
@@ -69,7 +72,7 @@ def run_item(payload: Mapping[str, Any], report: Callable[[str], None]) -> dict[
                 raise UnsupportedTargetError(problem.unsupported)
             target = local_target(problem, settings)
             check_packages(problem, campaign.suite, Path(target.partition(".py")[0]).parent)
-            start = ModelStart(target, _options(problem))
+            start = ModelStart(target, _options(problem, campaign.limit_s / CALLS))
             found = start_run(start, settings, device=campaign.device, on_event=on_event)
         if problem.native.get("checker"):
             report("the task's own checker")
@@ -107,8 +110,9 @@ def local_target(problem: SuiteProblem, settings: Settings) -> str:
     return problem.target.replace(problem.file, str(path), 1)
 
 
-def _options(problem: SuiteProblem) -> FrontendOptions:
+def _options(problem: SuiteProblem, longest_s: float) -> FrontendOptions:
     return FrontendOptions(
+        longest_s=longest_s,
         inputs=problem.inputs,
         input_shapes=problem.input_shapes,
         input_dtypes=problem.input_dtypes,

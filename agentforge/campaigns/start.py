@@ -92,7 +92,7 @@ def plan_campaign(
         raise UsageError(f"--limit-minutes {limit_minutes} is no limit: give a positive number of minutes")
     campaign = Campaign(
         name=name or "unnamed",
-        suite=_located(suite),
+        suite=located(suite),
         problems=len(problems),
         problems_hash=content_hash([(problem.id, problem.hash) for problem in problems]),
         arms=arms,
@@ -136,8 +136,8 @@ def of_campaign(campaign: Campaign, arm: Arm, settings: Settings) -> Settings:
     kept = campaign.settings
     first = settings.model_copy(
         update={
-            "search": SearchSettings.model_validate(kept.search),
-            "referee": RefereeSettings.model_validate(kept.referee),
+            "search": SearchSettings.model_validate({"prove_compile": False, **kept.search}),
+            "referee": RefereeSettings.model_validate({"quick_compile": False, **kept.referee}),
             "llm": LLMSettings.model_validate(kept.llm),
             "budget": campaign.budget,
         }
@@ -153,7 +153,7 @@ def _given(settings: Settings) -> RunSettings:
     )
 
 
-def _located(suite: str) -> str:
+def located(suite: str) -> str:
     """The suite with an absolute path, if it names one."""
     kind, _, place = suite.partition(":")
     path = Path(place).expanduser().absolute()

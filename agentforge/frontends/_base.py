@@ -27,6 +27,8 @@ class FrontendOptions:
     """`prompt=128,new=64`: the target is a generation by a causal language model."""
     dtype: str = "float32"
     device: str = "cpu"
+    longest_s: float | None = None
+    """Seconds; a model whose forward takes longer is not used. None for no limit."""
     progress: Callable[[str], None] | None = field(default=None, compare=False)
     """Receives lines of progress while the model is loaded."""
 

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from agentforge.isolation.child_process import ChildFailure, Progress, run_child
-from agentforge.schema import Definition, DType, Target, TargetError, Workload
+from agentforge.schema import Definition, DType, Target, TargetError, UnsupportedTargetError, Workload
 
 _TIMEOUT_S = 600.0
+_STARTING_S, _FORWARDS = 60.0, 10
+"""With a limit for a forward: seconds for loading, and forwards, after which the model is given up."""
 _MAX_SOURCE_BYTES = 16 << 20
 
 
@@ -95,14 +97,23 @@ def make_target(
     device: str,
     description: str = "",
     progress: Progress | None = None,
+    longest_s: float | None = None,
 ) -> Target:
     """Run the model once in a child process and describe it.
 
+    Args:
+        longest_s: see `FrontendOptions`.
+
     Raises:
+        UnsupportedTargetError: it needs more memory or time than there is.
         TargetError: the model cannot be used.
     """
     definition = define(name, origin, source, import_root, description)
-    payload = {"definition": definition.model_dump(mode="json"), "device": device}
+    payload = {
+        "definition": definition.model_dump(mode="json"),
+        "device": device,
+        "longest_s": longest_s,
+    }
     found = run_probe("agentforge.frontends.probe:probe", name, payload, progress)
     return as_target(definition, origin, device, found)
 
@@ -147,23 +158,27 @@ def run_probe(task: str, name: str, payload: Mapping[str, Any], progress: Progre
     Raises:
         TargetError: the model cannot be used.
     """
+    longest_s = payload.get("longest_s")
+    timeout_s = min(_TIMEOUT_S, _STARTING_S + _FORWARDS * longest_s) if longest_s else _TIMEOUT_S
     try:
         found: dict[str, Any] = run_child(
             task,
             payload,
-            timeout_s=_TIMEOUT_S,
+            timeout_s=timeout_s,
             memory_bytes=None if payload["device"] == "cpu" else 0,
             progress=progress,
         )
     except ChildFailure as failure:
-        raise TargetError(_explain(name, failure)) from failure
+        here = failure.kind in ("timeout", "out_of_memory")  # another machine may do it
+        kind = UnsupportedTargetError if here else TargetError
+        raise kind(_explain(name, failure, timeout_s)) from failure
     return found
 
 
-def _explain(name: str, failure: ChildFailure) -> str:
+def _explain(name: str, failure: ChildFailure, timeout_s: float) -> str:
     """One sentence: why the model could not run, and what to do."""
     if failure.kind == "timeout":
-        return f"{name}: no forward ended within {_TIMEOUT_S:g} s; make its inputs smaller or end its loop"
+        return f"{name}: it did not run within {timeout_s:.0f} s; make its inputs smaller or end its loop"
     if failure.kind == "out_of_memory":
         return f"{name}: {failure}; make its inputs smaller or use a machine with more memory"
     if failure.kind == "crashed":

@@ -34,4 +34,5 @@ class KernelBenchFile:
             import_root=import_root_of(source, path.parent),
             device=options.device,
             progress=options.progress,
+            longest_s=options.longest_s,
         )

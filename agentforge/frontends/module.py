@@ -41,6 +41,7 @@ class ModuleClass:
             import_root=import_root_of(source, path.parent),
             device=options.device,
             progress=options.progress,
+            longest_s=options.longest_s,
         )
 
 

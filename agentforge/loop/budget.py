@@ -9,6 +9,8 @@ from agentforge.schema import Budget
 
 OVERTIME, LEAST_OVERTIME_S = 0.25, 10.0
 """Share of the minutes that an evaluation in progress may take beyond them, and the least of it."""
+EXPLORING_S, EXPLORING = 60.0, 0.5
+"""Most seconds in which integration begins new variants, and the most of them as a share of the minutes."""
 LEAST_STITCHING_S = 300.0
 """Least time of integration and its proof: a proof of a model with long calls takes minutes."""
 
@@ -63,6 +65,12 @@ class BudgetMeter:
     def stitching_s(self) -> float | None:
         """Seconds that integration and its proof may take, on top of the minutes; None without a limit."""
         return None if self.budget.minutes is None else max(LEAST_STITCHING_S, self.budget.minutes * 60)
+
+    @property
+    def exploring_s(self) -> float:
+        """Seconds in which integration begins new variants."""
+        minutes = self.budget.minutes
+        return EXPLORING_S if minutes is None else min(EXPLORING_S, EXPLORING * 60 * minutes)
 
     @property
     def out_of_minutes(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentforge.devices import DeviceSpec, Roofline
 from agentforge.isolation.child_process import ChildFailure, Progress, run_child
-from agentforge.schema import Profile, Target, TargetError
+from agentforge.schema import Profile, Target, TargetError, UnsupportedTargetError
 
 _TIMEOUT_S = 1800.0
 
@@ -23,7 +23,7 @@ def profile_target(
         traces: number of forwards for the medians; at least 5 for a report.
 
     Raises:
-        TargetError: the model cannot be profiled.
+        TargetError: the model cannot be profiled; `UnsupportedTargetError` for want of memory.
     """
     payload = {
         "target": target.model_dump(mode="json"),
@@ -42,5 +42,6 @@ def profile_target(
             env={"THP_MEM_ALLOC_ENABLE": "1"},
         )
     except ChildFailure as failure:
-        raise TargetError(f"{target.name} cannot be profiled: {failure}") from failure
+        kind = UnsupportedTargetError if failure.kind == "out_of_memory" else TargetError
+        raise kind(f"{target.name} cannot be profiled: {failure}") from failure
     return Profile.model_validate(found)

@@ -182,7 +182,9 @@ class RunPipeline:
             device=self.device,
             cache=self.settings.cache,
             evidence={win.bottleneck.definition.hash: win.evaluation for win in result.wins},
+            seconds=self.meter.exploring_s,
             reserve_s=self.meter.stitching_s,
+            compiled=self.settings.search.prove_compile,
             progress=self._tell,
         )
         self._keep(artifact, result.profile, hashes)

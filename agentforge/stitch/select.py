@@ -101,6 +101,9 @@ class Selector:
         reserve_s: wall time after which no evaluation goes on; None for no limit.
         waits: True if the GPU waits for the host long enough to try a CUDA graph.
         packed: True if matmuls take enough of the time to try packed weights.
+        alone: True if one operator is the whole model: then its kernel is the only variant.
+        compiled: False if torch.compile itself is not to become the artifact: then the fastest variant that
+            beats eager is kept, else eager.
     """
 
     def __init__(
@@ -115,8 +118,12 @@ class Selector:
         waits: bool = False,
         streams: bool = False,
         packed: bool = False,
+        alone: bool = False,
+        compiled: bool = True,
         progress: Callable[[str], None] | None = None,
     ) -> None:
+        self._alone = alone
+        self._compiled = compiled
         self._waits = waits
         self._streams = streams
         self._packed = packed
@@ -150,12 +157,15 @@ class Selector:
 
     def _run(self) -> Selection:
         reason = "no kernel was promoted" if not self._kernels else "no kernel could be installed"
+        if not (self._kernels or self._packed or self._waits or self._streams or self._compiled):
+            return self._selection(self._variants.eager(), None, f"{reason}; eager is kept")
         finals = 0
         for candidate in self._explore():
             if candidate.score <= 1.0 - _NOISE:
                 reason = "no variant made the whole model faster than the best baseline"
                 continue
-            final = self._evaluate(candidate.variant, Level.FULL)
+            quick = candidate.evaluation.level is not Level.FULL
+            final = self._evaluate(candidate.variant, Level.FULL) if quick else candidate
             if final.wins:
                 return self._selection(final.variant, final, f"{final.variant.label} won end to end")
             reason = "the quick speedup was not confirmed by the full evaluation"
@@ -169,9 +179,12 @@ class Selector:
 
         Order: one CUDA graph (if the GPU waits for the host), all kernels between eager operators, the same
         under torch.compile (which compiles in each candidate process), smaller sets of kernels, packed
-        weights alone.
+        weights alone. After the time for new variants, one that wins is enough.
         """
         names = list(self._kernels)
+        if self._alone and names:
+            yield from filter(None, [self._try(names, "kernels", Level.FULL)])
+            return
         if self._waits:
             yield from self._with_alternative(names, "kernels+graph")
         if names or self._packed:
@@ -179,6 +192,8 @@ class Selector:
             self._variants.prepare([names, *smaller], packed=self._packed)
         trials: list[Trial] = []
         for mode in _MODES:
+            if time.monotonic() > self._deadline and any(trial.score > 1.0 for trial in trials):
+                break
             found = self._with_alternative(names, mode)
             trials += found
             yield from found
@@ -219,9 +234,9 @@ class Selector:
                 kept.discard(name)
         return trials
 
-    def _try(self, names: Collection[str], mode: Mode) -> Trial | None:
+    def _try(self, names: Collection[str], mode: Mode, level: Level = Level.QUICK) -> Trial | None:
         variant = self._variants.with_kernels(names, mode)
-        return self._evaluate(variant, Level.QUICK) if variant else None
+        return self._evaluate(variant, level) if variant else None
 
     def _evaluate(self, variant: Variant, level: Level) -> Trial:
         definition, workloads = self._target.definition, self._target.workloads
@@ -237,12 +252,12 @@ class Selector:
 
     def _baseline(self, reason: str) -> Selection:
         """Keep torch.compile in its fastest mode if it was measured faster than eager, else eager."""
-        compiled = self._fastest_compiled()
+        compiled = self._fastest_compiled() if self._compiled else None
         least = compiled.over_eager if compiled else 1.0
         ours = self._as_good_as_compiled(least)
         if ours is not None:
-            why = f"{ours.variant.label} won over eager, and over torch.compile with the same dispatch"
-            return self._selection(ours.variant, ours, why)
+            why = ", and over torch.compile with the same dispatch" if self._compiled else ""
+            return self._selection(ours.variant, ours, f"{ours.variant.label} won over eager{why}")
         kept = compiled.variant if compiled else self._variants.eager()
         return self._selection(kept, compiled, f"{reason}; {kept.label} is kept{self._refused()}")
 

@@ -52,6 +52,7 @@ def stitch(
     evidence: Mapping[str, Evaluation] | None = None,
     seconds: float = 60.0,
     reserve_s: float | None = None,
+    compiled: bool = True,
     progress: Callable[[str], None] | None = None,
 ) -> StitchedArtifact:
     """Install solutions in the model and keep the variant that is fastest end to end.
@@ -65,6 +66,7 @@ def stitch(
         folder: where the artifact goes; an earlier one is replaced.
         seconds: wall time after which no new variant is tried; final evaluations come on top.
         reserve_s: wall time after which no evaluation goes on; None for no limit.
+        compiled: False if torch.compile itself is not to become the artifact.
 
     Raises:
         TargetError: the model can no longer be captured.
@@ -84,6 +86,8 @@ def stitch(
         waits=host_share(profile) >= REPORTED_SHARE and Fallback.NO_GRAPHS not in device.fallbacks,
         streams=on_gpu and Fallback.NO_STREAMS not in device.fallbacks,
         packed=not on_gpu and products.share(profile) >= products.WORTH_TRYING,
+        alone=not on_gpu and len(profile.call_sites) == 1,
+        compiled=compiled,
         progress=progress,
     ).run()
     trial = selection.trial

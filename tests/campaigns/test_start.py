@@ -60,3 +60,13 @@ def test_the_campaigns_settings_come_before_the_machines(home: Path, problems: P
     assert (found.referee.processes, found.referee.threads) == (5, 1)
     assert (found.search.min_share, found.search.coder, found.search.judge) == (0.5, LLM, LLM)
     assert (found.budget.attempts, found.home) == (3, Path("/x"))
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_campaign_measures_torch_compile_only_if_it_can_decide(
+    home: Path, problems: Path, *, asked: bool
+) -> None:
+    given = ["search.prove_compile=true", "referee.quick_compile=true"] if asked else []
+    campaign, _ = plan_campaign(f"folder:{problems}", parse_arms(()), load_settings(given))
+    found = of_campaign(campaign, campaign.arms[0], load_settings(()))
+    assert (found.search.prove_compile, found.referee.quick_compile) == (asked, asked)

@@ -8,7 +8,7 @@ import pytest
 from agentforge.frontends import FrontendOptions, load_target
 from agentforge.frontends._load import declared_contract
 from agentforge.frontends.kernelbench import KernelBenchFile
-from agentforge.schema import TargetError, UsageError
+from agentforge.schema import TargetError, UnsupportedTargetError, UsageError
 from agentforge.testing.frontend import FrontendContract
 
 HEAD = """
@@ -55,6 +55,26 @@ def refuse(spec: str, match: str, **options: str) -> None:
     with pytest.raises(TargetError, match=match) as caught:
         load_target(spec, FrontendOptions(**options))
     assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_forward_that_takes_too_long_is_unsupported(tmp_path: Path) -> None:
+    slow = write(tmp_path, "__import__('time').sleep(0.3); return self.fc(x)")
+    with pytest.raises(UnsupportedTargetError, match=r"one forward takes 0\.3\d? s here, and the limit"):
+        load_target(slow, FrontendOptions(longest_s=0.1))
+    assert load_target(slow, FrontendOptions(longest_s=5.0)).workloads
+
+
+def test_a_model_that_does_not_fit_is_unsupported(tmp_path: Path) -> None:
+    large = write(tmp_path, "return self.fc(x).new_zeros(1 << 44)")
+    with pytest.raises(UnsupportedTargetError, match="memory"):
+        load_target(large, FrontendOptions())
+
+
+def test_a_model_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentforge.frontends._load._STARTING_S", 15.0)
+    hangs = write(tmp_path, "__import__('time').sleep(600)")
+    with pytest.raises(UnsupportedTargetError, match="did not run within 16 s"):
+        load_target(hangs, FrontendOptions(longest_s=0.1))
 
 
 def test_inputs_are_described(tmp_path):

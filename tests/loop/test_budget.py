@@ -83,6 +83,12 @@ def test_an_evaluation_in_progress_gets_a_quarter_of_the_minutes_more() -> None:
     assert BudgetMeter(Budget(attempts=1)).deadline is None
 
 
+def test_variants_begin_within_half_of_the_minutes_and_at_most_one() -> None:
+    found = [BudgetMeter(Budget(minutes=m)).exploring_s for m in (0.5, 2, 12)]
+    assert found == [15.0, 60.0, 60.0]
+    assert BudgetMeter(Budget(attempts=3)).exploring_s == 60.0
+
+
 def test_stitching_has_as_many_minutes_as_the_search_and_at_least_five() -> None:
     found = [BudgetMeter(Budget(minutes=m)).stitching_s for m in (0.5, 5, 12)]
     assert found == [300.0, 300.0, 720.0]

@@ -119,11 +119,61 @@ def judged(
     )
 
 
-def select(verdict: Verdict, *names: str, **device: bool) -> tuple[Selection, Given]:
+def select(verdict: Verdict, *names: str, seconds: float = 60, **options: bool) -> tuple[Selection, Given]:
     given = Given(verdict)
     kernels = {name: promoted(name, float(i + 1)) for i, name in enumerate(names)}
-    selector = Selector(TARGET, given, kernels, given, seconds=60, reserve_s=300, **device)  # type: ignore[arg-type]
+    selector = Selector(TARGET, given, kernels, given, seconds=seconds, reserve_s=300, **options)  # type: ignore[arg-type]
     return selector.run(), given
+
+
+@pytest.mark.parametrize(("gain", "taken"), [(1.3, "kernels"), (0.9, "eager")])
+def test_one_operator_is_proven_at_once_and_in_no_other_variant(gain: float, taken: str) -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        over = gain if mode == "kernels" else 0.9
+        return judged(kernels, level, over_eager=over, over_compile=over)
+
+    selection, given = select(verdict, "a", alone=True)
+    assert selection.variant.mode == taken
+    assert given.judged[0] == ("kernels", ("a",), "full")
+    assert not any("kernels" in mode for mode, *_ in given.judged[1:])
+
+
+def test_after_the_time_for_variants_one_that_wins_is_enough() -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        return judged(kernels, level, over_eager=1.3, over_compile=1.2)
+
+    selection, given = select(verdict, "a", "b", seconds=0)
+    assert selection.variant.mode == "kernels"
+    assert [mode for mode, *_ in given.judged] == ["kernels", "kernels"]
+
+    def loses(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        over = 1.3 if mode == "kernels+compile" else 0.9
+        return judged(kernels, level, over_eager=over, over_compile=over)
+
+    assert select(loses, "a", seconds=0)[0].variant.mode == "kernels+compile"
+
+
+def test_without_variants_eager_is_kept_unmeasured_if_torch_compile_is_not_asked_for() -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        return judged(kernels, level, over_eager=1.4, over_compile=1.0)
+
+    selection, given = select(verdict, compiled=False)
+    assert (selection.variant.mode, selection.trial, given.judged) == ("eager", None, [])
+    assert selection.reason == "no kernel was promoted; eager is kept"
+    packed, given = select(verdict, packed=True, compiled=False)  # there is something to try
+    assert (packed.variant.mode, given.judged[0][0]) == ("kernels+packed", "kernels+packed")
+
+
+@pytest.mark.parametrize(("over_eager", "taken"), [(1.5, "kernels"), (0.9, "eager")])
+def test_if_torch_compile_is_no_artifact_what_beats_eager_is_kept(over_eager: float, taken: str) -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        return judged(kernels, level, over_eager=over_eager, over_compile=over_eager * 0.6)
+
+    for alone in (True, False):
+        selection, given = select(verdict, "a", alone=alone, compiled=False)
+        assert selection.variant.mode == taken
+        assert not any(mode.startswith("compile") for mode, *_ in given.judged)
+        assert taken == "eager" or selection.reason == "1 kernel won over eager"
 
 
 @pytest.mark.parametrize("names", [("a",), ()])

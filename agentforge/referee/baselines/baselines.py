@@ -131,8 +131,8 @@ class Baselines:
 
     def missing(self, level: Level) -> list[str]:
         """Compiled baselines of a level that have not been started; `quick` waits for cheap ones only."""
-        modes = self._backend.baselines
-        return [name for name in self._to_compile if level is Level.FULL or modes[name] in CHEAP]
+        modes, cheap = self._backend.baselines, CHEAP if self.settings.quick_compile else ()
+        return [name for name in self._to_compile if level is Level.FULL or modes[name] in cheap]
 
     def compile_ahead(self, level: Level) -> None:
         """Begin to fill the compiler's cache for the level's compiled baselines, in the background.

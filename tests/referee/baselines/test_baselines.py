@@ -40,6 +40,14 @@ def test_a_quick_verdict_waits_for_the_default_mode_alone(
     assert baselines.missing(Level.FULL) == ["compile", *strong]
 
 
+def test_a_quick_verdict_that_waits_for_no_compiler(tmp_path: Path) -> None:
+    settings = RefereeSettings(threads=1, task_seconds=0, random_seeds=1, quick_compile=False)
+    with Referee(settings, device=detect("cpu"), cache=tmp_path) as referee:
+        baselines = referee.baselines(WITHOUT, [WORKLOAD])
+        assert baselines.missing(Level.QUICK) == []
+        assert baselines.missing(Level.FULL) == ["compile"]
+
+
 @pytest.mark.slow
 def test_a_baseline_that_cannot_be_built_is_left_out_with_a_note(
     referee: Referee, monkeypatch: pytest.MonkeyPatch
