@@ -1,32 +1,43 @@
-"""KernelBench: `level1/19_ReLU.py` and others, in a clone of its repository or a folder of the same form.
+"""KernelBench: `level1/19_ReLU.py` and others, in a clone of its repository or a folder of the same form, or
+its data set in the cache of Hugging Face.
 
 Reference: Ouyang et al., KernelBench (2025), https://github.com/ScalingIntelligence/KernelBench.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from agentforge.schema import SuiteProblem, UsageError
+from agentforge.schema import MachineError, SuiteProblem, UsageError
 
-from ._base import Selection, file_problem, python_files
+from ._base import Selection, file_problem, generated_problem, python_files
 
 LEVELS = (1, 2, 3, 4)
+CACHED = "hf"
+"""Place that means the cache of Hugging Face; a folder of this name is `./hf`."""
+_DATA = "datasets--ScalingIntelligence--KernelBench"
 
 
 class KernelBench:
-    """Levels that are folders `levelN`, in the folder itself or in its folder `KernelBench`."""
+    """Levels that are folders `levelN`, in the folder itself or in its folder `KernelBench`; for the place
+    `hf`, files `data/level_N-*.parquet` of the newest snapshot in Hugging Face's cache.
+    """
 
     name = "kernelbench"
     form = "kernelbench:DIR"
     packages: tuple[str, ...] = ("einops", "transformers")
 
     def __init__(self, place: str) -> None:
+        self._place = place
         self._folder = Path(place).expanduser().absolute()
 
     def problems(self, selection: Selection) -> Iterator[SuiteProblem]:
         """See `Suite`."""
+        if self._place == CACHED:
+            yield from _cached(selection)
+            return
         folder = self._folder
         if not folder.is_dir():
             raise UsageError(f"{folder} is not a folder: clone KernelBench and name its folder")
@@ -40,3 +51,26 @@ class KernelBench:
             group = f"level{level}"
             for path in python_files(root / group):
                 yield file_problem(path, identifier=f"{group}/{path.stem}", group=group)
+
+
+def _cached(selection: Selection) -> Iterator[SuiteProblem]:
+    home = Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface").expanduser()
+    cache = Path(os.environ.get("HF_HUB_CACHE") or home / "hub").expanduser()
+    snapshots = [f for f in (cache / _DATA / "snapshots").glob("*") if list(f.glob("data/level_*.parquet"))]
+    if not snapshots:
+        raise UsageError(
+            f"{cache} has no data set of KernelBench: run `hf download --repo-type dataset "
+            "ScalingIntelligence/KernelBench`, or name a folder"
+        )
+    try:
+        from pyarrow import parquet
+    except ImportError as error:
+        raise MachineError("kernelbench:hf needs pyarrow: run pip install 'agentforge[suites]'") from error
+    data = max(snapshots, key=lambda folder: folder.stat().st_mtime) / "data"
+    for level in selection.levels or LEVELS:
+        files = sorted(data.glob(f"level_{level}-*.parquet"))
+        if not files and level in selection.levels:
+            raise UsageError(f"{data} has no level {level}: download the data set again")
+        rows = [row for file in files for row in parquet.read_table(file).to_pylist()]
+        for row in sorted(rows, key=lambda row: int(row["problem_id"])):
+            yield generated_problem(f"level{level}/{row['name']}", row["code"], group=f"level{level}")

@@ -52,6 +52,26 @@ class TestKernelBench(SuiteContract):
         with pytest.raises(UsageError, match="no folder level1 to level4"):
             selected(self.open(str(tmp_path / "level1")), Selection())
 
+    def test_the_data_set_in_the_cache_of_hugging_face(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+        with pytest.raises(UsageError, match="has no data set of KernelBench: run `hf download"):
+            selected(self.open("hf"), Selection())
+        data = tmp_path / "datasets--ScalingIntelligence--KernelBench" / "snapshots" / "abc" / "data"
+        data.mkdir(parents=True)
+        rows = [(10, "10_b"), (9, "9_a")]
+        made = [{"code": MODEL, "level": 1, "name": name, "problem_id": number} for number, name in rows]
+        parquet.write_table(arrow.Table.from_pylist(made), data / "level_1-00000-of-00001.parquet")
+        found = selected(self.open("hf"), Selection())
+        assert [(p.id, p.group, p.source) for p in found] == [
+            ("level1/9_a", "level1", MODEL),
+            ("level1/10_b", "level1", MODEL),
+        ]
+        with pytest.raises(UsageError, match="has no level 3"):
+            selected(self.open("hf"), Selection(levels=(3,)))
+
 
 class TestModelFolder(SuiteContract):
     name = "folder"
