@@ -1,0 +1,145 @@
+"""Time look-ups of the knowledge base with many outcomes.
+
+    python benchmarks/kb_lookup.py                                 # 1,000,000 outcomes in 500 contexts
+    python benchmarks/kb_lookup.py --outcomes 10000 --contexts 50 --out mine.json
+
+Fills a SQLite database of its own with outcomes of the playbook's strategies: random contexts of operators,
+shapes and dtypes on one machine, random speedups, a fifth of them failures. Then it asks for the ranked
+strategies of random contexts, as a planner does. `first_s` is the first look-up of a process; `median_ms` and
+`percentile_95_ms` are of the following ones. Writes benchmarks/results/kb_lookup.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sqlalchemy import create_engine, insert
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE)]
+
+from _provenance import provenance  # noqa: E402
+
+from agentforge.knowledge import KnowledgeBase, load_cards  # noqa: E402
+from agentforge.resources import resource  # noqa: E402
+from agentforge.schema import Context, EvaluationStatus, Evidence, Outcome, Strategy  # noqa: E402
+from agentforge.store import Store  # noqa: E402
+from agentforge.store.tables import OutcomeRow  # noqa: E402
+
+RESULTS = HERE / "results" / "kb_lookup.json"
+KINDS = ("pointwise", "reduction", "matmul", "conv")
+_PART = 20_000
+"""Rows of one insertion."""
+
+
+def contexts(count: int, draw: random.Random, operators: Sequence[str]) -> list[Context]:
+    """Distinct contexts of one machine."""
+    found: dict[str, Context] = {}
+    while len(found) < count:
+        kinds = tuple((kind, draw.randint(1, 6)) for kind in sorted(draw.sample(KINDS, draw.randint(1, 3))))
+        made = Context(
+            op_type=draw.choice(operators),
+            shape_class=f"{draw.choice(('l1', 'l2', 'llc', 'dram'))}/{draw.choice(('few', 'many'))}-rows",
+            dtype=draw.choice(("float32", "bfloat16")),
+            architecture="x86-64 avx512",
+            toolchain="g++-12",
+            operators=kinds,
+            intensity=draw.randint(-3, 8),
+        )
+        found[made.hash] = made
+    return list(found.values())
+
+
+def outcomes(
+    count: int, known: Sequence[Context], strategies: Sequence[str], draw: random.Random
+) -> Iterator[Outcome]:
+    """Random results of the strategies; every fifth one is a failure."""
+    newest = datetime.now(UTC)
+    for number in range(count):
+        failed = draw.random() < 0.2
+        yield Outcome(
+            id=f"o{number:09d}",
+            strategy=draw.choice(strategies),
+            context=draw.choice(known),
+            solution=f"s{number}",
+            evaluation=f"e{number}",
+            status=EvaluationStatus.RUNTIME_ERROR if failed else EvaluationStatus.PASSED,
+            evidence=Evidence.UNVERIFIED if failed else Evidence.VERIFIED,
+            log_speedup=None if failed else draw.gauss(0.1, 0.3),
+            time=newest - timedelta(minutes=number % 500_000),
+        )
+
+
+def fill(url: str, found: Iterator[Outcome]) -> None:
+    """Insert the outcomes; the store's own way looks for each one first."""
+    rows: list[dict[str, Any]] = []
+    engine = create_engine(url)
+
+    def keep() -> None:
+        with engine.begin() as connection:
+            connection.execute(insert(OutcomeRow), rows)
+        rows.clear()
+
+    for o in found:
+        row = {name: getattr(o, name) for name in ("id", "strategy", "solution", "run", "log_speedup")}
+        row |= {"credit": o.credit, "after": o.after, "generator": o.generator, "time": o.time}
+        row |= {"context": o.context.hash, "op_type": o.context.op_type, "status": o.status.value}
+        rows.append({**row, "evidence": o.evidence.value, "body": o.model_dump_json()})
+        if len(rows) == _PART:
+            keep()
+    if rows:
+        keep()
+    engine.dispose()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Fill a database, measure, and write the result."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--outcomes", type=int, default=1_000_000)
+    parser.add_argument("--contexts", type=int, default=500)
+    parser.add_argument("--lookups", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    options = parser.parse_args(argv)
+    draw, playbook = random.Random(options.seed), resource("knowledge_base", "playbook")
+    cards = [card for card in load_cards(playbook).values() if isinstance(card, Strategy)]
+    operators = sorted({op for card in cards for op in card.op_types}) or ["pointwise"]
+    known = contexts(options.contexts, draw, operators)
+    with tempfile.TemporaryDirectory(prefix="agentforge_lookup_") as folder:
+        url = f"sqlite:///{folder}/agentforge.db"
+        with Store(url) as store:
+            fill(url, outcomes(options.outcomes, known, [card.id for card in cards], draw))
+            base, seconds = KnowledgeBase(store, [playbook]), []
+            for _ in range(options.lookups + 1):
+                context = draw.choice(known)
+                begun = time.perf_counter()
+                base.ranked(context)
+                seconds.append(time.perf_counter() - begun)
+        size = Path(folder, "agentforge.db").stat().st_size
+    found = {
+        "outcomes": options.outcomes,
+        "contexts": options.contexts,
+        "strategies": len(cards),
+        "lookups": options.lookups,
+        "database_mib": size >> 20,
+        "first_s": round(seconds[0], 3),
+        "median_ms": round(float(np.median(seconds[1:])) * 1e3, 2),
+        "percentile_95_ms": round(float(np.percentile(seconds[1:], 95)) * 1e3, 2),
+    }
+    options.out.write_text(json.dumps({"provenance": provenance(), "result": found}, indent=1) + "\n")
+    print(json.dumps(found, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
