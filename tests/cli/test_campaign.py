@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
@@ -68,6 +69,18 @@ def test_starting_again_continues_and_other_settings_are_refused(run: Run, queue
     assert "exists with other budget" in other.err
 
 
+def test_a_campaign_moves_to_another_database(run: Run, queued: str, home: Path, tmp_path: Path) -> None:
+    file, there = tmp_path / "night.jsonl.gz", f"database_url=sqlite:///{tmp_path / 'there.db'}"
+    assert run("campaign", "export", "night", str(file), "--format", "state").code == 0
+    assert str(home) not in gzip.decompress(file.read_bytes()).decode()
+    bare = run("campaign", "import", str(file), "-c", there)
+    assert (bare.code, "name the place of its problems with --suite" in bare.err) == (2, True)
+    taken = run("campaign", "import", str(file), "--suite", queued, "-c", there, "--json").json
+    here = run("campaign", "status", "night", "--json").json
+    assert taken["states"] == here["states"]
+    assert run("campaign", "resume", "night", "--workers", "0", "-c", there).code == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -87,6 +100,8 @@ def test_starting_again_continues_and_other_settings_are_refused(run: Run, queue
         (("report", "night", "--against", "nobody"), "the names are: kernelbench"),
         (("compare", "night", "night"), "ended no problem in common"),
         (("export", "night", "out"), "is not over KernelBench"),
+        (("export", "night", "/nowhere/state.gz", "--format", "state"), "cannot be written"),
+        (("import", "/nowhere/state.gz"), "is no state of a campaign"),
     ],
 )
 def test_bad_input_is_one_sentence(run: Run, queued: str, arguments: tuple[str, ...], words: str) -> None:

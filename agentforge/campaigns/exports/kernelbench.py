@@ -17,7 +17,7 @@ from agentforge.languages.solutions.single_file import export_single_file
 from agentforge.schema import Evaluation, StitchResult, UsageError
 from agentforge.store import Store
 
-from .report import CampaignReport, ItemReport, build_report
+from ..report import CampaignReport, ItemReport, build_report
 
 _PROBLEM = re.compile(r"level(\d+)/(\d+)_.*")
 _UNKNOWN_MS = -1.0

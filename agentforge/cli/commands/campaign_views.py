@@ -1,4 +1,4 @@
-"""`agentforge campaign list | status | report | compare | export`."""
+"""`agentforge campaign list | status | report | compare | export | import`."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ def register(campaign: typer.Typer) -> None:
     campaign.command(name="report")(report)
     campaign.command(name="compare")(compare)
     campaign.command(name="export")(export)
+    campaign.command(name="import")(import_file)
 
 
 def list_campaigns(config: _options.Config = None, json: _options.Json = False) -> None:
@@ -203,15 +204,44 @@ def compare(
 
 def export(
     name: _options.CampaignName,
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write to.")],
+    place: Annotated[Path, typer.Argument(metavar="PLACE", help="Folder, or file, to write to.")],
     form: Annotated[
-        Literal["kernelbench"], typer.Option("--format", help="Layout of the files.")
+        Literal["kernelbench", "state"],
+        typer.Option(
+            "--format",
+            help="kernelbench: a folder for its own scripts. state: a file for `campaign import`.",
+        ),
     ] = "kernelbench",
     config: _options.Config = None,
     json: _options.Json = False,
 ) -> None:
-    """Write the results as KernelBench's own scripts read them: kernels, evaluations, baseline times."""
-    from agentforge.campaigns.export import export_kernelbench
+    """Write the results: kernels, evaluations and baseline times, or a state to continue elsewhere."""
+    from agentforge.campaigns.exports.kernelbench import export_kernelbench
+    from agentforge.campaigns.exports.state import export_state
 
     with _options.store(config, create=False) as store:
-        _written(export_kernelbench(store, name, folder), as_json=json)
+        if form == "kernelbench":
+            files = export_kernelbench(store, name, place)
+        else:
+            export_state(store, name, place, _options.settings(config).home)
+            files = [place]
+        _written(files, as_json=json)
+
+
+def import_file(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file of `export --format state`.")],
+    suite: Annotated[
+        str, typer.Option("--suite", help="Where its problems are on this machine: NAME:PLACE.")
+    ] = "",
+    config: _options.Config = None,
+    json: _options.Json = False,
+) -> None:
+    """Take over a campaign from another machine: `resume` then works on the rest."""
+    from agentforge.campaigns.exports.state import import_state, read_state
+    from agentforge.campaigns.start import located
+    from agentforge.campaigns.status import status_of
+
+    state = read_state(file)
+    with _options.store(config) as store:
+        campaign = import_state(store, state, located(suite) if suite else "")
+        show_status(status_of(store, campaign.name), as_json=json)

@@ -147,6 +147,15 @@ class CampaignQueue:
                 for item, more in visits.items()
             )
 
+    def restore_item(self, item: int, known: CampaignItem) -> bool:
+        """Give a waiting item the state and result of the same item elsewhere; False if it does not wait."""
+        taken = known.model_dump(
+            mode="json", include={"state", "worker", "visits", "run", "reason", "seconds"}
+        )
+        waits = ItemRow.state == ItemState.WAITING.value
+        with self._db.write() as session:
+            return _changed(session, update(ItemRow).where(ItemRow.id == item, waits).values(**taken)) == 1
+
     @staticmethod
     def _change(session: Session, item: CampaignItem, **values: object) -> bool:
         change = update(_ITEMS).where(*held()).values(**values)

@@ -1,0 +1,207 @@
+"""A campaign's state as one compressed file: another machine imports it, reports it and does the rest.
+
+The first line of the file names the format, the second one is the campaign, and each other line is an item.
+It has no text of problems and solutions, and no path of this machine, so it can be published.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from agentforge.schema import (
+    Campaign,
+    CampaignItem,
+    CampaignState,
+    Evaluation,
+    FrozenModel,
+    LLMCall,
+    NativeVerdict,
+    ReasonCode,
+    Run,
+    SearchSummary,
+    StitchResult,
+    StoreError,
+    SuiteProblem,
+    UsageError,
+)
+from agentforge.store import Store
+
+from ..suites import Selection, open_suite
+
+FORMAT, VERSION = "agentforge-campaign", 1
+_ELSEWHERE = "elsewhere:0"
+"""Worker of an imported item: its run's checkpoints are not on this machine."""
+
+
+class ItemResult(FrozenModel):
+    """The run of an item that is over, as far as reports need it."""
+
+    run: Run
+    search: SearchSummary | None = None
+    stitched: StitchResult | None = None
+    native: NativeVerdict | None = None
+    evaluations: tuple[Evaluation, ...] = ()
+    """The end-to-end evaluation, then those that say that the problem is weak."""
+    calls: tuple[LLMCall, ...] = ()
+
+
+class ItemLine(FrozenModel):
+    """One line: an item, its problem without text, and its result if it is over."""
+
+    item: CampaignItem
+    problem: SuiteProblem
+    hash: str
+    """Of the problem with its text."""
+    result: ItemResult | None = None
+
+
+class State(FrozenModel):
+    """A whole file."""
+
+    campaign: Campaign
+    items: tuple[ItemLine, ...]
+
+
+def export_state(store: Store, name: str, path: Path, home: Path) -> None:
+    """Write a campaign to a file, atomically; items that are not over have no result in it.
+
+    Args:
+        home: AgentForge's folder on this machine, which messages may name.
+
+    Raises:
+        UsageError: there is no such campaign, or the file cannot be written.
+    """
+    campaign = store.get_campaign(name)
+    problems = {problem.id: problem for problem in store.campaign_problems(name)}
+    kind, _, place = campaign.suite.partition(":")
+    public = campaign.model_copy(update={"suite": f"{kind}:{Path(place).name}"})
+    lines = [json.dumps({"format": FORMAT, "version": VERSION}), public.model_dump_json()]
+    for item in store.campaign_items(name):
+        problem = problems[item.problem]
+        bare = problem.model_copy(update={"source": "", "file": "", "target": Path(problem.target).name})
+        result = _result(store, item) if item.state.over and item.run else None
+        state = ItemLine(
+            item=item.model_copy(update={"worker": ""}), problem=bare, hash=problem.hash, result=result
+        )
+        lines.append(state.model_dump_json(exclude_defaults=True))
+    text = "\n".join(lines) + "\n"
+    for folder, stands_for in ((home.absolute(), "HOME"), (Path(place), "SUITE"), (Path.cwd(), "FOLDER")):
+        if len(folder.parts) > 1:
+            text = text.replace(str(folder), stands_for)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_bytes(gzip.compress(text.encode(), mtime=0))
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise UsageError(f"{path} cannot be written ({error.strerror}): name another file") from error
+
+
+def _result(store: Store, item: CampaignItem) -> ItemResult:
+    run = store.get_run(item.run or "")
+    stitched = store.get_record(run.id, StitchResult)
+    final = store.get_evaluation(stitched.evaluation) if stitched and stitched.evaluation else None
+    weak = (e for e in store.run_evaluations(run.id, run.target) if e.because(ReasonCode.WEAK_TASK))
+    return ItemResult(
+        run=run.model_copy(update={"origin": Path(run.origin).name, "artifact": None}),
+        search=store.get_record(run.id, SearchSummary),
+        stitched=stitched and stitched.model_copy(update={"artifact": ""}),
+        native=store.get_record(run.id, NativeVerdict),
+        evaluations=tuple(map(_public, ([final] if final else []) + [e for e in weak if e != final])),
+        calls=tuple(call.model_copy(update={"response": "", "error": ""}) for call in store.calls(run.id)),
+    )
+
+
+def _public(evaluation: Evaluation) -> Evaluation:
+    return evaluation.model_copy(update={"log": "", "diagnostics": (), "findings": (), "metrics": ()})
+
+
+def read_state(path: Path) -> State:
+    """The content of a file of `export_state`.
+
+    Raises:
+        UsageError: it cannot be read, or is no such file.
+    """
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            head, campaign, *items = file
+        if json.loads(head) != {"format": FORMAT, "version": VERSION}:
+            raise ValueError("it begins with another format")
+        return State(
+            campaign=Campaign.model_validate_json(campaign),
+            items=tuple(map(ItemLine.model_validate_json, items)),
+        )
+    except (OSError, EOFError, ValueError, ValidationError) as error:
+        why = str(error).partition("\n")[0]
+        raise UsageError(
+            f"{path} is no state of a campaign ({why}): write one with `agentforge campaign export NAME "
+            f"{path.name} --format state`"
+        ) from error
+
+
+def import_state(store: Store, state: State, suite: str | None) -> Campaign:
+    """Keep a campaign with its results; one that is here already gets the results that it lacks.
+
+    Args:
+        suite: `NAME:PLACE` of the problems on this machine. Empty only if all items are over: then the
+            problems have no text, and nothing can be retried. None for a store that is only read.
+
+    Raises:
+        UsageError: problems are missing or have another text, or a campaign of this name has other settings.
+    """
+    campaign = state.campaign.model_copy(
+        update={"state": CampaignState.OPEN, "suite": suite or state.campaign.suite}
+    )
+    bare = list({line.problem.id: line.problem for line in state.items}.values())
+    if suite:
+        problems = list(_with_text(suite, {line.problem.id: line.hash for line in state.items}))
+    elif suite is None or all(line.item.state.over for line in state.items):
+        problems = bare
+    else:
+        raise UsageError(f"campaign {campaign.name} is not over: name the place of its problems with --suite")
+    store.create_campaign(campaign, problems)
+    waiting = {(i.problem, i.arm): i for i in store.campaign_items(campaign.name) if not i.state.over}
+    for line in state.items:
+        here = waiting.get((line.item.problem, line.item.arm))
+        if here is None or not line.item.state.over:
+            continue
+        if line.result is not None:
+            _keep(store, line.result)
+        store.restore_item(here.id, line.item.model_copy(update={"worker": _ELSEWHERE}))
+    return campaign
+
+
+def _with_text(suite: str, wanted: Mapping[str, str]) -> Iterator[SuiteProblem]:
+    """Problems of a suite by identifier, in the wanted order, if they have the wanted hashes."""
+    found = {problem.id: problem for problem in open_suite(suite).problems(Selection())}
+    for identifier, content in wanted.items():
+        problem = found.get(identifier)
+        if problem is None or problem.hash != content:
+            what = "no problem" if problem is None else "another text of"
+            raise UsageError(f"{suite} has {what} {identifier}: name the suite that the campaign was over")
+        yield problem
+
+
+def _keep(store: Store, result: ItemResult) -> None:
+    run, stitched, native = result.run, result.stitched, result.native
+    with suppress(StoreError):  # it is here already
+        store.create_run(run)
+    ids = [store.save_evaluation(evaluation, run.id) for evaluation in result.evaluations]
+    if stitched is not None and stitched.evaluation:  # the identifier is that of the whole evaluation
+        changed = {"evaluation": ids[0]}
+        native = native and native.model_copy(
+            update=changed if native.evaluation == stitched.evaluation else {}
+        )
+        stitched = stitched.model_copy(update=changed)
+    for record in (result.search, stitched, native):
+        if record is not None:
+            store.save_record(run.id, record)
+    for call in result.calls:
+        store.save_call(call)

@@ -1,0 +1,106 @@
+"""A campaign's state: written on one machine, continued on another."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from agentforge.campaigns.exports.state import export_state, import_state, read_state
+from agentforge.campaigns.report import build_report
+from agentforge.campaigns.start import parse_arms, plan_campaign
+from agentforge.config import Settings
+from agentforge.schema import ItemState, TryOutcome, UsageError
+from agentforge.store import Store
+from tests.campaigns.conftest import finish
+
+
+def other(tmp_path: Path) -> Store:
+    return Store(f"sqlite:///{tmp_path / 'other.db'}")
+
+
+def test_the_report_of_an_imported_campaign_is_the_same(store: Store, tmp_path: Path) -> None:
+    while (item := store.take_item("night", "host:1", 600)) is not None:
+        store.end_item(item, TryOutcome.FAILED, f"it failed in {tmp_path}/runs")
+    export_state(store, "night", tmp_path / "night.gz", tmp_path)
+    with other(tmp_path) as elsewhere:
+        import_state(elsewhere, read_state(tmp_path / "night.gz"), "")
+        there, here = build_report(elsewhere, "night"), build_report(store, "night")
+    assert there.arms == here.arms
+    assert [i.speedup for i in there.items] == [i.speedup for i in here.items]
+    assert [i.reason for i in there.items if "in HOME/runs" in i.reason]
+    assert str(tmp_path) not in gzip.decompress((tmp_path / "night.gz").read_bytes()).decode()
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    folder = tmp_path / "suite" / "level1"
+    folder.mkdir(parents=True)
+    for number in (1, 2, 3):
+        (folder / f"{number}_a.py").write_text(f"class Model: a = {number}\n")
+    return folder.parent
+
+
+def begun(store: Store, suite: Path, *numbers: int) -> None:
+    """A campaign over the suite in which problems of these numbers are done, by a first worker each."""
+    campaign, problems = plan_campaign(f"kernelbench:{suite}", parse_arms(()), Settings(), name="kb")
+    store.create_campaign(campaign, problems)
+    for number in (1, 2, 3):
+        item = store.take_item("kb", "host:1", 600)
+        assert item is not None
+        if number in numbers:
+            finish(store, f"kb-{number}", speedup=1.0 + number)
+            store.attach_run(item, f"kb-{number}")
+            store.end_item(item, TryOutcome.DONE)
+
+
+def test_another_machine_does_the_rest_and_sittings_add_up(store: Store, suite: Path, tmp_path: Path) -> None:
+    begun(store, suite, 1, 3)
+    export_state(store, "kb", tmp_path / "kb.gz", tmp_path)
+    text = gzip.decompress((tmp_path / "kb.gz").read_bytes()).decode()
+    assert "class Model" not in text
+    moved = suite.rename(tmp_path / "moved")
+    with other(tmp_path) as elsewhere:
+        for _ in range(2):  # again changes nothing
+            import_state(elsewhere, read_state(tmp_path / "kb.gz"), f"kernelbench:{moved}")
+        assert [i.state for i in elsewhere.campaign_items("kb")] == [
+            ItemState.DONE, ItemState.WAITING, ItemState.DONE,
+        ]  # fmt: skip
+        item = elsewhere.take_item("kb", "host:2", 600)
+        assert item is not None and item.problem == "level1/2_a" and item.run is None
+        assert "a = 2" in elsewhere.campaign_problem("kb", item.problem).source
+        finish(elsewhere, "kb-2", speedup=4.0)
+        elsewhere.attach_run(item, "kb-2")
+        elsewhere.end_item(item, TryOutcome.DONE)
+        report = build_report(elsewhere, "kb")
+        assert report.finished and report.arms[0].verified == 3
+        export_state(elsewhere, "kb", tmp_path / "kb.gz", tmp_path)
+    with Store(f"sqlite:///{tmp_path / 'third.db'}") as third:
+        begun(third, moved)
+        import_state(third, read_state(tmp_path / "kb.gz"), f"kernelbench:{moved}")
+        assert {i.state for i in third.campaign_items("kb")} == {ItemState.RUNNING}  # a worker has them
+
+
+def test_what_does_not_fit_is_one_clear_sentence(store: Store, suite: Path, tmp_path: Path) -> None:
+    begun(store, suite, 1)
+    file = tmp_path / "kb.gz"
+    export_state(store, "kb", file, tmp_path)
+    with other(tmp_path) as elsewhere:
+        with pytest.raises(UsageError, match="campaign kb is not over: name the place"):
+            import_state(elsewhere, read_state(file), "")
+        (suite / "level1" / "2_a.py").write_text("class Model: a = 5\n")
+        with pytest.raises(UsageError, match="has another text of level1/2_a"):
+            import_state(elsewhere, read_state(file), f"kernelbench:{suite}")
+        (suite / "level1" / "2_a.py").unlink()
+        with pytest.raises(UsageError, match="has no problem level1/2_a"):
+            import_state(elsewhere, read_state(file), f"kernelbench:{suite}")
+        assert elsewhere.list_campaigns() == ()
+    for content in (b"", b"text", gzip.compress(b'{"format": "x"}\n{}\n'), file.read_bytes()[:200]):
+        (tmp_path / "bad.gz").write_bytes(content)
+        with pytest.raises(UsageError, match="is no state of a campaign"):
+            read_state(tmp_path / "bad.gz")
+    with pytest.raises(UsageError, match="is no state of a campaign"):
+        read_state(tmp_path / "nowhere.gz")
+    with pytest.raises(UsageError, match="cannot be written"):
+        export_state(store, "kb", tmp_path / "nowhere" / "kb.gz", tmp_path)
