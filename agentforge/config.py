@@ -89,7 +89,7 @@ class RefereeSettings(BaseModel, extra="forbid", allow_inf_nan=False):
     """Also measure against torch.compile."""
     quick_compile: bool = True
     """Level `quick` measures against torch.compile too, and waits until it has compiled. A campaign's default
-    is False: then only what is faster than eager is measured at level `full`, against all baselines."""
+    is False: then only candidates that beat eager are measured, at level `full`, against all baselines."""
     baselines: BaselineNames = ()
     """Compiled baselines: `compile`, `freezing`, `max-autotune`, `max-autotune-freezing` on a CPU, `compile`,
     `max-autotune`, `cuda-graph` on a GPU. Empty: on a CPU the first two, on a GPU all."""
@@ -141,6 +141,9 @@ class SearchSettings(BaseModel, extra="forbid", allow_inf_nan=False):
     prove_compile: bool = True
     """If no variant with kernels beats torch.compile, prove torch.compile itself as the artifact. False, a
     campaign's default, keeps the fastest variant that beats eager, else eager."""
+    least_stitching_s: float = Field(default=300.0, ge=0)
+    """Least seconds that integration and its proof may take: a proof of a model with long calls takes
+    minutes. A campaign derives it from `--limit-minutes`."""
     children: int = Field(default=0, ge=0, le=64)
     """Concurrent attempts, written and compiled in parallel and timed one after the other. 0 means three if
     a language model writes them, else one."""

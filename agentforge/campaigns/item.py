@@ -52,7 +52,8 @@ def run_item(payload: Mapping[str, Any], report: Callable[[str], None]) -> dict[
         arm = next(arm for arm in campaign.arms if arm.name == item.arm)
         run = store.get_run(item.run) if item.run and item.visits > 1 else None
         budget = visited(campaign.budget, item.visits, run)
-        campaign = campaign.model_copy(update={"budget": budget})
+        limit_s = campaign.limit_s * item.visits
+        campaign = campaign.model_copy(update={"budget": budget, "limit_s": limit_s})
         settings, attached, lock = of_campaign(campaign, arm, settings), item.run, threading.Lock()
 
         def on_event(event: Event) -> None:

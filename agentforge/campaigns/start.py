@@ -12,6 +12,7 @@ from pathlib import Path
 from agentforge._version import __version__
 from agentforge.agents import check_agents
 from agentforge.config import LLMSettings, RefereeSettings, SearchSettings, Settings
+from agentforge.loop.budget import OVERTIME
 from agentforge.runs.checks import check_run
 from agentforge.runs.run_settings import limited, restored, with_search
 from agentforge.schema import Arm, Campaign, RunSettings, SuiteProblem, UsageError, content_hash
@@ -21,6 +22,9 @@ from .suites import Selection, open_suite, selected
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _FIXED_S, _PER_BUDGET = 600.0, 3.0
 """The default limit of an item: time for loading, ceilings and stitching, and a multiple of its budget."""
+
+_LOADING_S, _LEAST_STITCHING_S = 60.0, 30.0
+"""Seconds of an item for its profile, and the least for integration and its proof."""
 
 
 @dataclass(frozen=True)
@@ -136,13 +140,21 @@ def of_campaign(campaign: Campaign, arm: Arm, settings: Settings) -> Settings:
     kept = campaign.settings
     first = settings.model_copy(
         update={
-            "search": SearchSettings.model_validate({"prove_compile": False, **kept.search}),
+            "search": SearchSettings.model_validate(
+                {"prove_compile": False, "least_stitching_s": _stitching_s(campaign), **kept.search}
+            ),
             "referee": RefereeSettings.model_validate({"quick_compile": False, **kept.referee}),
             "llm": LLMSettings.model_validate(kept.llm),
             "budget": campaign.budget,
         }
     )
     return for_arm(restored(_given(settings), first), arm)
+
+
+def _stitching_s(campaign: Campaign) -> float:
+    """What the limit of an item leaves for integration, so that the item ends with a result."""
+    left = campaign.limit_s - _LOADING_S - (1 + OVERTIME) * 60 * (campaign.budget.minutes or 0.0)
+    return min(max(_LEAST_STITCHING_S, left), SearchSettings().least_stitching_s)
 
 
 def _given(settings: Settings) -> RunSettings:

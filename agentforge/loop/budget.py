@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from agentforge.config import SearchSettings
 from agentforge.schema import Budget
 
 OVERTIME, LEAST_OVERTIME_S = 0.25, 10.0
 """Share of the minutes that an evaluation in progress may take beyond them, and the least of it."""
 EXPLORING_S, EXPLORING = 60.0, 0.5
 """Most seconds in which integration begins new variants, and the most of them as a share of the minutes."""
-LEAST_STITCHING_S = 300.0
-"""Least time of integration and its proof: a proof of a model with long calls takes minutes."""
 
 
 class BudgetMeter:
@@ -20,12 +19,19 @@ class BudgetMeter:
 
     Args:
         seconds_used: wall time that earlier sessions of the run used up.
+        least_stitching_s: see `SearchSettings`.
     """
 
     def __init__(
-        self, budget: Budget, *, seconds_used: float = 0.0, clock: Callable[[], float] = time.monotonic
+        self,
+        budget: Budget,
+        *,
+        seconds_used: float = 0.0,
+        least_stitching_s: float = SearchSettings().least_stitching_s,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.budget = budget
+        self._least_stitching_s = least_stitching_s
         self._before = seconds_used
         self._clock = clock
         self._start = clock()
@@ -64,7 +70,7 @@ class BudgetMeter:
     @property
     def stitching_s(self) -> float | None:
         """Seconds that integration and its proof may take, on top of the minutes; None without a limit."""
-        return None if self.budget.minutes is None else max(LEAST_STITCHING_S, self.budget.minutes * 60)
+        return None if self.budget.minutes is None else max(self._least_stitching_s, self.budget.minutes * 60)
 
     @property
     def exploring_s(self) -> float:

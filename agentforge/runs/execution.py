@@ -165,7 +165,11 @@ def opened(
         pipeline = PIPELINES[run.kind](
             target=store.get_target(run.target),
             run_log=run_log,
-            meter=BudgetMeter(run.budget, seconds_used=run.seconds_used),
+            meter=BudgetMeter(
+                run.budget,
+                seconds_used=run.seconds_used,
+                least_stitching_s=settings.search.least_stitching_s,
+            ),
             settings=settings,
             device=device,
             agents=agents or create_agents(settings, run_log),

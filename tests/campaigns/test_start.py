@@ -70,3 +70,13 @@ def test_a_campaign_measures_torch_compile_only_if_it_can_decide(
     campaign, _ = plan_campaign(f"folder:{problems}", parse_arms(()), load_settings(given))
     found = of_campaign(campaign, campaign.arms[0], load_settings(()))
     assert (found.search.prove_compile, found.referee.quick_compile) == (asked, asked)
+
+
+@pytest.mark.parametrize(("limit", "seconds"), [(3.0, 82.5), (1.0, 30.0), (60.0, 300.0)])
+def test_integration_ends_before_the_limit_of_an_item(
+    home: Path, problems: Path, limit: float, seconds: float
+) -> None:
+    settings = load_settings(["budget.minutes=0.5"])
+    campaign, _ = plan_campaign(f"folder:{problems}", parse_arms(()), settings, limit_minutes=limit)
+    found = of_campaign(campaign, campaign.arms[0], load_settings(()))
+    assert found.search.least_stitching_s == seconds

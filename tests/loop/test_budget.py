@@ -93,3 +93,4 @@ def test_stitching_has_as_many_minutes_as_the_search_and_at_least_five() -> None
     found = [BudgetMeter(Budget(minutes=m)).stitching_s for m in (0.5, 5, 12)]
     assert found == [300.0, 300.0, 720.0]
     assert BudgetMeter(Budget(attempts=3)).stitching_s is None
+    assert BudgetMeter(Budget(minutes=0.5), least_stitching_s=80.0).stitching_s == 80.0
