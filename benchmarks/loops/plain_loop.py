@@ -40,7 +40,7 @@ _LONG_S, _FEW = 0.1, 2
 """Calls longer than this come a few at a time."""
 _BUFFERS = 3
 _PAUSE_S, _MOST_PAUSED = 0.005, 10
-"""Seconds before each call of the loop with pauses: longer than the threads of a pool spin. Its most calls."""
+"""Seconds before each call of the loop with pauses, longer than a pool's threads spin; its most calls."""
 _READY_S = 600.0
 
 
