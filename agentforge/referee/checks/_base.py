@@ -57,6 +57,8 @@ class CheckContext:
     probes: dict[str, list[ProbeInput]] = field(default_factory=dict)
     """By the workload's hash: transformed inputs that the candidate answered correctly, for some timed
     calls."""
+    due: dict[str, list[ProbeInput]] = field(default_factory=dict)
+    """By the workload's hash: those of `probes` that timed calls have not used yet."""
     reference_alone_s: list[float] = field(default_factory=list)
     """Seconds of a reference call for each workload, measured before the candidate started."""
     group_times: list[GroupTimes] = field(default_factory=list)

@@ -32,6 +32,7 @@ from ..workers.shared_memory import Block
 from .cpu_affinity import CpuAffinity
 from .deferred_work import Lateness, Overhead
 from .patience import Patience, processor_jiffies, stolen
+from .state_watch import StateWatch
 from .statistics import LOOKS, all_enough, control_steady, undisturbed
 from .warming import warm
 
@@ -45,7 +46,7 @@ _DISTURBED, _MOST_BLOCKS = 1.5, 2
 """Discard a block if a turn is >1.5x its median; measure at most 2x the blocks."""
 _PATIENCE_SHARE = 0.5
 """Share of the patience that is left which one timing may spend on more blocks."""
-_LOOK_FOR_OTHERS = 0.25
+_LOOK_FOR_OTHERS, _LOOK_AT_STATE = 0.25, 0.5
 _KEEP, _KEEP_MORE = 1, (0.25, 4)
 """Earlier outputs that stay alive during a call; in some blocks more of them."""
 _UNUSUAL_SHARE, _UNUSUAL_BYTES = 0.8, 64 << 20
@@ -134,6 +135,7 @@ class Timer:
     Args:
         patience: seconds beyond the plan, for quiet moments and more blocks.
         unusual: contents that some untimed calls ask for.
+        due: those of them that come next; none comes again before all have come.
         gap_s: mean of exponentially distributed pauses before each call; 0 for none.
     """
 
@@ -146,11 +148,14 @@ class Timer:
         placement: CpuAffinity,
         patience: Patience,
         unusual: Sequence[ProbeInput] = (),
+        due: list[ProbeInput] | None = None,
         gap_s: float = 0.0,
     ) -> None:
         self._gap_s = gap_s
         self._comparator = comparator
         self._unusual = unusual if prepared.inputs.slot_bytes <= _UNUSUAL_BYTES else ()
+        self._due = [] if due is None else due
+        self._states = StateWatch(baselines, candidate, prepared, comparator)
         self._patience = patience
         self._baselines = baselines
         self._candidate = candidate
@@ -184,6 +189,7 @@ class Timer:
         shape = turn_shape(self._estimate(), self._checks.nbytes)
         begin = time.monotonic()
         steals = []
+        self._states.begin()
         waited = self._patience.waited
         share = _PATIENCE_SHARE * self._patience.left
 
@@ -199,6 +205,8 @@ class Timer:
             self._patience.wait()
             before = processor_jiffies()
             self._block(shape, times)
+            if self._random.random() < _LOOK_AT_STATE:
+                self._states.look()
             steal = stolen(before, processor_jiffies())
             steals.append(steal)
             if steal > _MAX_STEAL and times.redone < blocks:
@@ -317,7 +325,9 @@ class Timer:
 
     def _unusual_call(self, keep: int) -> _Call:
         """A call with transformed inputs; only reading all of its content reveals it."""
-        inputs, unusual = self._inputs, self._random.choice(self._unusual)
+        if not self._due:
+            self._due += self._random.sample(self._unusual, len(self._unusual))
+        inputs, unusual = self._inputs, self._due.pop()
         recipe = inputs.prepare()
         made = inputs.make(recipe)
         unusual.content.apply([made.tensor(layout) for layout in inputs.layouts])
@@ -359,9 +369,11 @@ class Timer:
         return seen
 
     def _look_where_it_lies(self, call: _Call) -> None:
-        """Check that its last output is memory of its own, even if no input change would show."""
+        """Check that its last output is memory of its own, and that its inputs are as they were."""
         if self._candidate.readable and not self._views and self._candidate.aliases(call.slot):
             raise WorkerFailure(EvaluationStatus.CHEATING, "a timed call's output lies in its input's memory")
+        if self._candidate.wrote_to_inputs(call.slot):
+            raise WorkerFailure(EvaluationStatus.CHEATING, "it writes to its inputs in a timed call")
 
     def _look_back(self, calls: Sequence[_Call], seen: Sequence[Sample]) -> None:
         """The oldest output that is still alive is what it was."""

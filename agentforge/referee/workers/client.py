@@ -318,6 +318,10 @@ class WorkerClient:
         assert self._inputs is not None
         return [Leaf(str(n), tensor) for n, tensor in enumerate(self._inputs.read(slot))]
 
+    def wrote_to_inputs(self, slot: int) -> bool:
+        """Whether it changed the memory that a slot's inputs lie in."""
+        return self._inputs is not None and self._inputs.changed(slot)
+
     def aliases(self, slot: int) -> bool:
         """Whether the last output shares memory with the inputs."""
         if not self.readable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from agentforge.referee.timing import timer
 from agentforge.schema import EvaluationStatus, Evidence, ReasonCode
 
 from ..judging import judge, problem, stage
@@ -55,6 +56,19 @@ def test_other_inputs_must_stay_as_they_are(referee):
     assert "input 0" in stage(evaluation, "mutation").detail
 
 
+def test_inputs_stay_as_they_are_in_timed_calls_too(referee):
+    later = (
+        "x1.add_(x)",
+        "self.calls = getattr(self, 'calls', 0) + 1\n"
+        "        x1.add_(x)\n"
+        "        x = x.mul_(2) if self.calls > 36 else x",
+    )
+    evaluation = judge(referee, FUSED, later)
+    assert stage(evaluation, "mutation").status is EvaluationStatus.PASSED
+    assert evaluation.status is EvaluationStatus.CHEATING
+    assert "in a timed call" in evaluation.reasons[0]
+
+
 @pytest.mark.parametrize(
     "changes",
     [[COUNT], [FOLLOW], [("0.1", "0.2")], [("self.steps += 1", "self.steps.fill_(1)")]],
@@ -64,6 +78,23 @@ def test_state_that_is_not_kept(referee, changes):
     evaluation = judge(referee, STATISTICS, *changes)
     assert evaluation.status is EvaluationStatus.INCORRECT_NUMERICAL
     assert stage(evaluation, "state").status is EvaluationStatus.INCORRECT_NUMERICAL
+
+
+def test_state_that_is_kept_for_a_check_alone(referee, monkeypatch):
+    monkeypatch.setattr(timer, "_LOOK_AT_STATE", 1.0)
+    until_nobody_looks = (
+        FOLLOW[0],
+        "if not torch.equal(self.mean, getattr(self, 'left', self.mean + 1)):\n"
+        "            self.careful = 4\n"
+        "        self.careful -= 1\n"
+        f"        if self.careful >= 0:\n            {FOLLOW[0]}\n"
+        "        self.left = self.mean.clone()",
+    )
+    evaluation = judge(referee, STATISTICS, until_nobody_looks)
+    assert stage(evaluation, "state").status is EvaluationStatus.PASSED
+    assert stage(evaluation, "timing").status is EvaluationStatus.INCORRECT_NUMERICAL
+    assert "after timed calls its buffer mean" in evaluation.reasons[0]
+    assert judge(referee, STATISTICS).status is EvaluationStatus.PASSED
 
 
 def test_state_that_is_kept_is_right_in_other_words_too(referee):

@@ -4,6 +4,7 @@ import mmap
 import os
 import resource
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from agentforge.referee.workers.shared_memory import (
     ALIGNMENT,
     Block,
+    InputMemory,
     Layout,
     Window,
     aligned,
@@ -160,3 +162,19 @@ def test_what_is_placed_past_the_mapping_is_not_resident_here():
     block.place(layout, tensor)
     assert torch.equal(block.read(layout), tensor)
     assert resident() - before < tensor.nbytes / 2
+
+
+@pytest.mark.parametrize("nbytes", [100, 200_000])
+def test_what_a_worker_writes_to_its_inputs_shows(nbytes):
+    content = Block.create("content", nbytes)
+    content.raw(0, nbytes).random_()
+    contents = SimpleNamespace(slot_bytes=nbytes, slots=2, layouts=[], content=lambda _: content)
+    memory = InputMemory(contents)
+    for slot in (0, 1):
+        memory.write(slot)
+    theirs = Block(os.dup(memory.fd), 2 * in_pages(nbytes))
+    theirs.raw(in_pages(nbytes), 1).add_(1)
+    assert memory.changed(1)
+    assert not memory.changed(0)
+    for block in (memory, theirs, content):
+        block.close()
