@@ -212,7 +212,7 @@ class Baselines:
     def _make_room(self, prepared: PreparedWorkload) -> None:
         """Room for float64 outputs; pages that are not touched cost nothing."""
         shape = self.eager.request({"op": "shape", "slot": 0})
-        prepared.open_order, prepared.state = shape["open_order"], shape["state"]
+        prepared.open_order, prepared.rounds, prepared.state = (shape[k] for k in ("open", "rounds", "state"))
         prepared.outputs_bytes = max(shape["nbytes64"], prepared.inputs.slot_bytes) + (1 << 16)
         if self.definition.differentiable:
             prepared.outputs_bytes += 4 * (prepared.inputs.slot_bytes + self.weights.block.nbytes)
@@ -314,7 +314,7 @@ class Baselines:
                     yield value
 
         inputs = (lambda: prepared.inputs.tensors(slot)) if prepared.open_order else None
-        return IntegerLatitude(recomputed, inputs, tuple(shape))
+        return IntegerLatitude(recomputed, inputs, tuple(shape), prepared.rounds)
 
     def exact(self, prepared: PreparedWorkload, slot: int) -> list[Leaf] | None:
         """The reference in float64 for a slot; None if that cannot be computed."""

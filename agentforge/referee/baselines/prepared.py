@@ -67,6 +67,8 @@ class PreparedWorkload:
     """Input transformations that expose wrong answers which usual inputs accept."""
     open_order: bool = False
     """The reference runs an operator whose order among equal values torch leaves open."""
+    rounds: bool = True
+    """The reference computes with numbers that are rounded, not with integers alone."""
     sharing: Sharing = field(default_factory=Sharing)
     """What the reference's outputs were seen to share."""
     exact_ok: bool = True
@@ -94,13 +96,19 @@ class PreparedWorkload:
         return max(taken / max(given, 1), longest)
 
 
-def laid_out(prepared: PreparedWorkload, content: Sequence[torch.Tensor]) -> PreparedWorkload:
-    """The workload with other inputs, stored one after the other; the caller closes its `inputs`."""
+def laid_out(
+    prepared: PreparedWorkload, content: Sequence[torch.Tensor], encoded: Any = None
+) -> PreparedWorkload:
+    """The workload with other inputs, stored one after the other; the caller closes its `inputs`.
+
+    Args:
+        encoded: other arguments, with as many tensors.
+    """
     layouts, offset = [], 0
     for tensor in content:
         layouts.append(Layout.of(tensor, offset))
         offset += aligned(layouts[-1].nbytes)
-    return _placed(prepared, content, layouts, offset)
+    return _placed(prepared, content, layouts, offset, encoded)
 
 
 def guarded(prepared: PreparedWorkload, content: Sequence[torch.Tensor]) -> PreparedWorkload:
@@ -119,9 +127,14 @@ def guarded(prepared: PreparedWorkload, content: Sequence[torch.Tensor]) -> Prep
 
 
 def _placed(
-    prepared: PreparedWorkload, content: Sequence[torch.Tensor], layouts: Sequence[Layout], offset: int
+    prepared: PreparedWorkload,
+    content: Sequence[torch.Tensor],
+    layouts: Sequence[Layout],
+    offset: int,
+    encoded: Any = None,
 ) -> PreparedWorkload:
-    arguments = type(prepared.inputs.arguments)(replaced(prepared.inputs.arguments.encoded, layouts), offset)
+    encoded = encoded or prepared.inputs.arguments.encoded
+    arguments = type(prepared.inputs.arguments)(replaced(encoded, layouts), offset)
     inputs = Inputs(prepared.workload, arguments, None)
     inputs.give(0, content)
     bytes_needed = max(prepared.outputs_bytes, offset + (1 << 16))
@@ -131,6 +144,7 @@ def _placed(
         bytes_needed,
         prepared.written,
         open_order=prepared.open_order,
+        rounds=prepared.rounds,
         exact_ok=prepared.exact_ok,
     )
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import secrets
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -14,15 +14,16 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from agentforge.problems.kernelbench import Problem, load_problem
 from agentforge.schema import Definition, TolerancePolicy
 
-from ..comparison.tolerance import alternative, exactness
+from ..comparison.tolerance import Bound, alternative, exactness
 from ..inputs.transforms import less_precise
 from ..timing.gpu.device import GraphedModel
 from ..workers import arguments as values
 from ..workers.protocol import Channel
 from ..workers.pytree import NUMBER, Leaf, describe, total_bytes
 from ..workers.runner import CompileMode, gradients, runner_for
-from ..workers.server import Server, Slot, put_leaves
+from ..workers.server import Server, put_leaves
 from ..workers.shared_memory import Block, Layout, aligned
+from .precision import FINER, default_dtype, doubled, in_single, is_double, wide
 from .weights import varied_construction
 
 
@@ -147,12 +148,13 @@ class BaselineServer(Server):
 
     def _shape(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """Bytes of the output for a slot in float64, and the buffers that calls have changed so far."""
-        with _OrderAmongEquals() as order:
+        with _Arithmetic() as seen:
             self._call(body, ())
         now = self._buffers()
         changed = [k for k, fresh in self._fresh.items() if k in now and not _same(now[k], fresh)]
         leaves = [*self._kept.pop(), *(Leaf(k, now[k]) for k in changed)]
-        return {"nbytes64": total_bytes(leaves, 16), "state": changed, "open_order": order.open}
+        nbytes = total_bytes(leaves, 16)
+        return {"nbytes64": nbytes, "state": changed, "open": seen.open, "rounds": seen.rounds}
 
     def _exact(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """Output of the reference computed in float64, in the outputs block."""
@@ -163,9 +165,9 @@ class BaselineServer(Server):
 
     def _in_float64(self, slot: int) -> list[Leaf]:
         assert self._module is not None
-        model = copy.deepcopy(self._module).double()
-        args, kwargs = _doubled(self._inputs(slot))
-        with _default_dtype(torch.float64):
+        model = wide(self._module)
+        args, kwargs = doubled(self._inputs(slot))
+        with default_dtype(torch.float64):
             return self._answer(model(*args, **kwargs), (args, kwargs))
 
     def _exactness(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
@@ -181,7 +183,32 @@ class BaselineServer(Server):
         found = [
             exactness(self._as_computed(x), values.get(x.path), policy, body["reduction"]) for x in given
         ]
+        if body["against"] == "float64" and any(is_double(x.value) for x in given):
+            errors: dict[str, Bound] = {}
+            with suppress(Exception):  # it may insist on double precision
+                errors = self._error_in_single(body["slot"], policy, body["reduction"])
+            for n, leaf in enumerate(given):
+                if is_double(leaf.value) and leaf.path in errors:
+                    found[n] = dataclasses.replace(found[n], bound=errors[leaf.path])
         return {"exactness": [dataclasses.asdict(x) for x in found]}
+
+    def _error_in_single(self, slot: int, policy: TolerancePolicy, reduction: float) -> dict[str, Bound]:
+        """Bounds of outputs in double precision, by path: nothing more exact exists to hold them against.
+
+        They are the reference's in single precision, as much tighter as double precision rounds less.
+        """
+        assert self._module is not None
+        narrow, (args, kwargs) = in_single(self._module, self._inputs(slot))
+        wider, double = wide(narrow), doubled((args, kwargs))
+        ours = self._answer(narrow(*args, **kwargs), (args, kwargs))
+        with default_dtype(torch.float64):
+            exact = {x.path: x.value for x in self._answer(wider(*double[0], **double[1]), double)}
+        single = [x for x in ours if isinstance(x.value, torch.Tensor) and not is_double(x.value)]
+        bounds = {x.path: exactness(x.value, exact.get(x.path), policy, reduction).bound for x in single}
+        return {
+            path: dataclasses.replace(bound.scaled(FINER), reference_error=bound.reference_error * FINER)
+            for path, bound in bounds.items()
+        }
 
     def _as_computed(self, leaf: Leaf) -> Any:
         """A leaf's value; a Python float in the coarsest type of inputs and weights."""
@@ -225,9 +252,9 @@ class BaselineServer(Server):
     def _exact_gradients(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """What a backward pass in float64 gives."""
         assert self._module is not None and self._outputs is not None
-        model = copy.deepcopy(self._module).double()
-        args, kwargs = _doubled(self._arguments_of(body["slot"]))
-        with _default_dtype(torch.float64):
+        model = wide(self._module)
+        args, kwargs = doubled(self._arguments_of(body["slot"]))
+        with default_dtype(torch.float64):
             leaves = gradients(model, args, kwargs, body["seed"])
         put_leaves(leaves, self._outputs)
         return {"leaves": describe(leaves)}
@@ -235,11 +262,11 @@ class BaselineServer(Server):
     def _exact_state(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """Buffers of a new model after some calls, computed in float64."""
         assert self._module is not None and self._outputs is not None
-        model = copy.deepcopy(self._module).double()
+        model = wide(self._module)
         model.load_state_dict(self._fresh, strict=False)
-        with _default_dtype(torch.float64):
+        with default_dtype(torch.float64):
             for _call in range(body["calls"]):
-                args, kwargs = _doubled(self._inputs(body["slot"]))
+                args, kwargs = doubled(self._inputs(body["slot"]))
                 model(*args, **kwargs)
         state = model.state_dict()
         leaves = [Leaf(key, state[key]) for key in body["keys"]]
@@ -306,7 +333,7 @@ def _compiled(module: torch.nn.Module, mode: CompileMode) -> Any:
 
 def _nudged(value: Any, units: float = 1.0) -> Any:
     """A tensor moved by half a unit in the last place, or by half of `units` if its type is not coarse."""
-    if isinstance(value, torch.Tensor) and value.is_floating_point():
+    if isinstance(value, torch.Tensor) and not _is_integer(value) and value.itemsize > 1:
         noise = (torch.rand(value.shape) - 0.5) * (units if value.itemsize > 2 else 1.0)
         return (value * (1 + noise.to(value) * torch.finfo(value.dtype).eps)).to(value.dtype)
     return value
@@ -316,37 +343,20 @@ def _is_integer(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and not (value.is_floating_point() or value.is_complex())
 
 
-class _OrderAmongEquals(TorchDispatchMode):
-    """Notes whether an operator runs whose order among equal values torch leaves open."""
+class _Arithmetic(TorchDispatchMode):
+    """Notes whether an operator runs whose order among equal values torch leaves open, and whether one takes
+    or gives anything but integers."""
 
     _OPEN = ("aten::topk", "aten::kthvalue", "aten::median", "aten::nanmedian", "aten::mode")
 
     def __init__(self) -> None:
         super().__init__()
-        self.open = False
+        self.open = self.rounds = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name, stable = func._schema.name, (kwargs or {}).get("stable", False)
         self.open = self.open or name in self._OPEN or (name == "aten::sort" and not stable)
-        return func(*args, **(kwargs or {}))
-
-
-def _doubled(slot: Slot) -> Slot:
-    def double(value: torch.Tensor) -> torch.Tensor:
-        return value.to(torch.float64, copy=True) if value.is_floating_point() else value.clone()
-
-    doubled: Slot = pytree.tree_map_only(torch.Tensor, double, slot)
-    return doubled
-
-
-class _default_dtype:  # noqa: N801 - reads as a function
-    """Default dtype for the duration, so that constants the reference makes are float64 too."""
-
-    def __init__(self, dtype: torch.dtype) -> None:
-        self._dtype, self._before = dtype, torch.get_default_dtype()
-
-    def __enter__(self) -> None:
-        torch.set_default_dtype(self._dtype)
-
-    def __exit__(self, *_: object) -> None:
-        torch.set_default_dtype(self._before)
+        result = func(*args, **(kwargs or {}))
+        tensors = [x for x in pytree.tree_leaves((args, kwargs, result)) if isinstance(x, torch.Tensor)]
+        self.rounds = self.rounds or any(not _is_integer(t) for t in tensors)
+        return result

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ..baselines.baselines import Baselines
-from ..baselines.prepared import PreparedWorkload
+from ..baselines.prepared import PreparedWorkload, same_bytes
 from ..inputs.transforms import less_precise
 from ..workers.pytree import Leaf
 from ..workers.shared_memory import Layout
@@ -48,8 +48,8 @@ def mutants(baselines: Baselines, prepared: PreparedWorkload) -> Iterator[Mutant
     for k in range(number):
         yield Mutant(f"a copy of input {k}", _copied(prepared, k), fixed=True)
     less: dict[int, _Fill] = dict.fromkeys(range(number), less_precise)
-    floats = {t.dtype for t in prepared.inputs.tensors(0) if t.is_floating_point()}
-    if floats & {torch.float32, torch.float64}:
+    floats = {t.dtype for t in prepared.inputs.tensors(0) if t.is_floating_point() or t.is_complex()}
+    if floats & {torch.float32, torch.float64, torch.complex64, torch.complex128}:
         name = "an answer computed in half precision"
         yield Mutant(name, _Replaced(baselines, prepared, less, _rounded(baselines)))
     elif floats:
@@ -166,7 +166,7 @@ class _Replaced:
         """Whether anything is another afterwards."""
         tensors = self._prepared.inputs.tensors(0)
         changed = [self._fills[n](t) if n in self._fills else t for n, t in enumerate(tensors)]
-        if all(torch.equal(changed[n], tensors[n]) for n in self._fills):
+        if all(same_bytes(changed[n], tensors[n]) for n in self._fills):
             return False
         self._prepared.inputs.give(0, changed)
         return True

@@ -21,6 +21,9 @@ _CHUNK = 1 << 16
 _TINY = 1e-300
 _COARSE_EPS = 1e-3
 """Machine epsilon above which a unit in the last place is coarse (16-bit types): an eighth of the floor."""
+_FINE_EPS = 1e-12
+"""Machine epsilon above which a type is not double precision. Nothing more exact shows the error of long
+serial sums in it, which grows with the root of their length."""
 _COARSE_NORM = 3.5 / 8
 """Of the policy's factor, for the L2 norm of 16-bit outputs. They are accumulated in float32 and rounded
 once, so the order of summation hardly changes their norm. 8-bit weights err 2 to 6 times as much."""
@@ -84,11 +87,15 @@ def floor_ulps(policy: TolerancePolicy, dtype: torch.dtype, reduction: float) ->
     """Least allowance in units in the last place.
 
     An honest reassociation of a long sum errs more than the reference's pairwise one, so the floor grows
-            with its logarithm; not for 16-bit types, whose sums are accumulated in float32.
+    with its logarithm, in double precision with its root; not for 16-bit types, whose sums are accumulated in
+    float32.
     """
     if _coarse(dtype):
         return policy.floor_ulps / 8
-    return policy.floor_ulps * max(1.0, math.log2(max(reduction, 1.0)) / 4)
+    growth = math.log2(max(reduction, 1.0)) / 4
+    if torch.finfo(dtype).eps < _FINE_EPS:
+        growth = max(growth, math.sqrt(reduction) / 4)
+    return policy.floor_ulps * max(1.0, growth)
 
 
 def _coarse(dtype: torch.dtype) -> bool:
@@ -262,8 +269,8 @@ def root_mean_square(tensor: torch.Tensor) -> float:
 
 
 def scale_of(value: object) -> float:
-    """Root mean square of a floating-point tensor's finite values; 0 for anything else."""
-    if isinstance(value, torch.Tensor) and value.is_floating_point():
+    """Root mean square of a floating-point or complex tensor's finite values; 0 for anything else."""
+    if isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex()):
         return root_mean_square(value)
     return 0.0
 

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from agentforge.config import RefereeSettings, load_settings
 from agentforge.devices import detect
 from agentforge.referee import EvaluationRequest, Referee
 from agentforge.referee.baselines.baselines import Baselines
+from agentforge.referee.comparison.tolerance import derive
 from agentforge.referee.workers.device_backend import CPU, backend_for
 from agentforge.referee.workers.failures import WorkerFailure
 from agentforge.schema import EvaluationStatus, Level, TimeEnded, UsageError
@@ -106,3 +108,11 @@ def test_an_evaluation_ends_with_the_caller_s_time(tmp_path: Path) -> None:
             found.evaluate(request)
         assert time.monotonic() - begin < 60
         assert found._baselines is None  # no worker is used again
+
+
+def test_double_precision_may_err_as_single_does_in_its_units(referee: Referee) -> None:
+    solving = problem("return torch.linalg.solve(x, x1)", ", ".join(["torch.randn(96, 96).double()"] * 2))
+    bound = referee.baselines(solving, [WORKLOAD]).prepared[0].bounds[0]
+    least = derive(torch.ones(1).double(), None, solving.tolerance, 96.0).relative
+    assert 2 * least < bound.relative < 1e-10
+    assert bound.reference_error > 0

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agentforge.referee.comparison.integers import IntegerLatitude
 from agentforge.schema import EvaluationStatus, Evidence
 
-from ..judging import judge, problem
+from ..judging import WORKLOAD, judge, problem
 
 
 def latitude(
@@ -47,6 +47,23 @@ def test_one_element_in_100000_may_be_one_step_off(wrong: int, step: int, accept
     got = expected.clone()
     got[:wrong] += step
     assert right(latitude(), got, expected) is accepted
+    exact = IntegerLatitude(lambda: iter([got]), rounds=False)
+    assert not right(exact, got, expected)
+
+
+TENS = problem("return x // 10", "torch.randint(0, 1 << 30, (400, 500))")
+SIGNS = problem("return x > 0, x1 // 10", "torch.randn(64), torch.randint(0, 99, (64,))")
+
+
+def test_integers_alone_are_exact(referee) -> None:
+    one_off = (
+        "x // 10",
+        "torch.where(torch.arange(500) + 500 * torch.arange(400)[:, None] == 7, 1, 0) + x // 10",
+    )
+    evaluation = judge(referee, TENS, one_off)
+    assert evaluation.status is EvaluationStatus.INCORRECT_NUMERICAL
+    assert judge(referee, TENS).status is EvaluationStatus.PASSED
+    assert referee.baselines(SIGNS, [WORKLOAD]).prepared[0].rounds
 
 
 def test_a_boolean_is_one_of_two_bytes() -> None:

@@ -66,6 +66,6 @@ def _proportional(context: CheckContext, twice: Content) -> bool:
 
 
 def _is_times(factor: int, before: Leaf, after: Leaf, bound: Bound) -> bool:
-    if isinstance(before.value, str):
+    if before.value is None or isinstance(before.value, str):
         return factor == 1 and before.value == after.value
     return accepts([after], [Leaf(before.path, before.value * factor)], [bound])

@@ -1,0 +1,59 @@
+"""Copies of a model and of its arguments in single and in double precision."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from ..workers.server import Slot
+
+_SINGLE = {torch.float64: torch.float32, torch.complex128: torch.complex64}
+FINER = torch.finfo(torch.float64).eps / torch.finfo(torch.float32).eps
+"""Rounding in double precision, as a part of that in single precision."""
+
+
+def doubled(slot: Slot) -> Slot:
+    """Copies of arguments, numbers with a fraction in double precision."""
+    found: Slot = pytree.tree_map_only(torch.Tensor, lambda t: t.to(_wider(t), copy=True), slot)
+    return found
+
+
+def wide(module: torch.nn.Module) -> torch.nn.Module:
+    """A copy of a model in double precision, with its complex weights: `Module.double` leaves those."""
+    return copy.deepcopy(module)._apply(lambda t: t.to(_wider(t)))
+
+
+def _wider(tensor: torch.Tensor) -> torch.dtype:
+    if tensor.is_complex():
+        return torch.complex128
+    return torch.float64 if tensor.is_floating_point() else tensor.dtype
+
+
+def in_single(module: torch.nn.Module, slot: Slot) -> tuple[torch.nn.Module, Slot]:
+    """Copies of a model and of its arguments, with single for double precision."""
+
+    def single(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.to(_SINGLE.get(tensor.dtype, tensor.dtype), copy=True)
+
+    return copy.deepcopy(module)._apply(single), pytree.tree_map_only(torch.Tensor, single, slot)
+
+
+def is_double(value: Any) -> bool:
+    """Whether it is a tensor in double precision."""
+    return isinstance(value, torch.Tensor) and value.dtype in _SINGLE
+
+
+class default_dtype:  # noqa: N801 - reads as a function
+    """Default dtype for the duration, so that constants the reference makes have it too."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        self._dtype, self._before = dtype, torch.get_default_dtype()
+
+    def __enter__(self) -> None:
+        torch.set_default_dtype(self._dtype)
+
+    def __exit__(self, *_: object) -> None:
+        torch.set_default_dtype(self._before)

@@ -1,0 +1,17 @@
+"""
+problem: cumsum_float64
+style: sums of blocks first
+"""
+
+import torch
+
+BLOCK = 512
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        if x.shape[1] % BLOCK:
+            return torch.cumsum(x, dim=1)
+        within = torch.cumsum(x.reshape(x.shape[0], -1, BLOCK), dim=2)
+        before = torch.cumsum(within[..., -1], dim=1) - within[..., -1]
+        return within.add_(before.unsqueeze(2)).reshape(x.shape)
