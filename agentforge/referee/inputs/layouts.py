@@ -1,9 +1,9 @@
-"""The same inputs in other layouts and sizes: not contiguous, fewer rows, one row, one column."""
+"""The same inputs in other layouts and sizes (not contiguous, fewer rows, one column), and other numbers."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -12,6 +12,10 @@ from ..workers.shared_memory import Layout
 
 Change = Callable[[torch.Tensor], torch.Tensor | None]
 """Makes an input of the variant from one of the workload; None leaves it unchanged."""
+_Place = tuple[int | str, ...]
+"""Indices and keys that lead to a part of encoded arguments."""
+_NUMBERS = 16
+"""Numbers that other values are tried for, at most."""
 
 
 def _padded(tensor: torch.Tensor) -> torch.Tensor | None:
@@ -103,6 +107,45 @@ def replaced(arguments: Any, layouts: Sequence[Layout]) -> Any:
         return value
 
     return walk(arguments)
+
+
+def other_numbers(arguments: Any) -> Iterator[tuple[str, Any]]:
+    """Encoded arguments with another value for one number, with the words that say which."""
+    for place, number in list(_numbers(arguments))[:_NUMBERS]:
+        for other in _others(number):
+            yield f"{other!r} in place of the argument {number!r}", _with(arguments, place, other)
+
+
+def _numbers(value: Any, place: _Place = ()) -> Iterator[tuple[_Place, float]]:
+    """Numbers and booleans in encoded arguments; no keys of mappings, layouts or types."""
+    if isinstance(value, (bool, int, float)):
+        yield place, value
+    elif isinstance(value, list):
+        for n, item in enumerate(value):
+            yield from _numbers(item, (*place, n))
+    elif isinstance(value, dict) and "dict" in value:
+        for n, (_, item) in enumerate(value["dict"]):
+            yield from _numbers(item, (*place, "dict", n, 1))
+    elif isinstance(value, dict) and not value.keys() & {"tensor", "dtype"}:
+        for key, item in value.items():
+            yield from _numbers(item, (*place, key))
+
+
+def _others(number: float) -> list[float]:
+    if isinstance(number, bool):
+        return [not number]
+    if isinstance(number, int):
+        return [number + 1, number - 1] if number > 0 else [number + 1]
+    return [0.75 * number, number + 1.0] if math.isfinite(number) else []
+
+
+def _with(value: Any, place: _Place, other: float) -> Any:
+    """Encoded arguments with something else at one place."""
+    if not place:
+        return other
+    copied = value.copy()
+    copied[place[0]] = _with(value[place[0]], place[1:], other)
+    return copied
 
 
 def became_one(before: Sequence[torch.Tensor], after: Sequence[torch.Tensor]) -> frozenset[int]:

@@ -16,8 +16,9 @@ from ..workers.shared_memory import Block, Layout, aligned, contiguous_strides, 
 from .structure import Structure
 
 _PIECE_BYTES = 4 << 20
-_WEIGHTS, _SPREAD = 8191, 0.1
-"""A prime number, so that they meet rows of most lengths shifted; how far they lie from their middle."""
+_COLUMNS, _ROWS, _SPREAD = 8191, 8179, 0.1
+"""Numbers that weights are made of, primes so that they meet rows of most lengths shifted; how far weights
+lie from their middle, at most."""
 _PAIRS = 16
 """Rows below which their order is kept."""
 _PLAIN = Structure(mixable=True)
@@ -61,10 +62,10 @@ class Draw:
         first: int,
         last: int,
         theirs: torch.Tensor,
-        weights: torch.Tensor,
+        weights: Weights,
         structure: Structure,
     ) -> torch.Tensor:
-        """Rows combined with others, see `mixing_weights`; the same however the tensor is cut in pieces."""
+        """Rows combined with others; the same however the tensor is cut in pieces."""
         ours = self.rows(first, last)
         first_element = first * (self.numel // self.shape[0])
         if structure.finite:
@@ -111,25 +112,39 @@ class Given:
         return self.tensor[first:last] if self.tensor.dim() else self.tensor
 
 
-def mixing_weights(middle: float, generator: torch.Generator) -> torch.Tensor:
-    """Weights that differ from element to element, repeated over a tensor.
+@dataclass(frozen=True)
+class Weights:
+    """Weights that differ from element to element of a tensor, taken as a matrix as wide as `columns`.
 
-    With one weight, a linear operator's output would be the same mixture of outputs that are known.
-
-    Args:
-        middle: of all weights; they lie at most 0.1 from it, and between 0 and 1.
+    With one weight, a linear operator's output would be the same mixture of outputs that are known. With the
+    same ones in each row of the matrix, sums over its columns would be known: `rows` scales each row.
     """
-    weights = torch.rand(_WEIGHTS, generator=generator).sub_(0.5).mul_(2 * _SPREAD)
-    return weights.add_(middle).clamp_(0.0, 1.0)
+
+    middle: float
+    columns: torch.Tensor
+    rows: torch.Tensor
+
+    @staticmethod
+    def drawn(middle: float, generator: torch.Generator) -> Weights:
+        """At most 0.1 from their middle, at least half of that in scale."""
+        columns = torch.rand(_COLUMNS, generator=generator).sub_(0.5).mul_(2 * _SPREAD)
+        rows = torch.rand(_ROWS, generator=generator).mul_(0.5).add_(0.5)
+        signs = torch.rand(_ROWS, generator=generator).sub_(0.5).sign_()
+        return Weights(middle, columns, rows.mul_(signs))
+
+    def of(self, first: int, count: int, dtype: torch.dtype) -> torch.Tensor:
+        """Weights of some elements, from one on."""
+        width = len(self.columns)
+        begin, end = first // width, -(-(first + count) // width)
+        rows = self.rows[torch.arange(begin, end) % len(self.rows)].to(dtype)
+        grid = (rows[:, None] * self.columns.to(dtype)).add_(self.middle)
+        return grid.view(-1)[first - begin * width :][:count]
 
 
-def _mixed(ours: torch.Tensor, theirs: torch.Tensor, weights: torch.Tensor, first: int) -> torch.Tensor:
+def _mixed(ours: torch.Tensor, theirs: torch.Tensor, weights: Weights, first: int) -> torch.Tensor:
     """A convex combination, in place of `ours`, which begins `first` elements into its tensor."""
-    weights = weights.roll(-(first % weights.numel())).to(ours.dtype)
-    whole = ours.numel() // weights.numel() * weights.numel()
-    a, b = ours.view(-1), theirs.view(-1)
-    a[:whole].view(-1, weights.numel()).lerp_(b[:whole].view(-1, weights.numel()), weights)
-    a[whole:].lerp_(b[whole:], weights[: a.numel() - whole])
+    flat = ours.view(-1)
+    flat.lerp_(theirs.view(-1), weights.of(first, flat.numel(), ours.dtype))
     return ours
 
 
@@ -138,7 +153,7 @@ class Rolled:
     """A convex combination of rows with other rows of the same draw."""
 
     draw: Draw
-    weights: torch.Tensor
+    weights: Weights
     roll: int
     structure: Structure = _PLAIN
 
@@ -153,7 +168,7 @@ class Blended:
 
     draw: Draw
     other: Rows
-    weights: torch.Tensor
+    weights: Weights
     structure: Structure = _PLAIN
 
     def rows(self, first: int, last: int) -> torch.Tensor:
@@ -194,6 +209,14 @@ class Rearranged:
         grid = grid.index_select(0, torch.randperm(len(grid), generator=generator))
         grid = grid.index_select(1, torch.randperm(width, generator=generator))
         return torch.cat([grid.reshape(-1), rows[whole:]])
+
+
+def between(one: Draw, other: Draw, weight: float) -> Given:
+    """A number between two draws of a tensor without dimensions; one of them if it has no fraction."""
+    a, b = one.rows(0, 1), other.rows(0, 1)
+    if a.is_floating_point() and a.itemsize > 1:
+        return Given(torch.lerp(a, b, weight))
+    return Given(a if weight < 0.5 else b)
 
 
 def rearranged(draws: Sequence[Draw], structure: Structure, seed: int) -> Rows:

@@ -46,7 +46,7 @@ class Structure:
     """Of one draw, or what two draws share."""
 
     mixable: bool = False
-    """Floating-point numbers of more than `FEW` values."""
+    """Floating-point or complex numbers of more than `FEW` values."""
     finite: bool = True
     single: bool = False
     """One value everywhere."""
@@ -100,10 +100,12 @@ def structure_of(tensor: torch.Tensor) -> Structure:
     real = tensor.float() if tensor.is_floating_point() and tensor.element_size() == 1 else tensor
     floats = real.is_floating_point()
     flat, order = real.reshape(-1), _order(real)
+    parts = torch.view_as_real(flat).reshape(-1) if real.is_complex() else flat
+    numbers = parts.is_floating_point()
     symmetric, orthogonal = _square(real)
     return Structure(
-        mixable=tensor.dim() > 0 and tensor.element_size() > 1 and floats and not _few_values(flat),
-        finite=not floats or all(bool(x.isfinite()) for x in torch.aminmax(flat)),
+        mixable=tensor.dim() > 0 and tensor.element_size() > 1 and numbers and not _few_values(parts),
+        finite=not numbers or all(bool(x.isfinite()) for x in torch.aminmax(parts)),
         single=bool((flat[:_LOOKED_AT] == flat[0]).all()) and bool((flat == flat[0]).all()),
         distinct=not floats and not real.is_complex() and _distinct(flat),
         order=order,

@@ -56,6 +56,8 @@ class Content:
             return False
         if self.takes == "integers":
             return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool)
+        if tensor.is_complex():  # products with infinities are NaN in one right kernel and not in another
+            return self.takes == "floats" and self.defined == "finite"
         return self.takes == "any" or tensor.is_floating_point()
 
     def apply(self, tensors: Sequence[torch.Tensor]) -> None:
@@ -66,7 +68,9 @@ class Content:
                 continue
             in_pieces = tensor.is_contiguous() and not self.whole
             for piece in tensor.view(-1).split(_PIECE) if in_pieces else [tensor]:
-                piece.copy_(self.change(piece))
+                # 8-bit floats lack most operators.
+                wide = piece.float() if piece.is_floating_point() and piece.itemsize == 1 else piece
+                piece.copy_(self.change(wide))
             if structure is not None:
                 tensor.copy_(structure.restored(tensor))
 
@@ -129,6 +133,8 @@ def _one_large(tensor: torch.Tensor) -> torch.Tensor:
 
 def _hard_to_round(tensor: torch.Tensor) -> torch.Tensor:
     """Every element just above a half-precision value: errors of rounding to one do not cancel."""
+    if tensor.is_complex():
+        return torch.view_as_complex(_hard_to_round(torch.view_as_real(tensor)))
     if torch.finfo(tensor.dtype).bits < 32:
         return tensor
     half = tensor.half().to(tensor.dtype)
@@ -140,6 +146,8 @@ def less_precise(tensor: torch.Tensor) -> torch.Tensor:
 
     float32 and float64 are rounded to half precision, 16-bit types to 8-bit integers with one scale per row.
     """
+    if tensor.dtype in (torch.complex64, torch.complex128):
+        return torch.view_as_complex(less_precise(torch.view_as_real(tensor)))
     if tensor.dtype in (torch.float32, torch.float64):
         return tensor.half().to(tensor.dtype)
     if tensor.dtype not in (torch.float16, torch.bfloat16) or not tensor.numel():
@@ -147,6 +155,12 @@ def less_precise(tensor: torch.Tensor) -> torch.Tensor:
     wide = tensor.float()
     scale = wide.abs().amax(-1, keepdim=True) / 127 if tensor.dim() else wide.abs() / 127
     return torch.where(scale > 0, (wide / scale).round() * scale, wide).to(tensor.dtype)
+
+
+def _up_to_1024(tensor: torch.Tensor) -> torch.Tensor:
+    """Its largest value becomes 1024: exp overflows in float64 too."""
+    largest = float(tensor.abs().max())
+    return tensor * (1024.0 / largest) if 0.0 < largest < math.inf else tensor
 
 
 def _mixed(tensor: torch.Tensor) -> torch.Tensor:
@@ -171,6 +185,7 @@ SMALL_INTEGERS = Content("small integers", _integers, ties=True)
 
 UNUSUAL = (
     LARGE,
+    Content("values up to 1024", _up_to_1024),
     SMALL,
     Content("zeros", torch.zeros_like, ties=True),
     Content("equal values", lambda t: torch.full_like(t, 0.5), ties=True),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agentforge.referee.baselines.prepared import PreparedWorkload, guarded, laid_out
 from agentforge.referee.inputs.inputs import Arguments, Inputs
-from agentforge.referee.inputs.layouts import _prime_below, changes, replaced
+from agentforge.referee.inputs.layouts import _prime_below, changes, other_numbers, replaced
 from agentforge.referee.workers import arguments as values
 from agentforge.referee.workers.shared_memory import Layout, aligned
 from agentforge.schema import Workload
@@ -129,3 +129,19 @@ def test_guarded_inputs_end_where_a_forbidden_page_begins(several: list[list[int
         assert torch.equal(ours, theirs)
     variant.inputs.close()
     prepared.inputs.close()
+
+
+def test_each_number_among_the_arguments_gets_other_values() -> None:
+    layout = Layout.of(torch.zeros(2, 3))
+    tensor = {"tensor": layout.to_json()}
+    options = {"dict": [["keep", True], [7, {"tuple": [math.inf, "mean", None, {"dtype": "int8"}]}]]}
+    arguments = {"args": [tensor, 0.5, [tensor, 2]], "kwargs": {"options": options}}
+    before = repr(arguments)
+    found = dict(other_numbers(arguments))
+    assert repr(arguments) == before
+    names = ["0.375 in place of the argument 0.5", "1.5 in place of the argument 0.5"]
+    names += ["3 in place of the argument 2", "1 in place of the argument 2"]
+    assert list(found) == [*names, "False in place of the argument True"]
+    assert found[names[1]] == {**arguments, "args": [tensor, 1.5, [tensor, 2]]}
+    assert found["False in place of the argument True"]["kwargs"]["options"]["dict"][0] == ["keep", False]
+    assert all(values.layouts(x) == [layout, layout] for x in found.values())

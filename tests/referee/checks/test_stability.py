@@ -29,15 +29,21 @@ LENGTHS = problem(
 COUNTING = problem("return torch.bincount(x, minlength=50).float()", "torch.randint(0, 50, (4096,))")
 
 
+COMPLEX = problem("return x.abs()", "torch.randn(64, 64, dtype=torch.complex64)")
+UNIFORM = problem("return torch.logsumexp(x, 1)", "torch.rand(64, 64)")
+
+
 @pytest.mark.parametrize(
     ("task", "change", "found"),
     [
+        (COMPLEX, ("x.abs()", "x.abs().clamp(max=50)"), "64 times as large"),
+        (UNIFORM, ("torch.logsumexp(x, 1)", "x.exp().sum(1).log()"), "values up to 1024"),
         (MASKED, ("fill(x1", "fill(torch.eye(64) > 0"), "input 1"),
         (SORTING, ("x.sort().values", "x.short().sort().values.long()"), "1024 times as large"),
         (LARGEST, ("return x.amax(-1), ", "return x[..., -1].clone(), "), "of input 0"),
         (LENGTHS, ("x1[:, None]", "64"), "values of input 1 between"),
     ],
-    ids=["mask", "range", "order", "lengths"],
+    ids=["complex", "overflow", "mask", "range", "order", "lengths"],
 )
 def test_what_is_known_by_heart_is_wrong(referee, task, change, found):
     with examined(referee, task, change) as context:
@@ -55,6 +61,11 @@ def test_another_search_is_right_where_the_order_counts(referee):
     with examined(referee, SEARCHING, other) as context:
         assert context.prepared.inputs.order_counts == {0}
         assert "in another order" not in Stability().run(context)
+
+
+def test_integers_may_stand_beside_nothing_in_an_answer(referee):
+    with examined(referee, problem("return x.sum(), None, 'kind'", "torch.randint(0, 9, (64,))")) as context:
+        assert "input 0 in another order" in Stability().run(context)
 
 
 def test_places_are_not_made_larger(referee):

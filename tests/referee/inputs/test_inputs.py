@@ -103,9 +103,9 @@ def test_each_content_of_a_slot_is_another_one(shape):
 def test_content_made_by_pieces_is_what_it_is_made_from(roll, monkeypatch):
     monkeypatch.setattr(recipes, "_PIECE_BYTES", 96 << 10)
     inputs = made(workload(LARGE, x=(DType.FLOAT32, Distribution())))
-    base, weights = torch.randn(LARGE), torch.rand(8191)
+    base, weights = torch.randn(LARGE), recipes.Weights.drawn(0.5, torch.Generator())
     inputs.apply([recipes.Rolled(recipes.stored([base])[0], weights, roll)], 0)
-    everywhere = weights.repeat(base.numel() // 8191 + 1)[: base.numel()].view(LARGE)
+    everywhere = weights.of(0, base.numel(), torch.float32).view(LARGE)
     assert torch.equal(inputs.tensors(0)[0], torch.lerp(base, base.roll(-roll, 0), everywhere))
     inputs.close()
 

@@ -11,6 +11,7 @@ from agentforge.referee.inputs import mixing as recipes
 from agentforge.referee.workers.shared_memory import Block, Layout
 
 SHAPES = st.lists(st.integers(0, 9), max_size=3).map(tuple)
+WEIGHTS = recipes.Weights(0.25, torch.zeros(7), torch.ones(3))
 DTYPES = st.sampled_from(["float32", "bfloat16", "int64", "bool", "complex64"])
 
 
@@ -57,10 +58,37 @@ def test_two_draws_are_mixed_within_their_range(piece, monkeypatch):
     layout = Layout.of(first)
     seen = []
     chosen = recipes.Rearranged(draws, torch.tensor([2, 0, 1]), 7, 11)
-    for made in (recipes.Blended(*draws, torch.full((7,), 0.25)), chosen, chosen):
+    for made in (recipes.Blended(*draws, WEIGHTS), chosen, chosen):
         block = Block.create("test", layout.nbytes)
         recipes.write(block, layout, made)
         seen.append(block.read(layout))
     assert torch.equal(seen[0], torch.full((40, 3), 0.25))
     assert set(seen[1].unique().tolist()) == {0.0, 1.0}
     assert torch.equal(seen[1], seen[2])
+
+
+@given(st.integers(0, 40), st.integers(1, 60))
+def test_weights_of_some_elements_are_those_of_the_whole(first, count):
+    weights = recipes.Weights(0.5, torch.linspace(-0.1, 0.1, 7), torch.tensor([1.0, -0.5, 0.75]))
+    everywhere = torch.stack([0.5 + weights.columns * weights.rows[q % 3] for q in range(15)]).view(-1)
+    assert torch.allclose(weights.of(first, count, torch.float32), everywhere[first : first + count])
+
+
+def test_weights_stay_between_the_draws_and_differ_from_row_to_row():
+    for middle in (0.15, 0.85):
+        weights = recipes.Weights.drawn(middle, torch.Generator())
+        some = weights.of(0, 1 << 20, torch.float32)
+        assert 0 < some.min() < middle - 0.05
+        assert middle + 0.05 < some.max() < 1
+        rows = some[: 100 * 8191].view(100, 8191) - middle
+        assert (
+            torch.linalg.matrix_rank(rows.double(), rtol=1e-4) == 1
+        )  # one column tells no other row's scale
+        assert len((rows[:, 5] / rows[0, 5]).unique()) > 90
+
+
+def test_numbers_lie_between_two_draws():
+    one, other = recipes.stored([torch.tensor(1.0), torch.tensor(3.0)])
+    assert recipes.between(one, other, 0.25).rows(0, 1) == 1.5
+    whole = recipes.stored([torch.tensor(1), torch.tensor(3)])
+    assert {int(recipes.between(*whole, w).rows(0, 1)) for w in (0.1, 0.9)} == {1, 3}

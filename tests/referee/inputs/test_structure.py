@@ -7,9 +7,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentforge.referee.inputs import inputs as inputs_module
 from agentforge.referee.inputs.acceptance import orders_that_count, try_mixtures
 from agentforge.referee.inputs.inputs import FRESH_BYTES, Inputs, arguments_of
-from agentforge.referee.inputs.structure import Norm, Order, structure_of
+from agentforge.referee.inputs.structure import Norm, Order, Structure, structure_of
 from agentforge.referee.inputs.transforms import MIXED, NEGATED, ONE_LARGE
 from agentforge.referee.workers.pytree import Leaf
 from agentforge.schema import Distribution, DType, TensorInput, Workload
@@ -81,6 +82,27 @@ def test_symmetric_and_orthogonal_matrices_are_found():
     assert structure_of(torch.linalg.qr(x).Q).orthogonal
     complex_x = torch.complex(x, x.flip(0))
     assert structure_of(complex_x @ complex_x.mH).symmetric
+
+
+def test_complex_numbers_are_mixed():
+    drawn = [torch.randn(512, 512, dtype=torch.complex64) for _ in range(2)]
+    assert structure_of(drawn[0]) == Structure(mixable=True)
+    assert not structure_of(drawn[0] / 0).finite
+    inputs = inputs_of(lambda seed: [drawn[seed % 2]])
+    known = torch.cat([torch.view_as_real(x).reshape(-1) for x in drawn]).unique()
+    for (x,) in contents(inputs):
+        assert torch.isin(torch.view_as_real(x).reshape(-1), known).double().mean() < 0.2  # by chance
+    inputs.close()
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.bool])
+def test_what_is_rearranged_only_is_drawn_anew_if_no_unusual_content_comes(dtype, monkeypatch):
+    for limit, anew in ((1 << 30, False), (1 << 20, True)):
+        monkeypatch.setattr(inputs_module, "_LARGE_BYTES", limit)
+        inputs = inputs_of(lambda seed: [(torch.rand(2048, 1024) * 9).to(torch.int32).to(dtype)])
+        assert inputs.structures
+        assert inputs.anew is anew
+        inputs.close()
 
 
 def test_offsets_are_no_segment_numbers():

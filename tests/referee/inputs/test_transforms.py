@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from agentforge.referee.comparison.tolerance import Bound
-from agentforge.referee.inputs.transforms import LARGE, ONE_LARGE, UNUSUAL, Answer, ProbeInput
+from agentforge.referee.inputs.mixing import same_values
+from agentforge.referee.inputs.transforms import (
+    LARGE,
+    ONE_LARGE,
+    UNUSUAL,
+    Answer,
+    ProbeInput,
+    exposing_contents,
+)
 
 USUAL = [Bound(1e-6, 1e-6, 1e-7, 1e-7)]
 
@@ -46,3 +55,14 @@ def test_special_values_lie_where_nobody_guesses():
         assert int(tensor.isnan().sum()) in (3, 4)
         first.add(int(tensor.isnan().to(torch.uint8).argmax()))
     assert len(first) > 4
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2, torch.complex64])
+def test_types_that_lack_operators_are_changed_too(dtype):
+    for content in [*UNUSUAL, *exposing_contents(1)]:
+        tensor = torch.randn(64, dtype=torch.complex64 if dtype.is_complex else None).to(dtype)
+        before = tensor.clone()
+        content.apply([tensor])
+        changes = content.concerns(0, tensor) and "hard to round" not in content.name
+        assert not changes or not same_values(tensor, before), content.name
+        assert content.concerns(0, tensor) or content.defined != "finite"

@@ -1,9 +1,9 @@
-"""The same operator on inputs with other layouts and sizes."""
+"""The same operator on inputs with other layouts and sizes, and with other numbers."""
 
 from __future__ import annotations
 
 from agentforge.referee.baselines.prepared import guarded, laid_out
-from agentforge.referee.inputs.layouts import became_one, changed, changes
+from agentforge.referee.inputs.layouts import became_one, changed, changes, other_numbers
 
 from .._base import FULL_LEVEL, Check, CheckContext, When
 from .variants import VariantComparison
@@ -18,7 +18,8 @@ class Layouts(Check):
     when = When.EXAMINATION
     catches = (
         "wrong answers and crashes with other strides, 0, 1, 7, one fewer and one more rows, 1 and a prime "
-        "number of columns, and inputs between inaccessible pages; raising is allowed"
+        "number of columns, other numbers as arguments, and inputs between inaccessible pages; raising is "
+        "allowed"
     )
 
     def run(self, context: CheckContext) -> str:
@@ -32,6 +33,10 @@ class Layouts(Check):
                     variant, broadcast = laid_out(prepared, content), became_one(tensors, content)
                     how = f"with {name} (as the reference accepts)"
                     comparison.compare(variant, name, how, broadcast)
+            for name, encoded in other_numbers(prepared.inputs.arguments.encoded):
+                comparison.compare(
+                    laid_out(prepared, tensors, encoded), name, f"with {name} (as the reference accepts)"
+                )
             how = "with forbidden pages around its inputs (as the reference accepts)"
             comparison.compare(guarded(prepared, tensors), "forbidden pages", how)
         return comparison.summary()
