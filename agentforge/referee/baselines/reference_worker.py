@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from agentforge.problems.kernelbench import Problem, load_problem
 from agentforge.schema import Definition, TolerancePolicy
 
-from ..comparison.tolerance import Bound, alternative, exactness
+from ..comparison.tolerance import Bound, alternative, exactness, widest
 from ..inputs.transforms import less_precise
 from ..timing.gpu.device import GraphedModel
 from ..workers import arguments as values
@@ -189,7 +189,8 @@ class BaselineServer(Server):
                 errors = self._error_in_single(body["slot"], policy, body["reduction"])
             for n, leaf in enumerate(given):
                 if is_double(leaf.value) and leaf.path in errors:
-                    found[n] = dataclasses.replace(found[n], bound=errors[leaf.path])
+                    bound = widest([found[n].bound, errors[leaf.path]])
+                    found[n] = dataclasses.replace(found[n], bound=bound)
         return {"exactness": [dataclasses.asdict(x) for x in found]}
 
     def _error_in_single(self, slot: int, policy: TolerancePolicy, reduction: float) -> dict[str, Bound]:
