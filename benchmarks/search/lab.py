@@ -5,9 +5,10 @@
     python benchmarks/search/lab.py --table               # write the table into docs/search.md
 
 Each policy searches each landscape with three simulated proposers and 30 seeds. Progress is the log speedup
-of the fastest attempt that was worth a full verdict, as a share of the best recorded. Policies meet the same
-luck, so differences are paired. Intervals come from resampling landscapes and seeds. A policy may become the
-default only by the held-out landscapes, at 20 and at 60 evaluations: see `better`.
+of the fastest attempt with a full verdict, between the mean of the recorded solutions (0) and the best (1).
+So no baseline decides which landscapes count. Policies meet the same luck, so differences are paired.
+Intervals come from resampling landscapes and seeds. A policy may become the default only by the held-out
+landscapes, at 20 and at 60 evaluations: see `better`.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ ATTEMPTS, LOOKS = 60, (20, 60)
 """Evaluations of a search, and those at which policies are compared."""
 SEEDS, RESAMPLES = 30, 2000
 DEFAULT = "best-first"
-HELD_OUT = 8
-"""Complete held-out landscapes that a decision needs."""
 LONGER: Mapping[str, tuple[str, dict[str, Any]]] = {"iterative, 60 rounds": ("iterative", {"rounds": 60})}
-"""Variants that are compared too: `iterative` ends after 10 rounds by default."""
+"""Variants that are compared too, and cannot become the default: `iterative` ends after 10 rounds."""
+ENOUGH = 0.95
+"""Progress at which a search counts as done (`Landscape.enough`)."""
 LEAST_GAIN = math.log(WORTH_VERIFYING)
 """A landscape with less to gain than that says nothing about policies."""
 
@@ -68,7 +69,7 @@ def searches(variant: tuple[str, dict[str, Any]], spaces: Sequence[Space], seeds
                 steps = Search(space, policy, proposer, seed).run(ATTEMPTS)
                 steps += steps[-1:] * (ATTEMPTS - len(steps))
                 found[i, j, seed] = steps
-            found[i, j, ..., 2] /= space.landscape.best
+            found[i, j, ..., 2] = (found[i, j, ..., 2] - space.landscape.mean) / space.landscape.room
     return found
 
 
@@ -99,24 +100,48 @@ def chance_of_no_gain(by_landscape: Numbers) -> float:
 
 
 def friedman(shares: Mapping[str, Numbers]) -> dict[str, Any]:
-    """Friedman's test over landscapes, and the mean rank of each policy (1 is the best)."""
-    from scipy.stats import friedmanchisquare, rankdata
+    """Friedman's test over landscapes, the mean rank of each policy (1 is the best), and the difference of
+    ranks that Nemenyi's test asks for (Demsar, 2006)."""
+    from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
     table = np.array([by_landscape.mean(axis=1) for by_landscape in shares.values()])
     ranks = rankdata(-table, axis=0).mean(axis=1)
-    if min(table.shape) < 3 or np.ptp(table, axis=0).max() == 0:
+    if len(table) < 3 or table.shape[1] < 2 or np.ptp(table, axis=0).max() == 0:
         return {"p": None, "ranks": dict(zip(shares, map(float, ranks), strict=True))}
     test = friedmanchisquare(*table)
+    policies_, landscapes = table.shape
+    q = float(studentized_range.ppf(0.95, policies_, math.inf)) / math.sqrt(2.0)
     return {
         "statistic": float(test.statistic),
         "p": float(test.pvalue),
+        "critical_difference": q * math.sqrt(policies_ * (policies_ + 1) / (6.0 * landscapes)),
         "ranks": {name: round(float(rank), 2) for name, rank in zip(shares, ranks, strict=True)},
     }
 
 
-def compared(found: Mapping[str, Numbers], kept: Sequence[int]) -> dict[str, Any]:
-    """Shares, differences to the default policy and ranks, on the landscapes of these numbers."""
-    result: dict[str, Any] = {"landscapes": len(kept)}
+def evaluations_to(runs: Numbers, enough: Sequence[float]) -> Numbers:
+    """Evaluations until the progress reaches `enough` of its landscape, by landscape and seed, the mean over
+    proposers; one more than all if it does not."""
+    reached = runs[..., 2] >= np.reshape(enough, (1, -1, 1, 1)) - 1e-9
+    needed = np.where(reached.any(axis=-1), reached.argmax(axis=-1) + 1, ATTEMPTS + 1)
+    return np.asarray(needed.mean(axis=0))
+
+
+def compared(
+    found: Mapping[str, Numbers], kept: Sequence[int], enough: Sequence[float] | None = None
+) -> dict[str, Any]:
+    """Progress, differences to the default policy and ranks, on the landscapes of these numbers.
+
+    Args:
+        enough: progress at which a search counts as done, by landscape; None is 1.
+    """
+    done = [enough[i] if enough is not None else 1.0 for i in kept]
+    result: dict[str, Any] = {
+        "landscapes": len(kept),
+        "evaluations_to_best": {
+            name: interval(evaluations_to(runs[:, list(kept)], done)) for name, runs in found.items()
+        },
+    }
     for look in LOOKS:
         shares = {name: progress(runs, kept, look).mean(axis=0) for name, runs in found.items()}
         result[str(look)] = {
@@ -129,12 +154,22 @@ def compared(found: Mapping[str, Numbers], kept: Sequence[int]) -> dict[str, Any
     return result
 
 
+def candidates(found: Mapping[str, Any]) -> list[str]:
+    """What may become the default: the policies with their own options."""
+    return [name for name in found if name != DEFAULT and name not in LONGER]
+
+
+def least_held_out(found: Mapping[str, Any]) -> int:
+    """Landscapes below which no result of `better` could be significant, however clear."""
+    return math.ceil(math.log2(len(candidates(found)) / 0.05)) if candidates(found) else 1
+
+
 def better(found: Mapping[str, Numbers], held_out: Sequence[int]) -> list[str]:
     """Policies that may become the default: above it at each look, with each proposer, and not by chance.
 
     The error of 5 % is shared by all that are tried (Bonferroni).
     """
-    others = [name for name in found if name != DEFAULT]
+    others = candidates(found)
 
     def above(name: str, look: int) -> bool:
         over = progress(found[name], held_out, look) - progress(found[DEFAULT], held_out, look)
@@ -171,7 +206,7 @@ def laboratory(
         names: of registered policies; the default one is always there.
     """
     known = [one for one in landscapes.values() if one.complete]
-    spaces = [Space(one) for one in known if one.best >= LEAST_GAIN]
+    spaces = [Space(one) for one in known if one.room >= LEAST_GAIN]
     if not spaces:
         raise SystemExit("no complete landscape has anything to gain: record some with record.py")
     variants = {name: (name, dict[str, Any]()) for name in dict.fromkeys([DEFAULT, *names])}
@@ -182,21 +217,25 @@ def laboratory(
         print(f"{label}: {found[label][..., LOOKS[-1] - 1, 2].mean():.3f} after {LOOKS[-1]}", flush=True)
     limits = [float(np.median(found[DEFAULT][..., -1, column])) for column in (0, 1)]
     random = np.mean(
-        [np.divide(random_search([*s.landscape.gains.values()], ATTEMPTS), s.landscape.best) for s in spaces],
+        [
+            np.subtract(random_search([*one.gains.values()], ATTEMPTS), one.mean) / one.room
+            for one in (space.landscape for space in spaces)
+        ],
         axis=0,
     )
     held_out = [i for i, space in enumerate(spaces) if space.landscape.held_out]
+    done = [(one.enough(ENOUGH) - one.mean) / one.room for one in (space.landscape for space in spaces)]
     result: dict[str, Any] = {
         "left_out": {
             "incomplete": [name for name, one in landscapes.items() if not one.complete],
-            "nothing_to_gain": [one.name for one in known if one.best < LEAST_GAIN],
+            "nothing_to_gain": [one.name for one in known if one.room < LEAST_GAIN],
         },
         "seeds": seeds,
         "proposers": [vars(proposer) for proposer in PROPOSERS],
-        "all": compared(found, range(len(spaces))),
+        "all": compared(found, range(len(spaces)), done),
         "by_proposer": {
             proposer.name: compared(
-                {name: runs[i : i + 1] for name, runs in found.items()}, range(len(spaces))
+                {name: runs[i : i + 1] for name, runs in found.items()}, range(len(spaces)), done
             )
             for i, proposer in enumerate(PROPOSERS)
         },
@@ -208,8 +247,8 @@ def laboratory(
         },
     }
     if held_out:
-        result["held_out"] = compared(found, held_out)
-        enough = sum(one.held_out for one in known) >= HELD_OUT
+        result["held_out"] = compared(found, held_out, done)
+        enough = len(held_out) >= least_held_out(found)
         result["may_become_the_default"] = better(found, held_out) if enough else None
     return result
 
@@ -217,10 +256,12 @@ def laboratory(
 def table(result: Mapping[str, Any]) -> str:
     """The comparison on the held-out landscapes, for the page."""
     held_out, seeds = result["held_out"], result["seeds"]
-    heads = [f"{what} {n}" for n in LOOKS for what in ("share at", "over best-first at", "rank at")]
+    looks = [f"{what} {n}" for n in LOOKS for what in ("progress at", "over best-first at", "rank at")]
+    heads = ["evaluations to the best", *looks]
     lines = [f"| policy | {' | '.join(heads)} |", "|---" * (1 + len(heads)) + "|"]
     for name in held_out[str(LOOKS[0])]["share"]:
-        cells = []
+        needed = held_out["evaluations_to_best"][name]
+        cells = [f"{needed[0]:.1f} [{needed[1]:.1f}, {needed[2]:.1f}]"]
         for look in (held_out[str(n)] for n in LOOKS):
             over = look["over_default"].get(name)
             cells += [
@@ -230,11 +271,14 @@ def table(result: Mapping[str, Any]) -> str:
             ]
         lines.append(f"| `{name}` | {' | '.join(cells)} |")
     tests = ", ".join(
-        f"p = {p:.2g} at {n}" if (p := held_out[str(n)]["friedman"]["p"]) is not None else f"no test at {n}"
+        f"p = {test['p']:.2g} at {n} (Nemenyi: ranks differ from {test['critical_difference']:.1f} on)"
+        if (test := held_out[str(n)]["friedman"])["p"] is not None
+        else f"no test at {n}"
         for n in LOOKS
     )
     chosen = result["may_become_the_default"]
-    winners = f"undecided, {HELD_OUT} are needed" if chosen is None else ", ".join(chosen) or "none"
+    few = f"undecided, {least_held_out(held_out[str(LOOKS[0])]['share'])} landscapes are needed"
+    winners = few if chosen is None else ", ".join(chosen) or "none"
     lines += [
         "",
         f"Held-out landscapes: {held_out['landscapes']}; {seeds} seeds, three proposers, 95 % intervals."
@@ -256,7 +300,7 @@ def figure(result: Mapping[str, Any], path: Path) -> None:
     from plotly.subplots import make_subplots
 
     units = ("evaluations", "seconds", "dollars")
-    shown = make_subplots(rows=1, cols=3, shared_yaxes=True, y_title="share of the best log speedup")
+    shown = make_subplots(rows=1, cols=3, shared_yaxes=True, y_title="progress: 0 is the mean, 1 the best")
     for name, by_unit in result["curves"].items():
         for column, unit in enumerate(units, start=1):
             if unit in by_unit:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import gzip
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import numpy as np
 from pydantic import Field, ValidationError, model_validator
 
 from agentforge.schema import Context, EvaluationStatus, FrozenModel, UsageError
@@ -21,6 +22,8 @@ SHAPES = Path(__file__).resolve().parents[1] / "results" / "landscape_shapes.jso
 """Landscapes of the definitions in another size; the policy lab does not use them."""
 REPETITIONS = 3
 """Verdicts of each solution."""
+LEAST_DEVIATION = 0.01
+"""Of a verdict's log speedup: no quick verdict is more exact than this."""
 
 Value = int | float | str | bool
 
@@ -115,19 +118,72 @@ class Landscape(FrozenModel):
         )
 
     @cached_property
+    def _estimates(self) -> Mapping[str, tuple[float, float]]:
+        return estimates(self.verdicts)
+
+    @cached_property
     def gains(self) -> Mapping[str, float]:
-        """Log speedup of each solution, the mean over its verdicts; 0 if one of them failed: the baseline
-        is used then."""
-        found = {}
-        for solution, verdicts in self.verdicts.items():
-            logs = [math.log(v.speedup) for v in verdicts if v.speedup is not None]
-            found[solution] = fmean(logs) if len(logs) == len(verdicts) else 0.0
-        return found
+        """Log speedup of each solution over the fastest baseline, as `estimates` has it. One that failed gets
+        the lowest of them."""
+        least = min((gain for gain, _ in self._estimates.values()), default=0.0)
+        return {s: self._estimates[s][0] if s in self._estimates else least for s in self.verdicts}
+
+    def enough(self, share: float) -> float:
+        """Log speedup from which on a solution counts as one of the best: with this share of the way from the
+        mean to the best, or one standard error below the best, which the noise can hide."""
+        best, error = max(self._estimates.values(), default=(0.0, 0.0))
+        return min(self.mean + share * self.room, best - error)
 
     @property
     def best(self) -> float:
-        """The largest log speedup of a solution; 0 if the baseline is the fastest."""
-        return max(0.0, *self.gains.values(), 0.0)
+        """The largest log speedup of a solution; below 0 if a baseline is faster than all."""
+        return max(self.gains.values(), default=0.0)
+
+    @property
+    def mean(self) -> float:
+        """Mean log speedup of the solutions: what one draw at random is worth."""
+        return fmean(self.gains.values()) if self.gains else 0.0
+
+    @property
+    def room(self) -> float:
+        """What a search can gain here over one draw at random, in log speedup."""
+        return self.best - self.mean
+
+
+def estimates(verdicts: Mapping[str, Sequence[Verdict]]) -> dict[str, tuple[float, float]]:
+    """Log speedup of each solution whose verdicts all passed, and its standard error.
+
+    The best of many noisy means looks better than it is. So each mean, weighted by the verdicts' intervals,
+    is drawn towards that of all solutions (empirical Bayes): by its own variance, which is scaled to what
+    the verdicts of one solution differ by, against the variance between solutions (DerSimonian and Laird,
+    1986).
+    """
+    points: dict[str, list[tuple[float, float]]] = {}
+    for solution, made in verdicts.items():
+        if made and all(v.speedup and v.low and v.high for v in made):
+            points[solution] = [_log_and_weight(v) for v in made]
+    if not points:
+        return {}
+    total = np.array([sum(w for _, w in found) for found in points.values()])
+    mean = np.array([sum(x * w for x, w in found) for found in points.values()]) / total
+    spread = sum(w * (x - m) ** 2 for m, found in zip(mean, points.values(), strict=True) for x, w in found)
+    free = sum(len(found) - 1 for found in points.values())
+    own = max(1.0, spread / free if free else 1.0) / total
+    weight = 1.0 / own
+    excess = float(weight @ (mean - weight @ mean / weight.sum()) ** 2) - (len(mean) - 1)
+    scale = weight.sum() - weight @ weight / weight.sum()
+    between = max(0.0, excess / scale) if scale > 0 else 0.0
+    middle = np.average(mean, weights=1.0 / (own + between))
+    gain = middle + between / (between + own) * (mean - middle)
+    error = np.sqrt(between * own / (between + own))
+    return {s: (float(g), float(e)) for s, g, e in zip(points, gain, error, strict=True)}
+
+
+def _log_and_weight(verdict: Verdict) -> tuple[float, float]:
+    """Log speedup, and one over its variance by the verdict's 95 % interval."""
+    assert verdict.speedup and verdict.low and verdict.high
+    deviation = max(LEAST_DEVIATION, math.log(verdict.high / verdict.low) / (2 * 1.96))
+    return math.log(verdict.speedup), deviation**-2
 
 
 def read(path: Path) -> dict[str, Landscape]:

@@ -28,7 +28,8 @@ class Search:
     proposer: Proposer
     seed: int
     steps: list[tuple[float, float, float]] = field(default_factory=list)
-    """After each attempt: seconds, dollars, and the log speedup of the fastest with a full verdict."""
+    """After each attempt: seconds, dollars, and the log speedup of the fastest with a full verdict; before
+    there is one, the landscape's mean."""
 
     def __post_init__(self) -> None:
         landscape = self.space.landscape
@@ -43,7 +44,7 @@ class Search:
             strategies=landscape.strategies,
         )
         self._limit = landscape.time_s / landscape.reachable_s
-        self._fastest, self._found = 0.0, 0.0
+        self._fastest, self._found = 0.0, -math.inf
         self._seen: set[str] = set()
         self._intended: dict[str, str] = {}
 
@@ -143,9 +144,9 @@ class Search:
         )
 
     def _promising(self, speedup: float | None) -> bool:
-        """Whether the loop asks for a full verdict; the mean of the recorded verdicts serves as that."""
-        least = WORTH_VERIFYING * math.exp(self._found) if self._found else 1.0
-        return speedup is not None and speedup > least
+        """Whether it looks enough faster than the fastest before it for a full verdict; the estimate from all
+        verdicts serves as that. In the loop a baseline is the first to beat; here none is."""
+        return speedup is not None and speedup > WORTH_VERIFYING * math.exp(self._found)
 
     def _spend(self, drawn: Verdict, build_s: float, failed: EvaluationStatus | None) -> None:
         """A verdict costs what it cost when it was recorded, with the build; a compile error only the build,
@@ -156,7 +157,7 @@ class Search:
             (
                 seconds + self.proposer.seconds + build_s + judged,
                 dollars + self.proposer.dollars,
-                self._found,
+                self._found if self._found > -math.inf else self.space.landscape.mean,
             )
         )
 
@@ -166,7 +167,7 @@ def random_search(gains: list[float], most: int) -> list[float]:
 
     Willemsen et al.'s measure for tuners. It knows neither noise nor failures.
     """
-    ordered, total = sorted(max(0.0, gain) for gain in gains), len(gains)
+    ordered, total = sorted(gains), len(gains)
     found = []
     for drawn in range(1, most + 1):
         n = min(drawn, total)

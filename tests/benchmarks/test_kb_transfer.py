@@ -141,8 +141,8 @@ def test_goals_and_table(transfer: ModuleType, found: Any) -> None:
 
 def test_arithmetic(transfer: ModuleType) -> None:
     steps = [(0.0, 0.0, gain) for gain in (0.0, 0.5, 0.94, 0.96, 1.0)]
-    assert transfer.evaluations(steps, 1.0, 9) == 4
-    assert transfer.evaluations(steps[:3], 1.0, 9) == 10
+    assert transfer.evaluations(steps, 0.95, 9) == 4
+    assert transfer.evaluations(steps[:3], 0.95, 9) == 10
     cold = np.array([[4.0, 4.0], [2.0, 2.0], [10.0, 10.0]])
     arm = transfer.compared(cold * [[0.5], [2.0], [0.25]], cold)
     assert arm["ratio"] == [0.5, 0.25, 2.0]
@@ -153,3 +153,19 @@ def test_landscapes_without_a_context_are_left_out(transfer: ModuleType) -> None
     one = landscape("a", 0, "l2/many-rows", 0)
     flat = one.model_copy(update={"verdicts": dict.fromkeys(one.verdicts, ())})
     assert transfer.usable([one, one.model_copy(update={"context": None}), flat]) == [one]
+
+
+def test_landscapes_without_anything_to_find_are_left_out(transfer: ModuleType) -> None:
+    one = landscape("a", 0, "l2/many-rows", 0)
+    best = one.verdicts["a s0"]
+    alike = one.model_copy(update={"verdicts": {**one.verdicts, "a s1": best}})
+    assert transfer.share_of_best(alike) == pytest.approx(2 / 3)
+    slow = {
+        s: tuple(
+            v.model_copy(update={k: getattr(v, k) / 3 for k in ("speedup", "low", "high")}) for v in made
+        )
+        for s, made in one.verdicts.items()
+    }
+    below = one.model_validate({**one.model_dump(), "verdicts": slow})
+    assert below.best < 0
+    assert transfer.usable([alike, below]) == []
