@@ -243,6 +243,26 @@ class TreePolicyContract:
         assert min(taken) < MOST_S
 
 
+class ArchivePolicyContract(TreePolicyContract):
+    """Contract of policies that keep an archive or a map: it decides whom they build on."""
+
+    def test_other_elites_have_other_children(self, policy: TreePolicy) -> None:
+        """The same attempts with their speeds exchanged, and so other elites: other parents are drawn."""
+        strategies = [f"s{i}" for i in range(8)]
+        speeds = [1.2 + 0.5 * i for i in range(8)]
+        drawn = []
+        for order in (speeds, speeds[::-1]):
+            nodes = [
+                node(f"n{i}", speedup=speed, strategy=name, cell=(i // 4, 1, 1, 1))
+                for i, (name, speed) in enumerate(zip(strategies, order, strict=True))
+            ]
+            trees = [tree("a", *nodes, seed=str(seed)) for seed in range(40)]
+            choices = [choice for one in trees if (choice := policy.select(one)) is not None]
+            drawn.append(Counter(choice.parent for choice in choices if choice.parent))
+        assert drawn[0] and drawn[1]
+        assert (drawn[0] & drawn[1]).total() < 0.5 * min(drawn[0].total(), drawn[1].total())
+
+
 class Starts:
     """A policy that starts from the definition each time."""
 

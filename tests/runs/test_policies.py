@@ -1,4 +1,4 @@
-"""`optimize` reaches a verified kernel under another search policy than the default one.
+"""`optimize` reaches a verified kernel under every search policy.
 
 `tests/loop/test_policies.py` has the loop under each policy.
 """
@@ -16,6 +16,7 @@ import pytest
 from agentforge.config import load_settings
 from agentforge.referee import EvaluationRequest, Referee
 from agentforge.schema import Evaluation, Solution
+from agentforge.search import policies
 from agentforge.store import Store
 from tests.cli.conftest import Run, home, run
 from tests.steady import SteadyReferee
@@ -61,9 +62,10 @@ def steady(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("steady", "known_roofline", "no_torch_compile")
-def test_optimize_reaches_a_verified_result(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("policy", policies.names())
+def test_optimize_reaches_a_verified_result(run: Run, tmp_path: Path, policy: str) -> None:
     (tmp_path / "model.py").write_text(MODEL)
-    answer = run("optimize", "model.py", *QUICK, "-c", "search.policy=mcts")
+    answer = run("optimize", "model.py", *QUICK, "-c", f"search.policy={policy}")
     assert answer.code == 0, answer.err + answer.out
     with Store(load_settings([]).url) as store:
         attempts = store.attempts(answer.json["run"]["id"])

@@ -8,7 +8,7 @@ import pytest
 
 from agentforge.schema import UsageError
 from agentforge.search import TreePolicy, policies
-from agentforge.testing.search import TreePolicyContract
+from agentforge.testing.search import ArchivePolicyContract, TreePolicyContract
 
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     *((name, {}) for name in policies.names() if name != "best-first"),
@@ -32,6 +32,14 @@ class TestContract(TreePolicyContract):
     def policy(cls, request: pytest.FixtureRequest) -> TreePolicy:
         name, options = request.param
         return policies.create(name, options=options)
+
+
+@pytest.mark.parametrize("policy", ["map-elites", "evolution"], indirect=True, scope="class")
+class TestArchive(ArchivePolicyContract):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def policy(cls, request: pytest.FixtureRequest) -> TreePolicy:
+        return policies.create(request.param)
 
 
 @pytest.mark.parametrize("name", policies.names())
