@@ -90,6 +90,10 @@ class ProfiledEvaluator:
             return self.referee.machine_code(solution)
         return "machine code cannot be shown here"
 
+    def machine_code_hash(self, solution: Solution) -> str:
+        """Of a solution, if the referee can tell."""
+        return self.referee.machine_code_hash(solution) if isinstance(self.referee, Disassembler) else ""
+
 
 def with_observation(
     evaluation: Evaluation, seen: Observation, work: Work | None, device: DeviceSpec, roofline: Roofline

@@ -107,3 +107,8 @@ class Disassembler(Protocol):
     def machine_code(self, solution: Solution) -> str:
         """The hot loops of a solution as text, or why there are none. Not while one is evaluated."""
         ...
+
+    def machine_code_hash(self, solution: Solution) -> str:
+        """Equal for solutions that run the same instructions on the same data; empty if it is not known. Not
+        while one is evaluated."""
+        ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -14,7 +14,9 @@ from agentforge.config import RefereeSettings
 from agentforge.devices import DeviceSpec, Fallback, with_fallbacks
 from agentforge.isolation.sandboxes import Sandbox, sandboxes
 from agentforge.isolation.scratch import Scratch
-from agentforge.languages.cpp.disassembly import machine_code
+from agentforge.languages import CommandRunner
+from agentforge.languages.cpp.disassembly import machine_code, object_hash
+from agentforge.languages.normal import of_compiled
 from agentforge.schema import (
     Definition,
     Evaluation,
@@ -27,6 +29,7 @@ from agentforge.schema import (
     TimeEnded,
     UsageError,
     Workload,
+    content_hash,
 )
 
 from ._base import EvaluationRequest, OnStage, Subject
@@ -250,14 +253,27 @@ class Referee:
 
     def machine_code(self, solution: Solution) -> str:
         """See `Disassembler`."""
-        self._open()
-        builder = self._candidate_builder()
         try:
-            folder, _ = builder.build(solution)
+            return self._of_built(solution, machine_code)
         except BuildFailure as failure:
             return f"it does not build: {failure.reason}"
+
+    def machine_code_hash(self, solution: Solution) -> str:
+        """See `Disassembler`."""
+        if solution.spec.language != "cpp":
+            return ""  # what a GPU runs is not in the objects that a process loads
         try:
-            return machine_code(folder, builder.run)
+            loaded = self._of_built(solution, object_hash)
+        except BuildFailure:
+            return ""
+        return content_hash([loaded, of_compiled(solution)]) if loaded else ""
+
+    def _of_built(self, solution: Solution, read: Callable[[Path, CommandRunner], str]) -> str:
+        self._open()
+        builder = self._candidate_builder()
+        folder, _ = builder.build(solution)
+        try:
+            return read(folder, builder.run)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 

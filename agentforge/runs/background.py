@@ -66,6 +66,10 @@ class LazyReferee:
         """See `Referee.machine_code`."""
         return self._opening.result().machine_code(solution)
 
+    def machine_code_hash(self, solution: Solution) -> str:
+        """See `Referee.machine_code_hash`."""
+        return self._opening.result().machine_code_hash(solution)
+
     def subject(
         self,
         definition: Definition,

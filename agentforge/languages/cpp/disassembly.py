@@ -24,6 +24,7 @@ _MOST_LOOPS = 2
 _MOST_LINES = 48
 """Instructions shown of a loop."""
 _LISTING = "listing.txt"
+_HASHES = "hashes.txt"
 _FUNCTION = re.compile(r"^[0-9a-f]+ <(?P<name>.+)>:$")
 _INSTRUCTION = re.compile(r"^\s+(?P<address>[0-9a-f]+):\s+(?P<text>\S.*?)\s*$")
 _JUMP = re.compile(r"^(?:j\w+|b(?:\.\w+)?|cbn?z|tbn?z)\s.*?\b(?P<target>[0-9a-f]+) <")
@@ -105,6 +106,24 @@ def disassemble(objects: Sequence[Path], folder: Path, run: CommandRunner) -> st
         return read_regular(folder / _LISTING, _MOST_BYTES).decode("utf-8", "replace") or None
     except OSError:
         return None
+
+
+def object_hash(folder: Path, run: CommandRunner) -> str:
+    """Hash of what a process would load of a built solution's objects; empty without any or without objcopy.
+
+    Args:
+        folder, run: as in `machine_code`.
+    """
+    objects = sorted(folder.rglob("*.so"))
+    if not objects:
+        return ""
+    dump = f'objcopy -O binary -R .note.gnu.build-id "$1" {_LISTING} && sha256sum < {_LISTING}'
+    script = f"rm -f {_HASHES}; while [ $# -gt 0 ]; do {dump} >> {_HASHES} || exit 1; shift; done"
+    done = run(["sh", "-c", script, "sh", *map(str, objects)], cwd=folder, timeout_s=_TIMEOUT_S)
+    try:
+        return read_regular(folder / _HASHES, _MOST_BYTES).decode() if done.returncode == 0 else ""
+    except OSError:
+        return ""
 
 
 def loop_metrics(listing: str) -> tuple[Metric, ...]:

@@ -6,7 +6,13 @@ import subprocess
 from pathlib import Path
 
 from agentforge.languages import CommandResult
-from agentforge.languages.cpp.disassembly import disassemble, loop_metrics, loops_of, machine_code
+from agentforge.languages.cpp.disassembly import (
+    disassemble,
+    loop_metrics,
+    loops_of,
+    machine_code,
+    object_hash,
+)
 
 SOURCE = """
 extern "C" double quotients(const double* x, long n) {
@@ -50,14 +56,38 @@ def test_the_heaviest_loop_and_the_object_are_measured() -> None:
     assert not any(m.value for m in loop_metrics(""))
 
 
+def run(argv, *, cwd, timeout_s, env=None):
+    done = subprocess.run(argv, cwd=cwd, capture_output=True, text=True, timeout=timeout_s)
+    return CommandResult(done.returncode, done.stdout, done.stderr, 0.0)
+
+
+def test_objects_of_equal_machine_code_have_one_hash(tmp_path: Path) -> None:
+    rooted = SOURCE.replace("1.0 / x[j]", "__builtin_sin(x[j])")
+    sources = {
+        "as it is": SOURCE,
+        "renamed": SOURCE.replace("sum", "total").replace("{\n", "{  // adds\n"),
+        "another constant": SOURCE.replace("1.0", "1.5"),
+        "a call": rooted,
+        "another call": rooted.replace("sin", "cos"),
+    }
+    found = {}
+    for name, source in sources.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "a.cpp").write_text(source)
+        subprocess.run(["g++", "-O2", "-shared", "-fPIC", "a.cpp", "-o", "a.so"], cwd=folder, check=True)
+        found[name] = object_hash(folder, run)
+    assert found["as it is"] == found["renamed"] != ""
+    assert len(set(found.values())) == len(sources) - 1
+    assert object_hash(tmp_path / "nothing", run) == ""
+    (tmp_path / "broken.so").write_text("no object")
+    assert object_hash(tmp_path, run) == ""
+
+
 def test_a_compiled_object_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.cpp").write_text(SOURCE)
     command = ["g++", "-O2", "-shared", "-fPIC", str(tmp_path / "a.cpp"), "-o", str(tmp_path / "a.so")]
     subprocess.run(command, check=True)
-
-    def run(argv, *, cwd, timeout_s, env=None):
-        done = subprocess.run(argv, cwd=cwd, capture_output=True, text=True, timeout=timeout_s)
-        return CommandResult(done.returncode, done.stdout, done.stderr, 0.0)
 
     listing = disassemble([tmp_path / "a.so"], tmp_path, run)
     assert listing is not None and "<quotients>" in listing
