@@ -123,6 +123,9 @@ class SearchSettings(BaseModel, extra="forbid", allow_inf_nan=False):
     """Most tokens of verified solutions of earlier runs in a coder's prompt; 0 shows none."""
     cost_weight: float = Field(default=0.2, ge=0, le=1)
     """What dollars weigh against gains where `bandit(A,B)` draws a model: 0 nothing, 1 all."""
+    directives: int = Field(default=0, ge=0, le=64)
+    """Most fragments of the coder's prompt that compete at a time; after every ten attempts a language model
+    edits the best one. 0 uses none."""
     drafts: int = Field(default=1, ge=1, le=16)
     """Drafts that a language model writes for each plan, side by side. The fastest one by a brief measurement
     is the attempt. `one-shot` takes one."""
@@ -176,8 +179,8 @@ class LLMSettings(BaseModel, extra="forbid", allow_inf_nan=False):
     max_tokens: int = Field(default=16384, ge=256)
     """Most tokens of one answer, reasoning included."""
     role_max_tokens: dict[str, Annotated[int, Field(ge=1)]] = {"planner": 8192, "judge": 8192}
-    """Like `max_tokens`, by role (`planner`, `coder`, `judge`, `author`). An answer that is cut off there is
-    asked for again with `max_tokens`."""
+    """Like `max_tokens`, by role (`planner`, `coder`, `judge`, `author`, `editor`). An answer that is cut off
+    there is asked for again with `max_tokens`."""
     tool_calls: int = Field(default=12, ge=0)
     """Most tool calls of a coder in one draft, if the endpoint supports tools; 0 offers none."""
     timeout_s: float = Field(default=120.0, gt=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -76,6 +76,12 @@ class ShownLesson:
     """Measured speedup over the best baseline; so is the expected one."""
     verified: bool
     text: str
+    credit: float = 0.0
+    """Sum of what the attempts gained in reward whose plans rest on it; below 0 for a loss."""
+    used: int = 0
+    """Number of these attempts."""
+    finding: bool = False
+    """It is what a compiler, an emulator or a sanitizer said of a failure, and no judge's."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +136,8 @@ class Task:
     """For coders: drafts that a language model writes for the plan."""
     coder: str = ""
     """Model that the bandit drew for the current attempt; empty without a bandit."""
+    directive: str = ""
+    """Fragment of the coder's prompt that was drawn for the current attempt; empty without any."""
     precedents: Callable[[str], tuple[Precedent, ...]] | None = field(default=None, compare=False)
     """For coders: verified solutions in a language, from earlier runs, of this problem or of the most similar
     one; None if they are not wanted."""
@@ -137,6 +145,8 @@ class Task:
     """Most tokens of such solutions in one prompt."""
     machine_code: Callable[[Solution], str] | None = field(default=None, compare=False)
     """For coders: machine code of a solution's hot loops, as text; None if it cannot be read."""
+    twin: Callable[[Solution], str] | None = field(default=None, compare=False)
+    """For coders: why a solution is no new one, by its machine code; empty if it is."""
     exclusive: AbstractContextManager[Any] | None = field(default=None, compare=False)
     """Held while something is built or measured; a tool that loads the machine enters it."""
 
@@ -225,6 +235,22 @@ class Author(Protocol):
         Args:
             earlier: the previous reference, if it was rejected.
             objection: why it was rejected.
+        """
+        ...
+
+
+class Editor(Protocol):
+    """Edits fragments of the coder's prompt. Thread-safe."""
+
+    name: str
+
+    def edit(self, text: str, others: Collection[str], examples: Sequence[tuple[Past, float]]) -> str:
+        """Another fragment, of at most `MOST_DIRECTIVE` characters.
+
+        Args:
+            text: the fragment to edit; empty to write a first one.
+            others: fragments that exist.
+            examples: attempts that were written with it, with what each gained in reward, best first.
         """
         ...
 

@@ -11,6 +11,7 @@ from ._base import (
     AgentOptions,
     Author,
     Coder,
+    Editor,
     Judge,
     ModelPlanner,
     Planner,
@@ -47,6 +48,11 @@ def check_agents(search: SearchSettings, settings: LLMSettings) -> None:
                 registry.check(spec, search.agent_options.get(spec))
             else:
                 raise UsageError(f"there is none of the {registry.point} called {spec!r}: write {forms()}")
+    if search.directives and not all(":" in spec for spec in agents_in(search.coder)):
+        raise UsageError(
+            f"search.directives changes the prompt of language models, and the coder is {search.coder!r}: "
+            "name only language models with --coder"
+        )
     for spec in dict.fromkeys(models):
         open_model(spec, settings)
 
@@ -145,6 +151,18 @@ def create_author(
 
                 return LLMAuthor(role)
     return None
+
+
+def create_editor(
+    search: SearchSettings, ledger: Ledger | None = None, settings: LLMSettings | None = None
+) -> Editor | None:
+    """The coder's first model as the editor of its prompt; None unless `search.directives` is set."""
+    if not search.directives:
+        return None
+    from .llm import LLMEditor
+
+    role = _role("editor", agents_in(search.coder)[0], ledger, settings)
+    return LLMEditor(role) if role is not None else None
 
 
 def agents_in(spec: str) -> tuple[str, ...]:

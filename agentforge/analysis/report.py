@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from statistics import fmean
 
+from agentforge.agents.directives import PLAIN
 from agentforge.llm import coder_dollars
 from agentforge.loop.bottleneck_state import FINISHED, BottleneckState
 from agentforge.schema import (
     Attempt,
     AttemptStatus,
     Bottleneck,
+    Directive,
+    Directives,
     Evaluation,
     FrozenModel,
     Interval,
@@ -73,6 +77,15 @@ class ModelReport(FrozenModel):
     """Of its calls as coder; None if the price is unknown."""
 
 
+class DirectiveReport(Directive):
+    """A fragment of the coder's prompt, and what became of the attempts that it was drawn for."""
+
+    attempts: int
+    """Finished ones, without repairs."""
+    gain: float | None
+    """Mean of their rewards less their parents', or a baseline's; None before one is finished."""
+
+
 class Report(FrozenModel):
     """A run, its numbers and their evidence."""
 
@@ -95,6 +108,8 @@ class Report(FrozenModel):
     """Of a generation, for `prefill` and `decode`: by baseline, and of the `artifact`."""
     models: tuple[ModelReport, ...] = ()
     """Models that the coder's bandit drew, in the order of their first attempt."""
+    directives: tuple[DirectiveReport, ...] = ()
+    """Fragments of the coder's prompt that were drawn, with the empty one, `plain`."""
     attempts: int = 0
     seconds: float = 0.0
     """Wall time over all sessions."""
@@ -130,7 +145,7 @@ def build_report(store: Store, run_id: str) -> Report:
     attempts = store.attempts(run.id)
     stitched, searched = store.get_record(run.id, StitchResult), store.get_record(run.id, SearchSummary)
     bottlenecks = profile.bottlenecks if profile else ()
-    plan = store.get_record(run.id, ModelPlan)
+    plan, states = store.get_record(run.id, ModelPlan), _states(store, profile, attempts)
     return Report(
         run=run,
         profile=profile,
@@ -141,7 +156,8 @@ def build_report(store: Store, run_id: str) -> Report:
         mode=stitched.mode if stitched else "",
         summary=stitched.summary if stitched else "",
         tokens_per_second=stitched.tokens_per_second if stitched else {},
-        models=_models(store, run, profile, attempts),
+        models=_models(store, run, states, attempts),
+        directives=_directives(store, run, states),
         attempts=len(attempts),
         seconds=run.seconds_used,
         dollars=sum(a.usage.dollars or 0.0 for a in attempts),
@@ -150,17 +166,40 @@ def build_report(store: Store, run_id: str) -> Report:
     )
 
 
-def _models(
-    store: Store, run: Run, profile: Profile | None, attempts: tuple[Attempt, ...]
-) -> tuple[ModelReport, ...]:
-    drawn = [a for a in attempts if a.coder and a.plan]
-    if not drawn or profile is None:
+def _states(
+    store: Store, profile: Profile | None, attempts: tuple[Attempt, ...]
+) -> tuple[BottleneckState, ...]:
+    """The bottlenecks with attempts, if something was drawn for these."""
+    if profile is None or not any(a.coder or a.directive for a in attempts):
         return ()
     evaluations = {a.id: store.get_evaluation(a.evaluation) for a in attempts if a.evaluation}
-    rewards: dict[str, float] = {}
-    for bottleneck in (*profile.bottlenecks, *profile.merges):
-        own = tuple(a for a in attempts if a.bottleneck == bottleneck.definition.hash)
-        rewards |= BottleneckState(bottleneck, own, evaluations).rewards
+    known = [(b, b.definition.hash) for b in (*profile.bottlenecks, *profile.merges)]
+    tried = [(b, tuple(a for a in attempts if a.bottleneck == name)) for b, name in known]
+    return tuple(BottleneckState(b, own, evaluations) for b, own in tried if own)
+
+
+def _directives(store: Store, run: Run, states: tuple[BottleneckState, ...]) -> tuple[DirectiveReport, ...]:
+    gains: dict[str, list[float]] = defaultdict(list)
+    for use in (use for state in states for _, use in state.uses()):
+        gains[use.directive].append(use.gain or 0.0)
+    if not gains:
+        return ()
+    record = store.get_record(run.id, Directives) or Directives()
+    known = (Directive(id=PLAIN, parent="", text=""), *(one for one in record.written if one.text))
+    return tuple(
+        DirectiveReport(**dict(one), attempts=len(own := gains[one.id]), gain=fmean(own) if own else None)
+        for one in known
+    )
+
+
+def _models(
+    store: Store, run: Run, states: tuple[BottleneckState, ...], attempts: tuple[Attempt, ...]
+) -> tuple[ModelReport, ...]:
+    drawn = [a for a in attempts if a.coder and a.plan]
+    if not drawn or not states:
+        return ()
+    evaluations = {name: e for state in states for name, e in state.evaluations.items()}
+    rewards = {name: reward for state in states for name, reward in state.rewards.items()}
     dollars = coder_dollars(store.calls(run.id, role="coder"))
     return tuple(
         _model(name, [a for a in drawn if a.coder == name], evaluations, rewards, dollars)

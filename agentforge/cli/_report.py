@@ -142,6 +142,20 @@ def show(report: Report) -> None:
                 for m in report.models
             ),
         )
+    if report.directives:
+        _print.table(
+            ["directive", "edits", "attempts", "mean gain", ""],
+            (
+                (
+                    d.id,
+                    d.parent,
+                    d.attempts,
+                    "" if d.gain is None else f"{d.gain:+.3f}",
+                    " ".join(d.text.split())[:60],
+                )
+                for d in report.directives
+            ),
+        )
     for note in report.notes:
         _print.line(f"note: {note}")
     if report.stopped:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NotRequired, Protocol, TypedDict
 
-from agentforge.agents import Author, Coder, Judge, ModelPlanner, Planner, model_planners
+from agentforge.agents import Author, Coder, Editor, Judge, ModelPlanner, Planner, model_planners
 from agentforge.schema import (
     Advice,
     Bottleneck,
@@ -97,6 +97,8 @@ class Agents:
     """Says which regions are begun in which order, and which are left."""
     author: Author | None = None
     """Writes the reference of a run that begins with words."""
+    editor: Editor | None = None
+    """Edits fragments of the coder's prompt; None if none are used."""
 
 
 class PendingAttempt(TypedDict):
@@ -111,6 +113,8 @@ class PendingAttempt(TypedDict):
     """Cell of machine code that the policy asks for; empty if for none."""
     coder: NotRequired[str]
     """Model that the bandit drew; empty without a bandit."""
+    directive: NotRequired[str]
+    """Fragment of the coder's prompt that was drawn; empty without any."""
     round: int
     """Number of the first attempt that is made at the same time."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from agentforge.agents import Task
-from agentforge.referee import EvaluationRequest, Evaluator
+from agentforge.referee import Disassembler, EvaluationRequest, Evaluator
 from agentforge.schema import (
     Attempt,
     AttemptEvaluated,
@@ -79,6 +79,21 @@ class AttemptReferee:
         if not quiet:
             self.run_log.event(AttemptEvaluated(**which(attempt), **numbers(found[1]), reused=reused))
         return found
+
+    def compiled(self, attempt: Attempt) -> Attempt:
+        """The attempt with the hash of its machine code, if the evaluator can tell."""
+        if not isinstance(self.evaluator, Disassembler):
+            return attempt
+        solution = self.run_log.solution(attempt.solution or "")
+        return attempt.model_copy(update={"machine_code": self.evaluator.machine_code_hash(solution)})
+
+    def twin(self, attempt: Attempt) -> str:
+        """Why a compiled attempt need not be measured: an earlier one runs the same machine code."""
+        for other in self.run_log.attempts(attempt.bottleneck):
+            same = other.machine_code == attempt.machine_code and other.solution != attempt.solution
+            if attempt.machine_code and same and other.number < attempt.number and other.evaluation:
+                return f"its machine code is that of attempt {other.number}"
+        return ""
 
     def tuned(
         self,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from agentforge.agents import Pull
+from agentforge.agents.directives import Use
 from agentforge.config import SearchSettings
 from agentforge.schema import (
     Attempt,
@@ -21,7 +22,7 @@ from agentforge.schema import (
     Level,
     ReasonCode,
 )
-from agentforge.search import Node, Tree, cell_of, gain_of, reward_of
+from agentforge.search import BASELINE, Node, Tree, cell_of, gain_of, reward_of
 
 FINISHED = frozenset({AttemptStatus.DONE, AttemptStatus.FAILED})
 
@@ -271,31 +272,50 @@ class BottleneckState:
         of = self.evaluations.get
         return {a.id: reward_of(of(a.id), of(a.parent or ""), limit=limit) for a in self.attempts}
 
+    @property
+    def _judged(self) -> Iterator[Attempt]:
+        """Finished attempts that say something of their proposer: the referee could judge them."""
+        for attempt in self.attempts:
+            evaluation = self.evaluations.get(attempt.id)
+            wrong = evaluation is not None and evaluation.status is EvaluationStatus.HARNESS_ERROR
+            if attempt.plan and attempt.status in FINISHED and not wrong:
+                yield attempt
+
     def pulls(self, dollars: Mapping[str, float | None]) -> Iterator[tuple[int, Pull]]:
         """What models gained that a bandit drew, with the attempts' numbers.
-
-        An attempt without a plan, or that the referee failed to judge, says nothing of its model.
 
         Args:
             dollars: of the coder's calls, by attempt; None if the price is unknown.
         """
-        for attempt in self.attempts:
-            evaluation = self.evaluations.get(attempt.id)
-            wrong = evaluation is not None and evaluation.status is EvaluationStatus.HARNESS_ERROR
-            if attempt.coder and attempt.plan and attempt.status in FINISHED and not wrong:
+        for attempt in self._judged:
+            if attempt.coder:
                 gain = gain_of(self.rewards[attempt.id], self.rewards.get(attempt.parent or "", 0.0))
                 yield attempt.number, Pull(attempt.coder, gain, dollars.get(attempt.id, 0.0))
 
+    def changes(self) -> Iterator[tuple[Attempt, float]]:
+        """Each judged attempt with its reward less its parent's, or a baseline's; below 0 for a loss."""
+        for attempt in self._judged:
+            yield attempt, self.rewards[attempt.id] - self.rewards.get(attempt.parent or "", BASELINE)
+
+    def uses(self) -> Iterator[tuple[Attempt, Use]]:
+        """What attempts gained with the directives that were drawn for them; repairs are shown none."""
+        passed = {a.id for a in self.attempts if (e := self.evaluations.get(a.id)) and e.passed}
+        for attempt, gain in self.changes():
+            if attempt.directive and (attempt.parent is None or attempt.parent in passed):
+                yield attempt, Use(attempt.directive, gain)
+
     def _nodes(self, abandon_ratio: float) -> Iterator[Node]:
         speedups = {a.id: gain_over_best(self.evaluations.get(a.id)) for a in self.attempts}
-        children = Counter(a.parent for a in self.attempts)
+        children, cheated = Counter(a.parent for a in self.attempts), set[str | None]()
         for attempt in self.attempts:
             evaluation = self.evaluations.get(attempt.id)
             verdict = attempt.critique.kind if attempt.critique else ""
             parent, own = speedups.get(attempt.parent or ""), speedups[attempt.id]
             if verdict == "optimize" and parent and own and own < abandon_ratio * parent:
                 verdict = "abandon"
-            if evaluation is not None and evaluation.status is EvaluationStatus.CHEATING:
+            cheats = evaluation is not None and evaluation.status is EvaluationStatus.CHEATING
+            if cheats or attempt.parent in cheated:
+                cheated.add(attempt.id)
                 verdict = "abandon"
             yield Node(
                 id=attempt.id,

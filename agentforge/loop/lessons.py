@@ -1,23 +1,34 @@
 """What a run's attempts taught, in words, with what was expected and what was measured.
 
-A lesson is valid until the judge of a later attempt says that a measurement contradicts it. Valid ones that
-are verified are kept beyond the run.
+A judge's lesson is valid until the judge of a later attempt says that a measurement contradicts it. Valid
+ones that are verified are kept beyond the run. What the referee's tools found in failures is a lesson too.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from agentforge.agents import ShownLesson
-from agentforge.schema import Attempt, AttemptStatus, Critique, Evaluation, Plan
+from agentforge.schema import Attempt, AttemptStatus, Critique, Evaluation, EvaluationStatus, Plan
 
 from ._base import Knowledge, SearchedBottleneck
-from .bottleneck_state import gain_over_best
+from .bottleneck_state import BottleneckState, gain_over_best
 from .run_log import RunLog
+
+MOST_FINDINGS = 4
+"""Most findings of the referee's tools, the newest, among a run's lessons."""
+
+MOST_WORDS = 200
+"""Most characters of a finding."""
 
 
 def learned(run_log: RunLog, bottlenecks: Mapping[str, SearchedBottleneck]) -> tuple[ShownLesson, ...]:
-    """The valid lessons of all bottlenecks, oldest first."""
+    """The valid lessons of all bottlenecks, and the newest findings of the referee's tools, oldest first."""
+    gains = _gains(run_log, bottlenecks)
+    said = [(*one[:3], one[3].lesson, False) for one in _holding(run_log)]
+    found = [(*one, True) for one in islice(_findings(run_log), MOST_FINDINGS)]
     return tuple(
         ShownLesson(
             number=attempt.number,
@@ -26,9 +37,12 @@ def learned(run_log: RunLog, bottlenecks: Mapping[str, SearchedBottleneck]) -> t
             expected_speedup=plan.expected_speedup,
             speedup=gain_over_best(evaluation) or 0.0,
             verified=evaluation.verified,
-            text=critique.lesson,
+            text=text,
+            credit=sum(gains[attempt.number]),
+            used=len(gains[attempt.number]),
+            finding=finding,
         )
-        for attempt, plan, evaluation, critique in _holding(run_log)
+        for attempt, plan, evaluation, text, finding in sorted(said + found, key=lambda one: one[0].number)
     )
 
 
@@ -47,9 +61,24 @@ def teach(run_log: RunLog, bottlenecks: Mapping[str, SearchedBottleneck], knowle
             )
 
 
+def _gains(run_log: RunLog, bottlenecks: Mapping[str, SearchedBottleneck]) -> dict[int, list[float]]:
+    """What the attempts gained in reward that rest on a lesson, by the number of the lesson's attempt."""
+    found: dict[int, list[float]] = defaultdict(list)
+    for name, searched in bottlenecks.items():
+        state = BottleneckState(searched.bottleneck, run_log.attempts(name), run_log.evaluations(name))
+        for attempt, gain in state.changes():
+            for number in attempt.plan.uses if attempt.plan else ():
+                found[number].append(gain)
+    return found
+
+
+def _done(run_log: RunLog) -> list[Attempt]:
+    return [a for a in run_log.attempts() if a.status is AttemptStatus.DONE]
+
+
 def _holding(run_log: RunLog) -> Iterator[tuple[Attempt, Plan, Evaluation, Critique]]:
     """Finished attempts that were timed and taught something that no later one contradicts."""
-    done = [a for a in run_log.attempts() if a.status is AttemptStatus.DONE]
+    done = _done(run_log)
     refuted = {number for a in done if a.critique is not None for number in a.critique.refutes}
     for attempt in done:
         evaluation, critique, plan = run_log.evaluation(attempt), attempt.critique, attempt.plan
@@ -57,3 +86,17 @@ def _holding(run_log: RunLog) -> Iterator[tuple[Attempt, Plan, Evaluation, Criti
             continue
         if critique.lesson and attempt.number not in refuted:
             yield attempt, plan, evaluation, critique
+
+
+def _findings(run_log: RunLog) -> Iterator[tuple[Attempt, Plan, Evaluation, str]]:
+    """Failures with an error of a compiler, an emulator or a sanitizer, newest first; an equal one once."""
+    seen: set[str] = set()
+    for attempt in reversed(_done(run_log)):
+        evaluation, plan = run_log.evaluation(attempt), attempt.plan
+        if evaluation is None or plan is None or evaluation.status is EvaluationStatus.HARNESS_ERROR:
+            continue
+        text = next((d.message for d in evaluation.diagnostics if d.severity == "error"), "")
+        words = " ".join(text.split())[:MOST_WORDS]
+        if words and not evaluation.passed and words not in seen:
+            seen.add(words)
+            yield attempt, plan, evaluation, words

@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Annotated, TypedDict
 
 from agentforge.agents import BanditCoder, Pull, choose
-from agentforge.schema import Attempt, EvaluationStatus, Level, Progress, TargetError
-from agentforge.search import Allocator, Choice, GainPerCost, Node, Tree, TreePolicy, draw_by, next_choice
+from agentforge.agents.directives import Use, draw_directive, fittest, is_due, names
+from agentforge.llm import CallFailed, CannotAfford
+from agentforge.schema import Attempt, Directive, Directives, EvaluationStatus, Level, Progress, TargetError
+from agentforge.search import (
+    Allocator,
+    Choice,
+    GainPerCost,
+    Node,
+    Offer,
+    Tree,
+    TreePolicy,
+    draw_by,
+    next_choice,
+)
 
 from ._base import PendingAttempt
 from .bottleneck_state import FINISHED, FIRST_COST_S, LAST_REMEASUREMENTS, PRIOR_WEIGHT, REMEASUREMENTS
 from .supervisor import Supervisor
+
+EXAMPLES = 2
+"""Best attempts with a directive, and worst ones, that are shown to the model that edits it."""
 
 
 def union(before: list[str], more: list[str]) -> list[str]:
@@ -50,7 +66,7 @@ class Steps:
             pending = [
                 PendingAttempt(
                     attempt=a.id, bottleneck=a.bottleneck, parent=a.parent, target=a.target, coder=a.coder,
-                    round=first,
+                    directive=a.directive, round=first,
                 )
                 for a in unfinished
             ]  # fmt: skip
@@ -59,6 +75,7 @@ class Steps:
             return {"round": [], "reason": reason}
         planless = state.get("planless", [])
         self._settle(planless)
+        self._evolve()
         children = self._choose(self.trees(planless))
         if not children and remeasure_all(self.supervisor):
             children = self._choose(self.trees(planless))  # a gain may open a bottleneck again
@@ -134,6 +151,7 @@ class Steps:
                 parent=choice.parent,
                 target=choice.target,
                 coder=self._drawn(number, children),
+                directive="" if _repairs(trees, choice) else self._directive(number, children),
                 round=first,
             )
             children.append(child)
@@ -155,6 +173,41 @@ class Steps:
             coder.arms, [*(pull for _, pull in made), *begun], random, supervisor.settings.cost_weight
         )
 
+    def _uses(self) -> list[tuple[Attempt, Use]]:
+        """The run's attempts for which a directive was drawn, with what they gained, by their numbers."""
+        states = map(self.supervisor.bottleneck_state, self.supervisor.bottlenecks)
+        return sorted((use for state in states for use in state.uses()), key=lambda use: use[0].number)
+
+    def _directive(self, number: int, children: Sequence[PendingAttempt]) -> str:
+        """The directive that is drawn for an attempt, `children` being under way; empty if none are used."""
+        run_log, most = self.supervisor.run_log, self.supervisor.settings.directives
+        if not most or self.supervisor.agents.editor is None:
+            return ""
+        begun = [Use(name, None) for child in children if (name := child.get("directive", ""))]
+        random = draw_by(run_log.run.id, "directive", str(number))
+        known = names((run_log.record(Directives) or Directives()).written)
+        return draw_directive(known, [*(use for _, use in self._uses()), *begun], random, most)
+
+    def _evolve(self) -> None:
+        """Have the fittest directive edited if it is time; what no model can write is an empty one."""
+        run_log, editor = self.supervisor.run_log, self.supervisor.agents.editor
+        written, made = (run_log.record(Directives) or Directives()).written, self._uses()
+        if editor is None or not is_due(written, uses := [use for _, use in made]):
+            return
+        parent, text = fittest(names(written), uses), ""
+        own = sorted((x for x in made if x[1].directive == parent), key=lambda x: -(x[1].gain or 0.0))
+        shown = own if len(own) <= 2 * EXAMPLES else [*own[:EXAMPLES], *own[-EXAMPLES:]]
+        past = {p.id: p for name in self.supervisor.bottlenecks for p in run_log.past(name)}
+        texts = {one.id: one.text for one in written}
+        with suppress(CallFailed, CannotAfford):
+            text = editor.edit(
+                texts.get(parent, ""), texts.values(), [(past[a.id], use.gain or 0.0) for a, use in shown]
+            )
+        one = Directive(id=f"d{len(written) + 1}", parent=parent, text=text, author=editor.name)
+        run_log.keep(Directives(written=(*written, one)))
+        said = f"changes the coder's prompt for later attempts: {one.id}" if text else "gave no usable text"
+        run_log.event(Progress(text=f"{editor.name} {said}"))
+
     def trees(self, planless: Sequence[str]) -> list[Tree]:
         """What the search policy sees of all bottlenecks, in the order in which they shall be begun."""
         run_log, settings = self.supervisor.run_log, self.supervisor.settings
@@ -174,6 +227,11 @@ class Steps:
             )
             for name, searched in self.supervisor.bottlenecks.items()
         ]
+
+
+def _repairs(trees: Sequence[Tree], choice: Choice) -> bool:
+    """Whether a choice repairs a failure."""
+    return any(Offer(tree, choice).repair for tree in trees if tree.bottleneck == choice.bottleneck)
 
 
 def _with(tree: Tree, choice: Choice, attempt: str) -> Tree:

@@ -86,6 +86,7 @@ class Supervisor:
             number=self.run_log.number(child["attempt"]),
             target=child.get("target", ()),
             coder=child.get("coder", ""),
+            directive=child.get("directive", ""),
         )
         self.run_log.event(AttemptPlanning(**which(new)))
         task = self.tasks.task(name, new.id, parent=child["parent"], target=new.target)
@@ -138,6 +139,7 @@ class Supervisor:
                 measure=partial(self._measure, attempt),
                 drafts=self.settings.drafts,
                 machine_code=self._machine_code if isinstance(self.evaluator, Disassembler) else None,
+                twin=partial(self._twin, attempt),
                 exclusive=self.measuring,
             )
         self.run_log.event(AttemptCoding(**which(attempt)))
@@ -202,6 +204,11 @@ class Supervisor:
         self.run_log.event(Progress(text=f"measuring what a first draft for {name} has to beat"))
         return self._try(attempt, solution, level, quiet=True)
 
+    def _twin(self, attempt: Attempt, solution: Solution) -> str:
+        tried = attempt.model_copy(update={"solution": self.run_log.put_solution(solution)})
+        with self.measuring:
+            return self.referee.twin(self.referee.compiled(tried))
+
     def _machine_code(self, solution: Solution) -> str:
         assert isinstance(self.evaluator, Disassembler)
         with self.measuring:
@@ -217,6 +224,11 @@ class Supervisor:
         if attempt is None or attempt.status is not AttemptStatus.CODED:
             return True
         started, end = time.monotonic(), self.meter.deadline if bounded else None
+        if ":" in self.settings.coder and bounded:
+            attempt = self.run_log.put(self.referee.compiled(attempt))
+            if twin := self.referee.twin(attempt):
+                self.fail(attempt, f"{twin}, so nothing was measured", started)
+                return True
         try:
             identifier, evaluation = self.referee.evaluate(attempt, Level.QUICK, deadline=end)
             if self.settings.tune and evaluation.passed:

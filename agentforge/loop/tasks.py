@@ -11,7 +11,7 @@ from typing import Any
 
 from agentforge.agents import Aim, Hardware, NothingLeft, Past, Planner, Task
 from agentforge.knowledge import Advisor
-from agentforge.schema import Attempt, Plan, Precedent
+from agentforge.schema import Attempt, Directives, Plan, Precedent
 from agentforge.search import Cell, cell_of, dimensions, mean_gains
 
 from ._base import Knowledge, SearchedBottleneck
@@ -88,6 +88,7 @@ class Tasks:
             attempt=attempt,
             aim=aim,
             coder=stored.coder if stored else "",
+            directive=self._directive(stored.directive) if stored else "",
             precedents=partial(self._precedents, searched) if self.contrast_tokens else None,
             contrast_tokens=self.contrast_tokens,
             tunable=self.tunable,
@@ -96,6 +97,11 @@ class Tasks:
                 self.knowledge.advice, searched.context, (self.language,), self.device, self.advice_tokens
             ),
         )
+
+    def _directive(self, identifier: str) -> str:
+        """The text of a directive; empty without one."""
+        known = self.run_log.record(Directives) if identifier else None
+        return next((one.text for one in known.written if one.id == identifier), "") if known else ""
 
     def _precedents(self, searched: SearchedBottleneck, language: str) -> tuple[Precedent, ...]:
         definition, begun = searched.bottleneck.definition.hash, self.run_log.run.created

@@ -15,6 +15,7 @@ from agentforge.agents import (
     check_agents,
     create_author,
     create_coder,
+    create_editor,
     create_judge,
     create_model_planner,
     create_planner,
@@ -220,6 +221,7 @@ def create_agents(settings: Settings, run_log: RunLog) -> Agents:
         judge=create_judge(search.judge, ledger, llm, search.agent_options),
         model_planner=create_model_planner(search.planner, ledger, llm),
         author=create_author(search, ledger, llm),
+        editor=create_editor(search, ledger, llm),
     )
 
 

@@ -76,6 +76,9 @@ from .events import (
 )
 from .feedback import Bound, Classification, Finding, Reason, ResourceUsage
 from .records import (
+    MOST_DIRECTIVE,
+    Directive,
+    Directives,
     GivenKernel,
     GivenKernels,
     Intent,
@@ -109,6 +112,7 @@ from .workload import Distribution, InputSpec, ScalarInput, TensorInput, Workloa
 
 __all__ = [
     "EVENTS",
+    "MOST_DIRECTIVE",
     "Advice",
     "AgentForgeError",
     "AnyEvent",
@@ -147,6 +151,8 @@ __all__ = [
     "DType",
     "Definition",
     "Diagnostic",
+    "Directive",
+    "Directives",
     "Distribution",
     "Environment",
     "Evaluation",

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import Field
+
 from ._base import FrozenModel, NonEmptyString
 from .search import ModelPlan
 
@@ -97,6 +99,29 @@ class StitchResult(FrozenModel):
     notes: tuple[str, ...] = ()
 
 
+MOST_DIRECTIVE = 1200
+"""Most characters of a directive."""
+
+
+class Directive(FrozenModel):
+    """A fragment of the coder's prompt that a language model wrote."""
+
+    id: NonEmptyString
+    """`d1`, `d2` and so on, in the order in which they were written."""
+    parent: str
+    """Identifier of the fragment that it edits; `plain` is the prompt without one."""
+    text: str = Field(max_length=MOST_DIRECTIVE)
+    """Empty if the model gave no usable one."""
+    author: str = ""
+    """The model, as the user typed it."""
+
+
+class Directives(FrozenModel):
+    """The fragments of a run, oldest first."""
+
+    written: tuple[Directive, ...] = ()
+
+
 class NativeVerdict(FrozenModel):
     """What the checker of a suite's own format says of what a run produced. It decides nothing."""
 
@@ -109,6 +134,14 @@ class NativeVerdict(FrozenModel):
 
 
 RunRecord = (
-    RunSettings | GivenKernels | Intent | Priors | ModelPlan | SearchSummary | StitchResult | NativeVerdict
+    RunSettings
+    | GivenKernels
+    | Intent
+    | Priors
+    | ModelPlan
+    | Directives
+    | SearchSummary
+    | StitchResult
+    | NativeVerdict
 )
 """Every class of record."""

@@ -47,6 +47,8 @@ class Plan(FrozenModel):
     expected_speedup: float = Field(default=1.0, gt=0)
     """Over the best baseline, recorded before it is measured."""
     risks: tuple[str, ...] = ()
+    uses: tuple[int, ...] = ()
+    """Numbers of the run's attempts whose lessons it rests on."""
     author: str = "playbook"
     usage: Usage = Usage()
 
@@ -143,12 +145,16 @@ class Attempt(FrozenModel):
     coder: str = ""
     """Model that the bandit drew to write it, as the user typed it; empty without a bandit. Without a plan it
     wrote nothing."""
+    directive: str = ""
+    """Fragment of the coder's prompt that was drawn for it (`Directive.id`); empty if none are used."""
     number: int
     """1-based, in the order of creation within the run."""
     status: AttemptStatus = AttemptStatus.PLANNED
     plan: Plan | None = None
     solution: str | None = None
     """Hash."""
+    machine_code: str = ""
+    """Hash of what a language model's solution was compiled to; empty if it is not known."""
     evaluation: str | None = None
     """Identifier of the stored evaluation."""
     critique: Critique | None = None

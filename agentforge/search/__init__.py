@@ -6,9 +6,10 @@ from .cells import Cell, cell_of, dimensions, mean_gains
 from .chance import draw, draw_by
 from .gain_per_cost import GainPerCost, expected_gain
 from .repairs import newest_repairable
-from .reward import gain_of, reward_of
+from .reward import BASELINE, gain_of, reward_of
 
 __all__ = [
+    "BASELINE",
     "Allocator",
     "BestFirst",
     "Cell",

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from sqlalchemy import select
 
 from agentforge.schema import (
+    Directives,
     GivenKernels,
     Intent,
     ModelPlan,
@@ -29,6 +30,7 @@ Record = TypeVar(
     Intent,
     Priors,
     ModelPlan,
+    Directives,
     SearchSummary,
     StitchResult,
     NativeVerdict,

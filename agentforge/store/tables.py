@@ -13,6 +13,7 @@ from sqlalchemy.dialects.mysql import LONGTEXT
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from agentforge.schema import (
+    Directives,
     GivenKernels,
     Intent,
     ModelPlan,
@@ -34,6 +35,7 @@ RECORD_NAMES: dict[type[RunRecord], str] = {
     Intent: "intent",
     Priors: "priors",
     ModelPlan: "plan",
+    Directives: "directives",
     SearchSummary: "search",
     StitchResult: "stitch",
     NativeVerdict: "native",

@@ -24,6 +24,7 @@ from agentforge.schema import (
     Context,
     Critique,
     Definition,
+    Diagnostic,
     Environment,
     Evaluation,
     EvaluationStatus,
@@ -99,7 +100,8 @@ class ScriptedPlanner:
             raise entry
         return Plan(
             strategy=entry.get("strategy", f"strategy-{index}"),
-            parameters={k: v for k, v in entry.items() if k != "dollars"},
+            parameters={k: v for k, v in entry.items() if k not in ("dollars", "uses")},
+            uses=entry.get("uses", ()),
             usage=Usage(dollars=entry.get("dollars", 0.0)),
         )
 
@@ -162,7 +164,7 @@ class SimulatedReferee:
         solution, level = request.solution, request.level
         self.deadlines.append(request.deadline)
         self.before(solution, level)
-        scripted = re.findall(r"^# (\{.*\})", solution.source("model_new.py"), re.MULTILINE)
+        scripted = re.findall(r"^(?:# |SAID = )(\{.*\})", solution.source("model_new.py"), re.MULTILINE)
         said = json.loads(scripted[0]) if scripted else {"speed": 1.0}  # else the reference itself
         self.evaluations.append((solution.hash, level))
         status = EvaluationStatus(said.get("status", "PASSED"))
@@ -192,9 +194,18 @@ class SimulatedReferee:
             metrics=(Metric(name="loop_vector_bits", value=said["vector_bits"]),)
             if "vector_bits" in said
             else (),
+            diagnostics=(Diagnostic(message=said["error"]),) if "error" in said else (),
             environment=Environment(device=DEVICE, architecture="null", toolchain={}),
             timestamp=datetime.now(UTC),
         )
+
+    def machine_code(self, solution: Solution) -> str:
+        return "no loops"
+
+    def machine_code_hash(self, solution: Solution) -> str:
+        """`code` in the solution, if it is there."""
+        found = re.search(r'"code": "(\w+)"', solution.source("model_new.py"))
+        return found[1] if found else ""
 
 
 def _performance(speed: float, compiled: float, spread: float) -> Performance:

@@ -242,3 +242,26 @@ def test_a_cheating_attempt_is_abandoned_whatever_its_judge_says() -> None:
     state = bottleneck_state(cheating, verdict="repair")
     (node,) = state.tree(SETTINGS, prior=0.5, cost_s=1.0, planless=False).nodes
     assert node.verdict == "abandon"
+
+
+def test_what_builds_on_a_cheating_attempt_is_abandoned_too() -> None:
+    """A later measurement may find the cheat when others were built on it already."""
+    cheating = broken().model_copy(update={"status": EvaluationStatus.CHEATING})
+    state = bottleneck_state(measured(1.5), cheating, measured(2.0), measured(2.5))
+    nodes = state.tree(SETTINGS, prior=0.5, cost_s=1.0, planless=False).nodes
+    assert [n.verdict for n in nodes] == ["optimize", "abandon", "abandon", "abandon"]
+
+
+def test_a_change_is_the_reward_less_the_parents_also_below_zero() -> None:
+    state = bottleneck_state(measured(2.0), measured(1.0), broken(), gain_s=0.75)
+    planned = tuple(
+        a.model_copy(update={"plan": Plan(strategy="s"), "directive": name})
+        for a, name in zip(state.attempts, ("plain", "d1", "d1"), strict=True)
+    )
+    state = replace(state, attempts=planned)
+    assert [gain for _, gain in state.changes()] == pytest.approx([0.4, -0.4, -0.18])
+    assert [(use.directive, use.gain) for _, use in state.uses()] == [
+        ("plain", pytest.approx(0.4)), ("d1", pytest.approx(-0.4)), ("d1", pytest.approx(-0.18)),
+    ]  # fmt: skip
+    repaired = replace(state, attempts=(*planned[:2], planned[2].model_copy(update={"parent": "3"})))
+    assert len([*repaired.uses()]) == 2, "a repair is shown no directive"

@@ -11,6 +11,7 @@ from typing import Any
 from agentforge.agents._base import Draft, Past, Task
 from agentforge.agents.playbook.facts import speedup
 from agentforge.languages import language_info, languages
+from agentforge.languages.normal import normalised
 from agentforge.languages.tune import BadTune, tunables
 from agentforge.llm import CallFailed, CannotAfford, Response
 from agentforge.schema import (
@@ -28,7 +29,17 @@ from agentforge.schema import (
 from . import facts
 from .edits import Unreadable, sources
 from .history import HEADER, cheated, contrast, told_findings
-from .prompts import example, exists, problem, render, simulated, with_advice, with_precedents, with_target
+from .prompts import (
+    example,
+    exists,
+    problem,
+    render,
+    simulated,
+    with_advice,
+    with_directive,
+    with_precedents,
+    with_target,
+)
 from .role import Feedback, Objection, Role, sum_of
 from .tools import CoderTools
 from .yardstick import Yardstick, yardstick
@@ -95,6 +106,7 @@ class LLMCoder:
         )
         if template in _FREE:
             prompt = with_precedents(prompt, task, language)
+            prompt = with_directive(prompt, task)
         prompt = with_target(prompt, task)
         words = f"{task.context.op_type} {plan.strategy} {plan.diagnosis} {' '.join(plan.steps)}"
         prompt = with_advice(prompt, task, (CardKind.HARDWARE,), base.evaluation if base else None, words)
@@ -123,6 +135,8 @@ class LLMCoder:
                 if evaluation is not None and evaluation.status in REPAIRABLE:
                     failing.append(solution)
                     raise Feedback(_reply(solution, evaluation))
+                if level is Level.SMOKE and task.twin is not None and (why := task.twin(solution)):
+                    raise Objection(f"{why}: change what the processor does")
             return solution
 
         system = (
@@ -178,7 +192,8 @@ class LLMCoder:
                 tunables(solution)
             except BadTune as bad:
                 raise Objection(str(bad)) from bad
-        if any(p.solution is not None and p.solution.hash == solution.hash for p in task.past):
+        own_text = normalised(solution)
+        if any(p.solution is not None and normalised(p.solution) == own_text for p in task.past):
             raise Objection("this is the same code as that of an earlier attempt: change it")
         return solution
 

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from heapq import nlargest
 
 from agentforge.agents._base import Past, ShownLesson, Task
 from agentforge.agents.playbook.facts import speedup
@@ -35,8 +36,8 @@ CHARACTERS_PER_TOKEN = 4
 HEADER = "vector_math.h"
 """Header of the playbook's kernels, which a language model's may include."""
 
-MOST_LESSONS = 6
-"""Most lessons of a run in one prompt."""
+MOST_LESSONS = 12
+"""Most lessons of a run in one prompt; those with the lowest credit are left out first."""
 
 _NOISE = (
     (re.compile(r"(?:[A-Za-z]:)?(?:/[\w.+-]+)+/"), ""),  # folders
@@ -196,16 +197,17 @@ def told_findings(evaluation: Evaluation) -> tuple[Finding, ...]:
 def reflections(task: Task) -> list[Reflection]:
     """Expected against measured, oldest first."""
     return [
-        Reflection(number_of(past), past.plan.strategy, past.plan.expected_speedup, _outcome(past))
+        Reflection(number_of(past), past.plan.strategy, past.plan.expected_speedup, outcome(past))
         for past in earlier_attempts(task)
         if past.plan is not None
     ]
 
 
-def latest_lessons(task: Task) -> tuple[ShownLesson, ...]:
-    """The run's latest lessons without duplicates."""
+def best_lessons(task: Task) -> tuple[ShownLesson, ...]:
+    """The run's lessons with the most credit, without duplicates, oldest first; of equals the latest ones."""
     latest = {lesson.text: lesson for lesson in task.lessons}
-    return tuple(latest.values())[-MOST_LESSONS:]
+    best = nlargest(MOST_LESSONS, latest.values(), key=lambda lesson: (lesson.credit, lesson.number))
+    return tuple(sorted(best, key=lambda lesson: lesson.number))
 
 
 def number_of(past: Past) -> str:
@@ -214,7 +216,8 @@ def number_of(past: Past) -> str:
     return f"#{int(found[1])}" if found else past.id
 
 
-def _outcome(past: Past) -> str:
+def outcome(past: Past) -> str:
+    """What came of an attempt, in a few words."""
     gain = speedup(past.evaluation)
     if gain is not None and past.evaluation is not None:
         return f"{gain:.3g}x measured, " + ("verified" if past.evaluation.verified else "not verified")

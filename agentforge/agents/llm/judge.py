@@ -10,7 +10,7 @@ from agentforge.llm import CallFailed, CannotAfford, Response, read, strict_sche
 from agentforge.schema import CardKind, Citation, Critique, Evaluation, EvaluationStatus, Plan, Solution
 
 from . import facts
-from .history import best_verified, fingerprint, latest_lessons, told_findings
+from .history import best_lessons, best_verified, fingerprint, told_findings
 from .prompts import problem, render, with_advice
 from .role import Objection, Role
 from .schemas import Cited, OptimizeAnswer, RepairAnswer
@@ -110,7 +110,7 @@ class LLMJudge:
             facts=facts.prompt_lines(values),
             before=before,
             speedup=speedup(evaluation),
-            lessons=(lessons := latest_lessons(task)),
+            lessons=(lessons := best_lessons(task)),
         )
         said = " ".join(map(str, told_findings(evaluation)))
         prompt = with_advice(prompt, task, _ADVICE, evaluation, said)
@@ -133,7 +133,7 @@ class LLMJudge:
             evidence=facts.valid_citations(answer.evidence, values),
             expected_gain=answer.expected_gain,
             lesson=" ".join(answer.lesson.split()),
-            refutes=tuple(lesson.number for lesson in lessons if lesson.number in answer.refuted),
+            refutes=tuple(x.number for x in lessons if x.number in answer.refuted and not x.finding),
             author=self.name,
             usage=usage,
         )

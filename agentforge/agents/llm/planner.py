@@ -11,16 +11,16 @@ from agentforge.llm import Response, read, strict_schema
 from agentforge.schema import CardKind, Plan, Strategy, Usage
 
 from . import facts
-from .history import closed_strategies, latest_lessons, number_of, reflections
+from .history import best_lessons, closed_strategies, number_of, reflections
 from .prompts import problem, render, simulated, with_advice, with_target
 from .role import Objection, Role
-from .schemas import PlanAnswer
+from .schemas import LearnedPlanAnswer, PlanAnswer
 
 GENERATED_ONLY = frozenset({SEED, "strict-math"})
 """Strategies for the playbook alone: one takes Inductor's code, the other changes the compiler's flags."""
 
 _ADVICE = (CardKind.AVOID, CardKind.SYMPTOM, CardKind.HARDWARE)
-_SCHEMA = strict_schema(PlanAnswer)
+_SCHEMA, _LEARNED_SCHEMA = strict_schema(PlanAnswer), strict_schema(LearnedPlanAnswer)
 _MOST_STRATEGIES = 8
 _MOST_REFLECTIONS = 12
 _MOST_CLOSED = 12
@@ -59,7 +59,7 @@ class LLMPlanner:
             calls=len(task.bottleneck.call_sites),
             reflections=reflections(task)[-_MOST_REFLECTIONS:],
             closed=dict(list(closed.items())[-_MOST_CLOSED:]),
-            lessons=latest_lessons(task),
+            lessons=(lessons := best_lessons(task)),
             parent=parent,
             languages=task.languages,
         )
@@ -67,14 +67,16 @@ class LLMPlanner:
         operators = " ".join(o for site in task.bottleneck.call_sites for o in site.operators)
         prompt = with_advice(prompt, task, _ADVICE, measured, f"{task.context.op_type} {operators}")
 
-        def take(response: Response, again: bool) -> PlanAnswer:
+        def take(response: Response, again: bool) -> LearnedPlanAnswer:
             return self._accepted(response, closed, values, again)
 
         system = (problem(task), render("planner/system.md.j2", simulated=simulated(task)))
-        answer, usage = self._role.ask(system, prompt, take, attempt=task.attempt, schema=_SCHEMA)
+        schema = _LEARNED_SCHEMA if lessons else _SCHEMA
+        answer, usage = self._role.ask(system, prompt, take, attempt=task.attempt, schema=schema)
         if answer.nothing_left:
             raise NothingLeft(answer.diagnosis)
-        return self._plan(task, answer, values).model_copy(update={"usage": usage})
+        uses = tuple(lesson.number for lesson in lessons if lesson.number in answer.uses)
+        return self._plan(task, answer, values).model_copy(update={"usage": usage, "uses": uses})
 
     @staticmethod
     def _template(parent: Past | None, closed: dict[str, str]) -> str:
@@ -105,6 +107,7 @@ class LLMPlanner:
             "steps": (*plan.steps, f"{what} attempt {number_of(parent)}: {change}"),
             "parameters": {**plan.parameters, **critique.parameters},
             "expected_speedup": min(expected, _MOST_SPEEDUP),
+            "uses": plan.uses if critique.kind == "repair" else (),  # a change rests on its judge
             "author": self.name,
             "usage": Usage(),
         }
@@ -112,8 +115,8 @@ class LLMPlanner:
 
     def _accepted(
         self, response: Response, closed: dict[str, str], values: facts.Facts, again: bool
-    ) -> PlanAnswer:
-        answer = read(PlanAnswer, response.objects)
+    ) -> LearnedPlanAnswer:
+        answer = read(LearnedPlanAnswer, response.objects)
         if isinstance(answer, str):
             raise Objection(answer)
         if answer.nothing_left:

@@ -133,6 +133,14 @@ def with_precedents(prompt: str, task: Task, language: str) -> str:
     return f"{prompt}\n{render('coder/precedents.md.j2', shown=shown, same=same)}" if shown else prompt
 
 
+def with_directive(prompt: str, task: Task) -> str:
+    """The prompt with the fragment that was drawn for the attempt, if any, at its end.
+
+    Which one is drawn depends on measurements, so it is no part of what a replayed recording compares.
+    """
+    return f"{prompt}\n{render('coder/directive.md.j2', text=task.directive)}" if task.directive else prompt
+
+
 def with_target(prompt: str, task: Task) -> str:
     """The prompt with what the search policy wants of the machine code at its end."""
     return f"{prompt}\n\n{render('shared/target.md.j2', aim=task.aim)}" if task.aim else prompt

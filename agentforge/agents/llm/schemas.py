@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from agentforge.schema import Bound
+from agentforge.schema import MOST_DIRECTIVE, Bound
 
 
 class _Answer(BaseModel):
@@ -58,6 +58,13 @@ class PlanAnswer(_Answer):
     """What may go wrong."""
 
 
+class LearnedPlanAnswer(PlanAnswer):
+    """The planner's answer if it is shown lessons of the run."""
+
+    uses: list[int] = []
+    """Numbers of the lessons learned in this run that the plan rests on; usually none."""
+
+
 class PlannedRegion(_Answer):
     """The decision on one region."""
 
@@ -83,6 +90,13 @@ class ModelAnswer(_Answer):
     parts; two that share a part cannot be chosen together."""
     regions: list[PlannedRegion] = Field(min_length=1)
     """The regions in the order of work, chosen merges among them."""
+
+
+class DirectiveAnswer(_Answer):
+    """The editor's answer."""
+
+    fragment: str = Field(min_length=1, max_length=MOST_DIRECTIVE)
+    """The whole new fragment of the programmer's prompt, at most 1200 characters."""
 
 
 class RepairAnswer(_Answer):

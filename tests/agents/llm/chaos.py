@@ -77,7 +77,7 @@ class Chaos:
             "status": self.random.choice(STATUSES),
             "number": next(self.numbers),
         }
-        return f"FILE: model_new.py\n```python\n# {json.dumps(said)}\nclass ModelNew: ...\n```\n"
+        return f"FILE: model_new.py\n```python\nSAID = {json.dumps(said)}\nclass ModelNew: ...\n```\n"
 
     def _judge(self) -> str:
         both = {

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agentforge.agents import create_coder, create_judge, create_planner
+from agentforge.agents import create_coder, create_editor, create_judge, create_planner
 from agentforge.config import LLMSettings, SearchSettings
 from agentforge.devices import DeviceSpec
 from agentforge.llm import Ledger, Prices
@@ -41,7 +41,7 @@ class Ensemble(Script):
             self.writers.append(body["model"])
             number = next(self.numbers)
             said = json.dumps({"speed": self.speed(body["model"], number), "answer": number})
-            self.codes.append(f"FILE: model_new.py\n```python\n# {said}\nclass ModelNew: ...\n```\n")
+            self.codes.append(f"FILE: model_new.py\n```python\nSAID = {said}\nclass ModelNew: ...\n```\n")
         self.strategies.append(f"rows-{len(self.of('planner'))}")
         return super().__call__(body)
 
@@ -61,18 +61,20 @@ def searched(
     boss, llm = f"openai:boss@{server.url}", LLMSettings(retries=0)
     ledger = Ledger(store, run, Budget(), Prices(prices))
     planner, judge = create_planner(boss, ledger, llm), create_judge(boss, ledger, llm)
+    search = SearchSettings.model_validate(
+        {"language": "python", "children": 1, "min_share": 0, "patience": 99, "sol_fraction": 1,
+         "agents": "one-shot", "coder": coder, **settings}
+    )  # fmt: skip
+    editor = create_editor(search, ledger, llm)
     session = Session(
-        agents=Agents(planner, create_coder(coder, ledger, llm), judge),
+        agents=Agents(planner, create_coder(coder, ledger, llm), judge, editor=editor),
         evaluator=SimulatedReferee(),
         knowledge=knowledge or NullKnowledge(),
         context_for=lambda _: CONTEXT,
         policy=BestFirst(starts=99),
-        settings=SearchSettings.model_validate(
-            {"language": "python", "children": 1, "min_share": 0, "patience": 99, "sol_fraction": 1,
-             "agents": "one-shot", **settings}
-        ),
+        settings=search,
         device=DeviceSpec(kind="cpu", name=DEVICE, architecture="null"),
         hardware=HARDWARE,
-    )  # fmt: skip
+    )
     run_log, meter = RunLog(store, store.get_run(run)), BudgetMeter(Budget(attempts=attempts))
     return run_search(profile(), run_log, meter, session, checkpoint=folder / f"{run}.db")

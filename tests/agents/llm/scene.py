@@ -95,7 +95,10 @@ def first(body: dict[str, Any]) -> str:
 
 def role_of(body: dict[str, Any]) -> str:
     system = said(body)[0]
-    signs = {"You plan the": "planner", "You write fast": "coder", "You judge one": "judge"}
+    signs = {
+        "You plan the": "planner", "You write fast": "coder", "You judge one": "judge",
+        "You improve the": "editor",
+    }  # fmt: skip
     return next(role for sign, role in signs.items() if sign in system)
 
 

@@ -28,7 +28,7 @@ Mode = Literal["one-shot", "dialogue"]
 
 def code(speed: float, status: str = "PASSED") -> str:
     said = json.dumps({"speed": speed, "status": status})
-    return f"FILE: model_new.py\n```python\n# {said}\nclass ModelNew: ...\n```\n"
+    return f"FILE: model_new.py\n```python\nSAID = {said}\nclass ModelNew: ...\n```\n"
 
 
 @pytest.fixture(autouse=True)

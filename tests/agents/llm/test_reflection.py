@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,7 +61,7 @@ def searched(store: Store, run: str, url: str, folder: Path, attempts: int) -> N
 
 
 def code(speed: float) -> str:
-    return f"FILE: model_new.py\n```python\n# {json.dumps({'speed': speed})}\nclass ModelNew: ...\n```\n"
+    return f"FILE: model_new.py\n```python\nSAID = {json.dumps({'speed': speed})}\nclass ModelNew: ...\n```\n"
 
 
 def test_a_verified_lesson_is_shown_in_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,3 +91,22 @@ def test_a_verified_lesson_is_shown_in_the_next_run(tmp_path: Path, monkeypatch:
     shown = "Lesson, verified (2x expected, 1.8x measured): threads over rows gain"
     assert shown in script.of("planner")[-1]
     assert "not verified" not in script.of("planner")[-1]
+
+
+class Citing(Teaching):
+    """Its planner rests each plan on the lesson of the first attempt, and on one that is not there."""
+
+    def _planner(self, prompt: str) -> Reply:
+        text = super()._planner(prompt).text.replace('"risks": []', '"risks": [], "uses": [1, 7]')
+        return Reply(text)
+
+
+def test_a_plan_names_the_lessons_that_it_rests_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENTFORGE_LLM_API_KEY", "sk-none")
+    script = Citing(deque([code(1.5), code(1.8), code(1.2)]))
+    script.lessons.extend([("one is enough", []), ("", []), ("", [])])
+    with LLMServer(script) as server, Store(f"sqlite:///{tmp_path / 'a.db'}") as store:
+        searched(store, "run", server.url, tmp_path, 3)
+        plans = [a.plan for a in store.attempts("run")]
+    assert [plan.uses for plan in plans if plan] == [(), (1,), (1,)]
+    assert re.search(r"reward \+0\.\d\d in attempts that used it: one is enough", script.of("planner")[2])

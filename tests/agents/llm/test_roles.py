@@ -470,9 +470,8 @@ def test_slower_and_faster_attempts_stand_side_by_side(coder: LLMCoder, model: S
 
 
 def test_an_attempt_that_is_too_long_is_not_shown(coder: LLMCoder, model: Scripted) -> None:
-    long = solution(
-        coder, model, RIGHT_AND_FAST.replace("float sum", "//" + "-" * 30_000 + "\nfloat sum") + MODEL
-    )
+    padded = RIGHT_AND_FAST.replace("float sum", "int unused;  //" + "-" * 30_000 + "\nfloat sum")
+    long = solution(coder, model, padded + MODEL)
     model.answers.append(RIGHT_AND_FAST + MODEL)
     coder.code(task(failed(1, solution=long, evaluation=evaluation(speed=3.0))), PLAN, None)
     assert "-" * 1000 not in model.prompt

@@ -53,7 +53,7 @@ def test_tools_are_called_in_one_attempt_and_the_last_code_is_handed_in(tmp_path
         store.create_run(make_run())
         result = searched(store, server.url, tmp_path, referee, "dialogue", 1)
         assert [win.solution.source("model_new.py").split("\n")[0] for win in result.wins] == [
-            '# {"speed": 2.5, "status": "PASSED"}'
+            'SAID = {"speed": 2.5, "status": "PASSED"}'
         ]
         told = script.of("coder")[1:]
         assert told[0].startswith("COMPILE_ERROR")

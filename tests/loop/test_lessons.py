@@ -1,0 +1,97 @@
+"""Lessons of a run: what rests on them decides their credit, and the referee's tools teach too."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentforge.loop import RunLog
+from agentforge.loop._base import SearchedBottleneck
+from agentforge.loop.lessons import MOST_FINDINGS, learned
+from agentforge.schema import Attempt, Budget
+from agentforge.search import BestFirst
+
+from .conftest import Bench
+from .scripted import bottleneck, context_for, profile
+
+pytestmark = pytest.mark.parametrize("bench", [Budget(attempts=12)], indirect=True)
+
+
+def shown(bench: Bench, script: list[dict[str, object]]) -> dict[int, tuple[str, float, int, bool]]:
+    region = bottleneck("a", sol_s=1e-6)
+    bench.policy = BestFirst(starts=99)
+    bench.search(profile(region), {"a": script}, patience=99)
+    run_log = RunLog(bench.store, bench.store.get_run("run"))
+    known = {region.definition.hash: SearchedBottleneck(region, context_for(region), 0.5)}
+    return {x.number: (x.text, x.credit, x.used, x.finding) for x in learned(run_log, known)}
+
+
+def test_what_an_attempt_gains_is_credit_of_the_lessons_that_it_rests_on(bench: Bench) -> None:
+    script = [
+        {"speed": 1.5, "lesson": "vectors help"},
+        {"speed": 1.2, "lesson": "threads hurt"},
+        {"speed": 3.0, "uses": (1,)},
+        {"speed": 4.0, "uses": (1,)},
+        {"speed": 0.5, "uses": (1, 2, 9)},
+    ]
+    found = shown(bench, script)
+    assert set(found) == {1, 2}
+    (_, first, used, _), (_, second, once, _) = found[1], found[2]
+    assert (used, once) == (3, 1)
+    assert first > 0 > second
+    assert second == pytest.approx(-0.05)  # reward of 0.5x is 0.15, and these are starts: 0.2 less
+
+
+def test_a_repair_gives_back_what_its_failure_took(bench: Bench) -> None:
+    script = [
+        {"speed": 1.5, "lesson": "vectors help"},
+        {"speed": 1.0, "uses": (1,), "status": "CRASHED"},
+        {"speed": 2.0, "uses": (1,)},
+    ]
+    found, attempts = shown(bench, script), bench.store.attempts("run")
+    assert attempts[2].parent == attempts[1].id
+    whole = shown_reward(attempts[2], bench) - 0.2
+    assert found[1][1:3] == (pytest.approx(whole), 2)
+
+
+def shown_reward(attempt: Attempt, bench: Bench) -> float:
+    from agentforge.search import reward_of
+
+    evaluation = bench.store.get_evaluation(attempt.evaluation or "")
+    return reward_of(evaluation, limit=bottleneck("a").time_s / 1e-6)
+
+
+def test_findings_of_the_referees_tools_are_lessons(bench: Bench) -> None:
+    script = [
+        {"speed": 1.0, "status": "CRASHED", "error": f"data race between  threads {i // 2}"}
+        for i in range(10)
+    ]
+    found = shown(bench, [*script, {"speed": 1.5, "lesson": "one thread is enough"}])
+    texts = [text for text, *_ in found.values()]
+    assert texts == [*(f"data race between threads {i}" for i in range(1, 5)), "one thread is enough"]
+    assert [finding for *_, finding in found.values()] == [True] * MOST_FINDINGS + [False]
+    assert bench.knowledge.lessons == [("strategy-10", "one thread is enough")], "a finding is not kept"
+
+
+def test_equal_machine_code_is_not_measured_again(bench: Bench) -> None:
+    script = [
+        {"speed": 1.5, "code": "one"},
+        {"speed": 1.6, "code": "one"},
+        {"speed": 1.7, "code": "two"},
+        {"speed": 1.8},
+        {"speed": 1.9},
+    ]
+    shown_after = bench.search(
+        profile(bottleneck("a", sol_s=1e-6)), {"a": script}, patience=99, coder="openai:m", children=1
+    )
+    attempts = bench.store.attempts("run")
+    assert shown_after.attempts == len(attempts) == 5
+    assert "machine code is that of attempt 1" in attempts[1].error
+    assert [bool(a.evaluation) for a in attempts] == [True, False, True, True, True]
+    measured = {solution for solution, _ in bench.referee.evaluations}
+    assert attempts[1].solution not in measured
+
+
+def test_what_the_playbook_writes_is_not_compared(bench: Bench) -> None:
+    script = [{"speed": 1.5, "code": "one"}, {"speed": 1.6, "code": "one"}]
+    bench.search(profile(bottleneck("a", sol_s=1e-6)), {"a": script}, patience=99)
+    assert all(a.evaluation for a in bench.store.attempts("run"))
