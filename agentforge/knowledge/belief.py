@@ -44,7 +44,7 @@ PRIOR_VERIFIED, PRIOR_FAILED = 2.0, 1.0
 
 MOST_FOREIGN = 8.0
 """Results that experience from other contexts weighs together, at most, times its greatest similarity."""
-CLAIMS = 1.0
+CLAIMS = 0.25
 """Results that all claims of other databases weigh together, at most; each weighs a tenth of a result."""
 NEAR = 0.2
 """Least similarity of a context whose claims count."""

@@ -20,7 +20,7 @@ from .tables import OutcomeRow, SolutionRow, StrategyRow
 _PASSED = EvaluationStatus.PASSED.value
 CLAIMED = "claimed"
 """Evidence in the table of an outcome from another database, whatever it says of itself."""
-MOST_CLAIMED = math.log(2)
+MOST_CLAIMED = math.log(1.5)
 """A claimed log speedup counts as at most this much, up or down."""
 _PART = 1000
 """Identifiers in one statement."""
