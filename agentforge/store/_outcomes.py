@@ -210,15 +210,15 @@ class Outcomes:
                 for outcome in map(Outcome.model_validate_json, bodies)
             }
             groups = session.execute(query.order_by(OutcomeRow.strategy, OutcomeRow.context)).all()
-            sample = {group.context: group.sample for group in groups}  # one outcome of each context
-            found = select(OutcomeRow.context, OutcomeRow.body).where(OutcomeRow.id.in_(sample.values()))
+            samples = select(OutcomeRow.body).where(OutcomeRow.id.in_([g.sample for g in groups]))
             contexts = {
-                name: Outcome.model_validate_json(body).context for name, body in session.execute(found)
+                outcome.context.hash: outcome.context
+                for outcome in map(Outcome.model_validate_json, session.scalars(samples))
             }
         for group in groups:
             top = fastest.get((group.strategy, group.context))
             records.setdefault(group.strategy, []).append(_record(group, contexts[group.context], top))
-        return {strategy: tuple(own) for strategy, own in records.items()}
+        return {strategy: tuple(found) for strategy, found in records.items()}
 
     def remove_outcomes(self, identifiers: Iterable[str]) -> None:
         """Forget outcomes by `Outcome.id`."""
