@@ -15,10 +15,11 @@ from typing import Any
 import torch
 
 from .baseline import compile_model
+from .derived import Derived, derived
 from .graph import Replayed
 from .kernel import Kernel, opaque_operator, provide_runtimes
 from .layout import Layout
-from .products import PACKED, Products, product
+from .products import PACKED, Products, convolution, product
 from .streams import Branched, nothing
 from .swap import stitched_class
 from .unit import Unit
@@ -49,7 +50,7 @@ class Artifact:
             if self._loaded:
                 return
             counts = provide_runtimes(self.folder)
-            self._products = Products(counts)
+            self._products, self._derived = Products(counts), Derived(counts)
             namespace = f"agentforge_{self.id}"
             for name, entry in self._plan["kernels"].items():
                 self.kernels[name] = Kernel(self.folder / "kernels" / name, entry, namespace, counts.count)
@@ -90,7 +91,12 @@ class Artifact:
         if branched is not None:
             direct |= branched.statements
             opaque |= dict.fromkeys(branched.statements, nothing)
-        direct["_product"], opaque["_product"] = self._products, product
+        direct |= {
+            "_product": self._products,
+            "_convolution": self._products.convolution,
+            "_derived": self._derived,
+        }
+        opaque |= {"_product": product, "_convolution": convolution, "_derived": derived}
         made = []
         for kind, kernels in (("direct", direct), ("opaque", opaque)):
             # torch.compile looks globals up through the module's name, so the module must be importable.

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from .products import Content
+from .derived import Contents
 
 
 def compile_model(module: Any, mode: str) -> None:
@@ -35,7 +35,8 @@ class Frozen:
         self._module, self._autotune = module, autotune
         self._plain: Callable[..., Any] = torch.compile(module._call_impl)
         self._run: Callable[..., Any] | None = None
-        self._weights: list[tuple[torch.Tensor, int, Content]] = []
+        self._weights: list[torch.Tensor] = []
+        self._contents: Contents | None = None
         self._changed = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -46,9 +47,9 @@ class Frozen:
             return self._plain(*args, **kwargs)
         if self._run is None:
             return self._first(args, kwargs)
-        if all(w.data_ptr() == address and content.same() for w, address, content in self._weights):
+        if self._contents is not None and self._contents.same(self._weights):
             return self._run(*args, **kwargs)
-        self._changed, self._run, self._weights = True, None, []
+        self._changed, self._run, self._weights, self._contents = True, None, [], None
         return self._plain(*args, **kwargs)
 
     def _first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -59,7 +60,8 @@ class Frozen:
             # torch.compile's own backends are equal, and would share code with frozen weights.
             return compile_fx(graph, inputs, config_patches=self._options())
 
-        self._weights = [(w, w.data_ptr(), Content(w.detach())) for w in _tensors(self._module)]
+        self._weights = list(_tensors(self._module))
+        self._contents = Contents(self._weights)
         self._run = torch.compile(self._module._call_impl, backend=own)
         with inductor.patch(freezing=True):  # a later shape compiles without it, which is right too
             return self._run(*args, **kwargs)
