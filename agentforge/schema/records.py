@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import Field
 
 from ._base import FrozenModel, NonEmptyString
-from .search import ModelPlan
+from .search import ModelPlan, MoveKind
 
 
 class RunSettings(FrozenModel):
@@ -96,6 +96,8 @@ class StitchResult(FrozenModel):
     """Of a generation, for `prefill` and `decode`: by baseline, and of the `artifact`."""
     packed: tuple[str, ...] = ()
     """Hashes of definitions that run in oneDNN from packed weights."""
+    moves: tuple[MoveKind, ...] = ()
+    """Moves on the whole model that the artifact contains."""
     notes: tuple[str, ...] = ()
 
 

@@ -66,6 +66,26 @@ class RegionPlan(FrozenModel):
     why: str = ""
 
 
+class MoveKind(StrEnum):
+    """A rewrite of the whole model that needs no kernel (`stitch/moves/`), in the order of carrying out."""
+
+    FOLD_BATCH_NORM = "fold_batch_norm"
+    """Batch norms in inference become part of the weights before them."""
+    MERGE_PRODUCTS = "merge_products"
+    """Products of one input (Q, K, V; gate and up) become one."""
+    CHANNELS_LAST = "channels_last"
+    """Convolutions run in channels-last layout, from packed weights."""
+    FOLD_CONSTANTS = "fold_constants"
+    """Values that depend on weights and constants alone are computed once."""
+
+
+class Move(FrozenModel):
+    """A move that a plan proposes; stitching carries it out, and keeps it if it pays end to end."""
+
+    kind: MoveKind
+    why: str = ""
+
+
 class ModelPlan(FrozenModel):
     """Which regions of a model become generated kernels, in which order, and which stay as they are."""
 
@@ -73,6 +93,8 @@ class ModelPlan(FrozenModel):
     """Each region of the profile once: those to be fused in the order of work, then those that stay."""
     merges: tuple[str, ...] = ()
     """Possible merges of the profile that become regions, by the hash of their definition."""
+    moves: tuple[Move, ...] = ()
+    """To be tried on the whole model after the search."""
     expected_speedup: float = Field(default=1.0, gt=0)
     """Of the whole over eager, by Amdahl from the expected speedups of the regions."""
     diagnosis: str = ""

@@ -9,6 +9,7 @@ from agentforge.languages.cpp.shipped.agentforge_cpp import parse_prototypes
 from agentforge.languages.cuda.shipped.agentforge_cuda import parse_kernels
 from agentforge.schema import Evaluation, Solution
 
+from .runtime.derived import DERIVED
 from .runtime.graph import REPLAY
 from .runtime.products import PACKED
 from .runtime.streams import STREAMS
@@ -18,6 +19,7 @@ _WAYS = {
     REPLAY: "a CUDA graph",
     STREAMS: "a forward on several streams",
     PACKED: "a product from packed weights",
+    DERIVED: "a forward with derived weights",
 }
 """Counted like kernels, but not kernels: counter name to its description."""
 

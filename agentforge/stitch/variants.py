@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from agentforge.isolation.child_process import ChildFailure, run_child
-from agentforge.schema import Definition, Profile, Solution, Target, TargetError, baseline_name
+from agentforge.schema import Definition, MoveKind, Profile, Solution, Target, TargetError, baseline_name
 
 from .files import Mode, as_solution, kernel_name, stitched_files
 from .graph.streams import WORTH_TRYING
+from .runtime.derived import DERIVED
 from .runtime.graph import REPLAY
 from .runtime.products import PACKED
 from .runtime.streams import STREAMS
@@ -22,12 +23,21 @@ _AROUND = {"compile": " under torch.compile", "graph": " in a CUDA graph", "stre
 
 
 class _Key(NamedTuple):
-    """One rewriting: which kernels, also units without kernels, packed weights, several streams."""
+    """One rewriting: which kernels, also units without kernels, packed weights, several streams, moves."""
 
     kernels: frozenset[str]
     everything: bool = False
     packed: bool = False
     streams: bool = False
+    moves: tuple[MoveKind, ...] = ()
+
+
+def _key(kernels: Collection[str], mode: Mode, moves: Collection[MoveKind] = ()) -> _Key:
+    ways = mode.split("+")
+    streams, packed = "streams" in ways, "packed" in ways
+    everything = streams or packed or "graph" in ways or bool(moves)
+    chosen = tuple(kind for kind in MoveKind if kind in moves)
+    return _Key(frozenset(kernels), everything, packed, streams, chosen)
 
 
 @dataclass(frozen=True)
@@ -43,7 +53,9 @@ class Variant:
     expected: Mapping[str, int] = field(default_factory=dict)
     """Expected runs of each kernel in one forward of the model."""
     packed: frozenset[tuple[str, str]] = frozenset()
-    """Unit and node of each product computed from a packed weight."""
+    """Unit and node of each product and convolution computed from a packed weight."""
+    moves: Mapping[MoveKind, int] = field(default_factory=dict)
+    """Number of places in one forward of each move that was carried out."""
 
     @property
     def label(self) -> str:
@@ -53,7 +65,8 @@ class Variant:
             return baseline_name("+".join(ways) or what)
         number = len(self.kernels)
         what = f"{number} kernel{'s' if number > 1 else ''}" if number else "the model"
-        return what + "".join(_AROUND[way] for way in ways)
+        moves = ", ".join(kind.value.replace("_", " ") for kind in self.moves)
+        return what + "".join(_AROUND[way] for way in ways) + (f" and moves ({moves})" if moves else "")
 
 
 @dataclass(frozen=True)
@@ -110,17 +123,33 @@ class VariantBuilder:
         self.refused: dict[str, str] = {}
         """Call sites that keep the original code, with the reason."""
 
-    def prepare(self, selections: Sequence[Collection[str]], *, packed: bool = False) -> None:
+    def prepare(
+        self,
+        selections: Sequence[Collection[str]],
+        *,
+        packed: bool = False,
+        moves: Collection[MoveKind] = (),
+    ) -> None:
         """Rewrite the model for several selections of kernels in one child process.
 
         Args:
             packed: rewrite the first selection with packed weights too.
+            moves: rewrite the first selection, and the model without kernels, with these moves too.
 
         Raises:
             TargetError: the model can no longer be loaded or captured.
         """
-        keys = [_Key(frozenset(names)) for names in selections]
-        self._rewrite([*keys, *(key._replace(everything=True, packed=True) for key in keys[:packed])])
+        modes: tuple[Mode, ...] = ("kernels", "kernels+packed") if packed else ("kernels",)
+        keys = [_key(names, "kernels") for names in selections]
+        keys += [_key(names, mode) for names in selections[:1] for mode in modes[1:]]
+        moved = [*selections[:1], ()] if moves else []
+        self._rewrite([*keys, *(_key(names, mode, moves) for names in moved for mode in modes)])
+
+    def prepare_moves(
+        self, kernels: Collection[str], mode: Mode, choices: Sequence[Collection[MoveKind]]
+    ) -> None:
+        """Rewrite the model for several choices of moves in one child process."""
+        self._rewrite([_key(kernels, mode, moves) for moves in choices])
 
     def _rewrite(self, keys: Sequence[_Key]) -> None:
         wanted = [key for key in dict.fromkeys(keys) if key not in self._rewritten]
@@ -154,27 +183,34 @@ class VariantBuilder:
         for selection in answer["selections"]:
             self.refused.update(selection["refused"])
 
-    def with_kernels(self, kernels: Collection[str], mode: Mode) -> Variant | None:
-        """Build the model with these kernels; None if none could be installed or streams would gain too
-        little.
+    def with_kernels(
+        self, kernels: Collection[str], mode: Mode, moves: Collection[MoveKind] = ()
+    ) -> Variant | None:
+        """Build the model with these kernels and moves.
+
+        Returns:
+            None if no kernel could be installed, streams would gain too little, or no move finds a place.
         """
-        ways = mode.split("+")
-        streams, packed = "streams" in ways, "packed" in ways
-        key = _Key(frozenset(kernels), streams or packed or "graph" in ways, packed, streams)
+        key, ways = _key(kernels, mode, moves), mode.split("+")
         if not key.kernels and not key.everything:
             return None
         # One child process rewrites the graph both with and without streams.
         self._rewrite([key, key._replace(streams=True)] if key.everything and self._measured else [key])
         rewritten = self._rewritten[key]
-        if streams and rewritten["saved_s"] < WORTH_TRYING * self._measured_s():
+        found = {kind: rewritten["moves"][kind] for kind in key.moves if kind in rewritten["moves"]}
+        if moves and not found:
+            return None
+        if key.streams and rewritten["saved_s"] < WORTH_TRYING * self._measured_s():
             return None
         expected: dict[str, int] = {}
         if "graph" in ways:
             expected[REPLAY] = self._calls_of(rewritten, "replayable")
-        if streams:
+        if key.streams:
             expected[STREAMS] = self._calls_of(rewritten, "streams")
-        if packed:
+        if key.packed or self._calls_of(rewritten, "products"):
             expected[PACKED] = self._calls_of(rewritten, "products")
+        if derived := self._calls_of(rewritten, "derived"):
+            expected[DERIVED] = derived
         if not all(expected.values()) or not (expected or rewritten["sites"]):
             return None
         texts = dict(rewritten["texts"])
@@ -184,7 +220,7 @@ class VariantBuilder:
             calls = self._calls[plan["unit"]]
             for site in plan["calls"].values():
                 expected[site["kernel"]] = expected.get(site["kernel"], 0) + site["sites"] * calls
-        return self._variant(mode, rewritten["units"], texts, rewritten["sites"], expected)
+        return self._variant(mode, rewritten["units"], texts, rewritten["sites"], expected, found)
 
     def _calls_of(self, rewritten: Mapping[str, Any], having: str) -> int:
         """Number of times per forward that the model's units use this property or list."""
@@ -211,9 +247,10 @@ class VariantBuilder:
         texts: Mapping[str, str],
         sites: Mapping[str, str],
         expected: Mapping[str, int],
+        moves: Mapping[MoveKind, int] | None = None,
     ) -> Variant:
         solutions = {name: kernel.solution for name, kernel in self._kernels.items()}
         files = stitched_files(self._target, mode, units, texts, solutions)
         solution = as_solution(self._target, f"{self._target.name} ({mode})", files)
         packed = frozenset((plan["unit"], node) for plan in units for node in plan["products"])
-        return Variant(mode, frozenset(sites.values()), solution, sites, expected, packed)
+        return Variant(mode, frozenset(sites.values()), solution, sites, expected, packed, moves or {})

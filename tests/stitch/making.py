@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -22,11 +23,12 @@ from agentforge.profiling.graph.extract import CannotExtract, extract, structure
 from agentforge.profiling.graph.operators import Kind, kind_of
 from agentforge.profiling.graph.regions import partition
 from agentforge.profiling.graph.value_capture import record
-from agentforge.schema import BuildSpec, Definition, Solution, SourceFile, Target, Workload
+from agentforge.schema import BuildSpec, Definition, MoveKind, Solution, SourceFile, Target, Workload
 from agentforge.stitch.files import Mode, as_solution, kernel_name, stitched_files
-from agentforge.stitch.graph.dataflow import Replacement
+from agentforge.stitch.graph.child import _replacements
 from agentforge.stitch.graph.inline_modes import inline_modes
 from agentforge.stitch.graph.rewrite import rewrite
+from agentforge.stitch.moves import carry_out
 
 VENDOR = ("gemm", "conv", "attention", "embedding")
 
@@ -220,6 +222,8 @@ class Stitched:
     refused: dict[str, str]
     folder: Path
     package: ModuleType
+    places: Mapping[str, int]
+    """Places of each move."""
 
     def model(self, seed: int = 0) -> torch.nn.Module:
         return self.problem.build(seed)
@@ -244,6 +248,7 @@ def stitch_in_process(
     mode: Mode = "kernels",
     choose: Choose = choose_all,
     device: str = "cpu",
+    moves: Sequence[MoveKind] = (),
 ) -> Stitched:
     """Capture, rewrite and write a model in this process: the test's own models are trusted.
 
@@ -257,11 +262,13 @@ def stitch_in_process(
     texts: dict[str, str] = {}
     plans, kernels, constants, refused = [], {}, {}, {}
     known: dict[str, Definition] = {}
+    places = Counter[str]()
     for number, unit in enumerate(capture.units):
         inline_modes(unit.graph_module)
         regions = partition(unit.graph_module.graph)
         seen = record(unit, {n for r in regions for n in (*r.inputs, *r.outputs)})
-        replacements = []
+        sites: list[dict[str, Any]] = []
+        taken: set[str] = set()
         for region in regions:
             try:
                 definition = known.setdefault(structure_key(region, seen), extract(region, seen).definition)
@@ -269,10 +276,14 @@ def stitch_in_process(
                 continue
             solution = choose(definition)
             if solution is not None:
+                taken |= {n.name for n in region.nodes}
                 name = kernel_name(definition)
                 kernels[name] = solution
                 site = f"{unit.name}/{region.nodes[-1].name}"
-                replacements.append(Replacement(site, name, region.nodes, region.inputs, region.outputs))
+                sites.append({"name": site, "kernel": name, "nodes": [n.name for n in region.nodes]})
+        unit, found = carry_out(unit, moves, taken)
+        places.update(found)
+        replacements, _ = _replacements(unit, sites)
         file = f"units/unit{number}.py"
         working = (n.name for n in unit.graph_module.graph.nodes if kind_of(n) is not Kind.VIEW)
         measured = dict.fromkeys(working, (1e-5, 0.1)) if "streams" in mode else None
@@ -288,7 +299,7 @@ def stitch_in_process(
     solution = as_solution(target, "test", files)
     write_solution(solution, folder)
     package = import_folder(folder)
-    return Stitched(target, problem, solution, kernels, plans, texts, refused, folder, package)
+    return Stitched(target, problem, solution, kernels, plans, texts, refused, folder, package, places)
 
 
 def moved(arguments: Any, device: str) -> Any:

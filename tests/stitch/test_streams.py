@@ -19,6 +19,7 @@ from torch.fx import Graph, Node
 from torch.utils import _pytree
 
 from agentforge.stitch.graph.dataflow import needs, schedule
+from agentforge.stitch.graph.derived import Split
 from agentforge.stitch.graph.printer import events_of, print_forward
 from agentforge.stitch.graph.streams import StepCost, place
 from agentforge.stitch.runtime.graph import REPLAY, Replayed
@@ -86,7 +87,7 @@ def written(graph: Graph, draw: random.Random, *, ordered: bool = True) -> tuple
     streams = place([StepCost(n, t, draw.choice((0.1, 1.0))) for n, t in zip(needed, times, strict=True)])
     inputs, results = [n for n in nodes if n.op == "placeholder"], nodes[-1].all_input_nodes
     names = ", ".join(node.name for node in results)
-    source = print_forward(steps, inputs, {}, f"({names},)", results, "A program.", streams)
+    source = print_forward(Split(steps), inputs, {}, f"({names},)", results, "A program.", streams)
     counts = Counts()
     branched = Branched(streams.count, len(events_of(streams)), counts)
     namespace: dict[str, Any] = dict(branched.statements)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from agentforge.profiling.graph.capture import CapturedUnit, capture_examples
 from agentforge.profiling.graph.operators import Kind, kind_of
 from agentforge.schema import Definition, Workload
 
+from ..moves import carry_out
 from .dataflow import Replacement
 from .inline_modes import inline_modes
 from .printer import Unprintable
@@ -27,14 +29,16 @@ def rewrite_target(payload: Mapping[str, Any], report: Callable[[str], None]) ->
     Args:
         payload: has these keys. `definition`, `workloads`, `device`: of the target. `sites`: each with
             `name`, `unit`, `nodes` and `kernel`. `selections`: each with `kernels` (names), `everything`
-            (also units without kernels), `packed` (products from packed weights) and `streams` (use several).
+            (also units without kernels), `packed` (products from packed weights), `streams` (use several)
+            and `moves` (kinds).
             `measured`: for streams, call sites with `unit`, `nodes`, `time_s` and `fill`.
 
     Returns:
         Has these keys.
             `outline`: plan of the whole model without generated code, or None.
             `selections`: each with `units` (plans), `texts` (sources by file), `constants`, `sites` (kernel
-                by replaced site), `refused` (reason by site) and `saved_s` (seconds saved per forward).
+                by replaced site), `refused` (reason by site), `saved_s` (seconds saved per forward) and
+                `moves` (places by kind, in one forward).
             `calls`: calls of each unit in one forward.
             `notes`: remarks for the report.
     """
@@ -78,6 +82,7 @@ def _rewrite_selection(
     everything: bool,
     packed: bool,
     streams: bool,
+    moves: Sequence[str],
 ) -> dict[str, Any]:
     plans: list[dict[str, Any]] = []
     texts: dict[str, str] = {}
@@ -85,6 +90,7 @@ def _rewrite_selection(
     done: dict[str, str] = {}
     refused: dict[str, str] = {}
     saved_s = 0.0
+    places = Counter[str]()
     for name in dict.fromkeys([*(site["unit"] for site in sites), *(units if everything else ())]):
         wanted = [site for site in sites if site["unit"] == name and site["kernel"] in kernels]
         if not wanted and not everything:
@@ -93,6 +99,9 @@ def _rewrite_selection(
         if unit is None:
             refused.update({site["name"]: "its module was not captured again" for site in wanted})
             continue
+        found: dict[str, int] = {}
+        if moves:
+            unit, found = carry_out(unit, moves, {node for site in wanted for node in site["nodes"]})
         replacements, missing = _replacements(unit, wanted)
         refused.update(missing)
         source_name = f"units/unit{len(plans)}.py"
@@ -111,6 +120,7 @@ def _rewrite_selection(
             constants.update(rewritten.constants)
             done.update(rewritten.sites)
             saved_s += rewritten.saved_s * unit.calls
+            places.update({kind: number * unit.calls for kind, number in found.items()})
     return {
         "units": plans,
         "texts": texts,
@@ -118,6 +128,7 @@ def _rewrite_selection(
         "sites": done,
         "refused": refused,
         "saved_s": saved_s,
+        "moves": dict(places),
     }
 
 

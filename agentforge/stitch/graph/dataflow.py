@@ -162,7 +162,7 @@ def schedule(
         _add_order(steps, nodes, base)
         ordered = _sort(steps)
         if len(ordered) == len(steps):
-            return _alive(ordered, nodes), refused
+            return alive(ordered, nodes), refused
         done = {id(step) for step in ordered}
         culprit = next(s.region for s in steps if s.region is not None and id(s) not in done)
         kept.remove(culprit)
@@ -261,7 +261,7 @@ def _sort(steps: list[Step]) -> list[Step]:
     return ordered
 
 
-def _alive(steps: list[Step], nodes: Sequence[Node]) -> list[Step]:
+def alive(steps: list[Step], nodes: Sequence[Node]) -> list[Step]:
     """Steps whose results are used or that write to something."""
     needed: set[Node] = set()
     for node in nodes:

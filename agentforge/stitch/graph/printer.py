@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.fx import Node
 
 from .dataflow import Step
-from .products import PRODUCT, Product
+from .derived import Split
+from .products import CONVOLUTION, PRODUCT, Product, convolution_of
 from .streams import START, Streams
+
+DERIVED = "_derived"
+"""Function that generated code calls for its derived values."""
 
 
 class Unprintable(Exception):
@@ -20,7 +24,7 @@ class Unprintable(Exception):
 
 
 def print_forward(
-    steps: Sequence[Step],
+    parts: Split,
     parameters: Sequence[Node],
     calls: Mapping[str, str],
     results: str,
@@ -29,7 +33,7 @@ def print_forward(
     streams: Streams | None = None,
     products: Mapping[Node, Product] | None = None,
 ) -> str:
-    """Source of a module with `forward(...)`.
+    """Source of a module with `forward(...)`, and `derive(...)` if there are derived values.
 
     Args:
         calls: name of the kernel's callable by site; the runtime provides them.
@@ -38,15 +42,22 @@ def print_forward(
     Raises:
         Unprintable: an operator, or a constant without a literal.
     """
+    steps = parts.steps
     operators: dict[str, str] = {}
     last_use = {node: i for i, step in enumerate(steps) for node in step.inputs}
-    kept = {*parameters, *result_nodes}
+    kept = {*parameters, *result_nodes, *parts.values}
     switches = _Switches(steps, streams) if streams else None
-    lines: list[str] = switches.mark(START) if switches else []
+    derive = _derive(parts, operators)
+    lines = [derive.call] if derive else []
+    lines += switches.mark(START) if switches else []
     for i, step in enumerate(steps):
         lines += switches.before(i, step.inputs) if switches else []
         packed = products.get(step.node) if products and step.node else None
-        lines.append(_product(step, packed) if packed else _statement(step, calls, operators))
+        convolved = convolution_of(step.node) if step.node else None
+        if packed or convolved:
+            lines.append(_packed(step, PRODUCT if packed else CONVOLUTION, packed or convolved or ()))
+        else:
+            lines.append(_statement(step, calls, operators))
         lines += switches.mark(i) if switches else []
         dead = [n for n in dict.fromkeys(step.inputs) if last_use[n] == i and n not in kept]
         if dead:
@@ -55,9 +66,29 @@ def print_forward(
     lines.append(f"return {results}")
     header = [f'"""{title}"""', "", "import torch", ""]
     header += [f"{name} = {path}" for name, path in sorted(operators.items())]
-    signature = ", ".join(node.name for node in parameters)
-    body = "\n".join(f"    {line}" for line in lines)
-    return "\n".join([*header, "", "", f"def forward({signature}):", body, ""])
+    functions = [
+        *([("derive", parts.sources, derive.body)] if derive else []),
+        ("forward", parameters, lines),
+    ]
+    for name, taken, statements in functions:
+        header += ["", "", f"def {name}({', '.join(node.name for node in taken)}):"]
+        header += [f"    {line}" for line in statements]
+    return "\n".join([*header, ""])
+
+
+class _Derive(NamedTuple):
+    call: str
+    body: list[str]
+
+
+def _derive(parts: Split, operators: dict[str, str]) -> _Derive | None:
+    """The forward's first statement, which reads the derived values, and the statements that derive them."""
+    if not parts.values:
+        return None
+    body = [_statement(Step(0, node=node), {}, operators) for node in parts.body]
+    values = ", ".join(node.name for node in parts.values)
+    sources = "".join(f", {node.name}" for node in parts.sources)
+    return _Derive(f"{values}, = {DERIVED}(derive{sources})", [*body, f"return ({values},)"])
 
 
 class _Switches:
@@ -100,9 +131,9 @@ def events_of(streams: Streams) -> dict[int, int]:
     return {index: number for number, index in enumerate(marked)}
 
 
-def _product(step: Step, product: Product) -> str:
+def _packed(step: Step, function: str, arguments: Sequence[Any]) -> str:
     assert step.node is not None
-    return f"{step.node.name} = {PRODUCT}({', '.join(map(literal, product))})"
+    return f"{step.node.name} = {function}({', '.join(map(literal, arguments))})"
 
 
 def _statement(step: Step, calls: Mapping[str, str], operators: dict[str, str]) -> str:

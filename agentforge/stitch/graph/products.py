@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch.fx import Node
 
-from agentforge.profiling.graph.operators import value_of
+from agentforge.profiling.graph.operators import argument, value_of
 from agentforge.schema import Profile
 
 PRODUCT = "_product"
 """Function that generated code calls."""
+CONVOLUTION = "_convolution"
+"""The same for convolutions."""
+CHANNELS_LAST = "af_channels_last"
+"""Mark in the `meta` of a convolution that gets and gives channels-last values."""
 WORTH_TRYING = 0.1
 """Packed weights are tried if products take at least this share of the model's time."""
 _LEAST_FLOPS, _LEAST_ELEMENTS = 1e7, 1 << 20
@@ -48,11 +52,12 @@ def share(profile: Profile) -> float:
 
 def packable(nodes: Iterable[Node], weights: Collection[Node]) -> dict[Node, Product]:
     """Nodes that are large float32 products of an input with a weight, on a CPU."""
-    found = {node: product for node in nodes if (product := _product(node)) is not None}
+    found = {node: product for node in nodes if (product := product_of(node)) is not None}
     return {node: p for node, p in found.items() if p.weight in weights and _suits(node, p)}
 
 
-def _product(node: Node) -> Product | None:
+def product_of(node: Node) -> Product | None:
+    """The product that an operator computes, if it is one with a matrix."""
     if node.target is _aten.linear.default:
         x, weight, *bias = node.args
         return _turned(x, weight, bias[0] if bias else node.kwargs.get("bias"), False)
@@ -63,6 +68,16 @@ def _product(node: Node) -> Product | None:
         x, weight = node.args
         return _turned(x, weight, None, True)
     return None
+
+
+def convolution_of(node: Node) -> tuple[Any, ...] | None:
+    """Arguments of a convolution that is computed from packed weights; None for other operators."""
+    if CHANNELS_LAST not in node.meta:
+        return None
+    names = ("input", "weight", "bias", "stride", "padding", "dilation", "groups")
+    values = [argument(node, name) for name in names]
+    pairs = [[v, v] if isinstance(v, int) else list(v) * (2 // len(v)) for v in values[3:6]]
+    return (*values[:3], *pairs, values[6])
 
 
 def _turned(x: object, weight: object, bias: object, transposed: bool) -> Product | None:

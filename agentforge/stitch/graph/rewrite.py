@@ -19,8 +19,9 @@ from torch.utils import _pytree
 from agentforge.profiling.graph.capture import CapturedUnit
 
 from .dataflow import Replacement, Step, needs, schedule, written_to
+from .derived import split
 from .printer import Unprintable, events_of, literal, print_forward
-from .products import packable
+from .products import convolution_of, packable
 from .streams import StepCost, Streams, place
 
 
@@ -65,10 +66,12 @@ def rewrite(
     calls, callables = _call_table(steps)
     results, result_nodes, spec = _results(unit)
     title = f"The forward of {type(module).__name__} ({path or 'the whole model'}) with its kernels."
-    streams = _streams(steps, measured) if measured else None
-    products = packable([step.node for step in steps if step.node], weights) if packed else {}
+    parts = split(steps, nodes)
+    running = [step.node for step in parts.steps if step.node]
+    streams = _streams(parts.steps, measured) if measured else None
+    products = packable(running, [*weights, *parts.values]) if packed else {}
     parameters = [*weights, *lifted, *inputs]
-    source = print_forward(steps, parameters, calls, results, result_nodes, title, streams, products)
+    source = print_forward(parts, parameters, calls, results, result_nodes, title, streams, products)
     # The graph takes keywords in its own order, which may differ from the call's.
     keywords = _pytree_info(unit).in_spec.child(1).context
     plan = outline(module, path, (unit.args, {name: unit.kwargs[name] for name in keywords}))
@@ -81,7 +84,8 @@ def rewrite(
         "calls": callables,
         "output_spec": spec,
         "streams": {"streams": streams.count, "events": len(events_of(streams))} if streams else None,
-        "products": [node.name for node in products],
+        "products": [node.name for node in running if node in products or convolution_of(node)],
+        "derived": bool(parts.values),
     }
     constants = {names[target]: _encode(unit.constants[target]) for target in lifted.values()}
     done = {s.region.site: s.region.kernel for s in steps if s.region is not None}
@@ -124,6 +128,7 @@ def outline(
         "output_spec": None,
         "streams": None,
         "products": [],
+        "derived": False,
     }
 
 
