@@ -81,7 +81,9 @@ def _kept(result: dict[str, Any]) -> str:
         return str(result["summary"].partition("; ")[2])
     operators = dict.fromkeys(region["op_type"] for region in result["regions"] if region["calls"])
     packed = ["[packed weights](docs/stitch.md#packed-weights)"] if way == "packed" else []
-    return "; ".join([f"kernels: {', '.join(operators)}", *packed])
+    kernels = [f"kernels: {', '.join(operators)}"] if operators else []
+    moves = [f"[moves](docs/stitch.md#moves): {', '.join(result['moves'])}"] if result.get("moves") else []
+    return "; ".join([*kernels, *packed, *moves])
 
 
 def _line(cells: list[str]) -> str:

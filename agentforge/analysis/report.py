@@ -19,6 +19,7 @@ from agentforge.schema import (
     FrozenModel,
     Interval,
     ModelPlan,
+    MoveKind,
     Profile,
     Run,
     SearchSummary,
@@ -104,6 +105,8 @@ class Report(FrozenModel):
     or `eager`: what the artifact runs; `kernel` if one solution was written out."""
     summary: str = ""
     """Why the artifact is what it is."""
+    moves: tuple[MoveKind, ...] = ()
+    """Moves on the whole model that the artifact contains."""
     tokens_per_second: dict[str, dict[str, float]] = {}
     """Of a generation, for `prefill` and `decode`: by baseline, and of the `artifact`."""
     models: tuple[ModelReport, ...] = ()
@@ -155,6 +158,7 @@ def build_report(store: Store, run_id: str) -> Report:
         proven=stitched is not None and stitched.proven,
         mode=stitched.mode if stitched else "",
         summary=stitched.summary if stitched else "",
+        moves=stitched.moves if stitched else (),
         tokens_per_second=stitched.tokens_per_second if stitched else {},
         models=_models(store, run, states, attempts),
         directives=_directives(store, run, states),

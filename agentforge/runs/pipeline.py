@@ -25,6 +25,7 @@ from agentforge.resources import resource
 from agentforge.schema import (
     Bottleneck,
     Context,
+    ModelPlan,
     Profile,
     ProfileDone,
     ProfileStarted,
@@ -183,6 +184,7 @@ class RunPipeline:
             cache=self.settings.cache,
             evidence={win.bottleneck.definition.hash: win.evaluation for win in result.wins},
             seconds=self.meter.exploring_s,
+            moves=plan.moves if (plan := run_log.record(ModelPlan)) else (),
             reserve_s=self.meter.stitching_s,
             compiled=self.settings.search.prove_compile,
             progress=self._tell,
@@ -207,6 +209,7 @@ class RunPipeline:
                 evaluation=evaluation,
                 calls={d: runs[solution] for d, solution in chosen.items() if solution in runs},
                 tokens_per_second=report["tokens_per_second"],
+                moves=tuple(move["kind"] for move in report["moves"] if move["kept"]),
                 packed=tuple(
                     b.definition.hash for b in profile.bottlenecks if packed & {s.name for s in b.call_sites}
                 ),

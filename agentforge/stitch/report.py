@@ -52,6 +52,10 @@ def report_data(
             if is_selected(kernel, selection)
         ],
         "packed": _packed_sites(profile, selection),
+        "moves": [
+            *({"kind": kind, "kept": True, "places": n} for kind, n in selection.variant.moves.items()),
+            *({"kind": kind, "kept": False, "why": why} for kind, why in selection.dropped.items()),
+        ],
         "left_out": [_left_out(kernel) for kernel in kernels.values() if not is_selected(kernel, selection)],
         "sites_left_as_they_were": dict(refused),
         "trials": [_trial(t) for t in selection.trials],
@@ -165,6 +169,7 @@ def _trial(trial: Trial) -> dict[str, Any]:
     return {
         "mode": trial.variant.mode,
         "kernels": sorted(trial.variant.kernels),
+        "moves": list(trial.variant.moves),
         "level": evaluation.level.value,
         "status": evaluation.status.value,
         "evidence": evaluation.evidence.value,
@@ -190,7 +195,9 @@ def report_markdown(data: Mapping[str, Any]) -> str:
     if data["kernels"]:
         lines += ["## Kernels", "", *_kernel_table(data["kernels"]), ""]
     if data["packed"]:
-        lines += [f"Matmuls computed from packed weights: {', '.join(data['packed'])}.", ""]
+        lines += [f"Computed from packed weights: {', '.join(data['packed'])}.", ""]
+    if data["moves"]:
+        lines += ["## Moves", "", *map(_move, data["moves"]), ""]
     if data["trials"]:
         lines += [
             "## What was tried",
@@ -199,8 +206,8 @@ def report_markdown(data: Mapping[str, Any]) -> str:
             "|---|---|---|---|---|",
         ]
         lines += [
-            f"| {t['mode']}: {', '.join(t['kernels']) or 'no kernels'} | {t['level']} | {t['status']} "
-            f"| {t['evidence']} | {t['outcome']} |"
+            f"| {t['mode']}: {', '.join([*t['kernels'], *t['moves']]) or 'no kernels'} | {t['level']} "
+            f"| {t['status']} | {t['evidence']} | {t['outcome']} |"
             for t in data["trials"]
         ]
         lines.append("")
@@ -215,6 +222,12 @@ def report_markdown(data: Mapping[str, Any]) -> str:
         lines += ["## Notes", "", *(f"- {reason}" for reason in dict.fromkeys(reasons)), ""]
     lines += _provenance(data)
     return "\n".join(lines)
+
+
+def _move(move: Mapping[str, Any]) -> str:
+    if move["kept"]:
+        return f"- {move['kind']}: kept, in {move['places']} place{'s' if move['places'] > 1 else ''}"
+    return f"- {move['kind']}: dropped, {move['why']}"
 
 
 def _headline(data: Mapping[str, Any]) -> list[str]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agentforge.referee import EvaluationRequest, Evaluator
 from agentforge.schema import (
     Evaluation,
     Interval,
     Level,
+    Move,
+    MoveKind,
     Target,
     TimeEnded,
     baseline_name,
@@ -91,6 +93,8 @@ class Selection:
     trials: tuple[Trial, ...]
     reason: str
     """Why this variant was selected, in one sentence."""
+    dropped: Mapping[MoveKind, str] = field(default_factory=dict)
+    """Why each move of the plan that the variant lacks was dropped."""
 
 
 class Selector:
@@ -104,6 +108,7 @@ class Selector:
         alone: True if one operator is the whole model: then its kernel is the only variant.
         compiled: False if torch.compile itself is not to become the artifact: then the fastest variant that
             beats eager is kept, else eager.
+        moves: that the plan proposes.
     """
 
     def __init__(
@@ -120,6 +125,7 @@ class Selector:
         packed: bool = False,
         alone: bool = False,
         compiled: bool = True,
+        moves: Sequence[Move] = (),
         progress: Callable[[str], None] | None = None,
     ) -> None:
         self._alone = alone
@@ -127,6 +133,8 @@ class Selector:
         self._waits = waits
         self._streams = streams
         self._packed = packed
+        self._moves = [move.kind for move in moves]
+        self._dropped = dict.fromkeys(self._moves, "no variant with it was judged")
         self._target = target
         self._variants = variants
         self._kernels = kernels
@@ -187,17 +195,19 @@ class Selector:
             return
         if self._waits:
             yield from self._with_alternative(names, "kernels+graph")
-        if names or self._packed:
+        if names or self._packed or self._moves:
             smaller = [[n for n in names if n != out] for out in names]
-            self._variants.prepare([names, *smaller], packed=self._packed)
+            self._variants.prepare([names, *smaller], packed=self._packed, moves=self._moves)
         trials: list[Trial] = []
         for mode in _MODES:
             if time.monotonic() > self._deadline and any(trial.score > 1.0 for trial in trials):
                 break
             found = self._with_alternative(names, mode)
+            if mode == "kernels":
+                found = self._with_moves(names, found)
             trials += found
             yield from found
-        best = next((t for t in trials if t.variant.mode in _BETWEEN_EAGER), None)
+        best = next((t for t in trials if t.variant.mode in _BETWEEN_EAGER and t.variant.kernels), None)
         if best is not None and len(names) > 1:
             yield from sorted(self._drop_one(best, names), key=lambda trial: -trial.score)
         if names and self._packed and (alone := self._try((), "kernels+packed")):
@@ -209,6 +219,47 @@ class Selector:
         plain, other = self._try(names, mode), self._try(names, way) if way else None
         faster = plain and other and other.score > plain.score * (1 + _NOISE)
         return [trial for trial in ((other, plain) if faster else (plain, other)) if trial]
+
+    def _with_moves(self, names: Collection[str], found: list[Trial]) -> list[Trial]:
+        """Add the plan's moves to the better one, with and without kernels, and drop those that do not pay.
+
+        Returns:
+            The fastest with moves, and what was found without; better one first.
+        """
+        if not self._moves:
+            return found
+        mode: Mode = found[0].variant.mode if found else "kernels"
+        around, alone = (self._variants.with_kernels(n, mode, self._moves) for n in (names, ()))
+        places = alone.moves if alone else {}
+        for kind in self._moves:
+            self._dropped[kind] = f"it {'was not taken' if kind in places else 'finds no place in the model'}"
+        # Kernels take places from moves; if they take none, the moves alone need no verdict.
+        apart = names and alone and (around is None or around.moves != alone.moves)
+        tried = [self._evaluate(v, Level.QUICK) for v in (around, alone if apart else None) if v]
+        if not tried:
+            return found
+        best = max(tried, key=lambda trial: trial.score)
+        kinds = list(best.variant.moves)
+        if len(kinds) > 1:
+            without_one = [[k for k in kinds if k is not kind] for kind in kinds]
+            self._variants.prepare_moves(best.variant.kernels, mode, without_one)
+        for kind in kinds:
+            if len(best.variant.moves) == 1 or time.monotonic() > self._deadline:
+                break
+            rest = [k for k in best.variant.moves if k is not kind]
+            trial = self._try(best.variant.kernels, mode, moves=rest)
+            if trial and trial.score > best.score * (1 + _NOISE / 2):
+                gain = f"{trial.score:.2f}x" if best.score else "right"
+                self._dropped[kind] = f"the quick verdict is {gain} without it and {_outcome(best)} with it"
+                best = trial
+        without = found[0].score if found else 1.0
+        if best.score <= without * (1 + _NOISE / 2):
+            for kind in best.variant.moves:
+                self._dropped[kind] = (
+                    f"the quick verdict is {_outcome(best)} with moves and {without:.2f}x without"
+                )
+            return [*found, best]
+        return [best, *found]
 
     def _alternative(self, mode: Mode) -> Mode | None:
         if self._packed:
@@ -225,7 +276,7 @@ class Selector:
         for name in sorted(names, key=lambda n: self._kernels[n].time_s):
             if len(kept) == 1 or time.monotonic() > self._deadline:
                 break
-            trial = self._try(kept - {name}, best.variant.mode)
+            trial = self._try(kept - {name}, best.variant.mode, moves=list(best.variant.moves))
             if trial is None:
                 continue
             trials.append(trial)
@@ -234,8 +285,10 @@ class Selector:
                 kept.discard(name)
         return trials
 
-    def _try(self, names: Collection[str], mode: Mode, level: Level = Level.QUICK) -> Trial | None:
-        variant = self._variants.with_kernels(names, mode)
+    def _try(
+        self, names: Collection[str], mode: Mode, level: Level = Level.QUICK, moves: Sequence[MoveKind] = ()
+    ) -> Trial | None:
+        variant = self._variants.with_kernels(names, mode, moves)
         return self._evaluate(variant, level) if variant else None
 
     def _evaluate(self, variant: Variant, level: Level) -> Trial:
@@ -323,7 +376,8 @@ class Selector:
         return final if final.beats_eager and final.over_eager >= least else None
 
     def _selection(self, variant: Variant, trial: Trial | None, reason: str) -> Selection:
-        return Selection(variant, trial, tuple(self._trials), reason)
+        dropped = {kind: why for kind, why in self._dropped.items() if kind not in variant.moves}
+        return Selection(variant, trial, tuple(self._trials), reason, dropped)
 
 
 _MODES: tuple[Mode, ...] = ("kernels", "kernels+compile")
@@ -341,6 +395,10 @@ _STREAMED: dict[Mode, Mode] = {"kernels": "kernels+streams", "kernels+graph": "k
 
 def _speedup(evaluation: Evaluation, baseline: str) -> Interval | None:
     return evaluation.performance.speedup.get(baseline) if evaluation.performance else None
+
+
+def _outcome(trial: Trial) -> str:
+    return f"{trial.score:.2f}x" if trial.score else describe(trial)
 
 
 def describe(trial: Trial) -> str:

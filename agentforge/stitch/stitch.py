@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from agentforge.devices import DeviceSpec, Fallback
 from agentforge.profiling.measure.device import REPORTED_SHARE, host_share
 from agentforge.referee import Evaluator
-from agentforge.schema import Evaluation, FrozenModel, Profile, Solution, Target
+from agentforge.schema import Evaluation, FrozenModel, Move, Profile, Solution, Target
 
 from .artifact import write_artifact
 from .files import Mode
@@ -50,6 +50,7 @@ def stitch(
     device: DeviceSpec,
     cache: Path,
     evidence: Mapping[str, Evaluation] | None = None,
+    moves: Sequence[Move] = (),
     seconds: float = 60.0,
     reserve_s: float | None = None,
     compiled: bool = True,
@@ -63,6 +64,7 @@ def stitch(
 
     Args:
         chosen: promoted solution by definition hash; may be empty.
+        moves: that the plan proposes; tried on a CPU.
         folder: where the artifact goes; an earlier one is replaced.
         seconds: wall time after which no new variant is tried; final evaluations come on top.
         reserve_s: wall time after which no evaluation goes on; None for no limit.
@@ -85,6 +87,7 @@ def stitch(
         reserve_s=reserve_s,
         waits=host_share(profile) >= REPORTED_SHARE and Fallback.NO_GRAPHS not in device.fallbacks,
         streams=on_gpu and Fallback.NO_STREAMS not in device.fallbacks,
+        moves=() if on_gpu else moves,
         packed=not on_gpu and products.share(profile) >= products.WORTH_TRYING,
         alone=not on_gpu and len(profile.call_sites) == 1,
         compiled=compiled,

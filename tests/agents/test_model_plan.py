@@ -15,7 +15,7 @@ from agentforge.agents.llm.role import Role
 from agentforge.agents.playbook.model_planner import PlaybookModelPlanner
 from agentforge.config import LLMSettings
 from agentforge.llm import CallFailed, Ledger, Recorder, Replay, Request, Response
-from agentforge.schema import Bottleneck, Profile
+from agentforge.schema import Bottleneck, MoveKind, Profile
 from agentforge.store import Store
 from tests.agents.llm.scene import HARDWARE
 from tests.loop.conftest import make_run
@@ -57,6 +57,30 @@ def test_regions_that_took_longer_alone_than_in_the_model_promise_no_more_than_e
     shown = whole(LARGE, LIKELY)
     short = ModelContext(shown.profile.model_copy(update={"total_s": 3.0}), HARDWARE, {})
     assert PlaybookModelPlanner().plan_model(short).expected_speedup == pytest.approx(6.0 / 2.5)
+
+
+def test_moves_are_proposed_by_what_the_profile_has() -> None:
+    site = LARGE.call_sites[0].model_copy(
+        update={"operators": ("aten.conv2d.default", "aten.batch_norm.default")}
+    )
+    net = LARGE.model_copy(update={"call_sites": (site,)})
+    shared = LIBRARY.definition.model_copy(update={"op_type": "gemm"})
+    found = profile(net).model_copy(update={"merges": (LIBRARY.model_copy(update={"definition": shared}),)})
+    plan = PlaybookModelPlanner().plan_model(ModelContext(found, HARDWARE, {}))
+    assert [move.kind for move in plan.moves] == list(MoveKind)
+    assert plan.moves[2].why == "convolutions take 4e+03 ms"
+    plain = PlaybookModelPlanner().plan_model(whole())
+    assert [move.kind for move in plain.moves] == ["fold_constants"]
+
+
+def test_a_model_chooses_among_the_moves(store: Store) -> None:
+    model = Scripted(
+        answer(region("large"), moves=["channels_last"]),
+        answer(region("large"), moves=["fold_constants"]),
+    )
+    assert [move.kind for move in ask(store, model).moves] == ["fold_constants"]
+    assert "`fold_constants`: " in model.asked[0].messages[0].text
+    assert "no possible move 'channels_last'" in model.asked[1].messages[-1].text
 
 
 def test_nothing_to_plan_is_a_plan() -> None:

@@ -19,6 +19,8 @@ from agentforge.schema import (
     Interval,
     KernelUse,
     Level,
+    Move,
+    MoveKind,
     Performance,
     Solution,
     SourceFile,
@@ -56,19 +58,31 @@ class Given:
         self.made: dict[str, tuple[str, frozenset[str]]] = {}
         self.judged: list[tuple[str, tuple[str, ...], str]] = []
         self.deadlines: list[float | None] = []
+        self.placeless: set[MoveKind] = set()
 
-    def prepare(self, selections: Sequence[Sequence[str]], *, packed: bool = False) -> None:
+    def prepare(self, selections: Sequence[Sequence[str]], **options: Any) -> None:
         return None
 
-    def _make(self, mode: Any, kernels: frozenset[str]) -> Variant:
-        made = solution(f"{mode} {sorted(kernels)}")
-        self.made[made.hash] = (mode, kernels)
-        return Variant(mode, kernels, made, expected=dict.fromkeys(kernels, 1))
+    def prepare_moves(self, kernels: Any, mode: str, choices: Any) -> None:
+        return None
 
-    def with_kernels(self, kernels: Sequence[str], mode: str) -> Variant | None:
-        if not kernels and mode in ("kernels", "kernels+compile"):
+    def _make(self, mode: Any, kernels: frozenset[str], moves: Sequence[MoveKind] = ()) -> Variant:
+        made = solution(f"{mode} {sorted(kernels)} {sorted(moves)}")
+        self.made[made.hash] = ("+".join([mode, *moves]), kernels)
+        expected = dict.fromkeys(kernels, 1)
+        return Variant(
+            mode, kernels, made, expected=expected, moves=dict.fromkeys(moves, 1 if kernels else 2)
+        )
+
+    def with_kernels(
+        self, kernels: Sequence[str], mode: str, moves: Sequence[MoveKind] = ()
+    ) -> Variant | None:
+        found = [kind for kind in moves if kind not in self.placeless]
+        if moves and not found:
             return None
-        return self._make(mode, frozenset(kernels))
+        if not kernels and mode in ("kernels", "kernels+compile") and not moves:
+            return None
+        return self._make(mode, frozenset(kernels), found)
 
     def compiled(self, mode: str) -> Variant:
         return self._make(mode, frozenset())
@@ -119,8 +133,11 @@ def judged(
     )
 
 
-def select(verdict: Verdict, *names: str, seconds: float = 60, **options: bool) -> tuple[Selection, Given]:
+def select(
+    verdict: Verdict, *names: str, seconds: float = 60, placeless: Sequence[MoveKind] = (), **options: Any
+) -> tuple[Selection, Given]:
     given = Given(verdict)
+    given.placeless.update(placeless)
     kernels = {name: promoted(name, float(i + 1)) for i, name in enumerate(names)}
     selector = Selector(TARGET, given, kernels, given, seconds=seconds, reserve_s=300, **options)  # type: ignore[arg-type]
     return selector.run(), given
@@ -402,3 +419,55 @@ def test_a_model_that_torch_compile_cannot_run_stays_as_it_is(monkeypatch: pytes
     selection, _ = select(lambda _, kernels, level: judged(kernels, level))
     assert selection.variant.mode == "eager"
     assert asked == ["compile"]
+
+
+NORM, MERGE, LAST = MoveKind.FOLD_BATCH_NORM, MoveKind.MERGE_PRODUCTS, MoveKind.CHANNELS_LAST
+MOVES = [Move(kind=kind) for kind in (NORM, MERGE, LAST)]
+
+
+@pytest.mark.parametrize("names", [("a",), ()])
+def test_moves_that_pay_are_kept_and_the_others_dropped_with_a_reason(names: tuple[str, ...]) -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        gain = 1.0 + 0.3 * (NORM in mode) - 0.2 * (LAST in mode) + 0.1 * len(kernels)
+        return judged(kernels, level, over_eager=gain, over_compile=gain)
+
+    selection, given = select(verdict, *names, moves=MOVES, placeless=[MERGE])
+    assert selection.variant.kernels == set(names)
+    assert list(selection.variant.moves) == [NORM]
+    assert selection.dropped.keys() == {MERGE, LAST}
+    assert selection.dropped[MERGE] == "it finds no place in the model"
+    gains = (1.4, 1.2) if names else (1.3, 1.1)
+    assert selection.dropped[LAST] == "the quick verdict is {:.2f}x without it and {:.2f}x with it".format(
+        *gains
+    )
+    assert [level for *_, level in given.judged].count("full") == 1
+
+
+def test_moves_alone_win_if_kernels_prevent_them() -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        gain = 1.3 if NORM in mode and not kernels else 1.1
+        return judged(kernels, level, over_eager=gain, over_compile=gain)
+
+    selection, _ = select(verdict, "a", "b", moves=MOVES[:1])
+    assert (selection.variant.kernels, list(selection.variant.moves)) == (set(), [NORM])
+    assert not selection.dropped
+
+
+def test_a_move_that_breaks_the_model_is_dropped() -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        broken = EvaluationStatus.INCORRECT_NUMERICAL if LAST in mode else EvaluationStatus.PASSED
+        return judged(kernels, level, 1.5, 1.5, status=broken)
+
+    selection, _ = select(verdict, moves=MOVES)
+    assert LAST not in selection.variant.moves
+    assert "INCORRECT_NUMERICAL with it" in selection.dropped[LAST]
+
+
+def test_moves_that_do_not_pay_leave_the_kernels_alone() -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        gain = 1.2 if mode == "kernels" else 0.9
+        return judged(kernels, level, over_eager=gain, over_compile=gain)
+
+    selection, _ = select(verdict, "a", moves=MOVES[:1])
+    assert (selection.variant.kernels, dict(selection.variant.moves)) == ({"a"}, {})
+    assert selection.dropped == {NORM: "the quick verdict is 0.90x with moves and 1.20x without"}

@@ -7,7 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from agentforge.agents._base import ModelContext
-from agentforge.agents.playbook.model_planner import PlaybookModelPlanner, amdahl, by_gain, fused_first, limit
+from agentforge.agents.playbook.model_planner import (
+    PlaybookModelPlanner,
+    amdahl,
+    by_gain,
+    fused_first,
+    limit,
+    moves_for,
+)
 from agentforge.llm import Response, read, strict_schema
 from agentforge.schema import Bottleneck, ModelPlan, RegionPlan
 
@@ -41,6 +48,7 @@ class LLMModelPlanner:
         possible = {b.definition.hash for b in whole.profile.merges}
         merges = {name: b for name, b in shown.items() if b.definition.hash in possible}
         values = _facts(whole, shown)
+        moves = moves_for(whole.profile)
         prompt = render(
             "planner/model.md.j2",
             facts=facts.prompt_lines(values),
@@ -50,11 +58,15 @@ class LLMModelPlanner:
                 {**_described(name, b), "parts": _parts(b, shown, merges)}
                 for name, b in sorted(merges.items())
             ],
+            moves=moves,
             others=len(whole.profile.bottlenecks) - (len(shown) - len(merges)),
         )
 
         def take(response: Response, again: bool) -> ModelAnswer:
-            return _accepted(response, shown, merges, values, again)
+            answer = _accepted(response, shown, merges, values, again)
+            if unknown := set(answer.moves) - {m.kind for m in moves}:
+                raise Objection(f"there is no possible move {sorted(unknown)[0]!r}")
+            return answer
 
         system = (render("planner/model_system.md.j2", hardware=whole.hardware),)
         answer, usage = self._role.ask(system, prompt, take, attempt="", schema=_SCHEMA)
@@ -64,6 +76,7 @@ class LLMModelPlanner:
         return ModelPlan(
             regions=regions,
             merges=chosen,
+            moves=tuple(m for m in moves if not answer.moves or m.kind in answer.moves),
             expected_speedup=amdahl(merged.profile, regions),
             diagnosis=answer.diagnosis,
             evidence=facts.valid_citations(answer.evidence, values),

@@ -88,6 +88,8 @@ class ModelAnswer(_Answer):
     merges: list[str] = []
     """Names of the possible merges to carry out, if there are any. Each becomes a region in the place of its
     parts; two that share a part cannot be chosen together."""
+    moves: list[str] = []
+    """Names of the possible moves to try; all of them if none is named."""
     regions: list[PlannedRegion] = Field(min_length=1)
     """The regions in the order of work, chosen merges among them."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from agentforge.agents._base import ModelContext
-from agentforge.schema import Bottleneck, Citation, ModelPlan, Profile, RegionPlan
+from agentforge.schema import Bottleneck, CallSite, Citation, ModelPlan, Move, MoveKind, Profile, RegionPlan
 
 
 class PlaybookModelPlanner:
@@ -22,11 +22,39 @@ class PlaybookModelPlanner:
         diagnosis = "" if largest is None else f"{largest.definition.name} has the most seconds to gain"
         return ModelPlan(
             regions=fused_first(regions),
+            moves=moves_for(whole.profile),
             expected_speedup=amdahl(whole.profile, regions),
             diagnosis=diagnosis,
             evidence=evidence,
             author=self.name,
         )
+
+
+def moves_for(profile: Profile) -> tuple[Move, ...]:
+    """Moves that the profile gives a reason for, in the order of carrying out; the referee decides later."""
+    convolved = _time_of(profile, "aten.conv2d.")
+    normalised = _time_of(profile, "aten.batch_norm.")
+    shared = [m for m in profile.merges if m.definition.op_type == "gemm"]
+    reasons = {
+        MoveKind.FOLD_BATCH_NORM: normalised and f"batch norms take part in {normalised * 1e3:.3g} ms",
+        MoveKind.MERGE_PRODUCTS: shared and f"products of one input: {', '.join(_names(shared))}",
+        MoveKind.CHANNELS_LAST: convolved and f"convolutions take {convolved * 1e3:.3g} ms",
+        MoveKind.FOLD_CONSTANTS: profile.call_sites and "values that no input reaches need no forward",
+    }
+    return tuple(Move(kind=kind, why=why) for kind, why in reasons.items() if isinstance(why, str))
+
+
+def _time_of(profile: Profile, operator: str) -> float:
+    """Seconds of the call sites with this operator in one forward."""
+
+    def has(site: CallSite) -> bool:
+        return any(name.startswith(operator) for name in site.operators)
+
+    return sum(site.time_s * site.calls for site in profile.call_sites if has(site))
+
+
+def _names(bottlenecks: Iterable[Bottleneck]) -> list[str]:
+    return list(dict.fromkeys(b.definition.name for b in bottlenecks))
 
 
 def by_gain(whole: ModelContext) -> list[Bottleneck]:
