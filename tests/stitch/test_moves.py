@@ -94,6 +94,33 @@ def get_init_inputs():
 """
 )
 
+HEADS = (
+    HEAD
+    + """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.heads = nn.ModuleList(nn.Linear(32, 8) for _ in range(4))
+        self.norms = nn.ModuleList(nn.BatchNorm1d(8) for _ in range(2))
+
+    def forward(self, x):
+        a, b = (norm(head(x)) for norm, head in zip(self.norms, self.heads))
+        y = x * 2.0
+        view = y[:, :4]
+        c = self.heads[2](y)
+        view.fill_(1.0)
+        return a, b, c, self.heads[3](y)
+
+
+def get_inputs():
+    return [torch.randn(4, 32)]
+
+
+def get_init_inputs():
+    return []
+"""
+)
+
 
 def close(found: Any, original: nn.Module, inputs: Sequence[torch.Tensor]) -> None:
     """Compare with the model in float64, and the strides with those of the model."""
@@ -123,6 +150,7 @@ CASES = {
     "a net": (NET, EVERY, {"fold_batch_norm": 3, "channels_last": 3}),
     "one channel": (GREY, EVERY, {"fold_batch_norm": 3, "channels_last": 3}),
     "products": (ATTENTION, ("merge_products",), {"merge_products": 3}),
+    "heads": (HEADS, EVERY, {"fold_batch_norm": 2, "merge_products": 1}),
     "constants": (ATTENTION, ("fold_constants",), {"fold_constants": 1}),
     "attention": (ATTENTION, EVERY, {"merge_products": 3, "fold_constants": 1}),
 }

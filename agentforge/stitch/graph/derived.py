@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from torch.fx import Node
@@ -40,8 +40,8 @@ def split(steps: list[Step], nodes: Sequence[Node]) -> Split:
     read = {node for step in rest for node in step.inputs}
     values = tuple(node for node in nodes if node in marked and node in read)
     inside = _before(values)
-    body = tuple(n for n in nodes if n in inside and n.op == "call_function")
-    sources = tuple(n for n in nodes if n in inside and n.op == "get_attr")
+    body = tuple(n for n in inside if n.op == "call_function")
+    sources = tuple(n for n in inside if n.op == "get_attr")
     return Split(rest, body, sources, values)
 
 
@@ -49,15 +49,16 @@ def _leaves(node: Node) -> bool:
     return any(DERIVE not in user.meta for user in node.users)
 
 
-def _before(values: Collection[Node]) -> set[Node]:
-    """The values and all that they are computed from."""
-    inside, todo = set[Node](), list(values)
+def _before(values: Sequence[Node]) -> list[Node]:
+    """The values and all that they are computed from, inputs first."""
+    ordered: dict[Node, None] = {}
+    todo = list(values)[::-1]
     while todo:
-        node = todo.pop()
-        if node not in inside:
-            inside.add(node)
-            todo += node.all_input_nodes
-    return inside
+        missing = [source for source in todo[-1].all_input_nodes if source not in ordered]
+        todo += missing
+        if not missing:
+            ordered[todo.pop()] = None
+    return list(ordered)
 
 
 def frontier(nodes: Sequence[Node], free: Callable[[Node], bool]) -> list[Node]:

@@ -48,7 +48,9 @@ def _convolves(unit: UnitGraph, node: Node) -> bool:
         return False
     source = node.args[0]
     values = [value_of(n) for n in (node, *node.all_input_nodes)]
-    if not isinstance(source, Node) or any(v is None or v.dtype is not torch.float32 for v in values):
+    if not isinstance(source, Node) or unit.is_written(source):
+        return False
+    if any(v is None or v.dtype is not torch.float32 for v in values):
         return False
     ordered = unit.changed(source) or same_storage_order(source)
     return ordered and same_storage_order(node) and values[0].ndim == 4  # type: ignore[union-attr]

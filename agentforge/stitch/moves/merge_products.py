@@ -38,7 +38,8 @@ def _joins(unit: UnitGraph, product: Product) -> bool:
     weights = [w for w in (product.weight, product.bias) if w is not None]
     values = [value_of(w) for w in weights]
     sizes = [v.ndim for v in values if v is not None]
-    return all(map(unit.is_weight, weights)) and sizes == [2, 1][: len(weights)]
+    fits = all(map(unit.is_weight, weights)) and sizes == [2, 1][: len(weights)]
+    return fits and not unit.is_written(product.x)
 
 
 def _merge(unit: UnitGraph, group: dict[Node, Product]) -> dict[Node, torch.Tensor]:

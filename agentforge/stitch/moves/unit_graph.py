@@ -45,6 +45,10 @@ class UnitGraph:
             for n in nodes
         )
 
+    def is_written(self, node: Node) -> bool:
+        """Whether the unit writes to the value's memory, so that its readers must keep their places."""
+        return node in self._written
+
     def is_weight(self, node: object) -> bool:
         """Whether it is a parameter, a buffer or a constant that the unit does not write to, or is derived
         from some."""
