@@ -331,9 +331,16 @@ def test_the_plans_moves_are_judged_end_to_end_and_those_that_cost_dropped(tmp_p
         return 1.0 + 0.5 * ("derive(" in text) - 0.3 * ("= _convolution(" in text)
 
     with Referee(settings, device=device, cache=tmp_path / "cache") as real:
-        referee = SteadyReferee(real, speed)
         artifact = stitch(
-            target, profile, {}, tmp_path / "net", referee=referee, device=device, cache=tmp_path, moves=moves
+            target,
+            profile,
+            {},
+            tmp_path / "net",
+            referee=SteadyReferee(real, speed),
+            device=device,
+            cache=tmp_path,
+            moves=moves,
+            seconds=600,
         )
     assert artifact.proven, artifact.summary
     report = json.loads((tmp_path / "net" / "report.json").read_text())

@@ -146,7 +146,8 @@ class Script:
 
     def _whole(self, prompt: str) -> Reply:
         """The last region first."""
-        names = re.findall(r"^- `([^`]+)`:", prompt, re.MULTILINE)
+        listed = prompt.partition("Possible moves")[0]
+        names = re.findall(r"^- `([^`]+)`:", listed, re.MULTILINE)
         regions = [
             {"name": name, "fuse": True, "expected_speedup": 1.5, "why": "it moves too much"}
             for name in reversed(names)
