@@ -229,7 +229,8 @@ class Selector:
         if not self._moves:
             return found
         mode: Mode = found[0].variant.mode if found else "kernels"
-        around, alone = (self._variants.with_kernels(n, mode, self._moves) for n in (names, ()))
+        around = self._variants.with_kernels(names, mode, self._moves)
+        alone = self._variants.with_kernels((), mode, self._moves)
         places = alone.moves if alone else {}
         for kind in self._moves:
             self._dropped[kind] = f"it {'was not taken' if kind in places else 'finds no place in the model'}"

@@ -142,7 +142,7 @@ class VariantBuilder:
         modes: tuple[Mode, ...] = ("kernels", "kernels+packed") if packed else ("kernels",)
         keys = [_key(names, "kernels") for names in selections]
         keys += [_key(names, mode) for names in selections[:1] for mode in modes[1:]]
-        moved = [*selections[:1], ()] if moves else []
+        moved: list[Collection[str]] = [*selections[:1], ()] if moves else []
         self._rewrite([*keys, *(_key(names, mode, moves) for names in moved for mode in modes)])
 
     def prepare_moves(

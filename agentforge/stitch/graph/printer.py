@@ -66,7 +66,7 @@ def print_forward(
     lines.append(f"return {results}")
     header = [f'"""{title}"""', "", "import torch", ""]
     header += [f"{name} = {path}" for name, path in sorted(operators.items())]
-    functions = [
+    functions: list[tuple[str, Sequence[Node], list[str]]] = [
         *([("derive", parts.sources, derive.body)] if derive else []),
         ("forward", parameters, lines),
     ]
