@@ -11,7 +11,8 @@ from agentforge.devices import DeviceSpec
 from agentforge.schema import Evaluation, Interval, Profile, Target, baseline_name
 
 from .proof import seen_runs
-from .select import Selection, Trial, describe
+from .select import Selection
+from .trial import Trial, describe
 from .variants import Promoted
 
 _INFERENCE_ONLY = (

@@ -8,18 +8,16 @@ from dataclasses import dataclass, field
 
 from agentforge.referee import EvaluationRequest, Evaluator
 from agentforge.schema import (
-    Evaluation,
-    Interval,
     Level,
     Move,
     MoveKind,
     Target,
     TimeEnded,
-    baseline_name,
 )
 
 from .files import Mode
 from .proof import engagement
+from .trial import BETWEEN_EAGER, KEPT, NOISE, Trial, describe, outcome, speedup_over
 from .variants import Promoted, Variant, VariantBuilder
 
 _MAX_COMPILED = 2
@@ -27,61 +25,8 @@ _MAX_COMPILED = 2
 _MAX_FINALS = 3
 """Full evaluations before the best baseline is kept."""
 
-_NOISE = 0.02
-"""Smallest relative difference that counts as a difference."""
 _COMPILE_GAIN = 1.02
 """torch.compile is kept if it was at least this much faster than eager."""
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A variant with its evaluation."""
-
-    variant: Variant
-    evaluation: Evaluation
-    problems: tuple[str, ...] = ()
-    """Reasons to doubt that its kernels did the work."""
-
-    @property
-    def score(self) -> float:
-        """Speedup over the best baseline; 0 if the variant failed or its kernels were not seen to run."""
-        performance = self.evaluation.performance
-        if performance is None or self.problems or not performance.speedup:
-            return 0.0
-        return min(interval.point for interval in performance.speedup.values())
-
-    @property
-    def over_eager(self) -> float:
-        """Speedup over eager; 0 if the variant failed or its kernels were not seen to run."""
-        interval = _speedup(self.evaluation, "eager")
-        return interval.point if interval and not self.problems else 0.0
-
-    @property
-    def beats_eager(self) -> bool:
-        """True if proven and the confidence interval against eager lies above 1."""
-        interval = _speedup(self.evaluation, "eager")
-        return self.proven and interval is not None and interval.low > 1.0
-
-    @property
-    def proven(self) -> bool:
-        """True if the referee verified it and every kernel was seen to run."""
-        return self.evaluation.verified and not self.problems
-
-    @property
-    def wins(self) -> bool:
-        """True if proven and not slower than the best baseline beyond noise.
-
-        For kernels between eager operators, a tie with torch.compile is enough: they need no compiler and no
-        warm-up at run time.
-        """
-        performance = self.evaluation.performance
-        if not self.proven or performance is None:
-            return False
-        over_best = performance.speedup_over_best
-        if over_best.low > 1.0:
-            return True
-        ties = over_best.point >= 1.0 and over_best.low >= 1.0 - max(_NOISE, performance.minimum_effect)
-        return ties and self.variant.mode in _BETWEEN_EAGER and performance.best_baseline in _KEPT
 
 
 @dataclass(frozen=True)
@@ -169,7 +114,7 @@ class Selector:
             return self._selection(self._variants.eager(), None, f"{reason}; eager is kept")
         finals = 0
         for candidate in self._explore():
-            if candidate.score <= 1.0 - _NOISE:
+            if candidate.score <= 1.0 - NOISE:
                 reason = "no variant made the whole model faster than the best baseline"
                 continue
             quick = candidate.evaluation.level is not Level.FULL
@@ -207,7 +152,7 @@ class Selector:
                 found = self._with_moves(names, found)
             trials += found
             yield from found
-        best = next((t for t in trials if t.variant.mode in _BETWEEN_EAGER and t.variant.kernels), None)
+        best = next((t for t in trials if t.variant.mode in BETWEEN_EAGER and t.variant.kernels), None)
         if best is not None and len(names) > 1:
             yield from sorted(self._drop_one(best, names), key=lambda trial: -trial.score)
         if names and self._packed and (alone := self._try((), "kernels+packed")):
@@ -217,7 +162,7 @@ class Selector:
         """Evaluate a variant, and the same with streams or packed weights; better one first."""
         way = self._alternative(mode)
         plain, other = self._try(names, mode), self._try(names, way) if way else None
-        faster = plain and other and other.score > plain.score * (1 + _NOISE)
+        faster = plain and other and other.score > plain.score * (1 + NOISE)
         return [trial for trial in ((other, plain) if faster else (plain, other)) if trial]
 
     def _with_moves(self, names: Collection[str], found: list[Trial]) -> list[Trial]:
@@ -249,15 +194,15 @@ class Selector:
                 break
             rest = [k for k in best.variant.moves if k is not kind]
             trial = self._try(best.variant.kernels, mode, moves=rest)
-            if trial and trial.score > best.score * (1 + _NOISE / 2):
+            if trial and trial.score > best.score * (1 + NOISE / 2):
                 gain = f"{trial.score:.2f}x" if best.score else "right"
-                self._dropped[kind] = f"the quick verdict is {gain} without it and {_outcome(best)} with it"
+                self._dropped[kind] = f"the quick verdict is {gain} without it and {outcome(best)} with it"
                 best = trial
         without = found[0].score if found else 1.0
-        if best.score <= without * (1 + _NOISE / 2):
+        if best.score <= without * (1 + NOISE / 2):
             for kind in best.variant.moves:
                 self._dropped[kind] = (
-                    f"the quick verdict is {_outcome(best)} with moves and {without:.2f}x without"
+                    f"the quick verdict is {outcome(best)} with moves and {without:.2f}x without"
                 )
             return [*found, best]
         return [best, *found]
@@ -281,7 +226,7 @@ class Selector:
             if trial is None:
                 continue
             trials.append(trial)
-            if trial.score > best.score * (1 + _NOISE / 2):
+            if trial.score > best.score * (1 + NOISE / 2):
                 best = trial
                 kept.discard(name)
         return trials
@@ -347,7 +292,7 @@ class Selector:
             elif not name or gains[name] <= _COMPILE_GAIN * (best.over_eager if best else 1.0):
                 break
             tried.add(name)
-            variant = self._variants.compiled(_KEPT[name])
+            variant = self._variants.compiled(KEPT[name])
             trial = self._evaluate(variant, Level.FULL) if variant else None
             if trial and trial.beats_eager and trial.over_eager > (best.over_eager if best else 0.0):
                 best = trial
@@ -357,9 +302,9 @@ class Selector:
         """Best speedup of each kind of torch.compile over eager, in any trial."""
         gains: dict[str, float] = {}
         for trial in self._trials:
-            eager = _speedup(trial.evaluation, "eager")
-            for name in _KEPT:
-                found = _speedup(trial.evaluation, name)
+            eager = speedup_over(trial.evaluation, "eager")
+            for name in KEPT:
+                found = speedup_over(trial.evaluation, name)
                 if eager and found and found.point > 0:
                     gains[name] = max(gains.get(name, 0.0), eager.point / found.point)
         return gains
@@ -382,32 +327,4 @@ class Selector:
 
 
 _MODES: tuple[Mode, ...] = ("kernels", "kernels+compile")
-_BETWEEN_EAGER = ("kernels", "kernels+packed")
-"""Modes that need no compiler and no warm-up at run time."""
-_KEPT: dict[str, Mode] = {
-    "compile": "compile",
-    "freezing": "compile+freezing",
-    "max-autotune": "compile+max-autotune",
-    "max-autotune-freezing": "compile+max-autotune-freezing",
-}
-"""Modes of artifacts by baseline. `cuda-graph` is no compiler; it is tried as `kernels+graph`."""
 _STREAMED: dict[Mode, Mode] = {"kernels": "kernels+streams", "kernels+graph": "kernels+graph+streams"}
-
-
-def _speedup(evaluation: Evaluation, baseline: str) -> Interval | None:
-    return evaluation.performance.speedup.get(baseline) if evaluation.performance else None
-
-
-def _outcome(trial: Trial) -> str:
-    return f"{trial.score:.2f}x" if trial.score else describe(trial)
-
-
-def describe(trial: Trial) -> str:
-    """Summarize a trial's outcome in a few words."""
-    if trial.problems:
-        return trial.problems[0]
-    performance = trial.evaluation.performance
-    if performance is None:
-        return trial.evaluation.status.value
-    found = sorted(performance.speedup.items())
-    return ", ".join(f"{i.point:.2f}x over {baseline_name(name)}" for name, i in found)

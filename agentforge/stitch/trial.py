@@ -1,0 +1,94 @@
+"""One trial of a variant: its evaluation, and what the selection asks of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agentforge.schema import Evaluation, Interval, baseline_name
+
+from .files import Mode
+from .variants import Variant
+
+NOISE = 0.02
+"""Smallest relative difference that counts as a difference."""
+BETWEEN_EAGER = ("kernels", "kernels+packed")
+"""Modes that need no compiler and no warm-up at run time."""
+KEPT: dict[str, Mode] = {
+    "compile": "compile",
+    "freezing": "compile+freezing",
+    "max-autotune": "compile+max-autotune",
+    "max-autotune-freezing": "compile+max-autotune-freezing",
+}
+"""Modes of artifacts by baseline. `cuda-graph` is no compiler; it is tried as `kernels+graph`."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A variant with its evaluation."""
+
+    variant: Variant
+    evaluation: Evaluation
+    problems: tuple[str, ...] = ()
+    """Reasons to doubt that its kernels did the work."""
+
+    @property
+    def score(self) -> float:
+        """Speedup over the best baseline; 0 if the variant failed or its kernels were not seen to run."""
+        performance = self.evaluation.performance
+        if performance is None or self.problems or not performance.speedup:
+            return 0.0
+        return min(interval.point for interval in performance.speedup.values())
+
+    @property
+    def over_eager(self) -> float:
+        """Speedup over eager; 0 if the variant failed or its kernels were not seen to run."""
+        interval = speedup_over(self.evaluation, "eager")
+        return interval.point if interval and not self.problems else 0.0
+
+    @property
+    def beats_eager(self) -> bool:
+        """True if proven and the confidence interval against eager lies above 1."""
+        interval = speedup_over(self.evaluation, "eager")
+        return self.proven and interval is not None and interval.low > 1.0
+
+    @property
+    def proven(self) -> bool:
+        """True if the referee verified it and every kernel was seen to run."""
+        return self.evaluation.verified and not self.problems
+
+    @property
+    def wins(self) -> bool:
+        """True if proven and not slower than the best baseline beyond noise.
+
+        For kernels between eager operators, a tie with torch.compile is enough: they need no compiler and no
+        warm-up at run time.
+        """
+        performance = self.evaluation.performance
+        if not self.proven or performance is None:
+            return False
+        over_best = performance.speedup_over_best
+        if over_best.low > 1.0:
+            return True
+        ties = over_best.point >= 1.0 and over_best.low >= 1.0 - max(NOISE, performance.minimum_effect)
+        return ties and self.variant.mode in BETWEEN_EAGER and performance.best_baseline in KEPT
+
+
+def speedup_over(evaluation: Evaluation, baseline: str) -> Interval | None:
+    """The speedup over a baseline; None if it was not measured."""
+    return evaluation.performance.speedup.get(baseline) if evaluation.performance else None
+
+
+def outcome(trial: Trial) -> str:
+    """The score of a trial, or why it has none."""
+    return f"{trial.score:.2f}x" if trial.score else describe(trial)
+
+
+def describe(trial: Trial) -> str:
+    """Summarize a trial's outcome in a few words."""
+    if trial.problems:
+        return trial.problems[0]
+    performance = trial.evaluation.performance
+    if performance is None:
+        return trial.evaluation.status.value
+    found = sorted(performance.speedup.items())
+    return ", ".join(f"{i.point:.2f}x over {baseline_name(name)}" for name, i in found)
