@@ -110,7 +110,7 @@ def _own(values: Sequence[torch.Tensor], sources: Sequence[torch.Tensor]) -> tup
     shared = {source.untyped_storage().data_ptr() for source in sources}
     made = [v.clone() if v.untyped_storage().data_ptr() in shared else v for v in values]
     for value in made:
-        value._agentforge_derived = True  # type: ignore[attr-defined]
+        value._agentforge_derived = True
     return tuple(made)
 
 
