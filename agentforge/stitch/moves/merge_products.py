@@ -7,7 +7,7 @@ from collections.abc import Hashable
 import torch
 from torch.fx import Node
 
-from agentforge.profiling.graph.operators import value_of
+from agentforge.profiling.graph.operators import Kind, kind_of, value_of
 from agentforge.stitch.graph.products import Product, product_of
 
 from .unit_graph import UnitGraph
@@ -24,7 +24,7 @@ class MergeProducts:
         for node in unit.graph.nodes:
             product = product_of(node) if unit.free(node) else None
             if product is not None and _joins(unit, product):
-                key = (product.x, product.transposed, product.bias is None, value_of(node).dtype)  # type: ignore[union-attr]
+                key = (_same(product.x), product.transposed, product.bias is None, value_of(node).dtype)  # type: ignore[union-attr]
                 groups.setdefault(key, {})[node] = product
         merged = [group for group in groups.values() if len(group) > 1]
         changed: dict[Node, torch.Tensor] = {}
@@ -64,7 +64,15 @@ def _merge(unit: UnitGraph, group: dict[Node, Product]) -> dict[Node, torch.Tens
         end = start + old.shape[-1]
         part = unit.call(_aten.slice.Tensor, whole, -1, start, end, before=first)
         node.replace_all_uses_with(part)
-        unit.graph.erase_node(node)
         slices[part] = old
         start = end
+    for node in group:
+        unit.graph.erase_node(node)
     return slices
+
+
+def _same(value: object) -> Hashable:
+    """A key that equal views of one value share: each view in a captured graph has one user."""
+    if isinstance(value, Node) and kind_of(value) is Kind.VIEW and not value.kwargs:
+        return (value.target, *map(_same, value.args))
+    return tuple(map(_same, value)) if isinstance(value, (list, tuple)) else value  # type: ignore[return-value]
