@@ -135,7 +135,12 @@ class Report(FrozenModel):
             return f"Verified: {baseline_name(way or kind)} is kept, {eager} over eager."
         speedups = self.end_to_end.performance.speedup.items()
         said = ", ".join(f"{interval} over {baseline_name(name)}" for name, interval in speedups)
-        return f"Verified: {said}."
+        return f"Verified: {said}; {self.summary}." if _lowered(self.mode) else f"Verified: {said}."
+
+
+def _lowered(mode: str) -> str:
+    """The lower precision of an artifact's products: `bf16`, `int8` or empty."""
+    return next((way for way in mode.split("+") if way in ("bf16", "int8")), "")
 
 
 def build_report(store: Store, run_id: str) -> Report:
@@ -298,7 +303,8 @@ def _kept(
     bottleneck: Bottleneck, attempts: list[Attempt], plan: ModelPlan | None, stitched: StitchResult | None
 ) -> str:
     if stitched is not None and bottleneck.definition.hash in stitched.packed:
-        return "oneDNN with packed weights"
+        lowered = _lowered(stitched.mode)
+        return f"oneDNN with packed weights{' in ' if lowered else ''}{lowered}"
     if not bottleneck.optimizable:
         return "kept: the vendor's library"
     planned = {region.bottleneck: region for region in plan.regions} if plan else {}

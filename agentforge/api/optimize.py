@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .metric import Metric, permission_for
 from .progress import Progress, view_for
 from .result import Result
 from .targets import as_target, live_module, load_settings, where_of
@@ -47,6 +48,9 @@ def optimize(
     out: str | os.PathLike[str] | None = None,
     init_args: Sequence[Any] | Mapping[str, Any] | None = None,
     generate: str = "",
+    allow: str = "",
+    metric: Metric | str | None = None,
+    bound: float | str | None = None,
     settings: Settings | Mapping[str, Any] | Sequence[str] | None = None,
     on_event: OnEvent | None = None,
     progress: Progress = "auto",
@@ -76,6 +80,12 @@ def optimize(
         init_args: constructor arguments for `"model.py:Net"`: a list or a dict.
         generate: `"prompt=128,new=64"`: make a generation by a causal language model of transformers faster,
             a prefill of 128 tokens and 64 decode steps with a static KV cache. There are no example inputs.
+        allow: `"bf16"` or `"int8"`: products with weights may use this lower precision, if `metric` stays
+            within `bound`. Without it, the model keeps its precision.
+        metric: with `allow`, a function that takes the model and returns a number, or `"file.py:function"`.
+            It runs in another process, which gets it by cloudpickle.
+        bound: with `allow`, how far the metric may change: `"0.5%"` of the original model's, or an absolute
+            difference such as `0.01`.
         settings: overrides such as `{"referee.processes": 5}`, as with `-c` on the command line.
         on_event: called with each event of the run.
         progress: `"auto"`: a live table in a terminal or a notebook, plain lines elsewhere. True: plain
@@ -106,6 +116,7 @@ def optimize(
     from agentforge.devices import detect
     from agentforge.runs import TargetStart, start_run
 
+    permission = permission_for(allow, metric, bound, chosen)
     spec = detect(where_of(model, device))
     folder = Path(out).expanduser() if out is not None else None
 
@@ -113,7 +124,9 @@ def optimize(
         return as_target(model, example_inputs, spec.torch_device, chosen, init_args, generate)
 
     def run(send: OnEvent) -> Report:
-        return start_run(TargetStart(load), chosen, device=spec.kind, out=folder, on_event=send)
+        return start_run(
+            TargetStart(load), chosen, device=spec.kind, out=folder, permission=permission, on_event=send
+        )
 
     return _watched(run, chosen, on_event, progress)
 

@@ -17,9 +17,11 @@ from agentforge.schema import (
     FrozenModel,
     Interval,
     Level,
+    Permission,
     UsageError,
     baseline_name,
 )
+from agentforge.stitch.precision import permitted
 from agentforge.stitch.proof import seen_runs
 from agentforge.stitch.sources import FOLDER
 
@@ -109,7 +111,12 @@ def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Any], Definition]:
         ) from error
     modules = folder.absolute() / FOLDER
     root = str(modules) if modules.is_dir() else None
-    return plan, report, Definition(name="artifact", op_type="model", reference=reference, import_root=root)
+    definition = Definition(name="artifact", op_type="model", reference=reference, import_root=root)
+    precision = report.get("precision") or {}
+    if precision.get("installed"):
+        fields = {k: precision[k] for k in Permission.model_fields}
+        definition = permitted(definition, Permission.model_validate(fields))
+    return plan, report, definition
 
 
 def _idle(report: Mapping[str, Any], evaluation: Evaluation) -> list[str]:

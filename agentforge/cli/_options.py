@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from agentforge.config import Settings
     from agentforge.frontends import FrontendOptions
     from agentforge.isolation.child_process import Progress
+    from agentforge.schema import Permission
     from agentforge.store import Store
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
@@ -122,6 +123,31 @@ Agents = Annotated[
 Agent = Annotated[
     str | None, typer.Option(metavar="SPEC", help="Agent for this role, instead of the one of --llm.")
 ]
+Allow = Annotated[
+    str,
+    typer.Option(
+        "--allow",
+        metavar="bf16|int8",
+        help="Let products with weights use bfloat16 or 8-bit integers, if --metric stays within --bound. "
+        "Without it, the model keeps its precision.",
+    ),
+]
+MetricFunction = Annotated[
+    str,
+    typer.Option(
+        "--metric",
+        metavar="FILE.py:FUNCTION",
+        help="With --allow: your function that takes the model and returns a number.",
+    ),
+]
+MetricBound = Annotated[
+    str,
+    typer.Option(
+        "--bound",
+        metavar="BOUND",
+        help="With --allow: how far the metric may change: 0.5% of the original model's, or 0.01 absolute.",
+    ),
+]
 Coder = Annotated[
     str | None,
     typer.Option(
@@ -193,6 +219,25 @@ class Limits:
     def given(self) -> dict[str, float | int]:
         """Those that the user set, by field of `Budget`."""
         return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class LowerPrecision:
+    """Permission for lower precision. Each field is an option of the command line."""
+
+    allow: Allow = ""
+    metric: MetricFunction = ""
+    bound: MetricBound = ""
+
+    def permission(self) -> Permission | None:
+        """What the user allows; None if nothing.
+
+        Raises:
+            UsageError: an option is missing or cannot be read.
+        """
+        from agentforge.schema import Permission
+
+        return Permission.parse(self.allow, self.metric, self.bound)
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import symtable
 import tempfile
 from pathlib import Path
 
 from agentforge.config import Settings, check_threads
+from agentforge.devices import DeviceSpec
 from agentforge.languages import languages
-from agentforge.schema import MachineError, UsageError
+from agentforge.schema import MachineError, Permission, RunKind, UsageError
 from agentforge.search import allocators, policies
 from agentforge.trackers import check_trackers
 from agentforge.tuning import check_tuning
@@ -91,3 +93,33 @@ def check_language(name: str) -> None:
     availability = languages.create(name).available()
     if not availability.ok:
         raise MachineError(f"kernels in {name} cannot be built here: {availability.detail}")
+
+
+def check_permission(permission: Permission | None, kind: RunKind, device: DeviceSpec) -> None:
+    """Refuse a permission that cannot be used, without importing anything.
+
+    Raises:
+        UsageError: the run has no whole model, the device is no CPU, or the metric's file has no such
+            function.
+    """
+    if permission is None:
+        return
+    if kind is not RunKind.MODEL:
+        raise UsageError("--allow goes with a whole model: leave out --reference, --from and --intent")
+    if device.kind != "cpu":
+        raise UsageError(
+            f"--allow {permission.precision} works on a CPU only, and this run is on {device.name}: "
+            "add --device cpu, or leave it out"
+        )
+    file, name = permission.file, permission.function
+    try:
+        text = file.read_text(encoding="utf-8")
+        table = symtable.symtable(text, str(file), "exec")
+    except OSError as error:
+        raise UsageError(f"--metric {file} cannot be read ({error.strerror}): name a Python file") from error
+    except (SyntaxError, ValueError) as error:
+        raise UsageError(f"--metric {file} is no valid Python ({error}): fix it") from error
+    bound = {s.get_name() for s in table.get_symbols() if s.is_assigned() or s.is_imported()}
+    if name not in bound and "import *" not in text:
+        functions = ", ".join(c.get_name() for c in table.get_children() if c.get_name() in bound)
+        raise UsageError(f"--metric: {file} has no function {name}; it has: {functions or 'none'}")

@@ -31,6 +31,7 @@ from agentforge.schema import (
     LLMBegun,
     LLMCall,
     LLMFailed,
+    Permission,
     Run,
     RunFailed,
     RunFinished,
@@ -49,7 +50,7 @@ from agentforge.trackers import Delivery
 
 from ._base import RunInput, RunStart
 from .background import Background
-from .checks import check_language, check_run
+from .checks import check_language, check_permission, check_run
 from .kinds import PIPELINES
 from .pipeline import RunPipeline
 from .run_settings import for_device, remembered
@@ -75,12 +76,14 @@ def start_run(
     *,
     device: str = "auto",
     out: Path | None = None,
+    permission: Permission | None = None,
     on_event: OnEvent | None = None,
 ) -> Report:
     """Begin a run of any kind and carry out all its phases.
 
     Args:
         out: folder for the artifact; None puts it below the run's own folder.
+        permission: lower precision that the user allows.
         on_event: called with each event, in the calling thread or the search's threads.
 
     Raises:
@@ -90,6 +93,7 @@ def start_run(
     where = find_device(device, settings.cache)
     start.check(settings, where)
     check_run(settings, out)
+    check_permission(permission, start.kind, where)
     check_agents(settings.search, settings.llm)
     loading = Background(lambda: start.load(settings, where))
     import_module("agentforge.loop.graph")  # LangGraph takes a second
@@ -97,12 +101,18 @@ def start_run(
     found = replace(found, settings=for_device(found.settings, where))
     check_language(found.settings.search.language)
     with Store(settings.url) as store:
-        run = create_run(store, found, where, kind=start.kind, out=out)
+        run = create_run(store, found, where, kind=start.kind, out=out, permission=permission)
         return execute(store, run, found.settings, where, out, on_event)
 
 
 def create_run(
-    store: Store, found: RunInput, device: DeviceSpec, *, kind: RunKind, out: Path | None = None
+    store: Store,
+    found: RunInput,
+    device: DeviceSpec,
+    *,
+    kind: RunKind,
+    out: Path | None = None,
+    permission: Permission | None = None,
 ) -> Run:
     """A new run, in the store, with all records that it begins with."""
     now, target = datetime.now(UTC), found.target
@@ -121,7 +131,7 @@ def create_run(
     )
     for solution in found.solutions:
         store.save_solution(solution)
-    store.create_run(run, [remembered(found.settings, device, out), *found.records])
+    store.create_run(run, [remembered(found.settings, device, out, permission), *found.records])
     return run
 
 
@@ -177,6 +187,7 @@ def opened(
             policy=policies.create(settings.search.policy, options=settings.search.policy_options),
             allocator=allocators.create(settings.search.allocator),
             out=out or (Path(kept.out) if kept and kept.out else None),
+            permission=kept.permission if kept else None,
         )
         pipeline.folder.mkdir(parents=True, exist_ok=True)
         yield pipeline

@@ -26,6 +26,7 @@ from agentforge.schema import (
     Bottleneck,
     Context,
     ModelPlan,
+    Permission,
     Profile,
     ProfileDone,
     ProfileStarted,
@@ -62,6 +63,8 @@ class RunPipeline:
     policy: TreePolicy
     allocator: Allocator
     out: Path | None
+    permission: Permission | None = None
+    """Lower precision that the user allowed."""
 
     @property
     def folder(self) -> Path:
@@ -75,12 +78,24 @@ class RunPipeline:
 
     def run(self) -> None:
         """Profile, search, stitch."""
+        self._try_metric()
         self._tell(MEASURING)
         profile = self.profile()
         lazy = LazyReferee(self.settings.referee, device=self.device, cache=self.settings.cache)
         with closing(lazy) as referee:
             result = self.search(profile, self.ceilings.known(), referee)
             self.stitch(result, referee)
+
+    def _try_metric(self) -> None:
+        """Call the user's metric with the original model, so that a broken one is known before the search.
+
+        Raises:
+            TargetError: it fails or returns no finite number.
+        """
+        if self.permission is not None and self.run_log.store.get_profile(self.run_log.run.id) is None:
+            from agentforge.stitch.metric import metric_value  # it needs torch
+
+            metric_value(self.target, self.permission, progress=self._tell)
 
     def profile(self) -> Profile:
         """The run's profile, made once, at ceilings that were measured before it and after it."""
@@ -187,6 +202,7 @@ class RunPipeline:
             moves=plan.moves if (plan := run_log.record(ModelPlan)) else (),
             reserve_s=self.meter.stitching_s,
             compiled=self.settings.search.prove_compile,
+            permission=self.permission,
             progress=self._tell,
         )
         self._keep(artifact, result.profile, hashes)

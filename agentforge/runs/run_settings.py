@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from agentforge.config import LLMSettings, RefereeSettings, SearchSettings, Settings
 from agentforge.devices import DeviceSpec, Fallback, devices
-from agentforge.schema import Budget, RunSettings, UsageError
+from agentforge.schema import Budget, Permission, RunSettings, UsageError
 
 
 def for_device(settings: Settings, device: DeviceSpec) -> Settings:
@@ -33,7 +33,9 @@ def with_referee(settings: Settings, **changes: Any) -> Settings:
     return settings.model_copy(update={"referee": settings.referee.model_copy(update=changes)})
 
 
-def remembered(settings: Settings, device: DeviceSpec, out: Path | None) -> RunSettings:
+def remembered(
+    settings: Settings, device: DeviceSpec, out: Path | None, permission: Permission | None = None
+) -> RunSettings:
     """What a run keeps of the settings that it begins with."""
     return RunSettings(
         search=settings.search.model_dump(mode="json"),
@@ -41,6 +43,7 @@ def remembered(settings: Settings, device: DeviceSpec, out: Path | None) -> RunS
         llm=settings.llm.model_dump(mode="json"),
         device=device.kind,
         out=str(out) if out else None,
+        permission=permission,
     )
 
 

@@ -6,7 +6,7 @@ The field docstrings are the schema; `Model.model_json_schema()` shows them.
 from ._base import FrozenModel, NonEmptyString, content_hash
 from .call import LLMCall
 from .campaign import Arm, Campaign, CampaignItem, CampaignState, ItemState, SuiteProblem, TryOutcome
-from .definition import Definition, DType, TolerancePolicy, WorkPolicy
+from .definition import Definition, DType, Precision, TolerancePolicy, WorkPolicy
 from .errors import (
     AgentForgeError,
     CannotCode,
@@ -83,6 +83,7 @@ from .records import (
     GivenKernels,
     Intent,
     NativeVerdict,
+    Permission,
     Priors,
     RunRecord,
     RunSettings,
@@ -188,8 +189,10 @@ __all__ = [
     "NonEmptyString",
     "Outcome",
     "Performance",
+    "Permission",
     "Plan",
     "Precedent",
+    "Precision",
     "Priors",
     "Profile",
     "ProfileDone",

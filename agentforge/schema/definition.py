@@ -59,6 +59,10 @@ WorkPolicy = Literal["custom-only", "vendor-gemm-allowed", "anything-faster"]
 convolution, or whatever is faster (an end-to-end model)."""
 
 
+Precision = Literal["bf16", "int8"]
+"""Operands of products: `bf16` is bfloat16 with sums in float32, `int8` is 8 bits with sums in int32."""
+
+
 class TolerancePolicy(FrozenModel):
     """How far an output may be from the reference, in units of the reference's own rounding error.
 
@@ -101,6 +105,9 @@ class Definition(FrozenModel):
     finite: bool = False
     """True if inputs never hold NaN or infinities, so that a solution may do anything with them. An example
     is a KV cache: whether NaN in its unused part reaches the output depends on how a mask is applied."""
+    precision: Precision | None = None
+    """Lower precision that the user allowed for products with weights: the error of the reference with such
+    products is then allowed too. Never set by default."""
     dtypes: tuple[DType, ...] = ()
     """Other types of floating-point inputs that a solution must be right for, beside the workloads' own."""
     description: str = ""
@@ -111,6 +118,6 @@ class Definition(FrozenModel):
     @cached_property
     def hash(self) -> str:
         """Hash of what affects behaviour: everything but name, description and tags."""
-        unset = {name for name in ("dtypes", "finite") if not getattr(self, name)}
+        unset = {name for name in ("dtypes", "finite", "precision") if not getattr(self, name)}
         exclude = {"name", "description", "tags"} | unset
         return content_hash(self.model_dump(mode="json", exclude=exclude))

@@ -5,12 +5,99 @@ Records are state: they decide how a run goes on. Events only tell what happened
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from pathlib import Path
+from typing import Any, Self
 
 from pydantic import Field
 
 from ._base import FrozenModel, NonEmptyString
+from .definition import Precision
+from .errors import UsageError
 from .search import ModelPlan, MoveKind
+
+_FORM = "--allow bf16 --metric metric.py:accuracy --bound 0.5%"
+
+
+class Permission(FrozenModel):
+    """Products may be computed in a lower precision if a metric of the user's stays within a bound."""
+
+    precision: Precision
+    """`bf16`: bfloat16 operands, sums in float32. `int8`: 8-bit operands, sums in int32."""
+    metric: NonEmptyString
+    """`/path/file.py:function`. The function gets the model and returns a number."""
+    bound: float = Field(ge=0, allow_inf_nan=False)
+    """Largest allowed change of the metric, in either direction."""
+    relative: bool
+    """Whether the bound is a share of the original model's metric."""
+
+    @classmethod
+    def parse(cls, allow: str, metric: str, bound: str | float | None) -> Self | None:
+        """The permission that options give; None if there is none.
+
+        Args:
+            allow: `bf16`, `int8`, or empty.
+            metric: `file.py:function`.
+            bound: `0.5%` of the original metric, or an absolute difference such as `0.01`.
+
+        Raises:
+            UsageError: an option is missing or cannot be read.
+        """
+        given = bound is not None and bound != ""
+        if not allow and not metric and not given:
+            return None
+        if not allow:
+            raise UsageError(f"--metric and --bound go with --allow: {_FORM}")
+        if allow not in ("bf16", "int8"):
+            raise UsageError(f"--allow takes bf16 or int8, not {allow!r}: {_FORM}")
+        if not metric or bound is None or not given:
+            raise UsageError(
+                f"--allow {allow} changes the model's answers: give a metric of yours and a bound too, "
+                f"{_FORM.replace('bf16', allow)}"
+            )
+        file, _, function = metric.rpartition(":")
+        if not file or not function.isidentifier():
+            raise UsageError(
+                f"--metric takes FILE.py:FUNCTION, for example metric.py:accuracy, not {metric!r}"
+            )
+        path = Path(file).expanduser().absolute()
+        value, relative = _number(bound)
+        return cls(precision=allow, metric=f"{path}:{function}", bound=value, relative=relative)
+
+    @property
+    def file(self) -> Path:
+        """The metric's file."""
+        return Path(self.metric.rpartition(":")[0])
+
+    @property
+    def function(self) -> str:
+        """The metric's name."""
+        return self.metric.rpartition(":")[2]
+
+    @property
+    def limit(self) -> str:
+        """The bound as the user writes it: `0.5%` or `0.01`."""
+        return f"{self.bound * 100:g}%" if self.relative else f"{self.bound:g}"
+
+    def accepts(self, original: float, changed: float) -> bool:
+        """Whether a metric that changed from the original model's value is within the bound."""
+        return abs(changed - original) <= self.bound * (abs(original) if self.relative else 1.0)
+
+
+def _number(bound: str | float) -> tuple[float, bool]:
+    """A bound's value, and whether it is relative."""
+    text = str(bound).strip()
+    relative = text.endswith("%")
+    try:
+        value = float(text.removesuffix("%")) / (100 if relative else 1)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value >= 0):
+        raise UsageError(
+            "--bound takes a share of the original metric, for example 0.5%, or an absolute difference, "
+            f"for example 0.01, not {bound!r}"
+        )
+    return value, relative
 
 
 class RunSettings(FrozenModel):
@@ -26,6 +113,8 @@ class RunSettings(FrozenModel):
     """Kind of device that kernels are measured on; empty in old runs, whose target names it."""
     out: str | None = None
     """Folder that the user asked for; None puts the artifact below the run's own folder."""
+    permission: Permission | None = None
+    """Lower precision that the user allowed for this run."""
 
 
 class GivenKernel(FrozenModel):

@@ -52,13 +52,7 @@ def write_artifact(
 def _fill(
     scratch: Path, name: str, target: Target, solution: Solution, report: Mapping[str, Any], cache: Path
 ) -> None:
-    language = languages.create(solution.spec.language)
-    built = language.build(
-        solution, scratch, cache=cache, run=run_command, timeout_s=_BUILD_TIMEOUT_S, device=target.device
-    )
-    if not built.ok:
-        raise MachineError(f"the kernels no longer build on this machine: {built.log[-1000:]}")
-    (scratch / PRELUDE).unlink(missing_ok=True)  # belongs to the referee
+    build_into(scratch, solution, target.device, cache)
     (scratch / "report.json").write_text(json.dumps(report, indent=1) + "\n")
     (scratch / "report.md").write_text(report_markdown(report))
     package = name if name.isidentifier() else "artifact"
@@ -68,6 +62,21 @@ def _fill(
             text = text.replace(f"@{key}@", value)
         (scratch / template.name).write_text(text)
     (scratch / "kernelbench_solution.py").write_text(export_single_file(solution))
+
+
+def build_into(folder: Path, solution: Solution, device: str, cache: Path) -> None:
+    """Write a solution's files into a folder and build its kernels there.
+
+    Raises:
+        MachineError: the kernels no longer build on this machine.
+    """
+    language = languages.create(solution.spec.language)
+    built = language.build(
+        solution, folder, cache=cache, run=run_command, timeout_s=_BUILD_TIMEOUT_S, device=device
+    )
+    if not built.ok:
+        raise MachineError(f"the kernels no longer build on this machine: {built.log[-1000:]}")
+    (folder / PRELUDE).unlink(missing_ok=True)  # belongs to the referee
 
 
 def _swap(scratch: Path, folder: Path) -> None:

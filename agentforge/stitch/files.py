@@ -17,6 +17,8 @@ from .sources import FOLDER, local_modules
 Mode = Literal[
     "kernels",
     "kernels+packed",
+    "kernels+bf16",
+    "kernels+int8",
     "kernels+streams",
     "kernels+compile",
     "kernels+graph",
@@ -30,7 +32,8 @@ Mode = Literal[
 """What runs in the captured call: the kernels between eager operators (`kernels`), the same with
 torch.compile around them or replayed as a CUDA graph, torch.compile in one of its modes, or the original
 model (`eager`).
-`packed` computes products with weights by oneDNN from packed copies; `streams` runs independent steps on
+`packed` computes products with weights by oneDNN from packed copies, `bf16` and `int8` from copies in lower
+precision, which only a user's permission allows; `streams` runs independent steps on
 several GPU streams.
 """
 

@@ -11,6 +11,7 @@ from agentforge.schema import Evaluation, Solution
 
 from .runtime.derived import DERIVED
 from .runtime.graph import REPLAY
+from .runtime.low_precision import LOWERED
 from .runtime.products import PACKED
 from .runtime.streams import STREAMS
 from .variants import Variant
@@ -20,6 +21,7 @@ _WAYS = {
     STREAMS: "a forward on several streams",
     PACKED: "a product from packed weights",
     DERIVED: "a forward with derived weights",
+    LOWERED: "a product in lower precision",
 }
 """Counted like kernels, but not kernels: counter name to its description."""
 

@@ -31,8 +31,13 @@ def report_data(
     selection: Selection,
     refused: Mapping[str, str],
     notes: Sequence[str],
+    precision: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the content of `report.json`."""
+    """Return the content of `report.json`.
+
+    Args:
+        precision: what became of the user's permission for lower precision; None without one.
+    """
     trial = selection.trial
     return {
         "target": {
@@ -57,6 +62,7 @@ def report_data(
             *({"kind": kind, "kept": True, "places": n} for kind, n in selection.variant.moves.items()),
             *({"kind": kind, "kept": False, "why": why} for kind, why in selection.dropped.items()),
         ],
+        "precision": precision,
         "left_out": [_left_out(kernel) for kernel in kernels.values() if not is_selected(kernel, selection)],
         "sites_left_as_they_were": dict(refused),
         "trials": [_trial(t) for t in selection.trials],
@@ -195,8 +201,12 @@ def report_markdown(data: Mapping[str, Any]) -> str:
         lines += [*_rate_table(data["tokens_per_second"]), ""]
     if data["kernels"]:
         lines += ["## Kernels", "", *_kernel_table(data["kernels"]), ""]
+    precision = data["precision"] or {"installed": False, "summary": ""}
+    if precision["summary"]:
+        lines += [f"Lower precision: {precision['summary']}.", ""]
     if data["packed"]:
-        lines += [f"Computed from packed weights: {', '.join(data['packed'])}.", ""]
+        how = f"in {precision['precision']}" if precision["installed"] else "from packed weights"
+        lines += [f"Matmuls computed {how}: {', '.join(data['packed'])}.", ""]
     if data["moves"]:
         lines += ["## Moves", "", *map(_move, data["moves"]), ""]
     if data["trials"]:

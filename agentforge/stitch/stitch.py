@@ -9,12 +9,13 @@ from typing import Any
 from agentforge.devices import DeviceSpec, Fallback
 from agentforge.profiling.measure.device import REPORTED_SHARE, host_share
 from agentforge.referee import Evaluator
-from agentforge.schema import Evaluation, FrozenModel, Move, Profile, Solution, Target
+from agentforge.schema import Evaluation, FrozenModel, Move, Permission, Profile, Solution, Target
 
 from .artifact import write_artifact
 from .files import Mode
 from .graph import products
 from .graph.streams import measured
+from .precision import LowerPrecision
 from .report import report_data
 from .select import Selector
 from .variants import VariantBuilder, promoted
@@ -54,6 +55,7 @@ def stitch(
     seconds: float = 60.0,
     reserve_s: float | None = None,
     compiled: bool = True,
+    permission: Permission | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> StitchedArtifact:
     """Install solutions in the model and keep the variant that is fastest end to end.
@@ -69,6 +71,7 @@ def stitch(
         seconds: wall time after which no new variant is tried; final evaluations come on top.
         reserve_s: wall time after which no evaluation goes on; None for no limit.
         compiled: False if torch.compile itself is not to become the artifact.
+        permission: lower precision that the user allowed; None tries none.
 
     Raises:
         TargetError: the model can no longer be captured.
@@ -78,6 +81,9 @@ def stitch(
     kernels = promoted(profile, chosen)
     on_gpu = target.device.startswith("cuda")
     variants = VariantBuilder(target, kernels, progress, measured(profile, device.threads) if on_gpu else ())
+    lower = permission and LowerPrecision(
+        permission, target, variants, kernels, referee, cache, reserve_s, progress or (lambda line: None)
+    )
     selection = Selector(
         target,
         variants,
@@ -93,6 +99,7 @@ def stitch(
         compiled=compiled,
         progress=progress,
     ).run()
+    selection, precision = lower.improve(selection) if lower else (selection, None)
     trial = selection.trial
     report = report_data(
         target,
@@ -103,6 +110,7 @@ def stitch(
         selection,
         {site: why for site, why in variants.refused.items() if site not in selection.variant.sites},
         variants.notes,
+        precision,
     )
     write_artifact(folder, target, selection.variant.solution, report, cache=cache)
     return StitchedArtifact(

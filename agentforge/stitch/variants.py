@@ -14,12 +14,14 @@ from .files import Mode, as_solution, kernel_name, stitched_files
 from .graph.streams import WORTH_TRYING
 from .runtime.derived import DERIVED
 from .runtime.graph import REPLAY
+from .runtime.low_precision import LOWERED, WAYS
 from .runtime.products import PACKED
 from .runtime.streams import STREAMS
 
 _CHILD_TIMEOUT_S = 600.0
 _AROUND = {"compile": " under torch.compile", "graph": " in a CUDA graph", "streams": " on several streams",
-           "packed": " with packed weights"}  # fmt: skip
+           "packed": " with packed weights", "bf16": " with products in bfloat16",
+           "int8": " with products in int8"}  # fmt: skip
 
 
 class _Key(NamedTuple):
@@ -34,7 +36,7 @@ class _Key(NamedTuple):
 
 def _key(kernels: Collection[str], mode: Mode, moves: Collection[MoveKind] = ()) -> _Key:
     ways = mode.split("+")
-    streams, packed = "streams" in ways, "packed" in ways
+    streams, packed = "streams" in ways, "packed" in ways or not WAYS.keys().isdisjoint(ways)
     everything = streams or packed or "graph" in ways or bool(moves)
     chosen = tuple(kind for kind in MoveKind if kind in moves)
     return _Key(frozenset(kernels), everything, packed, streams, chosen)
@@ -208,7 +210,8 @@ class VariantBuilder:
         if key.streams:
             expected[STREAMS] = self._calls_of(rewritten, "streams")
         if key.packed or self._calls_of(rewritten, "products"):
-            expected[PACKED] = self._calls_of(rewritten, "products")
+            lowered = not WAYS.keys().isdisjoint(ways)
+            expected[LOWERED if lowered else PACKED] = self._calls_of(rewritten, "products")
         if derived := self._calls_of(rewritten, "derived"):
             expected[DERIVED] = derived
         if not all(expected.values()) or not (expected or rewritten["sites"]):

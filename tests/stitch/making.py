@@ -256,6 +256,7 @@ def stitch_in_process(
     """
     target = target_of(source) if isinstance(source, str) else source
     target = target.model_copy(update={"device": device})
+    packed = not {"packed", "bf16", "int8"}.isdisjoint(mode.split("+"))
     problem = load_problem(target.definition)
     model = problem.build(0).to(device)
     capture = capture_examples(model, examples_of(problem, target.workloads, 0, torch.device(device)))
@@ -287,9 +288,7 @@ def stitch_in_process(
         file = f"units/unit{number}.py"
         working = (n.name for n in unit.graph_module.graph.nodes if kind_of(n) is not Kind.VIEW)
         measured = dict.fromkeys(working, (1e-5, 0.1)) if "streams" in mode else None
-        rewritten = rewrite(
-            unit, model.get_submodule(unit.path), replacements, file, measured, "packed" in mode
-        )
+        rewritten = rewrite(unit, model.get_submodule(unit.path), replacements, file, measured, packed)
         plans.append(rewritten.plan)
         texts[file] = rewritten.source
         constants.update(rewritten.constants)

@@ -53,6 +53,7 @@ def register(app: typer.Typer) -> None:
         intent: Intent = "",
         inputs: _options.Inputs = _options.Inputs(),
         agents: _options.AgentChoice = _options.AgentChoice(),
+        lower: _options.LowerPrecision = _options.LowerPrecision(),
         patience: _options.Patience = None,
         config: _options.Config = None,
         json: _options.Json = False,
@@ -61,6 +62,7 @@ def register(app: typer.Typer) -> None:
 
         Ctrl-C stops a run; `agentforge runs resume` continues it.
         """
+        permission = lower.permission()
         settings = _options.settings(
             config,
             search__planner=agents.planner or agents.llm,
@@ -81,7 +83,9 @@ def register(app: typer.Typer) -> None:
         from agentforge.runs import start_run
 
         follow(
-            lambda on_event: start_run(start, settings, device=device, out=out, on_event=on_event),
+            lambda on_event: start_run(
+                start, settings, device=device, out=out, permission=permission, on_event=on_event
+            ),
             settings.url,
             as_json=json,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import secrets
 from contextlib import suppress
@@ -12,9 +13,9 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from agentforge.problems.kernelbench import Problem, load_problem
-from agentforge.schema import Definition, TolerancePolicy
+from agentforge.schema import Definition, Precision, TolerancePolicy
 
-from ..comparison.tolerance import Bound, alternative, exactness, widest
+from ..comparison.tolerance import Bound, alternative, exactness, permitted, widest
 from ..inputs.transforms import less_precise
 from ..timing.gpu.device import GraphedModel
 from ..workers import arguments as values
@@ -23,6 +24,7 @@ from ..workers.pytree import NUMBER, Leaf, describe, total_bytes
 from ..workers.runner import CompileMode, gradients, runner_for
 from ..workers.server import Server, put_leaves
 from ..workers.shared_memory import Block, Layout, aligned
+from .low_precision import LowPrecision
 from .precision import FINER, default_dtype, doubled, in_single, is_double, wide
 from .weights import varied_construction
 
@@ -52,6 +54,7 @@ class BaselineServer(Server):
     def __init__(self, channel: Channel) -> None:
         super().__init__(channel)
         self._problem: Problem | None = None
+        self._precision: Precision | None = None
         self._module: torch.nn.Module | None = None
         self._weights = Placer()
         self._arguments: Any = None
@@ -76,7 +79,7 @@ class BaselineServer(Server):
         torch.set_num_threads(body["threads"])
         self._runner = runner_for(body["device"])
         definition = Definition.model_validate(body["definition"])
-        self._problem = load_problem(definition)
+        self._problem, self._precision = load_problem(definition), definition.precision
         init = self._problem.get_init_inputs()
         with varied_construction(body["seed"]):
             self._module = self._problem.build(body["seed"])
@@ -191,6 +194,12 @@ class BaselineServer(Server):
                 if is_double(leaf.value) and leaf.path in errors:
                     bound = widest([found[n].bound, errors[leaf.path]])
                     found[n] = dataclasses.replace(found[n], bound=bound)
+        if self._precision is not None:
+            low = {leaf.path: leaf.value for leaf in self._lowered(body["slot"], self._precision)}
+            found = [
+                permitted(e, low.get(x.path), values.get(x.path), policy.factor)
+                for e, x in zip(found, given, strict=True)
+            ]
         return {"exactness": [dataclasses.asdict(x) for x in found]}
 
     def _error_in_single(self, slot: int, policy: TolerancePolicy, reduction: float) -> dict[str, Bound]:
@@ -210,6 +219,19 @@ class BaselineServer(Server):
             path: dataclasses.replace(bound.scaled(FINER), reference_error=bound.reference_error * FINER)
             for path, bound in bounds.items()
         }
+
+    def _lowered(self, slot: int, precision: Precision) -> list[Leaf]:
+        """The answer for a slot with products in a lower precision, in the types of the usual answer."""
+        model = copy.deepcopy(self._module)
+        assert model is not None
+        args, kwargs = self._inputs(slot)
+        fast = torch.backends.mha.get_fastpath_enabled()
+        torch.backends.mha.set_fastpath_enabled(False)  # one operator there contains several products
+        try:
+            with LowPrecision(precision, [*model.parameters(), *model.buffers()]):
+                return self._answer(model(*args, **kwargs), (args, kwargs))
+        finally:
+            torch.backends.mha.set_fastpath_enabled(fast)
 
     def _as_computed(self, leaf: Leaf) -> Any:
         """A leaf's value; a Python float in the coarsest type of inputs and weights."""

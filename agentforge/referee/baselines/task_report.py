@@ -24,6 +24,8 @@ class TaskReport:
     tried: int = 0
     untried: int = 0
     """Left out because the time was up."""
+    rough: bool = False
+    """The user allowed a lower precision, so that small differences count as rounding."""
 
     @property
     def weaknesses(self) -> list[str]:
@@ -46,7 +48,8 @@ class TaskReport:
         """What a reader must know of a task without weaknesses."""
         found = []
         if self.independent:
-            found.append(f"the reference gives the same as {_listed(self.independent)}")
+            same = "in the allowed precision, " if self.rough else ""
+            found.append(f"{same}the reference gives the same as {_listed(self.independent)}")
         if self.untried:
             found.append(f"{self.untried} more wrong answers were not tried for lack of time")
         return found
@@ -60,6 +63,7 @@ class TaskReport:
             self.sharpened[how] = list(dict.fromkeys([*self.sharpened.get(how, []), *names]))
         self.tried += other.tried
         self.untried += other.untried
+        self.rough = self.rough or other.rough
 
 
 def _listed(names: Sequence[str]) -> str:

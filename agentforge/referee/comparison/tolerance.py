@@ -242,6 +242,27 @@ def exactness(ours: object, better: object, policy: TolerancePolicy, reduction: 
     )
 
 
+def permitted(found: Exactness, low: object, better: object, factor: float) -> Exactness:
+    """`found` with the bound widened by what the reference errs in a lower precision that the user allowed.
+
+    Args:
+        low: the reference's output in that precision.
+        better: the same output in float64, or moved.
+        factor: allowed multiple of that error.
+    """
+    if not isinstance(low, torch.Tensor) or not isinstance(better, torch.Tensor):
+        return found
+    if not low.is_floating_point() or low.shape != better.shape:
+        return found
+    own = measure(low, _comparable(better, low), Bound(math.inf, 1.0, 0.0, 0.0))
+    alike = torch.equal(kinds(low), kinds(better.to(low.dtype)))
+    if not alike or own.relative >= _LARGEST_BOUND:  # the precision itself fails for such inputs
+        return replace(found, agrees=False)
+    relative = max(found.bound.relative, min(factor * own.relative, _LARGEST_BOUND))
+    absolute = max(found.bound.absolute, factor * own.absolute)
+    return replace(found, bound=replace(found.bound, relative=relative, absolute=absolute))
+
+
 def _element(exclusive: float) -> float:
     """The worst of many elements may err some times as much as their norm."""
     return min(_WORST_OF_MANY * exclusive, _LARGEST_BOUND)

@@ -19,7 +19,8 @@ from .derived import Derived, derived
 from .graph import Replayed
 from .kernel import Kernel, opaque_operator, provide_runtimes
 from .layout import Layout
-from .products import PACKED, Products, convolution, product
+from .low_precision import products_for
+from .products import convolution, product
 from .streams import Branched, nothing
 from .swap import stitched_class
 from .unit import Unit
@@ -50,7 +51,7 @@ class Artifact:
             if self._loaded:
                 return
             counts = provide_runtimes(self.folder)
-            self._products, self._derived = Products(counts), Derived(counts)
+            self._products, self._derived = products_for(self.mode, counts), Derived(counts)
             namespace = f"agentforge_{self.id}"
             for name, entry in self._plan["kernels"].items():
                 self.kernels[name] = Kernel(self.folder / "kernels" / name, entry, namespace, counts.count)
@@ -166,7 +167,7 @@ class Artifact:
         """Number of runs of each kernel in this process, and of the products from packed weights."""
         runs = {name: kernel.runs for name, kernel in self.kernels.items()}
         packed = any(unit.packs for unit in self.units)
-        return {**runs, PACKED: self._products.runs} if packed else runs
+        return {**runs, self._products.counter: self._products.runs} if packed else runs
 
 
 def _absent(*tensors: Any) -> Any:

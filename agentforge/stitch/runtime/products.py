@@ -18,7 +18,7 @@ PACKED = "packed product"
 class _Packed(NamedTuple):
     """A packed weight, and what detects a change of the weight."""
 
-    packed: torch.Tensor
+    packed: Any
     contents: Contents
 
 
@@ -28,6 +28,9 @@ class Products:
     A weight is packed again if it was written in place, moved, or has other content: writes through `.data`
     and NumPy do not change its version, so each call sums the whole weight.
     """
+
+    counter = PACKED
+    """Name that each product is counted by."""
 
     def __init__(self, counts: ModuleType) -> None:
         self._counts = counts
@@ -49,12 +52,23 @@ class Products:
             return product(x, weight, bias, transposed)
         rows = x.numel() // x.shape[-1]
 
-        def pack(matrix: torch.Tensor) -> torch.Tensor:
-            return torch.ops.mkldnn._reorder_linear_weight(
-                matrix.t().contiguous() if transposed else matrix, rows
-            )
+        def pack(matrix: torch.Tensor) -> Any:
+            return self.pack(matrix.t().contiguous() if transposed else matrix, rows)
 
         packed = self._packed(weight, (transposed, rows), pack)
+        found = None if packed is None else self.multiply(x, packed, bias)
+        if found is None:
+            return product(x, weight, bias, transposed)
+        self._count(self.counter)
+        return found
+
+    def pack(self, matrix: torch.Tensor, rows: int) -> Any:
+        """The packed form of `matrix` (columns of the result x columns of `x`), for a number of rows; None if
+        there is none."""
+        return torch.ops.mkldnn._reorder_linear_weight(matrix, rows)
+
+    def multiply(self, x: torch.Tensor, packed: Any, bias: torch.Tensor | None) -> torch.Tensor | None:
+        """The product with a packed weight; None if it must be computed by torch."""
         return torch.ops.mkldnn._linear_pointwise(x, packed, bias, "none", [], "")
 
     def convolution(
@@ -80,13 +94,14 @@ class Products:
             return torch.ops.mkldnn._reorder_convolution_weight(filters, *places, list(x.shape))
 
         packed = self._packed(weight, (*map(str, places), x.shape), pack)
+        self._count(PACKED)
         return torch.ops.mkldnn._convolution_pointwise(x, packed, bias, *places, "none", [], "")
 
-    def _packed(
-        self, weight: torch.Tensor, form: Hashable, pack: Callable[[torch.Tensor], torch.Tensor]
-    ) -> torch.Tensor:
+    def _count(self, name: str) -> None:
         self.runs += 1
-        self._counts.count(PACKED)
+        self._counts.count(name)
+
+    def _packed(self, weight: torch.Tensor, form: Hashable, pack: Callable[[torch.Tensor], Any]) -> Any:
         forms = self._kept.get(weight)
         if forms is None:
             forms = self._kept[weight] = {}

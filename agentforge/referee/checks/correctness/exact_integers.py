@@ -23,6 +23,10 @@ class ExactIntegers(Check):
     levels = FULL_LEVEL
     when = When.EXAMINATION
     catches = "a term left out of a long sum, which changes an exact integer"
+    condition = "unless a lower precision is allowed"
+
+    def applies(self, context: CheckContext) -> bool:
+        return super().applies(context) and context.definition.precision is None
 
     def run(self, context: CheckContext) -> str:
         prepared, candidate = context.prepared, context.candidate

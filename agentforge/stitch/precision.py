@@ -1,0 +1,161 @@
+"""Lower precision by permission: variants in bfloat16 or int8, tried after the best float32 one is known."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from agentforge.isolation.scratch import Scratch
+from agentforge.referee import EvaluationRequest, Evaluator
+from agentforge.schema import Definition, Level, MachineError, Permission, Target, TargetError, TimeEnded
+
+from .artifact import build_into
+from .files import Mode
+from .metric import metric_value
+from .proof import engagement
+from .select import Selection
+from .trial import Trial, describe
+from .variants import Promoted, Variant, VariantBuilder
+
+_FACTOR = 4.0
+"""Allowed multiple of the reference's own error in the allowed precision."""
+_WORTH_IT = 1.02
+"""Speedup over the float32 selection that lower precision must bring."""
+_MODES: dict[str, Mode] = {"bf16": "kernels+bf16", "int8": "kernels+int8"}
+
+
+def permitted(definition: Definition, permission: Permission) -> Definition:
+    """The definition that lower precision is judged by; no verdict on it has the float32 one's hash."""
+    tolerance = definition.tolerance.model_copy(update={"factor": _FACTOR})
+    return definition.model_copy(update={"precision": permission.precision, "tolerance": tolerance})
+
+
+@dataclass
+class LowerPrecision:
+    """Tries variants in lower precision beside a selection in float32.
+
+    Args:
+        cache: folder of built kernels.
+        reserve_s: wall time after which no evaluation goes on; None for no limit.
+    """
+
+    permission: Permission
+    target: Target
+    variants: VariantBuilder
+    kernels: Mapping[str, Promoted]
+    referee: Evaluator
+    cache: Path
+    reserve_s: float | None
+    progress: Callable[[str], None]
+
+    def __post_init__(self) -> None:
+        self._end = None if self.reserve_s is None else time.monotonic() + self.reserve_s
+        self._trials: list[Trial] = []
+        self._metric = ""
+        self._values: dict[str, float] = {}
+
+    def improve(self, base: Selection) -> tuple[Selection, dict[str, Any]]:
+        """The faster of `base` and a proven variant in lower precision whose metric is within the bound.
+
+        Returns:
+            The selection, whose reason says what became of the permission, and the same for the report.
+        """
+        try:
+            winner, why = self._best(base)
+        except TimeEnded:
+            winner, why = None, "the time for stitching ended before it was proven"
+        said = f"{self.permission.precision} was allowed: {self._metric or why}"
+        trials = (*base.trials, *self._trials)
+        if winner is None:
+            said = said if not self._metric else f"{said}; {why}"
+            selection = replace(base, trials=trials, reason=f"{base.reason}; {said}, so float32 is kept")
+        else:
+            reason = f"{winner.variant.label} won end to end; {said}"
+            dropped = dict.fromkeys(base.variant.moves, "lower precision was faster without it")
+            selection = Selection(winner.variant, winner, trials, reason, {**base.dropped, **dropped})
+        return selection, {
+            **self.permission.model_dump(mode="json"),
+            "limit": self.permission.limit,
+            "metric_values": self._values,
+            "installed": winner is not None,
+            "summary": said,
+        }
+
+    def _best(self, base: Selection) -> tuple[Trial | None, str]:
+        """A variant that won, or None and the reason."""
+        before = base.trial.over_eager if base.trial else 1.0
+        sets = dict.fromkeys([base.variant.kernels or frozenset(self.kernels), frozenset[str]()])
+        trials = [trial for names in sets if (trial := self._quick(names, base))]
+        if not trials:
+            return None, "no product is large enough, or its float32 form was not right"
+        why = "it was not faster end to end"
+        for trial in sorted(trials, key=lambda t: -t.over_eager):
+            if not trial.evaluation.passed or trial.problems:
+                why = (*trial.problems, *trial.evaluation.reasons, describe(trial))[0]
+                continue
+            if trial.over_eager <= before * _WORTH_IT:
+                continue
+            final = self._evaluate(trial.variant, Level.FULL)
+            if not final.wins or final.over_eager <= before * _WORTH_IT:
+                why = "the full evaluation did not confirm that it is right and faster"
+                continue
+            why = self._refusal(final.variant)
+            if not why:
+                return final, ""
+        return None, why
+
+    def _quick(self, names: frozenset[str], base: Selection) -> Trial | None:
+        """A quick verdict in lower precision; None without a float32 twin that is right.
+
+        The twin is the same code under the strict tolerance, which sees mistakes that the wide one hides.
+        """
+        strict = self.variants.with_kernels(names, "kernels+packed")
+        variant = self.variants.with_kernels(names, _MODES[self.permission.precision])
+        if strict is None or variant is None:
+            return None
+        done = (t for t in base.trials if t.variant.solution.hash == strict.solution.hash)
+        twin = next(done, None) or self._evaluate(strict, Level.QUICK)
+        if not twin.evaluation.passed or twin.problems:
+            return None
+        judged = permitted(self.target.definition, self.permission).hash
+        solution = variant.solution.model_copy(update={"definition": judged})
+        return self._evaluate(replace(variant, solution=solution), Level.QUICK)
+
+    def _evaluate(self, variant: Variant, level: Level) -> Trial:
+        definition = self.target.definition
+        if variant.solution.definition != definition.hash:
+            definition = permitted(definition, self.permission)
+        evaluation = self.referee.evaluate(
+            EvaluationRequest(
+                definition, self.target.workloads, variant.solution, level=level, deadline=self._end
+            )
+        )
+        solutions = {name: kernel.solution for name, kernel in self.kernels.items()}
+        problems = engagement(variant, evaluation, solutions) if evaluation.passed else []
+        trial = Trial(variant, evaluation, tuple(problems))
+        self._trials.append(trial)
+        self.progress(f"{variant.label} ({level.value}): {describe(trial)}")
+        return trial
+
+    def _refusal(self, variant: Variant) -> str:
+        """Why the metric refuses a proven variant; empty if it is within the bound."""
+        permission, scratch, self._metric = self.permission, Scratch("metric"), ""
+        try:
+            build_into(scratch.path, variant.solution, self.target.device, self.cache)
+            for whose, folder in (("original", None), ("changed", scratch.path)):
+                if whose not in self._values or folder:
+                    value = metric_value(self.target, permission, folder, progress=self.progress)
+                    self._values[whose] = value
+        except (TargetError, MachineError) as error:
+            return str(error)
+        finally:
+            scratch.close()
+        original, changed = self._values["original"], self._values["changed"]
+        self._metric = (
+            f"metric {permission.function} {original:.6g} -> {changed:.6g} (bound {permission.limit})"
+        )
+        self.progress(self._metric)
+        return "" if permission.accepts(original, changed) else "that is outside the bound"

@@ -1,0 +1,161 @@
+"""When a variant in lower precision is taken, with a referee and a metric whose numbers are given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentforge.referee import EvaluationRequest, OnStage
+from agentforge.schema import Evaluation, EvaluationStatus, Level, Permission, TargetError, TimeEnded
+from agentforge.stitch import precision
+from agentforge.stitch.precision import LowerPrecision, permitted
+from agentforge.stitch.select import Selection, Trial
+from agentforge.stitch.variants import Variant
+
+from .test_select import TARGET, Given, Verdict, judged, promoted
+
+METRICS = {None: 0.9, "changed": 0.899}
+
+
+class Precise(Given):
+    """Checks that each mode is judged by the definition it belongs to."""
+
+    def evaluate(self, request: EvaluationRequest, *, progress: OnStage | None = None) -> Evaluation:
+        mode = next(m for h, (m, _) in self.made.items() if self._same(h, request.solution.hash))
+        assert request.solution.definition == request.definition.hash
+        assert request.definition.precision == ("bf16" if mode == "kernels+bf16" else None)
+        kernels = next(k for h, (_, k) in self.made.items() if self._same(h, request.solution.hash))
+        self.judged.append((mode, tuple(sorted(kernels)), request.level.value))
+        return self.verdict(mode, kernels, request.level)
+
+    def _make(self, mode: str, kernels: frozenset[str]) -> Variant:
+        variant = super()._make(mode, kernels)
+        lowered = permitted(TARGET.definition, self.permission).hash
+        for definition in (TARGET.definition.hash, lowered):
+            copy = variant.solution.model_copy(update={"definition": definition})
+            self.made[copy.hash] = (mode, kernels)
+        return variant
+
+    def _same(self, known: str, asked: str) -> bool:
+        return known == asked
+
+    permission = Permission(precision="bf16", metric="/m.py:accuracy", bound=0.005, relative=True)
+
+
+def improve(
+    verdict: Verdict,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    changed: float | Exception = 0.899,
+    base_speed: float = 1.2,
+    names: tuple[str, ...] = (),
+) -> tuple[Selection, dict[str, object], Precise, list[str]]:
+    given, measured = Precise(verdict), []
+
+    def metric(target: object, permission: object, artifact: Path | None, progress: object) -> float:
+        measured.append("changed" if artifact else "original")
+        if artifact and isinstance(changed, Exception):
+            raise changed
+        return float(changed) if artifact else 0.9  # type: ignore[arg-type]
+
+    monkeypatch.setattr(precision, "metric_value", metric)
+    monkeypatch.setattr(precision, "build_into", lambda *arguments: None)
+    kernels = {name: promoted(name) for name in names}
+    base = given._make("kernels+packed", frozenset(names))
+    trial = Trial(base, judged(frozenset(names), Level.FULL, base_speed, base_speed))
+    selection = Selection(base, trial, (trial,), "the base won")
+    lower = LowerPrecision(
+        Precise.permission,
+        TARGET,
+        given,  # type: ignore[arg-type]
+        kernels,
+        given,
+        Path("cache"),
+        300.0,
+        lambda line: None,
+    )
+    found, report = lower.improve(selection)
+    return found, report, given, measured
+
+
+def fast(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+    return judged(kernels, level, 1.8, 1.7)
+
+
+@pytest.mark.parametrize("names", [(), ("a",)])
+def test_a_faster_variant_within_the_bound_is_taken(
+    monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]
+) -> None:
+    found, report, given, measured = improve(fast, monkeypatch, names=names)
+    assert found.variant.mode == "kernels+bf16"
+    assert found.reason.endswith(
+        "won end to end; bf16 was allowed: metric accuracy 0.9 -> 0.899 (bound 0.5%)"
+    )
+    assert report["installed"] is True
+    assert report["metric_values"] == {"original": 0.9, "changed": 0.899}
+    assert measured == ["original", "changed"]
+    assert given.judged[-1][2] == "full"
+    assert found.trial is not None
+    assert found.variant.solution.definition != TARGET.definition.hash
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        (0.8, "metric accuracy 0.9 -> 0.8 (bound 0.5%); that is outside the bound, so float32 is kept"),
+        (1.0, "metric accuracy 0.9 -> 1 (bound 0.5%); that is outside the bound, so float32 is kept"),
+        (TargetError("the metric returned nan"), "the metric returned nan, so float32 is kept"),
+    ],
+)
+def test_a_variant_whose_metric_is_outside_of_the_bound_is_dropped(
+    monkeypatch: pytest.MonkeyPatch, changed: float | Exception, says: str
+) -> None:
+    found, report, _, _ = improve(fast, monkeypatch, changed=changed)
+    assert found.variant.mode == "kernels+packed"
+    assert found.reason == f"the base won; bf16 was allowed: {says}"
+    assert report["installed"] is False
+
+
+def test_a_variant_that_is_no_faster_is_not_proven_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, _, given, measured = improve(fast, monkeypatch, base_speed=1.79)
+    assert found.reason.endswith("bf16 was allowed: it was not faster end to end, so float32 is kept")
+    assert all(level == "quick" for _, _, level in given.judged)
+    assert measured == []
+
+
+def test_a_variant_that_loses_to_the_best_baseline_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        return judged(kernels, level, 1.8, 0.9 if level is Level.FULL else 1.7)
+
+    found, _, _, measured = improve(verdict, monkeypatch)
+    assert found.variant.mode == "kernels+packed"
+    assert measured == [], "only a variant that is proven runs beside the user's data"
+
+
+@pytest.mark.parametrize("wrong", ["kernels+packed", "kernels+bf16"])
+def test_a_wrong_answer_is_dropped_also_if_only_the_strict_bound_sees_it(
+    monkeypatch: pytest.MonkeyPatch, wrong: str
+) -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        status = EvaluationStatus.INCORRECT_NUMERICAL if mode == wrong else EvaluationStatus.PASSED
+        return judged(kernels, level, 1.8, 1.7, status=status)
+
+    found, _, given, _ = improve(verdict, monkeypatch, names=("a",))
+    # The base was measured with its kernel before; the form without kernels is judged here.
+    assert ("kernels+packed", (), "quick") in given.judged
+    assert found.variant.kernels == {"a"}
+    assert found.variant.mode == ("kernels+bf16" if wrong == "kernels+packed" else "kernels+packed")
+    assert ("kernels+bf16", (), "quick") not in given.judged or wrong == "kernels+bf16"
+
+
+def test_if_the_time_ends_float32_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        if level is Level.FULL:
+            raise TimeEnded("over")
+        return judged(kernels, level, 1.8, 1.7)
+
+    found, report, _, _ = improve(verdict, monkeypatch)
+    assert found.variant.mode == "kernels+packed"
+    assert "the time for stitching ended before it was proven" in found.reason
+    assert report["installed"] is False
