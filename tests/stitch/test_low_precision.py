@@ -151,8 +151,8 @@ def test_a_model_with_products_in_lower_precision(mode: Mode, tmp_path: Path) ->
         assert 1e-4 < float((got - expected).norm() / expected.norm()) < 0.05
         with torch.no_grad():
             original.up.weight.mul_(0.5)
-    assert counts.calls()[LOWERED] - before == 16
-    assert stitched.package.calls()[LOWERED] == 16
+    assert counts.calls()[LOWERED] - before == 8
+    assert stitched.package.calls()[LOWERED] == 8
     model.load_state_dict(original.state_dict())
     assert torch.equal(model(x), original(x)), "with gradients the original runs"
 
