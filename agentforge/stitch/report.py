@@ -201,7 +201,7 @@ def report_markdown(data: Mapping[str, Any]) -> str:
         lines += [*_rate_table(data["tokens_per_second"]), ""]
     if data["kernels"]:
         lines += ["## Kernels", "", *_kernel_table(data["kernels"]), ""]
-    precision = data["precision"] or {"installed": False, "summary": ""}
+    precision = data.get("precision") or {"installed": False, "summary": ""}
     if precision["summary"]:
         lines += [f"Lower precision: {precision['summary']}.", ""]
     if data["packed"]:
