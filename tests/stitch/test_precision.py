@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from agentforge.referee import EvaluationRequest, OnStage
-from agentforge.schema import Evaluation, EvaluationStatus, Level, Permission, TargetError, TimeEnded
+from agentforge.schema import (
+    Evaluation,
+    EvaluationStatus,
+    Level,
+    MoveKind,
+    Permission,
+    TargetError,
+    TimeEnded,
+)
 from agentforge.stitch import precision
 from agentforge.stitch.precision import LowerPrecision, permitted
-from agentforge.stitch.select import Selection, Trial
+from agentforge.stitch.select import Selection
+from agentforge.stitch.trial import Trial
 from agentforge.stitch.variants import Variant
 
 from .test_select import TARGET, Given, Verdict, judged, promoted
@@ -29,8 +39,8 @@ class Precise(Given):
         self.judged.append((mode, tuple(sorted(kernels)), request.level.value))
         return self.verdict(mode, kernels, request.level)
 
-    def _make(self, mode: str, kernels: frozenset[str]) -> Variant:
-        variant = super()._make(mode, kernels)
+    def _make(self, mode: str, kernels: frozenset[str], moves: Sequence[MoveKind] = ()) -> Variant:
+        variant = super()._make(mode, kernels, moves)
         lowered = permitted(TARGET.definition, self.permission).hash
         for definition in (TARGET.definition.hash, lowered):
             copy = variant.solution.model_copy(update={"definition": definition})
