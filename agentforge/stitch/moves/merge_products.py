@@ -75,4 +75,4 @@ def _same(value: object) -> Hashable:
     """A key that equal views of one value share: each view in a captured graph has one user."""
     if isinstance(value, Node) and kind_of(value) is Kind.VIEW and not value.kwargs:
         return (value.target, *map(_same, value.args))
-    return tuple(map(_same, value)) if isinstance(value, (list, tuple)) else value  # type: ignore[return-value]
+    return tuple(map(_same, value)) if isinstance(value, (list, tuple)) else value
