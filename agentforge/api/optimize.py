@@ -48,6 +48,7 @@ def optimize(
     out: str | os.PathLike[str] | None = None,
     init_args: Sequence[Any] | Mapping[str, Any] | None = None,
     generate: str = "",
+    shapes: str = "",
     allow: str = "",
     metric: Metric | str | None = None,
     bound: float | str | None = None,
@@ -80,6 +81,8 @@ def optimize(
         init_args: constructor arguments for `"model.py:Net"`: a list or a dict.
         generate: `"prompt=128,new=64"`: make a generation by a causal language model of transformers faster,
             a prefill of 128 tokens and 64 decode steps with a static KV cache. There are no example inputs.
+        shapes: `"batch=1..32,seq=128..2048"`: make calls of all these shapes faster. `batch` and `seq` are
+            dimensions 0 and 1 of the inputs, `x.2` is dimension 2 of the input `x`.
         allow: `"bf16"` or `"int8"`: products with weights may use this lower precision, if `metric` stays
             within `bound`. Without it, the model keeps its precision.
         metric: with `allow`, a function that takes the model and returns a number, or `"file.py:function"`.
@@ -121,7 +124,7 @@ def optimize(
     folder = Path(out).expanduser() if out is not None else None
 
     def load() -> Target:
-        return as_target(model, example_inputs, spec.torch_device, chosen, init_args, generate)
+        return as_target(model, example_inputs, spec.torch_device, chosen, init_args, generate, shapes)
 
     def run(send: OnEvent) -> Report:
         return start_run(

@@ -24,6 +24,7 @@ def profile(
     device: str = "auto",
     init_args: Sequence[Any] | Mapping[str, Any] | None = None,
     generate: str = "",
+    shapes: str = "",
     settings: Settings | Mapping[str, Any] | Sequence[str] | None = None,
     progress: bool = False,
 ) -> ProfileResult:
@@ -35,6 +36,7 @@ def profile(
         device: as for `optimize`.
         init_args: as for `optimize`.
         generate: as for `optimize`.
+        shapes: as for `optimize`.
         settings: as for `optimize`.
         progress: print lines of progress on stderr.
 
@@ -49,7 +51,7 @@ def profile(
     from agentforge.profiling import profile_target
 
     spec = detect(where_of(model, device))
-    target = as_target(model, example_inputs, spec.torch_device, chosen, init_args, generate)
+    target = as_target(model, example_inputs, spec.torch_device, chosen, init_args, generate, shapes)
     tell = _tell if progress else None
     return ProfileResult(profile_target(target, spec, measure_roofline(spec, chosen.cache), progress=tell))
 

@@ -77,7 +77,13 @@ def where_of(model: Any, device: str) -> str:
 
 
 def as_target(
-    model: Any, inputs: Any, device: str, settings: Settings, init_args: Any = None, generate: str = ""
+    model: Any,
+    inputs: Any,
+    device: str,
+    settings: Settings,
+    init_args: Any = None,
+    generate: str = "",
+    shapes: str = "",
 ) -> Target:
     """Load what the caller points at.
 
@@ -88,14 +94,17 @@ def as_target(
         settings: say where weights are kept.
         init_args: constructor arguments of `file.py:ClassName`.
         generate: lengths of a generation, `prompt=128,new=64`.
+        shapes: sizes of the inputs that vary, `batch=1..32`.
 
     Raises:
         UsageError: model and inputs do not go together; says what to do.
         TargetError: the model cannot be used.
     """
     if isinstance(model, str | os.PathLike):
-        return _from_file(os.fspath(model), inputs, device, init_args, generate)
+        return _from_file(os.fspath(model), inputs, device, init_args, generate, shapes)
     import torch
+
+    from agentforge.frontends import parse_shapes, with_shapes
 
     from .live_model import live_target
 
@@ -106,13 +115,17 @@ def as_target(
         raise UsageError("init_args goes with a path; a module is constructed already")
     if generate and inputs is not None:
         raise UsageError("generate sets the inputs: leave out the example inputs")
+    if shapes and generate:
+        raise UsageError("generate sets the shapes: leave out shapes")
     if inputs is None and not generate:
         raise UsageError("give example inputs: agentforge.optimize(model, (x,))")
     model = getattr(model, "_orig_mod", model)  # what torch.compile wrapped
     if generate:
         target = _generating(model, generate, device, settings)
     else:
-        target = live_target(model, as_arguments(inputs), device, settings.home)
+        if shapes:
+            parse_shapes(shapes)
+        target = with_shapes(live_target(model, as_arguments(inputs), device, settings.home), shapes)
     _LIVE[target.definition.hash] = model
     return target
 
@@ -160,24 +173,25 @@ def as_arguments(inputs: Any) -> tuple[Any, ...] | dict[str, Any]:
     return tuple(inputs) if isinstance(inputs, list | tuple) else (inputs,)
 
 
-def _from_file(spec: str, inputs: Any, device: str, init_args: Any, generate: str) -> Target:
+def _from_file(spec: str, inputs: Any, device: str, init_args: Any, generate: str, shapes: str) -> Target:
     from agentforge.frontends import FrontendOptions, load_target
 
-    shapes: list[str] = []
+    sizes: list[str] = []
     dtypes: list[str] = []
     if inputs is not None:
         arguments = as_arguments(inputs)
         named = arguments.items() if isinstance(arguments, dict) else (("", value) for value in arguments)
         for name, value in named:
-            sizes, dtype = _size_of(value)
-            shapes.append(f"{name}={sizes}" if name else sizes)
+            size, dtype = _size_of(value)
+            sizes.append(f"{name}={size}" if name else size)
             dtypes.append(dtype)
         if ":" not in os.path.basename(spec) or spec.startswith("hf:"):  # noqa: PTH119 - no path yet
             raise UsageError(f"{spec} brings its own inputs: leave out the example inputs")
     options = FrontendOptions(
-        input_shapes=tuple(shapes),
+        input_shapes=tuple(sizes),
         input_dtypes=tuple(dtypes),
         generate=generate,
+        shapes=shapes,
         init_args="" if init_args is None else json.dumps(init_args),
         device=device,
     )

@@ -35,6 +35,8 @@ def choose(target: str, *, reference: str, origin: str, intent: str, options: Fr
         raise UsageError(
             "--generate goes with hf:CONFIG.json alone: leave out --reference, --from and --intent"
         )
+    if options.shapes and (reference or origin or intent):
+        raise UsageError("--shapes goes with a model alone: leave out --reference, --from and --intent")
     if intent and target:
         raise UsageError(f"--intent takes no target: leave out {target}")
     if origin not in ("", "sequential"):

@@ -72,6 +72,15 @@ Generate = Annotated[
         "and M decode steps with a static KV cache.",
     ),
 ]
+Shapes = Annotated[
+    str,
+    typer.Option(
+        "--shapes",
+        metavar="NAME=LO..HI[,...]",
+        help="Make a range of shapes faster, e.g. batch=1..32,seq=128..2048. batch and seq are dimensions 0 "
+        "and 1 of the inputs; INPUT.DIM, as in x.2=8..64, is any other.",
+    ),
+]
 DType = Annotated[str, typer.Option("--dtype", help="Dtype of the weights and of floating-point inputs.")]
 InitArgs = Annotated[
     str, typer.Option("--init-args", metavar="JSON", help="Constructor arguments: a JSON list or object.")
@@ -188,6 +197,7 @@ class Inputs:
     input_shape: InputShape = None
     input_dtype: InputDType = None
     generate: Generate = ""
+    shapes: Shapes = ""
     dtype: DType = "float32"
     init_args: InitArgs = ""
 
@@ -200,6 +210,7 @@ class Inputs:
             input_shapes=tuple(self.input_shape or ()),
             input_dtypes=tuple(self.input_dtype or ()),
             generate=self.generate,
+            shapes=self.shapes,
             init_args=self.init_args,
             dtype=self.dtype,
             device=device,

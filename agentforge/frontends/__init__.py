@@ -2,5 +2,14 @@
 
 from ._base import Frontend, FrontendOptions, frontends, load_target
 from ._load import make_target
+from .shapes import parse_shapes, with_shapes
 
-__all__ = ["Frontend", "FrontendOptions", "frontends", "load_target", "make_target"]
+__all__ = [
+    "Frontend",
+    "FrontendOptions",
+    "frontends",
+    "load_target",
+    "make_target",
+    "parse_shapes",
+    "with_shapes",
+]

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 from agentforge.registry import Registry
 from agentforge.schema import Target, UsageError
 
+from .shapes import parse_shapes, with_shapes
+
 
 @dataclass(frozen=True)
 class FrontendOptions:
@@ -25,6 +27,8 @@ class FrontendOptions:
     """JSON list or object of constructor arguments."""
     generate: str = ""
     """`prompt=128,new=64`: the target is a generation by a causal language model."""
+    shapes: str = ""
+    """`batch=1..32,seq=128..2048`: the target is a range of shapes."""
     dtype: str = "float32"
     device: str = "cpu"
     longest_s: float | None = None
@@ -81,10 +85,16 @@ def load_target(
     """
     if options is not None and options.generate and not spec.startswith("hf:"):
         raise UsageError(f"--generate goes with hf:CONFIG.json of a causal language model, not with {spec}")
+    text = options.shapes if options is not None else ""
+    if options is not None and text:
+        parse_shapes(text)
+        if options.generate:
+            raise UsageError("--generate sets the shapes; leave out --shapes")
     forms = []
     for name, _ in frontends.working():
         frontend = frontends.create(name, options=(frontend_options or {}).get(name))
         if frontend.accepts(spec):
-            return frontend.load(spec, options or FrontendOptions())
+            options = options or FrontendOptions()
+            return with_shapes(frontend.load(spec, options), text, options.progress)
         forms.append(frontend.form)
     raise UsageError(f"{spec!r} is no target; give {', '.join(forms)}")

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from torch.fx import Node
 
-from agentforge.schema import Bottleneck, CallSite, ranked
+from agentforge.schema import Bottleneck, CallSite, Definition, Workload, ranked
 
 from .cost import Cost
-from .graph.extract import CannotExtract, Extracted, extract, structure_key
+from .graph.extract import CannotExtract, body_skeleton, extract, extract_range, structure_key
 from .graph.operators import Kind, kind_of, op_name, value_of
 from .graph.region import Region
 from .graph.value_capture import CapturedValues
@@ -29,40 +29,83 @@ class Site:
     """Calls of its unit in one forward."""
 
 
-def rank(sites: Iterable[Site], total_s: float) -> tuple[tuple[Bottleneck, ...], list[str]]:
+@dataclass
+class _Group:
+    """Call sites with one definition."""
+
+    definition: Definition
+    workloads: tuple[Workload, ...]
+    calls: list[int]
+    """Of each workload."""
+    sites: list[Site]
+
+
+def rank(
+    sites: Iterable[Site], total_s: float, *, ranged: bool = False
+) -> tuple[tuple[Bottleneck, ...], list[str]]:
     """Group call sites with the same structure and rank them by the possible end-to-end gain.
 
     Args:
         total_s: seconds of one eager forward.
+        ranged: True if the units are one model at several shapes: a call site at all of them is one
+            bottleneck with several workloads, if its sizes follow from its inputs.
 
     Returns:
         Bottlenecks, largest `gain_s` first, and notes on regions that cannot be written as source.
     """
-    groups: dict[str, tuple[Extracted, list[Site]]] = {}
+    groups: dict[str, _Group] = {}
     notes: list[str] = []
+    for same in _at_all_shapes(sites) if ranged else [[site] for site in sites]:
+        try:
+            _add(groups, same)
+        except CannotExtract as reason:
+            notes.append(f"{same[0].call_site.name} gets no kernel: {reason}")
+    return ranked([_bottleneck(group, total_s) for group in groups.values()]), notes
+
+
+def _at_all_shapes(sites: Iterable[Site]) -> list[list[Site]]:
+    """Call sites that are one place of the model at several shapes."""
+    found: dict[object, list[Site]] = {}
     for site in sites:
         try:
-            key = structure_key(site.region, site.seen)
-            if key not in groups:
-                groups[key] = extract(site.region, site.seen), []
-            groups[key][1].append(site)
-        except CannotExtract as reason:
-            notes.append(f"{site.call_site.name} gets no kernel: {reason}")
-    bottlenecks = [_bottleneck(extracted, group, total_s) for extracted, group in groups.values()]
-    return ranked(bottlenecks), notes
+            structure = body_skeleton(site.region)
+        except CannotExtract:
+            structure = site.call_site.name
+        unit = site.call_site.unit.partition("@")[0]
+        found.setdefault((unit, site.call_site.nodes, structure), []).append(site)
+    return list(found.values())
 
 
-def _bottleneck(extracted: Extracted, sites: list[Site], total_s: float) -> Bottleneck:
-    first = sites[0]
-    calls = sum(s.calls for s in sites)
+def _add(groups: dict[str, _Group], same: list[Site]) -> None:
+    several = extract_range([(s.region, s.seen) for s in same]) if len(same) > 1 else None
+    if several is not None:
+        key, definition, workloads = several
+        group = groups.setdefault(key, _Group(definition, workloads, [0] * len(same), []))
+        group.sites += same
+        group.calls = [n + s.calls for n, s in zip(group.calls, same, strict=True)]
+        return
+    for site in same:
+        key = structure_key(site.region, site.seen)
+        if key not in groups:
+            found = extract(site.region, site.seen)
+            groups[key] = _Group(found.definition, (found.workload,), [0], [])
+        groups[key].sites.append(site)
+        groups[key].calls[0] += site.calls
+
+
+def _bottleneck(group: _Group, total_s: float) -> Bottleneck:
+    sites, first = group.sites, group.sites[0]
     time_s = sum(s.call_site.time_s * s.calls for s in sites)
     sol_s = sum(s.cost.sol_s * s.calls for s in sites)
     floor_s = sum(s.cost.floor_s * s.calls for s in sites)
     optimizable = _optimizable(first.region)
     share = min(time_s / total_s, 1.0) if total_s else 0.0
     return Bottleneck(
-        definition=extracted.definition,
-        workloads=(extracted.workload.model_copy(update={"weight": float(calls)}),),
+        definition=group.definition,
+        workloads=tuple(
+            w.model_copy(update={"weight": float(n)})
+            for w, n in zip(group.workloads, group.calls, strict=True)
+        ),
         call_sites=tuple(s.call_site for s in sites),
         time_s=time_s,
         share=share,

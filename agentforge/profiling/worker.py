@@ -92,7 +92,7 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
         for found in (regions, possible)
     )
     rest = _rest(model, forward, captured, device_traces)
-    bottlenecks, notes = rank(sites, traces.total_s)
+    bottlenecks, notes = rank(sites, traces.total_s, ranged=bool(target.shapes))
     report("checking the largest shares by ablation")
     bottlenecks = _check_shares(bottlenecks, sites, captured.units, traces.total_s, torch_device)
     attributed = _attributed(sites, rest) / traces.total_s
@@ -107,7 +107,7 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
         attributed=attributed,
         call_sites=(*(s.call_site for s in sites), *rest),
         bottlenecks=bottlenecks,
-        merges=_worth_planning(merged, traces.total_s),
+        merges=_worth_planning(merged, traces.total_s, bool(target.shapes)),
         notes=(
             *target.notes,
             *captured.notes,
@@ -121,10 +121,10 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
     return found.model_dump(mode="json")
 
 
-def _worth_planning(sites: Sequence[Site], total_s: float) -> tuple[Bottleneck, ...]:
+def _worth_planning(sites: Sequence[Site], total_s: float, ranged: bool) -> tuple[Bottleneck, ...]:
     """The possible merges that take most of the time."""
     named = [replace(s, call_site=_renamed(s.call_site)) for s in sites]
-    found = [b for b in rank(named, total_s)[0] if b.share >= _LEAST_MERGED]
+    found = [b for b in rank(named, total_s, ranged=ranged)[0] if b.share >= _LEAST_MERGED]
     return tuple(sorted(found, key=lambda b: b.time_s, reverse=True)[:_MOST_MERGES])
 
 

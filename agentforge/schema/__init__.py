@@ -110,7 +110,7 @@ from .search import (
 from .solution import BuildSpec, Solution, SourceFile
 from .status import EvaluationStatus, ReasonCode
 from .strategy import Advice, CardKind, Context, Lesson, Outcome, Precedent, Strategy, StrategyRecord
-from .target import Bottleneck, CallSite, Profile, Target, ranked
+from .target import Bottleneck, CallSite, Profile, SizeRange, Target, ranked
 from .workload import Distribution, InputSpec, ScalarInput, TensorInput, Workload
 
 __all__ = [
@@ -218,6 +218,7 @@ __all__ = [
     "SearchDone",
     "SearchStarted",
     "SearchSummary",
+    "SizeRange",
     "Solution",
     "SourceFile",
     "StageResult",

@@ -12,6 +12,18 @@ from .feedback import Bound
 from .workload import TensorInput, Workload
 
 
+class SizeRange(FrozenModel):
+    """A size of a target's inputs that varies between calls."""
+
+    name: NonEmptyString
+    """What the user calls it: `batch`, or `x.2`."""
+    low: int = Field(ge=1)
+    high: int = Field(ge=1)
+    """Largest size, included."""
+    places: tuple[tuple[str, int], ...] = Field(min_length=1)
+    """Name of an input and its dimension, for each dimension with this size."""
+
+
 class Target(FrozenModel):
     """What the user points at, reduced to a whole-model `Definition` (`op_type` `model`)."""
 
@@ -23,6 +35,10 @@ class Target(FrozenModel):
     """The whole model, in KernelBench's convention."""
     workloads: tuple[Workload, ...] = Field(min_length=1)
     """Example inputs, `source` = `reference`."""
+    shapes: tuple[SizeRange, ...] = ()
+    """Sizes that vary. The workloads are the calls that are measured: the corners, and sizes between them."""
+    probes: tuple[Workload, ...] = ()
+    """Further calls within these sizes: the artifact is checked on them."""
     device: str = "cpu"
     notes: tuple[str, ...] = ()
     """What a reader must know: an output that does not depend on the input, state kept between calls."""
@@ -109,11 +125,11 @@ class Bottleneck(FrozenModel):
             sum(s.time_s * s.calls for s in self.call_sites) or 1.0
         )
         times = ("time_s", "share", "sol_s", "gain_s")
-        weight = float(sum(s.calls for s in kept))
+        calls = sum(s.calls for s in kept) / (sum(s.calls for s in self.call_sites) or 1)
         return self.model_copy(
             update={
                 "call_sites": kept,
-                "workloads": (self.workloads[0].model_copy(update={"weight": weight}), *self.workloads[1:]),
+                "workloads": tuple(w.model_copy(update={"weight": w.weight * calls}) for w in self.workloads),
                 "ablation_share": None,
                 **{name: getattr(self, name) * part for name in times},
             }

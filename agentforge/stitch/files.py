@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 from agentforge.languages import MANIFEST, languages, runtime_files
 from agentforge.languages.solutions.folder import manifest_text
-from agentforge.schema import BuildSpec, Definition, Solution, SourceFile, Target, content_hash
+from agentforge.profiling.graph.extract import STRIDED, draw_expression
+from agentforge.schema import BuildSpec, Definition, ScalarInput, Solution, SourceFile, Target, content_hash
 
 from .sources import FOLDER, local_modules
 
@@ -96,14 +97,26 @@ def stitched_files(
     units: Sequence[Mapping[str, Any]],
     texts: Mapping[str, str],
     kernels: Mapping[str, Solution],
+    ranges: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, str]:
-    """Return all files by relative path."""
+    """Return all files by relative path.
+
+    Args:
+        ranges: units for ranges of shapes; each takes the place of the units that it names.
+    """
     used = {site["kernel"] for unit in units for site in unit["calls"].values()}
+    replaced = {name for entry in ranges for name in entry["units"]}
+    texts = {
+        path: text
+        for path, text in texts.items()
+        if path not in {unit["source"] for unit in units if unit["unit"] in replaced}
+    }
     plan: dict[str, Any] = {
         "mode": mode,
         "target": target.definition.hash,
         "device": target.device,
-        "units": list(units),
+        "units": [unit for unit in units if unit["unit"] not in replaced],
+        "ranges": list(ranges),
         "kernels": {name: kernels[name].spec.entry_point for name in sorted(used)},
     }
     plan["id"] = content_hash([plan, dict(texts), {n: kernels[n].hash for n in used}], length=12)
@@ -115,7 +128,7 @@ def stitched_files(
         "plan.json": json.dumps(plan, indent=1) + "\n",
         "__init__.py": _PACKAGE.format(title=title, package="artifact"),
         "model_new.py": _MODEL_NEW.replace("{title}", title),
-        "reference_model.py": reference,
+        "reference_model.py": reference + _examples(target),
         **{f"{FOLDER}/{path}": text for path, text in modules.items()},
         **texts,
     }
@@ -130,6 +143,23 @@ def stitched_files(
         for file in solution.sources:
             files[f"kernels/{name}/{file.path}"] = file.content
     return files
+
+
+def _examples(target: Target) -> str:
+    """Source of a call for each measured shape, if the target is a range of shapes."""
+    if not target.shapes:
+        return ""
+    functions = []
+    for workload in target.workloads:
+        texts = {
+            i.name: repr(i.value) if isinstance(i, ScalarInput) else draw_expression(i)
+            for i in workload.inputs
+        }
+        named = any(i.keyword for i in workload.inputs)
+        items = (f"{name!r}: {text}" if named else text for name, text in texts.items())
+        functions.append(f"lambda: {'{' if named else '['}{', '.join(items)}{'}' if named else ']'}")
+    listed = "\n".join(f"    {function}," for function in functions)
+    return f"\n{STRIDED}\nEXAMPLES = [\n{listed}\n]\n"
 
 
 def as_solution(target: Target, name: str, files: Mapping[str, str]) -> Solution:

@@ -12,6 +12,7 @@ from agentforge.schema import Evaluation, Interval, Profile, Target, baseline_na
 
 from .proof import seen_runs
 from .select import Selection
+from .shape_report import shape_table, shape_times
 from .trial import Trial, describe
 from .variants import Promoted
 
@@ -51,6 +52,7 @@ def report_data(
         "evidence": _evidence(selection),
         "performance": _performance(trial),
         "tokens_per_second": _token_rates(target, profile, selection),
+        "shapes": shape_times(target, selection),
         "correctness": _dump(trial.evaluation.correctness if trial else None),
         "kernels": [
             _kernel(kernel, selection, evidence)
@@ -199,6 +201,8 @@ def report_markdown(data: Mapping[str, Any]) -> str:
     lines += _headline(data)
     if data["tokens_per_second"]:
         lines += [*_rate_table(data["tokens_per_second"]), ""]
+    if data["shapes"]:
+        lines += shape_table(data["shapes"])
     if data["kernels"]:
         lines += ["## Kernels", "", *_kernel_table(data["kernels"]), ""]
     precision = data.get("precision") or {"installed": False, "summary": ""}

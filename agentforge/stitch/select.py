@@ -40,6 +40,8 @@ class Selection:
     """Why this variant was selected, in one sentence."""
     dropped: Mapping[MoveKind, str] = field(default_factory=dict)
     """Why each move of the plan that the variant lacks was dropped."""
+    probed: Evaluation | None = None
+    """The variant on the target's probes; None if there are none."""
 
 
 class Selector:
@@ -77,9 +79,10 @@ class Selector:
         self._compiled = compiled
         self._waits = waits
         self._streams = streams
-        self._packed = packed
-        self._moves = [move.kind for move in moves]
-        self._dropped = dict.fromkeys(self._moves, "no variant with it was judged")
+        self._packed = packed and not target.shapes
+        self._moves = [move.kind for move in moves if not target.shapes]
+        why = "no variant with it was judged" if self._moves else "moves are not made for a range of shapes"
+        self._dropped = dict.fromkeys([move.kind for move in moves], why)
         self._target = target
         self._variants = variants
         self._kernels = kernels
@@ -88,12 +91,14 @@ class Selector:
         self._end = None if reserve_s is None else time.monotonic() + reserve_s
         self._progress = progress or (lambda line: None)
         self._trials: list[Trial] = []
+        self._probed: dict[str, Evaluation] = {}
 
     def run(self) -> Selection:
         """Select the fastest variant that the referee verifies, else the best baseline.
 
         If the reserve ends first: the fastest of those that were proven until then, else eager. Kernels that
-        beat only eager count as proven if the referee found torch.compile wrong.
+        beat only eager count as proven if the referee found torch.compile wrong. Kernels for a range of
+        shapes must have passed on the target's probes.
         """
         try:
             return self._run()
@@ -102,7 +107,10 @@ class Selector:
             self._progress(reason)
             only_eager = self._compiled_is_wrong()
             proven = [
-                t for t in self._trials if t.wins or (t.beats_eager and (only_eager or not t.variant.kernels))
+                t
+                for t in self._trials
+                if (t.wins or (t.beats_eager and (only_eager or not t.variant.kernels)))
+                and (not t.variant.ranged or self._passed_elsewhere(t.variant))
             ]
             best = max(proven, key=lambda t: t.over_eager, default=None)
             kept = best.variant if best else self._variants.eager()
@@ -119,6 +127,10 @@ class Selector:
                 continue
             quick = candidate.evaluation.level is not Level.FULL
             final = self._evaluate(candidate.variant, Level.FULL) if quick else candidate
+            if final.wins and not self._right_elsewhere(final.variant):
+                self._variants.ranges = False
+                exact = self._variants.with_kernels(final.variant.kernels, final.variant.mode)
+                final = self._evaluate(exact, Level.FULL) if exact else final
             if final.wins:
                 return self._selection(final.variant, final, f"{final.variant.label} won end to end")
             reason = "the quick speedup was not confirmed by the full evaluation"
@@ -249,6 +261,22 @@ class Selector:
         self._progress(f"{variant.label} ({level.value}): {describe(trial)}")
         return trial
 
+    def _right_elsewhere(self, variant: Variant) -> bool:
+        """Whether the variant passes on the target's probes, or has nothing for them."""
+        definition, probes = self._target.definition, self._target.probes
+        if not variant.ranged or not probes:
+            return True
+        evaluation = self._referee.evaluate(
+            EvaluationRequest(definition, probes, variant.solution, level=Level.QUICK, deadline=self._end)
+        )
+        self._probed[variant.solution.hash] = evaluation
+        self._progress(f"{variant.label} on {len(probes)} other shapes: {evaluation.status.value}")
+        return evaluation.passed
+
+    def _passed_elsewhere(self, variant: Variant) -> bool:
+        found = self._probed.get(variant.solution.hash)
+        return found is not None and found.passed
+
     def _baseline(self, reason: str) -> Selection:
         """Keep torch.compile in its fastest mode if it was measured faster than eager, else eager."""
         compiled = self._fastest_compiled() if self._compiled else None
@@ -319,11 +347,13 @@ class Selector:
         if best is None:
             return None
         final = best if best.evaluation.level is Level.FULL else self._evaluate(best.variant, Level.FULL)
-        return final if final.beats_eager and final.over_eager >= least else None
+        good = final.beats_eager and final.over_eager >= least and self._right_elsewhere(final.variant)
+        return final if good else None
 
     def _selection(self, variant: Variant, trial: Trial | None, reason: str) -> Selection:
         dropped = {kind: why for kind, why in self._dropped.items() if kind not in variant.moves}
-        return Selection(variant, trial, tuple(self._trials), reason, dropped)
+        probed = self._probed.get(variant.solution.hash)
+        return Selection(variant, trial, tuple(self._trials), reason, dropped, probed)
 
 
 _MODES: tuple[Mode, ...] = ("kernels", "kernels+compile")

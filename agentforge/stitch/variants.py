@@ -58,6 +58,8 @@ class Variant:
     """Unit and node of each product and convolution computed from a packed weight."""
     moves: Mapping[MoveKind, int] = field(default_factory=dict)
     """Number of places in one forward of each move that was carried out."""
+    ranged: bool = False
+    """True if it has units for ranges of shapes."""
 
     @property
     def label(self) -> str:
@@ -124,6 +126,8 @@ class VariantBuilder:
         self.notes: list[str] = []
         self.refused: dict[str, str] = {}
         """Call sites that keep the original code, with the reason."""
+        self.ranges = True
+        """Whether variants have units for ranges of shapes, if the target is a range."""
 
     def prepare(
         self,
@@ -158,9 +162,7 @@ class VariantBuilder:
         if not wanted and self._rewritten:
             return
         payload = {
-            "definition": self._target.definition.model_dump(mode="json"),
-            "workloads": [w.model_dump(mode="json") for w in self._target.workloads],
-            "device": self._target.device,
+            "target": self._target.model_dump(mode="json"),
             "sites": [site for kernel in self._kernels.values() for site in kernel.sites],
             "measured": self._measured,
             "selections": [{**key._asdict(), "kernels": sorted(key.kernels)} for key in wanted],
@@ -223,7 +225,9 @@ class VariantBuilder:
             calls = self._calls[plan["unit"]]
             for site in plan["calls"].values():
                 expected[site["kernel"]] = expected.get(site["kernel"], 0) + site["sites"] * calls
-        return self._variant(mode, rewritten["units"], texts, rewritten["sites"], expected, found)
+        # A compiler around the kernels would compile again at each shape.
+        ranges = rewritten["ranges"] if self.ranges and mode == "kernels" else []
+        return self._variant(mode, rewritten["units"], texts, rewritten["sites"], expected, found, ranges)
 
     def _calls_of(self, rewritten: Mapping[str, Any], having: str) -> int:
         """Number of times per forward that the model's units use this property or list."""
@@ -251,9 +255,12 @@ class VariantBuilder:
         sites: Mapping[str, str],
         expected: Mapping[str, int],
         moves: Mapping[MoveKind, int] | None = None,
+        ranges: Sequence[Mapping[str, Any]] = (),
     ) -> Variant:
         solutions = {name: kernel.solution for name, kernel in self._kernels.items()}
-        files = stitched_files(self._target, mode, units, texts, solutions)
+        files = stitched_files(self._target, mode, units, texts, solutions, ranges)
         solution = as_solution(self._target, f"{self._target.name} ({mode})", files)
         packed = frozenset((plan["unit"], node) for plan in units for node in plan["products"])
-        return Variant(mode, frozenset(sites.values()), solution, sites, expected, packed, moves or {})
+        return Variant(
+            mode, frozenset(sites.values()), solution, sites, expected, packed, moves or {}, bool(ranges)
+        )

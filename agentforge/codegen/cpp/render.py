@@ -51,19 +51,37 @@ def flags_of(options: Options) -> tuple[str, ...]:
     return () if options.math == "fast" else STRICT_FLAGS
 
 
-def render(cases: Sequence[Case], options: Options, definition: Definition) -> tuple[SourceFile, ...]:
-    """Source files: the kernels, their header and the `ModelNew` that calls them."""
+def render(
+    cases: Sequence[Case],
+    options: Options,
+    definition: Definition,
+    general: Sequence[General],
+    covered: Sequence[Case],
+) -> tuple[SourceFile, ...]:
+    """Source files: the kernels, their header and the `ModelNew` that calls them.
+
+    Args:
+        general: programs for ranges of sizes.
+        covered: cases that these programs compute.
+    """
     kernels: list[dict[str, Any]] = []
     scripts: list[dict[str, Any]] = []
     for number, case in enumerate(cases):
+        if case in covered:
+            continue
         prefix = f"w{number}_" if len(cases) > 1 else ""
         writer = CaseWriter(case.program, options, prefix)
         scripts.append(writer.script(f"case{number}"))
         kernels += writer.kernels
+    kernels += [kernel for program in general for kernel in program.kernels]
     title = title_of(definition)
     shapes = ", ".join(f"{t.name} {t.dtype.value}{list(t.shape)}" for t in cases[0].program.traced.inputs)
     cpp = environment().get_template("program.cpp.j2").render(title=title, signature=shapes, kernels=kernels)
-    python = environment().get_template("model_new.py.j2").render(model_facts(cases, scripts, title))
+    python = (
+        environment()
+        .get_template("model_new.py.j2")
+        .render(model_facts(cases, scripts, title), general=general)
+    )
     header = environment().get_template("vector_math.h.j2").render(libm=options.math == "libm")
     return (
         SourceFile(path="model_new.py", content=python),
@@ -83,6 +101,7 @@ def model_facts(cases: Sequence[Case], scripts: list[dict[str, Any]], title: str
     return {
         "title": title,
         "cases": scripts,
+        "general": [],
         "parameters": [
             {"name": p.name, "shape": p.shape, "dtype": str(p.dtype), "buffer": p.buffer}
             for p in first.parameters
@@ -103,6 +122,25 @@ def _forward(workload: Workload) -> list[str]:
         seen_default = seen_default or isinstance(spec, ScalarInput)
         result.append(f"{name}=None" if seen_default and isinstance(spec, TensorInput) else name)
     return result
+
+
+Point = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class General:
+    """A program for every size from `low` to `high`."""
+
+    low: Point
+    high: Point
+    sizes: dict[str, tuple[int, int]]
+    """Name of each size, with the tensor and the dimension where it is read."""
+    script: dict[str, Any]
+    kernels: list[dict[str, Any]]
+
+    def holds(self, point: Point) -> bool:
+        """True if these sizes are in its range."""
+        return all(a <= n <= b for a, n, b in zip(self.low, point, self.high, strict=True))
 
 
 class CaseWriter:

@@ -160,7 +160,7 @@ def _observe(model: torch.nn.Module, example: Example) -> dict[str, _Calls]:
 def _export(path: str, module: torch.nn.Module, calls: _Calls, check: Check) -> CapturedUnit:
     """Export one module; non-strict mode first, because it is closest to eager semantics."""
     args, kwargs = calls.args, calls.kwargs
-    with _quiet(), torch.no_grad():
+    with quiet(), torch.no_grad():
         try:
             program = torch.export.export(module, args, kwargs, strict=False)
         except Exception as first:
@@ -193,7 +193,7 @@ def _attribute(root: Any, path: str) -> Any:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Silence the exporter's long logs and warnings; its failure is reported in one sentence."""
     previous = logging.root.manager.disable
     logging.disable(logging.WARNING)

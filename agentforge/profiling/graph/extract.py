@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
+from agentforge.problems.sizes import common, named_sizes, skeleton
 from agentforge.schema import Definition, Distribution, DType, TensorInput, Workload, content_hash
 
 from .operators import Kind, kind_of, op_name, value_of
@@ -86,6 +87,63 @@ def extract(region: Region, seen: Mapping[Node, CapturedValues]) -> Extracted:
         name=label, source="reference" if any(s.pattern for s in values) else "spec", inputs=tuple(specs)
     )
     return Extracted(definition, workload)
+
+
+def extract_range(
+    sites: Sequence[tuple[Region, Mapping[Node, CapturedValues]]],
+) -> tuple[str, Definition, tuple[Workload, ...]] | None:
+    """One definition for a region that was captured at several sizes, with a workload for each.
+
+    Returns:
+        A key that is equal for identical layers, the definition and the workloads; None if the sizes cannot
+        be read from the region's inputs.
+
+    Raises:
+        CannotExtract: the region cannot be written as source.
+    """
+    found = [extract(region, seen).workload for region, seen in sites]
+    inputs = [[i for i in w.inputs if isinstance(i, TensorInput)] for w in found]
+    if (
+        any(w.source != "spec" for w in found)
+        or len({tuple(len(i.shape) for i in one) for one in inputs}) > 1
+    ):
+        return None
+    names, sizes = named_sizes([[i.shape for i in one] for one in inputs])
+    body = common(["\n".join(_body(region, _names(region))) for region, _ in sites], sizes)
+    if body is None:
+        return None
+    region, seen = sites[-1]
+    read = [f"{name} = {inputs[0][place].name}.shape[{dim}]" for name, (place, dim) in names.items()]
+    lines = [*read, *body.filled(body.terms).splitlines()]
+    title = f"{region.op_type}: {', '.join(_operators(region))}"
+    outputs = [_shape_text(seen[o].tensor) for o in region.outputs if o in seen]
+    source = _SOURCE.format(
+        title=_wrap(title),
+        outputs=f"{', '.join(outputs)} or other sizes",
+        parameters=", ".join(i.name for i in inputs[-1]),
+        body="\n".join(f"        {line}" for line in lines),
+        draws="\n".join(f"        {draw_expression(i)}," for i in inputs[-1]),
+        strided=STRIDED if any(i.strides for i in inputs[-1]) else "",
+    )
+    key = content_hash(
+        [region.op_type, lines, [[(i.shape, i.dtype, i.strides) for i in one] for one in inputs]]
+    )
+    definition = Definition(
+        name=f"{region.op_type}_{_label(region, seen)}_{key[:4]}",
+        op_type=region.op_type,
+        reference=source,
+        description=f"{title}, for {len(sites)} shapes",
+    )
+    return key, definition, tuple(found)
+
+
+def body_skeleton(region: Region) -> str:
+    """The statements of a region without numbers: equal for a region at several sizes.
+
+    Raises:
+        CannotExtract: the region cannot be written as source.
+    """
+    return skeleton("\n".join(_body(region, _names(region))))
 
 
 def write_problem(definition: Definition, folder: Path) -> Path:

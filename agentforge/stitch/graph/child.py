@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,13 +13,14 @@ from agentforge.problems.kernelbench import import_root, load_problem
 from agentforge.profiling.examples import examples_of
 from agentforge.profiling.graph.capture import CapturedUnit, capture_examples
 from agentforge.profiling.graph.operators import Kind, kind_of
-from agentforge.schema import Definition, Workload
+from agentforge.schema import Target
 
 from ..moves import carry_out
 from .dataflow import Replacement
 from .inline_modes import inline_modes
 from .printer import Unprintable
-from .rewrite import outline, rewrite
+from .ranged import ranges_of
+from .rewrite import RewrittenUnit, outline, rewrite
 
 _SEED = 0
 
@@ -27,7 +29,7 @@ def rewrite_target(payload: Mapping[str, Any], report: Callable[[str], None]) ->
     """Rewrite the units of a target for several selections of kernels.
 
     Args:
-        payload: has these keys. `definition`, `workloads`, `device`: of the target. `sites`: each with
+        payload: has these keys. `target`. `sites`: each with
             `name`, `unit`, `nodes` and `kernel`. `selections`: each with `kernels` (names), `everything`
             (also units without kernels), `packed` (products from packed weights), `streams` (use several)
             and `moves` (kinds).
@@ -36,29 +38,38 @@ def rewrite_target(payload: Mapping[str, Any], report: Callable[[str], None]) ->
     Returns:
         Has these keys.
             `outline`: plan of the whole model without generated code, or None.
-            `selections`: each with `units` (plans), `texts` (sources by file), `constants`, `sites` (kernel
-                by replaced site), `refused` (reason by site), `saved_s` (seconds saved per forward) and
-                `moves` (places by kind, in one forward).
+            `selections`: each with `units` (plans), `ranges` (units for ranges of shapes), `texts` (sources
+                by file), `constants`, `sites` (kernel by replaced site), `refused` (reason by site),
+                `saved_s` (seconds saved per forward) and `moves` (places by kind, in one forward).
             `calls`: calls of each unit in one forward.
             `notes`: remarks for the report.
     """
-    definition = Definition.model_validate(payload["definition"])
-    with import_root(definition.import_root):
-        problem = load_problem(definition)
-        device = torch.device(payload["device"])
+    target = Target.model_validate(payload["target"])
+    with import_root(target.definition.import_root):
+        problem = load_problem(target.definition)
+        device = torch.device(target.device)
         model = problem.build(_SEED).to(device)
-        workloads = [Workload.model_validate(workload) for workload in payload["workloads"]]
-        examples = examples_of(problem, workloads, _SEED, device)
+        ranged = bool(target.shapes) and any(s["kernels"] for s in payload["selections"])
+        calls = (*target.workloads, *target.probes) if ranged else target.workloads
+        examples = examples_of(problem, calls, _SEED, device)
         report("exporting the model")
         capture = capture_examples(model, examples)
         for unit in capture.units:
             inline_modes(unit.graph_module)
         notes = list(capture.notes)
-        units = {unit.name: unit for unit in capture.units}
+        every = {unit.name: unit for unit in capture.units}
+        unmeasured = {w.name for w in target.probes}
+        units = {name: unit for name, unit in every.items() if unit.example not in unmeasured}
         selections = [
             _rewrite_selection(model, units, payload["sites"], payload["measured"], **selection)
             for selection in payload["selections"]
         ]
+        for selection, found in zip(payload["selections"], selections, strict=True):
+            found["ranges"] = []
+            if ranged and selection["kernels"] and not selection["everything"]:
+                rewriter = partial(_alike, model, payload["sites"], selection)
+                found["ranges"], remarks = ranges_of(target, model, every, rewriter)
+                notes += remarks
         try:
             whole = outline(model, "", (examples[0].args, dict(examples[0].kwargs)))
         except Unprintable as error:
@@ -70,6 +81,33 @@ def rewrite_target(payload: Mapping[str, Any], report: Callable[[str], None]) ->
         "calls": {name: unit.calls for name, unit in units.items()},
         "notes": notes,
     }
+
+
+def _alike(
+    model: torch.nn.Module,
+    sites: Sequence[Mapping[str, Any]],
+    selection: Mapping[str, Any],
+    units: Sequence[CapturedUnit],
+) -> list[RewrittenUnit] | None:
+    """The same model at several shapes, with the kernels that are in all of those that have call sites."""
+    names = {site["unit"] for site in sites}
+    known = [unit for unit in units if unit.name in names]
+    places = [{(s["kernel"], tuple(s["nodes"])) for s in sites if s["unit"] == unit.name} for unit in known]
+    shared = set.intersection(*places) if places else set()
+    wanted = [
+        {"name": nodes[-1], "kernel": kernel, "nodes": nodes}
+        for kernel, nodes in sorted(shared)
+        if kernel in selection["kernels"]
+    ]
+    if not wanted:
+        return None
+    found = []
+    for unit in units:
+        replacements, missing = _replacements(unit, wanted)
+        if missing:
+            return None
+        found.append(rewrite(unit, model, replacements, ""))
+    return found
 
 
 def _rewrite_selection(

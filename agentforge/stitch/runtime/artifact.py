@@ -8,6 +8,7 @@ import json
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,6 +22,7 @@ from .kernel import Kernel, opaque_operator, provide_runtimes
 from .layout import Layout
 from .low_precision import products_for
 from .products import convolution, product
+from .ranges import Ranges
 from .streams import Branched, nothing
 from .swap import stitched_class
 from .unit import Unit
@@ -44,6 +46,7 @@ class Artifact:
         self._classes: dict[tuple[int, tuple[type, ...]], type] = {}
         self.kernels: dict[str, Kernel] = {}
         self.units: list[Unit] = []
+        self.ranges: list[Ranges] = []
         self._loaded = False
 
     def _load(self) -> None:
@@ -70,7 +73,17 @@ class Artifact:
                     still = len(plan["tensors"]) + len(plan["constants"])
                     direct = Replayed(direct, still, list(self.kernels.values()), counts)
                 self.units.append(Unit(plan, self._constants, (direct, opaque), compiled))
+            self.ranges = [Ranges(entries, self._sized) for entries in [self._plan["ranges"]] if entries]
             self._loaded = True
+
+    def _sized(self, plan: dict[str, Any], text: str) -> Unit:
+        """A unit for some sizes in a range."""
+        namespace: dict[str, Any] = {}
+        for name, site in plan["calls"].items():
+            layouts = [Layout.read(entry) for entry in site["outputs"]]
+            namespace[name] = self.kernels[site["kernel"]].at(layouts, site["tuple"])
+        exec(compile(text, f"{self.folder.name}: some sizes", "exec"), namespace)
+        return Unit(plan, {}, (namespace["forward"], _absent), compiled=False)
 
     def _forwards(
         self, plan: dict[str, Any], counts: ModuleType
@@ -126,7 +139,7 @@ class Artifact:
             raise ValueError(f"pass an instance of {model.__name__}, not the class")
         self._load()
         found = []
-        for unit in self.units:
+        for unit in (*(r.unit for r in self.ranges), *self.units):
             module = _submodule(model, unit.path)
             if hasattr(type(module), "_agentforge_unit") or getattr(module, "_compiled_call_impl", None):
                 continue
@@ -149,12 +162,14 @@ class Artifact:
         key = (id(unit), classes)
         with self._lock:
             if key not in self._classes:
-                self._classes[key] = stitched_class(classes[0], unit, classes[1:])
+                ranged = next((r for r in self.ranges if r.unit is unit), None)
+                make = ranged.stitched_class if ranged else partial(stitched_class, unit=unit)
+                self._classes[key] = make(classes[0], classes=classes[1:])
             return self._classes[key]
 
     def restore(self, model: Any) -> Any:
         """Undo `optimize`, in place."""
-        for unit in self.units:
+        for unit in (*(r.unit for r in self.ranges), *self.units):
             module = _submodule(model, unit.path)
             original = getattr(type(module), "_agentforge_original", None)
             if original is not None:

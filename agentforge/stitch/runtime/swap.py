@@ -31,6 +31,11 @@ def _reduce(self: Any, protocol: Any) -> Any:
 
 def stitched_class(original: type, unit: Unit, classes: tuple[type, ...]) -> type:
     """Subclass of `original` whose forward dispatches between the stitched and the original code."""
+    return subclass(original, unit, stitched_forward(original, unit, classes))
+
+
+def stitched_forward(original: type, unit: Unit, classes: tuple[type, ...]) -> Callable[..., Any]:
+    """A forward that dispatches between the stitched and the original code."""
     ordinary: Callable[..., Any] = original.forward  # type: ignore[attr-defined]
     parameters = inspect.signature(ordinary)
     known, learn = unit.guards(classes)
@@ -68,6 +73,11 @@ def stitched_class(original: type, unit: Unit, classes: tuple[type, ...]) -> typ
         run = unit.compiled or unit.eager
         return unit.finish(run(*tensors, *unit.constants, *inputs))
 
+    return forward
+
+
+def subclass(original: type, unit: Unit, forward: Callable[..., Any]) -> type:
+    """Subclass of `original` with another forward."""
     namespace: dict[str, Any] = {
         "forward": forward,
         "__module__": original.__module__,

@@ -1,0 +1,45 @@
+"""Generated kernels for a range of sizes, really compiled and run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from agentforge.codegen import Options, flags_of, generate
+from agentforge.schema import Workload
+
+from .compiled import load, problem
+
+BODY = """
+n0, n1 = x0.shape[0], x0.shape[1]
+h = F.layer_norm(x0 + x1, [48], x2, x2)
+return F.gelu(h).view(n0 * n1, 48), h.transpose(1, 2).softmax(-1)
+"""
+
+
+def test_one_program_is_right_between_the_sizes_that_it_was_made_from(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+
+    def inputs(batch: int, length: int) -> list[torch.Tensor]:
+        x = torch.randn(batch, length, 48)
+        return [x, torch.randn_like(x), torch.randn(48)]
+
+    sizes = [(1, 4), (1, 700), (4, 64), (9, 4), (9, 700)]
+    definition, _ = problem(BODY, inputs(1, 4))
+    workloads = tuple(Workload(name=str(s), inputs=problem(BODY, inputs(*s))[1].inputs) for s in sizes)
+    options = Options(threads=2)
+    files = generate(definition, workloads, options)
+    new = load(files, tmp_path, flags_of(options))
+    kernels = next(f.content for f in files if f.path == "kernel.cpp")
+    assert "int64_t n0" in kernels
+    from agentforge.problems.kernelbench import load_problem
+
+    old = load_problem(definition).build(0)
+    for batch, length in [*sizes, (2, 5), (3, 77), (7, 131), (8, 699), (1, 97), (9, 48), (2, 2)]:
+        given = inputs(batch, length)
+        torch.testing.assert_close(new(*given), old(*given), rtol=2e-5, atol=2e-5)
+    for batch, length in [(10, 64), (4, 701)]:
+        with pytest.raises(ValueError, match="generated for other inputs"):
+            new(*inputs(batch, length))

@@ -1,0 +1,120 @@
+"""Ranges of shapes: accepted texts, and the shapes that are measured and checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentforge.frontends import FrontendOptions, load_target, parse_shapes
+from agentforge.frontends.shapes import sampled
+from agentforge.schema import TargetError, UsageError
+
+MODEL = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(8, 8)
+
+    def forward(self, x, mask, scale=2.0):
+        assert x.shape[0] <= 16
+        return self.linear(x) * mask[..., None] * scale
+
+
+def get_inputs():
+    return [torch.randn(4, 12, 8), torch.randint(0, 2, (4, 12))]
+
+
+def get_init_inputs():
+    return []
+"""
+
+names = st.sampled_from(["batch", "seq", "x.2", "ids.1"])
+ends = st.tuples(st.integers(1, 5000), st.integers(1, 5000)).map(sorted).filter(lambda e: e[0] < e[1])
+
+
+@given(st.dictionaries(names, ends, min_size=1))
+def test_what_is_written_is_read(wanted: dict[str, list[int]]) -> None:
+    text = ", ".join(f"{name}={low}..{high}" for name, (low, high) in wanted.items())
+    assert parse_shapes(text) == {name: tuple(e) for name, e in wanted.items()}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("batch=1", "does not read"),
+        ("batch=a..b", "does not read"),
+        ("", "does not read"),
+        ("length=1..8", "does not know length"),
+        ("batch=8..8", "below the second"),
+        ("batch=0..8", "at least 1"),
+        ("batch=9..8", "below the second"),
+        ("batch=1..8,batch=1..9", "batch twice"),
+    ],
+)
+def test_other_texts_are_refused(text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        parse_shapes(text)
+
+
+@given(st.lists(ends, min_size=1, max_size=3))
+def test_few_shapes_are_measured_corners_among_them_and_others_are_checked(ranges: list[list[int]]) -> None:
+    pairs = [(low, high) for low, high in ranges]
+    measured, probes = sampled(pairs)
+    assert {tuple(e[0] for e in pairs), tuple(e[1] for e in pairs)} <= set(measured)
+    assert len(measured) <= 5
+    assert len(probes) <= 4
+    assert not set(measured) & set(probes)
+    for sizes in (*measured, *probes):
+        assert all(low <= n <= high for n, (low, high) in zip(sizes, pairs, strict=True))
+
+
+def test_wide_ranges_have_powers_of_two_and_primes() -> None:
+    measured, probes = sampled([(1, 32), (128, 2048)])
+    assert (4, 512) in measured
+    assert (7, 521) in probes
+    assert (31, 2047) in probes
+
+
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "masked.py"
+    path.write_text(MODEL)
+    return str(path)
+
+
+def test_a_name_is_a_dimension_of_every_input_with_its_size(tmp_path: Path) -> None:
+    target = load_target(file(tmp_path), FrontendOptions(shapes="batch=1..16,seq=4..24"))
+    assert [r.places for r in target.shapes] == [(("x", 0), ("mask", 0)), (("x", 1), ("mask", 1))]
+    shapes = {w.name: [i.shape for i in w.inputs if i.type == "tensor"] for w in target.workloads}
+    assert shapes["batch=16,seq=24"] == [(16, 24, 8), (16, 24)]
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("batch=1..32", TargetError, r"fails at batch=31|fails at batch=32"),
+        ("x.2=8..16", TargetError, "fails at x.2="),
+        (
+            "y.0=1..4",
+            UsageError,
+            r"no input has the dimension y.0; the inputs are x\[4, 12, 8\], mask\[4, 12\]",
+        ),
+        ("x.0=1..4,batch=1..4", UsageError, "x.0 and batch are the same dimension of x"),
+    ],
+)
+def test_a_range_that_the_model_refuses_is_refused(
+    tmp_path: Path, text: str, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        load_target(file(tmp_path), FrontendOptions(shapes=text))
+
+
+def test_a_generation_sets_its_shapes(tmp_path: Path) -> None:
+    options = FrontendOptions(shapes="batch=1..4", generate="prompt=2,new=2")
+    with pytest.raises(UsageError, match="leave out --shapes"):
+        load_target("hf:config.json", options)

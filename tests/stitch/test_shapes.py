@@ -1,0 +1,191 @@
+"""A range of shapes: dispatch in the artifact, and the choice between ranges and measured shapes."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from agentforge.codegen import Options, generate
+from agentforge.devices import DeviceSpec, Roofline
+from agentforge.frontends import FrontendOptions, load_target
+from agentforge.languages import write_solution
+from agentforge.profiling import profile_target
+from agentforge.schema import (
+    BuildSpec,
+    Evaluation,
+    EvaluationStatus,
+    Level,
+    SizeRange,
+    Solution,
+    Target,
+    Workload,
+)
+from agentforge.stitch.select import Selector
+from agentforge.stitch.shape_report import shape_table, shape_times
+from agentforge.stitch.variants import VariantBuilder, promoted
+
+from .making import import_folder
+from .test_select import TARGET, Given, judged
+from .test_select import promoted as promote
+
+MODEL = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.linear = nn.LayerNorm(24), nn.Linear(24, 48)
+
+    def forward(self, x, scale=1.0):
+        batch, length, _ = x.shape
+        y = self.linear(self.norm(x)).view(batch, length, 2, 24).transpose(1, 2)
+        y = torch.sin(nn.functional.gelu(y)) * scale
+        {extra}
+        return y.transpose(1, 2).reshape(batch * length, 48)
+
+
+def get_inputs():
+    return [torch.randn(2, 6, 24)]
+
+
+def get_init_inputs():
+    return []
+"""
+DEVICE = DeviceSpec(kind="cpu", name="test", architecture="x86-64", threads=2)
+
+
+def artifact(folder: Path, extra: str = "pass") -> tuple[Any, Any, VariantBuilder]:
+    """The original, the artifact's package and the builder, with generated kernels for all regions."""
+    path = folder / "tiny.py"
+    path.write_text(MODEL.format(extra=extra))
+    target = load_target(str(path), FrontendOptions(shapes="batch=1..8,seq=4..40"))
+    profile = profile_target(target, DEVICE, Roofline(bandwidth=2e10, peak_flops={"float32": 1e11}), traces=1)
+    chosen = {
+        b.definition.hash: Solution(
+            name="kernel",
+            definition=b.definition.hash,
+            author="test",
+            spec=BuildSpec(language="cpp"),
+            sources=generate(b.definition, b.workloads, Options(threads=2)),
+        )
+        for b in profile.bottlenecks
+        if b.optimizable
+    }
+    builder = VariantBuilder(target, promoted(profile, chosen))
+    variant = builder.with_kernels([*promoted(profile, chosen)], "kernels")
+    assert variant is not None
+    write_solution(variant.solution, folder / "fast")
+    scope: dict[str, Any] = {}
+    exec(target.definition.reference, scope)
+    return scope["Model"]().eval(), import_folder(folder / "fast"), builder
+
+
+@pytest.mark.slow
+def test_every_shape_in_the_range_has_kernels_and_others_run_the_original(tmp_path: Path) -> None:
+    original, package, builder = artifact(tmp_path)
+    assert not builder.notes
+    fast = package.optimize(copy.deepcopy(original))
+    assert package.optimize(fast) is fast
+
+    def runs(*shape: int, **kwargs: Any) -> int:
+        before = sum(package.calls().values())
+        x = torch.randn(*shape)
+        got, expected = fast(x, **kwargs), original(x, **kwargs)
+        torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-5)
+        return sum(package.calls().values()) - before
+
+    with torch.inference_mode():
+        measured = runs(8, 40, 24)
+        assert measured > 0
+        for shape in [(1, 4), (1, 40), (1, 21), (2, 4), (2, 5), (7, 39), (3, 33), (8, 4)]:
+            assert runs(*shape, 24) == measured, shape
+        for shape in [(9, 40), (8, 41), (1, 3), (12, 2)]:
+            assert runs(*shape, 24) == 0, shape
+        assert runs(3, 33, 24, scale=2.0) == 0
+        before = sum(package.calls().values())
+        fast(x=torch.randn(3, 33, 24))
+        assert sum(package.calls().values()) == before + measured
+    assert runs(3, 33, 24) == 0  # gradients
+    assert type(package.restore(fast)) is type(original)
+
+
+@pytest.mark.slow
+def test_a_model_that_depends_on_the_shape_has_kernels_only_for_measured_shapes(tmp_path: Path) -> None:
+    original, package, builder = artifact(tmp_path, "y = y + 1 if length % 16 == 7 else y")
+    assert any(
+        "have kernels: torch.export finds" in note or "graphs differ" in note for note in builder.notes
+    )
+    fast = package.optimize(copy.deepcopy(original))
+    with torch.inference_mode():
+        for shape, kernels in [((8, 40), True), ((3, 23), False), ((3, 24), False)]:
+            before = sum(package.calls().values())
+            x = torch.randn(*shape, 24)
+            torch.testing.assert_close(fast(x), original(x), rtol=1e-5, atol=1e-5)
+            assert (sum(package.calls().values()) > before) is kernels
+
+
+class Ranged(Given):
+    """Variants for a range of shapes; `wrong` ones fail on the probes."""
+
+    ranges = True
+
+    def __init__(self, wrong: bool) -> None:
+        super().__init__(
+            lambda mode, kernels, level: judged(kernels, level, over_eager=2.0, over_compile=1.5)
+        )
+        self.wrong = wrong
+        self.probed = 0
+
+    def evaluate(self, request: Any, *, progress: Any = None) -> Evaluation:
+        if request.workloads == RANGE.probes:
+            self.probed += 1
+            status = EvaluationStatus.INCORRECT_NUMERICAL if self.wrong else EvaluationStatus.PASSED
+            return judged(frozenset(["a"]), Level.QUICK, status=status)
+        return super().evaluate(request, progress=progress)
+
+
+RANGE: Target = TARGET.model_copy(
+    update={
+        "shapes": (SizeRange(name="batch", low=1, high=8, places=(("x", 0),)),),
+        "probes": (Workload(name="batch=7"),),
+    }
+)
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_a_variant_that_fails_elsewhere_keeps_kernels_only_for_measured_shapes(wrong: bool) -> None:
+    given: Any = Ranged(wrong)
+    selection = Selector(RANGE, given, {"a": promote("a")}, given, seconds=100.0).run()
+    assert selection.variant.kernels == {"a"}
+    assert given.probed == 1
+    assert given.ranges is not wrong
+    assert [level for _, _, level in given.judged].count("full") == (2 if wrong else 1)
+
+
+def test_regret_is_the_time_over_the_best_at_each_shape() -> None:
+    given: Any = Ranged(False)
+    selection = Selector(RANGE, given, {"a": promote("a")}, given, seconds=100.0).run()
+    assert selection.trial is not None
+    performance = selection.trial.evaluation.performance
+    assert performance is not None
+    times = {
+        "batch=1": {"candidate": 2e-3, "eager": 3e-3, "compile": 1e-3},
+        "batch=8": {"candidate": 4e-3, "eager": 9e-3, "compile": 8e-3},
+    }
+    evaluation = selection.trial.evaluation.model_copy(
+        update={"performance": performance.model_copy(update={"workload_s": times})}
+    )
+    object.__setattr__(selection.trial, "evaluation", evaluation)
+    rows = shape_times(RANGE, selection)
+    assert [(r["shape"], r["best_baseline"], r["regret"]) for r in rows] == [
+        ("batch=1", "compile", 2.0),
+        ("batch=8", "compile", 1.0),
+    ]
+    assert "| batch=1 | 3.000 ms | 1.000 ms, torch.compile | 2.000 ms | 2.00x |" in shape_table(rows)
+    assert shape_times(TARGET, selection) == []
