@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from agentforge.referee import EvaluationRequest, Evaluator
 from agentforge.schema import (
+    Evaluation,
     Level,
     Move,
     MoveKind,

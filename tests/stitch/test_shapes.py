@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from agentforge.schema import (
 )
 from agentforge.stitch.select import Selector
 from agentforge.stitch.shape_report import shape_table, shape_times
-from agentforge.stitch.variants import VariantBuilder, promoted
+from agentforge.stitch.variants import Variant, VariantBuilder, promoted
 
 from .making import import_folder
 from .test_select import TARGET, Given, judged
@@ -141,6 +142,9 @@ class Ranged(Given):
         )
         self.wrong = wrong
         self.probed = 0
+
+    def _make(self, *args: Any) -> Variant:
+        return replace(super()._make(*args), ranged=self.ranges)
 
     def evaluate(self, request: Any, *, progress: Any = None) -> Evaluation:
         if request.workloads == RANGE.probes:
