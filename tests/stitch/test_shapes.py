@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,23 +14,28 @@ import pytest
 import torch
 
 from agentforge.codegen import Options, generate
+from agentforge.config import RefereeSettings
 from agentforge.devices import DeviceSpec, Roofline
 from agentforge.frontends import FrontendOptions, load_target
 from agentforge.languages import write_solution
 from agentforge.profiling import profile_target
+from agentforge.referee import Referee
 from agentforge.schema import (
     BuildSpec,
     Evaluation,
     EvaluationStatus,
     Level,
+    Profile,
     SizeRange,
     Solution,
     Target,
     Workload,
 )
+from agentforge.stitch import stitch
 from agentforge.stitch.select import Selector
 from agentforge.stitch.shape_report import shape_table, shape_times
 from agentforge.stitch.variants import Variant, VariantBuilder, promoted
+from tests.steady import SteadyReferee
 
 from .making import import_folder
 from .test_select import TARGET, Given, judged
@@ -61,8 +69,8 @@ def get_init_inputs():
 DEVICE = DeviceSpec(kind="cpu", name="test", architecture="x86-64", threads=2)
 
 
-def artifact(folder: Path, extra: str = "pass") -> tuple[Any, Any, VariantBuilder]:
-    """The original, the artifact's package and the builder, with generated kernels for all regions."""
+def made(folder: Path, extra: str = "pass") -> tuple[Target, Profile, dict[str, Solution]]:
+    """The target and its profile, with generated kernels for all regions."""
     path = folder / "tiny.py"
     path.write_text(MODEL.format(extra=extra))
     target = load_target(str(path), FrontendOptions(shapes="batch=1..8,seq=4..40"))
@@ -78,6 +86,12 @@ def artifact(folder: Path, extra: str = "pass") -> tuple[Any, Any, VariantBuilde
         for b in profile.bottlenecks
         if b.optimizable
     }
+    return target, profile, chosen
+
+
+def artifact(folder: Path, extra: str = "pass") -> tuple[Any, Any, VariantBuilder]:
+    """The original, the artifact's package and the builder."""
+    target, profile, chosen = made(folder, extra)
     builder = VariantBuilder(target, promoted(profile, chosen))
     variant = builder.with_kernels([*promoted(profile, chosen)], "kernels")
     assert variant is not None
@@ -129,6 +143,36 @@ def test_a_model_that_depends_on_the_shape_has_kernels_only_for_measured_shapes(
             x = torch.randn(*shape, 24)
             torch.testing.assert_close(fast(x), original(x), rtol=1e-5, atol=1e-5)
             assert (sum(package.calls().values()) > before) is kernels
+
+
+@pytest.mark.slow
+def test_the_referee_sees_the_kernels_run_at_each_shape_and_checks_others(tmp_path: Path) -> None:
+    target, profile, chosen = made(tmp_path)
+    settings = RefereeSettings(
+        threads=2, quick_seconds=0.2, quick_blocks=2, compile_baseline=False, task_seconds=0
+    )
+    with Referee(settings, device=DEVICE, cache=tmp_path / "cache") as referee:
+        found = stitch(
+            target,
+            profile,
+            chosen,
+            tmp_path / "fast",
+            referee=SteadyReferee(referee, lambda _: 2.0),
+            device=DEVICE,
+            cache=tmp_path / "cache",
+        )
+    assert found.proven, found.report["trials"]
+    assert found.kernels
+    assert all(k["runs_seen"] == k["runs_expected"] > 0 for k in found.report["kernels"])
+    levels = {row["shape"]: row["level"] for row in found.report["shapes"]}
+    assert {name for name, level in levels.items() if level == "full"} == {w.name for w in target.workloads}
+    assert {name for name, level in levels.items() if level == "quick"} == {w.name for w in target.probes}
+    assert (
+        "| shape | eager | best baseline | artifact | regret |" in (tmp_path / "fast/report.md").read_text()
+    )
+    assert json.loads((tmp_path / "fast/plan.json").read_text())["ranges"]
+    verify = [sys.executable, str(tmp_path / "fast/verify.py"), "--rounds", "1"]
+    assert subprocess.run(verify, check=False).returncode == 0
 
 
 class Ranged(Given):
