@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from agentforge.isolation.scratch import Scratch
-from agentforge.referee import EvaluationRequest, Evaluator
+from agentforge.referee import Evaluator
 from agentforge.schema import Definition, Level, MachineError, Permission, Target, TargetError, TimeEnded
 
 from .artifact import build_into
 from .files import Mode
 from .metric import metric_value
-from .proof import engagement
 from .select import Selection
-from .trial import Trial, describe
+from .trial import Trial, Trials, describe
 from .variants import Promoted, Variant, VariantBuilder
 
 _FACTOR = 4.0
@@ -52,8 +51,8 @@ class LowerPrecision:
     progress: Callable[[str], None]
 
     def __post_init__(self) -> None:
-        self._end = None if self.reserve_s is None else time.monotonic() + self.reserve_s
-        self._trials: list[Trial] = []
+        end = None if self.reserve_s is None else time.monotonic() + self.reserve_s
+        self._trials = Trials(self.target, self.kernels, self.referee, end, self.progress)
         self._metric = ""
         self._values: dict[str, float] = {}
 
@@ -68,7 +67,7 @@ class LowerPrecision:
         except TimeEnded:
             winner, why = None, "the time for stitching ended before it was proven"
         said = f"{self.permission.precision} was allowed: {self._metric or why}"
-        trials = (*base.trials, *self._trials)
+        trials = (*base.trials, *self._trials.made)
         if winner is None:
             said = said if not self._metric else f"{said}; {why}"
             selection = replace(base, trials=trials, reason=f"{base.reason}; {said}, so float32 is kept")
@@ -128,17 +127,7 @@ class LowerPrecision:
         definition = self.target.definition
         if variant.solution.definition != definition.hash:
             definition = permitted(definition, self.permission)
-        evaluation = self.referee.evaluate(
-            EvaluationRequest(
-                definition, self.target.workloads, variant.solution, level=level, deadline=self._end
-            )
-        )
-        solutions = {name: kernel.solution for name, kernel in self.kernels.items()}
-        problems = engagement(variant, evaluation, solutions) if evaluation.passed else []
-        trial = Trial(variant, evaluation, tuple(problems))
-        self._trials.append(trial)
-        self.progress(f"{variant.label} ({level.value}): {describe(trial)}")
-        return trial
+        return self._trials.evaluate(variant, level, definition)
 
     def _refusal(self, variant: Variant) -> str:
         """Why the metric refuses a proven variant; empty if it is within the bound."""

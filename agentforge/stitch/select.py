@@ -17,8 +17,7 @@ from agentforge.schema import (
 )
 
 from .files import Mode
-from .proof import engagement
-from .trial import BETWEEN_EAGER, KEPT, NOISE, Trial, describe, outcome, speedup_over
+from .trial import BETWEEN_EAGER, KEPT, NOISE, Trial, Trials, outcome, speedup_over
 from .variants import Promoted, Variant, VariantBuilder
 
 _MAX_COMPILED = 2
@@ -91,7 +90,7 @@ class Selector:
         self._deadline = time.monotonic() + seconds
         self._end = None if reserve_s is None else time.monotonic() + reserve_s
         self._progress = progress or (lambda line: None)
-        self._trials: list[Trial] = []
+        self._trials = Trials(target, kernels, referee, self._end, self._progress)
         self._probed: dict[str, Evaluation] = {}
 
     def run(self) -> Selection:
@@ -109,7 +108,7 @@ class Selector:
             only_eager = self._compiled_is_wrong()
             proven = [
                 t
-                for t in self._trials
+                for t in self._trials.made
                 if (t.wins or (t.beats_eager and (only_eager or not t.variant.kernels)))
                 and (not t.variant.ranged or self._passed_elsewhere(t.variant))
             ]
@@ -127,11 +126,11 @@ class Selector:
                 reason = "no variant made the whole model faster than the best baseline"
                 continue
             quick = candidate.evaluation.level is not Level.FULL
-            final = self._evaluate(candidate.variant, Level.FULL) if quick else candidate
+            final = self._trials.evaluate(candidate.variant, Level.FULL) if quick else candidate
             if final.wins and not self._right_elsewhere(final.variant):
                 self._variants.ranges = False
                 exact = self._variants.with_kernels(final.variant.kernels, final.variant.mode)
-                final = self._evaluate(exact, Level.FULL) if exact else final
+                final = self._trials.evaluate(exact, Level.FULL) if exact else final
             if final.wins:
                 return self._selection(final.variant, final, f"{final.variant.label} won end to end")
             reason = "the quick speedup was not confirmed by the full evaluation"
@@ -194,7 +193,7 @@ class Selector:
             self._dropped[kind] = f"it {'was not taken' if kind in places else 'finds no place in the model'}"
         # Kernels take places from moves; if they take none, the moves alone need no verdict.
         apart = names and alone and (around is None or around.moves != alone.moves)
-        tried = [self._evaluate(v, Level.QUICK) for v in (around, alone if apart else None) if v]
+        tried = [self._trials.evaluate(v, Level.QUICK) for v in (around, alone if apart else None) if v]
         if not tried:
             return found
         best = max(tried, key=lambda trial: trial.score)
@@ -248,19 +247,7 @@ class Selector:
         self, names: Collection[str], mode: Mode, level: Level = Level.QUICK, moves: Sequence[MoveKind] = ()
     ) -> Trial | None:
         variant = self._variants.with_kernels(names, mode, moves)
-        return self._evaluate(variant, level) if variant else None
-
-    def _evaluate(self, variant: Variant, level: Level) -> Trial:
-        definition, workloads = self._target.definition, self._target.workloads
-        evaluation = self._referee.evaluate(
-            EvaluationRequest(definition, workloads, variant.solution, level=level, deadline=self._end)
-        )
-        solutions = {name: kernel.solution for name, kernel in self._kernels.items()}
-        problems = engagement(variant, evaluation, solutions) if evaluation.passed else []
-        trial = Trial(variant, evaluation, tuple(problems))
-        self._trials.append(trial)
-        self._progress(f"{variant.label} ({level.value}): {describe(trial)}")
-        return trial
+        return self._trials.evaluate(variant, level) if variant else None
 
     def _right_elsewhere(self, variant: Variant) -> bool:
         """Whether the variant passes on the target's probes, or has nothing for them."""
@@ -296,13 +283,13 @@ class Selector:
         """
         return "".join(
             f"; {trial.variant.label} was refused: {trial.evaluation.reasons[0].partition(';')[0]}"
-            for trial in self._trials
+            for trial in self._trials.made
             if not trial.variant.kernels and not trial.evaluation.passed and trial.evaluation.reasons
         )
 
     def _compiled_is_wrong(self) -> bool:
         """True if torch.compile was judged as an artifact and is right in no mode that was tried."""
-        judged = [t for t in self._trials if not t.variant.kernels and "compile" in t.variant.mode]
+        judged = [t for t in self._trials.made if not t.variant.kernels and "compile" in t.variant.mode]
         return bool(judged) and not any(t.evaluation.passed for t in judged)
 
     def _fastest_compiled(self) -> Trial | None:
@@ -314,7 +301,7 @@ class Selector:
         tried: set[str] = set()
         while len(tried) < _MAX_COMPILED:
             gains = self._compile_gains()
-            measured = any(trial.evaluation.level is Level.FULL for trial in self._trials)
+            measured = any(trial.evaluation.level is Level.FULL for trial in self._trials.made)
             name = max(gains.keys() - tried, key=lambda n: gains[n], default="")
             if (not name or gains[name] <= _COMPILE_GAIN) and not measured and not tried:
                 name = "compile"
@@ -322,7 +309,7 @@ class Selector:
                 break
             tried.add(name)
             variant = self._variants.compiled(KEPT[name])
-            trial = self._evaluate(variant, Level.FULL) if variant else None
+            trial = self._trials.evaluate(variant, Level.FULL) if variant else None
             if trial and trial.beats_eager and trial.over_eager > (best.over_eager if best else 0.0):
                 best = trial
         return best
@@ -330,7 +317,7 @@ class Selector:
     def _compile_gains(self) -> dict[str, float]:
         """Best speedup of each kind of torch.compile over eager, in any trial."""
         gains: dict[str, float] = {}
-        for trial in self._trials:
+        for trial in self._trials.made:
             eager = speedup_over(trial.evaluation, "eager")
             for name in KEPT:
                 found = speedup_over(trial.evaluation, name)
@@ -343,18 +330,20 @@ class Selector:
 
         In the artifact, torch.compile pays for the same dispatch as the kernels; the bare baseline does not.
         """
-        trials = [t for t in self._trials if "compile" not in t.variant.mode and t.over_eager > least]
+        trials = [t for t in self._trials.made if "compile" not in t.variant.mode and t.over_eager > least]
         best = max(trials, key=lambda t: t.over_eager, default=None)
         if best is None:
             return None
-        final = best if best.evaluation.level is Level.FULL else self._evaluate(best.variant, Level.FULL)
+        final = (
+            best if best.evaluation.level is Level.FULL else self._trials.evaluate(best.variant, Level.FULL)
+        )
         good = final.beats_eager and final.over_eager >= least and self._right_elsewhere(final.variant)
         return final if good else None
 
     def _selection(self, variant: Variant, trial: Trial | None, reason: str) -> Selection:
         dropped = {kind: why for kind, why in self._dropped.items() if kind not in variant.moves}
         probed = self._probed.get(variant.solution.hash)
-        return Selection(variant, trial, tuple(self._trials), reason, dropped, probed)
+        return Selection(variant, trial, tuple(self._trials.made), reason, dropped, probed)
 
 
 _MODES: tuple[Mode, ...] = ("kernels", "kernels+compile")

@@ -1,13 +1,16 @@
-"""One trial of a variant: its evaluation, and what the selection asks of it."""
+"""Trials of variants: their evaluations, and what the selection asks of them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
-from agentforge.schema import Evaluation, Interval, baseline_name
+from agentforge.referee import EvaluationRequest, Evaluator
+from agentforge.schema import Definition, Evaluation, Interval, Level, Target, baseline_name
 
 from .files import Mode
-from .variants import Variant
+from .proof import engagement
+from .variants import Promoted, Variant
 
 NOISE = 0.02
 """Smallest relative difference that counts as a difference."""
@@ -71,6 +74,43 @@ class Trial:
             return True
         ties = over_best.point >= 1.0 and over_best.low >= 1.0 - max(NOISE, performance.minimum_effect)
         return ties and self.variant.mode in BETWEEN_EAGER and performance.best_baseline in KEPT
+
+
+@dataclass
+class Trials:
+    """Evaluates variants of one target, and keeps the trials.
+
+    Args:
+        end: monotonic time at which no evaluation goes on; None for no limit.
+    """
+
+    target: Target
+    kernels: Mapping[str, Promoted]
+    referee: Evaluator
+    end: float | None
+    progress: Callable[[str], None]
+    made: list[Trial] = field(default_factory=list)
+
+    def evaluate(self, variant: Variant, level: Level, definition: Definition | None = None) -> Trial:
+        """Judge a variant by the target's definition, or by another one.
+
+        Raises:
+            TimeEnded: the time is over.
+        """
+        request = EvaluationRequest(
+            definition or self.target.definition,
+            self.target.workloads,
+            variant.solution,
+            level=level,
+            deadline=self.end,
+        )
+        evaluation = self.referee.evaluate(request)
+        solutions = {name: kernel.solution for name, kernel in self.kernels.items()}
+        problems = engagement(variant, evaluation, solutions) if evaluation.passed else []
+        trial = Trial(variant, evaluation, tuple(problems))
+        self.made.append(trial)
+        self.progress(f"{variant.label} ({level.value}): {describe(trial)}")
+        return trial
 
 
 def speedup_over(evaluation: Evaluation, baseline: str) -> Interval | None:
