@@ -65,7 +65,10 @@ def _gains(run_log: RunLog, bottlenecks: Mapping[str, SearchedBottleneck]) -> di
     """What the attempts gained in reward that rest on a lesson, by the number of the lesson's attempt."""
     found: dict[int, list[float]] = defaultdict(list)
     for name, searched in bottlenecks.items():
-        state = BottleneckState(searched.bottleneck, run_log.attempts(name), run_log.evaluations(name))
+        attempts = run_log.attempts(name)
+        if not any(a.plan and a.plan.uses for a in attempts):
+            continue
+        state = BottleneckState(searched.bottleneck, attempts, run_log.evaluations(name))
         for attempt, gain in state.changes():
             for number in attempt.plan.uses if attempt.plan else ():
                 found[number].append(gain)

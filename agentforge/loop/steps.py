@@ -191,8 +191,10 @@ class Steps:
     def _evolve(self) -> None:
         """Have the fittest directive edited if it is time; what no model can write is an empty one."""
         run_log, editor = self.supervisor.run_log, self.supervisor.agents.editor
+        if editor is None:
+            return
         written, made = (run_log.record(Directives) or Directives()).written, self._uses()
-        if editor is None or not is_due(written, uses := [use for _, use in made]):
+        if not is_due(written, uses := [use for _, use in made]):
             return
         parent, text = fittest(names(written), uses), ""
         own = sorted((x for x in made if x[1].directive == parent), key=lambda x: -(x[1].gain or 0.0))
