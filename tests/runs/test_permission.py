@@ -36,6 +36,19 @@ class Score:
 def broken(model):
     raise OSError("no data here")
 """
+SMALL = """
+import torch
+
+class Model(torch.nn.Linear):
+    def __init__(self):
+        super().__init__(8, 8)
+
+def get_inputs():
+    return [torch.randn(2, 8)]
+
+def get_init_inputs():
+    return []
+"""
 FORM = ("--metric", "metric.py:accuracy", "--bound", "0.5%")
 
 
@@ -69,6 +82,14 @@ def test_the_command_says_it_before_the_model_is_loaded(
     assert answer.code == 2
     assert says in answer.err
     assert "Traceback" not in answer.err
+    assert run("runs", "list", "--json").json == {"runs": []}
+
+
+def test_a_range_of_shapes_has_no_lower_precision(run: Run, metric: Path, tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(SMALL)
+    options = ("--device", "cpu", "--shapes", "batch=1..4", "--allow", "bf16", *FORM)
+    answer = run("optimize", "model.py", *options)
+    assert (answer.code, "--allow and --shapes do not go together" in answer.err) == (2, True)
     assert run("runs", "list", "--json").json == {"runs": []}
 
 
