@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +14,19 @@ from agentforge.agents.directives import PLAIN
 from agentforge.schema import MOST_DIRECTIVE, Attempt, Directive, Directives
 from agentforge.store import Store
 from tests.cli.conftest import Run, home, run
+from tests.llm.conftest import server
 from tests.llm.server import LLMServer, Reply
 from tests.loop.conftest import make_run
 
 from .ensemble import Ensemble, searched
 from .scene import profile, role_of, said
 
-__all__ = ["home", "run"]
+__all__ = ["home", "run", "server"]
 
 
 @pytest.fixture(autouse=True)
 def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGENTFORGE_LLM_API_KEY", "sk-none")
-
-
-@pytest.fixture
-def server() -> Iterator[LLMServer]:
-    with LLMServer() as running:
-        yield running
 
 
 class Evolving(Ensemble):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,24 +14,19 @@ from agentforge.llm import Ledger, totals
 from agentforge.schema import Budget, LLMCall, UsageError
 from agentforge.store import Store
 from tests.cli.conftest import Run, home, run
+from tests.llm.conftest import server
 from tests.llm.server import LLMServer
 from tests.loop.conftest import make_run
 
 from .ensemble import Ensemble, searched
 from .scene import profile
 
-__all__ = ["home", "run"]
+__all__ = ["home", "run", "server"]
 
 
 @pytest.fixture(autouse=True)
 def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGENTFORGE_LLM_API_KEY", "sk-none")
-
-
-@pytest.fixture
-def server() -> Iterator[LLMServer]:
-    with LLMServer() as running:
-        yield running
 
 
 def speed(model: str, number: int) -> float:

@@ -22,6 +22,7 @@ from agentforge.runs import ModelStart, start_run
 from agentforge.schema import AttemptStatus, Budget, EvaluationStatus, Evidence, Profile, Solution
 from agentforge.search import BestFirst
 from agentforge.store import Store
+from tests.llm.conftest import server
 from tests.llm.server import LLMServer
 from tests.loop.conftest import make_run
 from tests.loop.scripted import NullKnowledge
@@ -30,13 +31,9 @@ from tests.steady import SteadyReferee
 from . import kernels
 from .scene import CONTEXT, HARDWARE, Script, profile
 
+__all__ = ["server"]
+
 KEY = "sk-secret-of-the-loop-test"
-
-
-@pytest.fixture
-def server() -> Iterator[LLMServer]:
-    with LLMServer() as running:
-        yield running
 
 
 @pytest.fixture(autouse=True)

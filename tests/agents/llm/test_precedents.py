@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from math import log
@@ -21,22 +20,19 @@ from agentforge.llm import Message, Request
 from agentforge.llm.cassette import _masked
 from agentforge.schema import BuildSpec, Evidence, Precedent, Solution, SourceFile
 from agentforge.store import Store
+from tests.llm.conftest import server
 from tests.llm.server import LLMServer
 from tests.loop.conftest import make_run
 
 from .ensemble import Ensemble, searched
 from .scene import CONTEXT, HARDWARE, bottleneck
 
+__all__ = ["server"]
+
 
 @pytest.fixture
 def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGENTFORGE_LLM_API_KEY", "sk-none")
-
-
-@pytest.fixture
-def server() -> Iterator[LLMServer]:
-    with LLMServer() as running:
-        yield running
 
 
 def precedent(speedup: float, characters: int = 100, *others: SourceFile) -> Precedent:
