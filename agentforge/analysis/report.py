@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from statistics import fmean
+from typing import get_args
 
 from agentforge.agents.directives import PLAIN
 from agentforge.llm import coder_dollars
@@ -20,6 +21,7 @@ from agentforge.schema import (
     Interval,
     ModelPlan,
     MoveKind,
+    Precision,
     Profile,
     Run,
     SearchSummary,
@@ -140,7 +142,7 @@ class Report(FrozenModel):
 
 def _lowered(mode: str) -> str:
     """The lower precision of an artifact's products: `bf16`, `int8` or empty."""
-    return next((way for way in mode.split("+") if way in ("bf16", "int8")), "")
+    return next((way for way in mode.split("+") if way in get_args(Precision)), "")
 
 
 def build_report(store: Store, run_id: str) -> Report:

@@ -102,10 +102,7 @@ def _linear(column: Sequence[int], sizes: Sequence[Sizes]) -> str | None:
     """`a * product of sizes + b` with the values of a column; b is 0 if that is possible."""
     fits: list[tuple[bool, str]] = []
     for product, values in _products(sizes):
-        low, high = (
-            min(range(len(values)), key=values.__getitem__),
-            max(range(len(values)), key=values.__getitem__),
-        )
+        low, high = values.index(min(values)), values.index(max(values))
         if values[low] == values[high]:
             continue
         factor, rest = divmod(column[high] - column[low], values[high] - values[low])
@@ -118,7 +115,7 @@ def _linear(column: Sequence[int], sizes: Sequence[Sizes]) -> str | None:
 
 
 def _tiles(column: Sequence[int], bases: Sequence[str], sizes: Sequence[Sizes]) -> str | None:
-    """`ceil(a base / a tile)`, or the product of one such with a size, with the values of a column."""
+    """`ceil(base / tile)` with the values of a column; None if no base and tile give them."""
     for base in bases:
         values = [value_of(base, s) for s in sizes]
         for divisor in _DIVISORS:

@@ -15,7 +15,7 @@ from .derived import Split
 from .products import CONVOLUTION, PRODUCT, Product, convolution_of
 from .streams import START, Streams
 
-DERIVED = "_derived"
+READ_DERIVED = "_derived"
 """Function that generated code calls for its derived values."""
 
 
@@ -88,7 +88,7 @@ def _derive(parts: Split, operators: dict[str, str]) -> _Derive | None:
     body = [_statement(Step(0, node=node), {}, operators) for node in parts.body]
     values = ", ".join(node.name for node in parts.values)
     sources = "".join(f", {node.name}" for node in parts.sources)
-    return _Derive(f"{values}, = {DERIVED}(derive{sources})", [*body, f"return ({values},)"])
+    return _Derive(f"{values}, = {READ_DERIVED}(derive{sources})", [*body, f"return ({values},)"])
 
 
 class _Switches:
