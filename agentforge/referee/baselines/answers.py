@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from ..comparison.tolerance import Exactness
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+
+from ..comparison.tolerance import Exactness, kinds
 from ..inputs.transforms import Answer, Content
 from ..workers.failures import WorkerFailure, trusted
+from ..workers.pytree import Leaf
 from .baselines import Baselines
 from .prepared import PreparedWorkload
 
 _ILL_CONDITIONED = 1e-2
 """Relative error of the reference against float64 above which its answer is chance."""
+_INSTEAD_OF_NAN = (0.0, 1.0, 4.0, -4.0)
+"""What NaN is replaced with; the last two in units of the largest of an input's other values."""
 
 
 def right_answer(baselines: Baselines, prepared: PreparedWorkload, content: Content) -> Answer | None:
@@ -24,6 +33,7 @@ def right_answer(baselines: Baselines, prepared: PreparedWorkload, content: Cont
     try:
         outputs = baselines.expect(prepared, 0)
         found = baselines.exactness(prepared, 0)
+        moved = baselines.conditioning(prepared, 0) if content.steady else []
         if found is None and content.takes != "floats":
             found = baselines.conditioning(prepared, 0)
     except WorkerFailure as failure:
@@ -34,9 +44,67 @@ def right_answer(baselines: Baselines, prepared: PreparedWorkload, content: Cont
         if usually_exact and not prepared.exact_ok:  # with this content alone
             prepared.exact_ok = True
             del baselines.notes[notes:]
-    if found is None or not all(_defined(x, content) for x in found):
+    if found is None or not all(_defined(x, content) for x in (*found, *moved)):
         return None
+    if content.defined == "nan":
+        outputs = _with_masked(outputs, baselines, prepared)
     return Answer(outputs, [x.bound for x in found], [x.equal for x in found])
+
+
+def _with_masked(outputs: list[Leaf], baselines: Baselines, prepared: PreparedWorkload) -> list[Leaf]:
+    """Outputs whose elements may also be finite if no value in NaN's place changes them to the last bit.
+
+    A reference that multiplies what its mask hides by zero gives NaN; a kernel that skips it is right too.
+    """
+    floats = [n for n, x in enumerate(outputs) if isinstance(x.value, torch.Tensor) and _has_nan(x.value)]
+    if not floats:
+        return outputs
+    contents, tensors = prepared.inputs.copies(0), prepared.inputs.tensors(0)
+    try:
+        answers = [_instead(value, contents, tensors, baselines, prepared) for value in _INSTEAD_OF_NAN]
+    except WorkerFailure:
+        if not baselines.eager.worker.running:
+            raise
+        return outputs
+    finally:
+        for tensor, content in zip(tensors, contents, strict=True):
+            tensor.copy_(content)
+    return [
+        _either(x, [answer[n].value for answer in answers]) if n in floats else x
+        for n, x in enumerate(outputs)
+    ]
+
+
+def _instead(
+    value: float,
+    contents: Sequence[torch.Tensor],
+    tensors: Sequence[torch.Tensor],
+    baselines: Baselines,
+    prepared: PreparedWorkload,
+) -> list[Leaf]:
+    """The reference's answer if another value takes the place of each NaN."""
+    for content, tensor in zip(contents, tensors, strict=True):
+        if content.is_floating_point() and content.numel() and _has_nan(content):
+            wide = content.double()
+            largest = max(1.0, float(wide.nan_to_num(0.0, 0.0, 0.0).abs().max()))
+            tensor.copy_(wide.nan_to_num(value * largest if abs(value) > 1 else value, math.inf, -math.inf))
+    return baselines.expect(prepared, 0)
+
+
+def _either(leaf: Leaf, answers: Sequence[object]) -> Leaf:
+    """The leaf, with the answers as its alternative at each element where all of them are the same."""
+    first, *others = [x for x in answers if isinstance(x, torch.Tensor) and x.shape == leaf.value.shape]
+    if len(others) < len(answers) - 1:
+        return leaf
+    same = kinds(first) == 0
+    for other in others:
+        same &= first == other
+    usual = leaf.value if leaf.alternative is None else leaf.alternative
+    return replace(leaf, alternative=torch.where(same, first, usual))
+
+
+def _has_nan(tensor: torch.Tensor) -> bool:
+    return tensor.is_floating_point() and bool((kinds(tensor) == 1).any())
 
 
 def _defined(found: Exactness, content: Content) -> bool:

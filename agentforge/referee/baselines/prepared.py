@@ -97,17 +97,19 @@ class PreparedWorkload:
 
 
 def laid_out(
-    prepared: PreparedWorkload, content: Sequence[torch.Tensor], encoded: Any = None
+    prepared: PreparedWorkload, content: Sequence[torch.Tensor], encoded: Any = None, *, shifted: bool = False
 ) -> PreparedWorkload:
     """The workload with other inputs, stored one after the other; the caller closes its `inputs`.
 
     Args:
         encoded: other arguments, with as many tensors.
+        shifted: each begins one element after a multiple of 64 bytes, as slices do.
     """
     layouts, offset = [], 0
     for tensor in content:
-        layouts.append(Layout.of(tensor, offset))
-        offset += aligned(layouts[-1].nbytes)
+        first = tensor.element_size() if shifted else 0
+        layouts.append(Layout.of(tensor, offset + first))
+        offset += aligned(layouts[-1].nbytes + first)
     return _placed(prepared, content, layouts, offset, encoded)
 
 

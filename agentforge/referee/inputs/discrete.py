@@ -19,7 +19,8 @@ _random = secrets.SystemRandom()
 _PAIRS_TRIED, _EXCHANGED = 4096, 8
 _DISTINCT_MOST = 1 << 18
 """Distinct integers that are drawn anew, at most."""
-LARGER = 1024
+LARGER, BEYOND_32_BITS = 1024, 1 << 33
+"""Times that integers are made larger."""
 
 
 def _in_another_order(tensor: torch.Tensor) -> torch.Tensor:

@@ -188,14 +188,16 @@ class Rearranged:
     """Order of the last dimension; None with one dimension."""
     roll: int
     seed: int
+    by_element: bool = False
+    """Each element is one of them, so that rows do not keep their values."""
 
     def rows(self, first: int, last: int) -> torch.Tensor:
         generator = torch.Generator().manual_seed(self.seed + first)
         made = [self._row_order(draw.rolled(first, last, self.roll), generator) for draw in self.draws]
         whole = made[0]
         if len(made) > 1:
-            chosen = torch.rand(last - first, generator=generator) < 0.5
-            whole = torch.where(chosen.view(-1, *[1] * (whole.dim() - 1)), *made)
+            shape = whole.shape if self.by_element else (last - first, *[1] * (whole.dim() - 1))
+            whole = torch.where(torch.rand(shape, generator=generator) < 0.5, *made)
         return whole if self.columns is None else whole.index_select(-1, self.columns)
 
     def _row_order(self, rows: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -229,8 +231,8 @@ def rearranged(draws: Sequence[Draw], structure: Structure, seed: int) -> Rows:
     # Few rows mean different things (sources and targets of edges): each stays where it is.
     few = len(base.shape) > 1 and base.shape[0] < _PAIRS
     roll = 0 if few else int(torch.randint(base.shape[0], (), generator=generator))
-    alone = few or (len(base.shape) == 1 and structure.distinct)
-    return Rearranged([one] if alone else draws, columns, roll, seed)
+    alone = not structure.independent and (few or (len(base.shape) == 1 and structure.distinct))
+    return Rearranged([one] if alone else draws, columns, roll, seed, structure.independent)
 
 
 def same_values(one: torch.Tensor, other: torch.Tensor) -> bool:

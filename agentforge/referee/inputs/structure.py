@@ -5,6 +5,7 @@ Mixtures of rows keep ranges. They do not keep an order along a dimension, symme
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -52,6 +53,8 @@ class Structure:
     """One value everywhere."""
     distinct: bool = False
     """Integers none of which occurs twice."""
+    independent: bool = False
+    """Integers that look as if each was drawn alone: another draw's may take the place of any."""
     order: Order | None = None
     offsets: bool = False
     """Integers from 0 that rise above their own number: they may be places in another tensor."""
@@ -84,6 +87,7 @@ class Structure:
             finite=self.finite and other.finite,
             single=self.single and other.single,
             distinct=self.distinct and other.distinct,
+            independent=self.independent and other.independent,
             order=self.order if self.order == other.order else None,
             offsets=self.offsets and other.offsets,
             symmetric=self.symmetric and other.symmetric,
@@ -108,6 +112,7 @@ def structure_of(tensor: torch.Tensor) -> Structure:
         finite=not numbers or all(bool(x.isfinite()) for x in torch.aminmax(parts)),
         single=bool((flat[:_LOOKED_AT] == flat[0]).all()) and bool((flat == flat[0]).all()),
         distinct=not floats and not real.is_complex() and _distinct(flat),
+        independent=_independent(tensor),
         order=order,
         offsets=not floats and order == Order(0, False) and flat[0] == 0 and int(flat[-1]) >= len(flat),
         symmetric=symmetric,
@@ -124,6 +129,25 @@ def _few_values(flat: torch.Tensor) -> bool:
 def _distinct(flat: torch.Tensor) -> bool:
     some = flat[:_DISTINCT_IN]
     return some.numel() > 2 and int(torch.unique(some).numel()) == some.numel()
+
+
+def _independent(tensor: torch.Tensor) -> bool:
+    """Whether integers of many values repeat in a row about as often as chance has it.
+
+    Permutations repeat none, and labels of rows all.
+    """
+    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool or not tensor.dim():
+        return False
+    rows = tensor.reshape(-1, tensor.shape[-1])
+    rows = rows[:: max(1, len(rows) // _LOOKED_AT)][:, :_DISTINCT_IN]
+    if rows.shape[1] < 3 or _few_values(tensor.reshape(-1)):
+        return False
+    width, values = rows.shape[1], float(tensor.max()) - float(tensor.min()) + 1
+    load = width / values  # balls and urns
+    expected = -len(rows) * values * math.expm1(-load)
+    variance = -len(rows) * values * math.exp(-load) * math.expm1(math.log1p(load) - load)
+    seen = sum(int(torch.unique(row).numel()) for row in rows)
+    return 0.5 * expected <= seen <= expected + 4 * math.sqrt(variance) + 1
 
 
 def _order(tensor: torch.Tensor) -> Order | None:

@@ -45,6 +45,8 @@ class Content:
     """Types of tensors that are changed; booleans are no integers."""
     whole: bool = False
     """Large tensors cannot be changed by pieces."""
+    steady: bool = False
+    """Tried only if the answer hardly depends on the last bits of the inputs, as the sine of 2**100 does."""
     timed: bool = True
     """Whether timed calls may use it: not if the reference may raise for some of its values."""
     kept: Mapping[int, Structure] = field(default_factory=dict)
@@ -157,10 +159,38 @@ def less_precise(tensor: torch.Tensor) -> torch.Tensor:
     return torch.where(scale > 0, (wide / scale).round() * scale, wide).to(tensor.dtype)
 
 
-def _up_to_1024(tensor: torch.Tensor) -> torch.Tensor:
-    """Its largest value becomes 1024: exp overflows in float64 too."""
-    largest = float(tensor.abs().max())
-    return tensor * (1024.0 / largest) if 0.0 < largest < math.inf else tensor
+def _one_row_shifted(tensor: torch.Tensor) -> torch.Tensor:
+    """One row far from the others: no sample of rows tells that it is there."""
+    changed = tensor.clone(memory_format=torch.contiguous_format)
+    _some_row(changed).add_(30)
+    return changed
+
+
+def _one_row_tiny(tensor: torch.Tensor) -> torch.Tensor:
+    """One row that is shorter than the usual eps of a norm."""
+    changed = tensor.clone(memory_format=torch.contiguous_format)
+    row = _some_row(changed)
+    row.copy_(_up_to(2.0**-50)(row))
+    return changed
+
+
+def _some_row(tensor: torch.Tensor) -> torch.Tensor:
+    """A view of a row along the last dimension, or of an element of a tensor that is one row."""
+    width = tensor.shape[-1] if tensor.dim() else 1
+    rows = tensor.view(-1, width if tensor.numel() > width else 1)
+    return rows[_random.randrange(len(rows))]
+
+
+def _up_to(largest: float) -> Change:
+    """The largest value becomes this one, or as near to it as the type can have."""
+
+    def change(tensor: torch.Tensor) -> torch.Tensor:
+        highest = float(tensor.abs().max())
+        kind = torch.finfo(tensor.dtype)
+        aim = min(max(largest, 16 * kind.tiny), kind.max / 16)
+        return tensor * (aim / highest) if 0.0 < highest < math.inf else tensor
+
+    return change
 
 
 def _mixed(tensor: torch.Tensor) -> torch.Tensor:
@@ -185,16 +215,20 @@ SMALL_INTEGERS = Content("small integers", _integers, ties=True)
 
 UNUSUAL = (
     LARGE,
-    Content("values up to 1024", _up_to_1024),
+    Content("values up to 1024", _up_to(1024.0)),
+    Content("values up to 2**100", _up_to(2.0**100), steady=True),
+    Content("one row below 2**-50", _one_row_tiny, whole=True),
     SMALL,
     Content("zeros", torch.zeros_like, ties=True),
     Content("equal values", lambda t: torch.full_like(t, 0.5), ties=True),
     MIXED,
     SHIFTED,
+    Content("one row shifted by 30", _one_row_shifted, whole=True),
     NEGATED,
     ONE_LARGE,
     Content("some NaN", _some(math.nan), defined="nan", ties=True),
     Content("some infinities", _some(math.inf), defined="infinite", ties=True),
+    Content("some minus infinities", _some(-math.inf), defined="infinite", ties=True),
 )
 """What numerical stability is tried with."""
 

@@ -30,13 +30,13 @@ class Patience:
     def wait(self) -> None:
         """Wait until the processors are free, while seconds are left. No worker may run meanwhile."""
         begin = time.monotonic()
-        while self.left > (took := time.monotonic() - begin) and self._busy():
+        while self.left > (took := time.monotonic() - begin) and self.busy():
             time.sleep(_PAUSE_S)
         if took >= _PAUSE_S:
             self.waited += took
             self.spend(took)
 
-    def _busy(self) -> bool:
+    def busy(self) -> bool:
         """Whether fewer processors are free than a worker has threads, in any of a few samples."""
         for number in range(_SAMPLES):
             if number:

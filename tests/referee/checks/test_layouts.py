@@ -106,11 +106,13 @@ def test_a_course_with_other_inputs_holds_them(several: list[list[int]]) -> None
     tensors = [tensor_of(shape, 100.0 * n) for n, shape in enumerate(several)]
     prepared = course_of(*tensors)
     changed = [t.transpose(0, -1).contiguous().transpose(0, -1) * 2 for t in tensors]
-    variant = laid_out(prepared, changed)
-    for ours, theirs in zip(variant.inputs.tensors(0), changed, strict=True):
-        assert torch.equal(ours, theirs)
-        assert ours.stride() == theirs.stride()
-    variant.inputs.close()
+    for shifted in (False, True):
+        variant = laid_out(prepared, changed, shifted=shifted)
+        for ours, theirs in zip(variant.inputs.tensors(0), changed, strict=True):
+            assert torch.equal(ours, theirs)
+            assert ours.stride() == theirs.stride()
+            assert ours.data_ptr() % 64 == (4 if shifted else 0)
+        variant.inputs.close()
     prepared.inputs.close()
 
 

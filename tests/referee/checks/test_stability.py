@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from agentforge.referee.checks.correctness.probes import compare_on
 from agentforge.referee.checks.correctness.stability import Stability
+from agentforge.referee.inputs.discrete import BEYOND_32_BITS
+from agentforge.referee.inputs.transforms import UNUSUAL
 from agentforge.referee.workers.failures import WorkerFailure
 from agentforge.schema import EvaluationStatus
 
@@ -30,6 +35,13 @@ COUNTING = problem("return torch.bincount(x, minlength=50).float()", "torch.rand
 
 
 COMPLEX = problem("return x.abs()", "torch.randn(64, 64, dtype=torch.complex64)")
+CAUSAL_ANSWER = "torch.softmax((x @ x1.mT).masked_fill(torch.ones(64, 64).triu(1) > 0, -torch.inf), -1) @ x2"
+CAUSAL = problem(f"return {CAUSAL_ANSWER}", ", ".join(3 * ["torch.randn(64, 32)"]))
+ROWS = problem("return torch.softmax(x, 1)", "torch.randn(64, 64)")
+UNIT_ROWS = problem("return torch.nn.functional.normalize(x)", "torch.randn(64, 64)")
+MOMENTS = problem("return x.var(1, unbiased=False)", "torch.randn(1024, 64)")
+LENGTH = problem("return torch.hypot(x, x1)", "torch.randn(64, 64), torch.randn(64, 64)")
+SUM = problem("return x.sum(1)", "torch.randint(0, 1000, (64, 64))")
 UNIFORM = problem("return torch.logsumexp(x, 1)", "torch.rand(64, 64)")
 
 
@@ -42,8 +54,11 @@ UNIFORM = problem("return torch.logsumexp(x, 1)", "torch.rand(64, 64)")
         (SORTING, ("x.sort().values", "x.short().sort().values.long()"), "1024 times as large"),
         (LARGEST, ("return x.amax(-1), ", "return x[..., -1].clone(), "), "of input 0"),
         (LENGTHS, ("x1[:, None]", "64"), "values of input 1 between"),
+        (LENGTH, ("torch.hypot(x, x1)", "(x * x + x1 * x1).sqrt()"), "values up to 2**100"),
+        (UNIT_ROWS, ("torch.nn.functional.normalize(x)", "x / x.norm(dim=1, keepdim=True)"), "2**-50"),
+        (SUM, ("x.sum(1)", "x.int().sum(1, dtype=torch.int32).long()"), f"{BEYOND_32_BITS} times as large"),
     ],
-    ids=["complex", "overflow", "mask", "range", "order", "lengths"],
+    ids=["complex", "overflow", "mask", "range", "order", "lengths", "squares", "eps", "32 bits"],
 )
 def test_what_is_known_by_heart_is_wrong(referee, task, change, found):
     with examined(referee, task, change) as context:
@@ -54,6 +69,51 @@ def test_what_is_known_by_heart_is_wrong(referee, task, change, found):
     with examined(referee, task) as context:
         assert found in Stability().run(context)
         assert any(found in p.content.name for p in context.probes[context.prepared.workload.hash])
+
+
+@pytest.mark.parametrize(
+    ("task", "change", "found"),
+    [
+        (ROWS, ("torch.softmax(x, 1)", "torch.softmax(x.clamp(min=-3), 1)"), "some minus infinities"),
+        (
+            MOMENTS,
+            (
+                "return x.var(1, unbiased=False)",
+                "m = x.mean(1); q = (x * x).mean(1) - m * m; "
+                "return q if x[::64].mean().abs() < 1 else x.var(1, unbiased=False)",
+            ),
+            "one row shifted by 30",
+        ),
+    ],
+    ids=["minus infinity", "one row"],
+)
+def test_what_few_elements_show_is_wrong(referee, task, change, found):
+    wrong = [c for c in UNUSUAL if c.name == found]
+    with examined(referee, task, change) as context:
+        with pytest.raises(WorkerFailure, match=found) as failure:
+            compare_on(wrong, context)
+        assert failure.value.status is EvaluationStatus.INCORRECT_NUMERICAL
+    with examined(referee, task) as context:
+        assert found in compare_on(wrong, context).split(";")[0]
+
+
+def test_what_a_mask_hides_may_be_left_out(referee):
+    """The reference multiplies NaN in hidden values by zero; a kernel that skips them has none."""
+    nan = [replace(c, only=2) for c in UNUSUAL if c.name == "some NaN"]
+    skips = "torch.stack([torch.softmax(x[n] @ x1[: n + 1].T, -1) @ x2[: n + 1] for n in range(64)])"
+    with examined(referee, CAUSAL, (CAUSAL_ANSWER, skips)) as context:
+        assert compare_on(nan, context).startswith("right for: some NaN")
+    with (
+        examined(referee, CAUSAL, ("@ x2", "@ x2.nan_to_num(0.0)")) as context,
+        pytest.raises(WorkerFailure, match="some NaN"),
+    ):
+        compare_on(nan, context)
+
+
+def test_the_sine_of_a_large_number_is_chance(referee):
+    with examined(referee, problem("return x.sin()", "torch.randn(64, 64)")) as context:
+        done, _, skipped = Stability().run(context).partition("; the reference itself is not exact for")
+        assert "2**100" in skipped and "2**100" not in done
 
 
 def test_another_search_is_right_where_the_order_counts(referee):

@@ -201,6 +201,24 @@ def test_permutations_and_pairs_stay_so():
     inputs.close()
 
 
+@pytest.mark.parametrize("shape", [(1 << 18,), (2048, 512), (4, 1 << 17)])
+def test_integers_that_were_drawn_one_by_one_do_not_stay_together(shape):
+    inputs = inputs_of(seeded(lambda g: [torch.randint(0, 1 << 40, shape, generator=g)]))
+    assert inputs.structures[0].independent
+    sums = torch.stack([x.reshape(-1, shape[-1]).sum(1) for (x,) in contents(inputs)])
+    assert sums.unique().numel() == sums.numel()
+    inputs.close()
+
+
+@given(st.integers(17, 400), st.integers(1, 20), st.integers(0, 1 << 30))
+def test_permutations_and_labels_of_rows_stay_together(width, rows, seed):
+    generator = torch.Generator().manual_seed(seed)
+    orders = torch.stack([torch.randperm(width, generator=generator) for _ in range(rows)])
+    labels = torch.randint(0, 1 << 40, (20, 1), generator=generator).expand(20, width)
+    assert not structure_of(orders).independent
+    assert not structure_of(labels).independent
+
+
 def test_small_inputs_that_are_always_alike_are_mixed():
     base = torch.randn(64, 64)
     inputs = inputs_of(lambda seed: [base.clone(), torch.arange(64)])

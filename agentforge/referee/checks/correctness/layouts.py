@@ -17,9 +17,9 @@ class Layouts(Check):
     levels = FULL_LEVEL
     when = When.EXAMINATION
     catches = (
-        "wrong answers and crashes with other strides, 0, 1, 7, one fewer and one more rows, 1 and a prime "
-        "number of columns, other numbers as arguments, and inputs between inaccessible pages; raising is "
-        "allowed"
+        "wrong answers and crashes with other strides, in slices, with 0, 1, 7, one fewer and one more rows, "
+        "1 and a prime number of columns, other numbers as arguments, and inputs between inaccessible pages; "
+        "raising is allowed"
     )
 
     def run(self, context: CheckContext) -> str:
@@ -33,6 +33,11 @@ class Layouts(Check):
                     variant, broadcast = laid_out(prepared, content), became_one(tensors, content)
                     how = f"with {name} (as the reference accepts)"
                     comparison.compare(variant, name, how, broadcast)
+            comparison.compare(
+                laid_out(prepared, tensors, shifted=True),
+                "slices",
+                "with inputs that begin anywhere in memory, as slices do",
+            )
             for name, encoded in other_numbers(prepared.inputs.arguments.encoded):
                 comparison.compare(
                     laid_out(prepared, tensors, encoded), name, f"with {name} (as the reference accepts)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentforge.referee.comparison.comparator import accepts
 from agentforge.referee.comparison.tolerance import Bound
-from agentforge.referee.inputs.discrete import LARGER, discrete, larger
+from agentforge.referee.inputs.discrete import BEYOND_32_BITS, LARGER, discrete, larger
 from agentforge.referee.inputs.transforms import UNUSUAL, Content
 from agentforge.referee.workers.failures import WorkerFailure
 from agentforge.referee.workers.pytree import Leaf
@@ -39,30 +39,31 @@ def _larger(context: CheckContext) -> list[Content]:
     if context.device.kind != "cpu" or not integers:  # a place that does not exist stops a GPU
         return []
     each: list[int | None] = [None] if len(integers) == 1 else [None, *integers]
-    return [larger(LARGER, only) for only in each if _proportional(context, larger(2, only))]
+    return [larger(factor, only) for only in each for factor in _factors(context, only)]
 
 
-def _proportional(context: CheckContext, twice: Content) -> bool:
-    """Whether each part of the reference's answer is twice as large, or the same, for twice the integers."""
+def _factors(context: CheckContext, only: int | None) -> list[int]:
+    """How many times as large integers may be, if each part of the reference's answer is twice as large, or
+    the same, for twice the integers. If none is larger, they may be lengths, and 32 bits are enough."""
     prepared, baselines = context.prepared, context.baselines
     prepared.inputs.fill(0)
     before = baselines.expect(prepared, 0)
-    twice.apply(prepared.inputs.tensors(0))
+    larger(2, only).apply(prepared.inputs.tensors(0))
     try:
         after = baselines.expect(prepared, 0)
     except WorkerFailure:
         if not baselines.eager.worker.running:
             raise
-        return False
+        return []
     if [x.path for x in before] != [x.path for x in after]:
-        return False
+        return []
     pairs = list(zip(before, after, prepared.bounds, strict=True))
     doubled = [_is_times(2, *pair) for pair in pairs]
+    if not all(twice_so or _is_times(1, *pair) for twice_so, pair in zip(doubled, pairs, strict=True)):
+        return []
     # An answer that never changes says nothing of integers that never change.
     varied = any(not s.constant and not s.mixable for s in prepared.inputs.structures)
-    return (any(doubled) or varied) and all(
-        twice_so or _is_times(1, *pair) for twice_so, pair in zip(doubled, pairs, strict=True)
-    )
+    return [LARGER, BEYOND_32_BITS] if any(doubled) else [LARGER] * varied
 
 
 def _is_times(factor: int, before: Leaf, after: Leaf, bound: Bound) -> bool:
