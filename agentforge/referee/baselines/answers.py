@@ -33,7 +33,6 @@ def right_answer(baselines: Baselines, prepared: PreparedWorkload, content: Cont
     try:
         outputs = baselines.expect(prepared, 0)
         found = baselines.exactness(prepared, 0)
-        moved = baselines.conditioning(prepared, 0) if content.steady else []
         if found is None and content.takes != "floats":
             found = baselines.conditioning(prepared, 0)
     except WorkerFailure as failure:
@@ -44,7 +43,7 @@ def right_answer(baselines: Baselines, prepared: PreparedWorkload, content: Cont
         if usually_exact and not prepared.exact_ok:  # with this content alone
             prepared.exact_ok = True
             del baselines.notes[notes:]
-    if found is None or not all(_defined(x, content) for x in (*found, *moved)):
+    if found is None or not all(_defined(x, content) for x in found):
         return None
     if content.defined == "nan":
         outputs = _with_masked(outputs, baselines, prepared)

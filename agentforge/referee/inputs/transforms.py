@@ -45,8 +45,6 @@ class Content:
     """Types of tensors that are changed; booleans are no integers."""
     whole: bool = False
     """Large tensors cannot be changed by pieces."""
-    steady: bool = False
-    """Tried only if the answer hardly depends on the last bits of the inputs, as the sine of 2**100 does."""
     timed: bool = True
     """Whether timed calls may use it: not if the reference may raise for some of its values."""
     kept: Mapping[int, Structure] = field(default_factory=dict)
@@ -216,7 +214,6 @@ SMALL_INTEGERS = Content("small integers", _integers, ties=True)
 UNUSUAL = (
     LARGE,
     Content("values up to 1024", _up_to(1024.0)),
-    Content("values up to 2**100", _up_to(2.0**100), steady=True),
     Content("one row below 2**-50", _one_row_tiny, whole=True),
     SMALL,
     Content("zeros", torch.zeros_like, ties=True),

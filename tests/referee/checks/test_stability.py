@@ -40,7 +40,6 @@ CAUSAL = problem(f"return {CAUSAL_ANSWER}", ", ".join(3 * ["torch.randn(64, 32)"
 ROWS = problem("return torch.softmax(x, 1)", "torch.randn(64, 64)")
 UNIT_ROWS = problem("return torch.nn.functional.normalize(x)", "torch.randn(64, 64)")
 MOMENTS = problem("return x.var(1, unbiased=False)", "torch.randn(1024, 64)")
-LENGTH = problem("return torch.hypot(x, x1)", "torch.randn(64, 64), torch.randn(64, 64)")
 SUM = problem("return x.sum(1)", "torch.randint(0, 1000, (64, 64))")
 UNIFORM = problem("return torch.logsumexp(x, 1)", "torch.rand(64, 64)")
 
@@ -54,11 +53,10 @@ UNIFORM = problem("return torch.logsumexp(x, 1)", "torch.rand(64, 64)")
         (SORTING, ("x.sort().values", "x.short().sort().values.long()"), "1024 times as large"),
         (LARGEST, ("return x.amax(-1), ", "return x[..., -1].clone(), "), "of input 0"),
         (LENGTHS, ("x1[:, None]", "64"), "values of input 1 between"),
-        (LENGTH, ("torch.hypot(x, x1)", "(x * x + x1 * x1).sqrt()"), "values up to 2**100"),
         (UNIT_ROWS, ("torch.nn.functional.normalize(x)", "x / x.norm(dim=1, keepdim=True)"), "2**-50"),
         (SUM, ("x.sum(1)", "x.int().sum(1, dtype=torch.int32).long()"), f"{BEYOND_32_BITS} times as large"),
     ],
-    ids=["complex", "overflow", "mask", "range", "order", "lengths", "squares", "eps", "32 bits"],
+    ids=["complex", "overflow", "mask", "range", "order", "lengths", "eps", "32 bits"],
 )
 def test_what_is_known_by_heart_is_wrong(referee, task, change, found):
     with examined(referee, task, change) as context:
@@ -108,12 +106,6 @@ def test_what_a_mask_hides_may_be_left_out(referee):
         pytest.raises(WorkerFailure, match="some NaN"),
     ):
         compare_on(nan, context)
-
-
-def test_the_sine_of_a_large_number_is_chance(referee):
-    with examined(referee, problem("return x.sin()", "torch.randn(64, 64)")) as context:
-        done, _, skipped = Stability().run(context).partition("; the reference itself is not exact for")
-        assert "2**100" in skipped and "2**100" not in done
 
 
 def test_another_search_is_right_where_the_order_counts(referee):
