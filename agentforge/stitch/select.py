@@ -204,6 +204,8 @@ class Selector:
         for kind in kinds:
             if len(best.variant.moves) == 1 or time.monotonic() > self._deadline:
                 break
+            if kind not in best.variant.moves:  # it needed a move that was dropped
+                continue
             rest = [k for k in best.variant.moves if k is not kind]
             trial = self._try(best.variant.kernels, mode, moves=rest)
             if trial and trial.score > best.score * (1 + NOISE / 2):
