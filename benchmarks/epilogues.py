@@ -96,10 +96,14 @@ def main() -> None:
     torch.set_num_threads(detect("cpu").threads)
     found = []
     with torch.inference_mode():
-        for make, shapes in ((product, PRODUCTS), (convolution, CONVOLUTIONS)):
+        makers: tuple[tuple[Callable[..., tuple[Call, Call]], tuple[tuple[int, ...], ...]], ...] = (
+            (product, PRODUCTS),
+            (convolution, CONVOLUTIONS),
+        )
+        for make, shapes in makers:
             for shape in shapes:
                 for name, algorithm in WAYS:
-                    calls = make(*shape, name, algorithm)  # type: ignore[operator]
+                    calls = make(*shape, name, algorithm)
                     row = {
                         "operator": make.__name__,
                         "shape": shape,
