@@ -75,6 +75,8 @@ class MoveKind(StrEnum):
     """Products of one input (Q, K, V; gate and up) become one."""
     CHANNELS_LAST = "channels_last"
     """Convolutions run in channels-last layout, from packed weights."""
+    FUSE_EPILOGUES = "fuse_epilogues"
+    """Convolutions from packed weights apply the operator after them before they write their results."""
     FOLD_CONSTANTS = "fold_constants"
     """Values that depend on weights and constants alone are computed once."""
 

@@ -160,8 +160,7 @@ class Selector:
             if time.monotonic() > self._deadline and any(trial.score > 1.0 for trial in trials):
                 break
             found = self._with_alternative(names, mode)
-            if mode == "kernels":
-                found = self._with_moves(names, found)
+            found = self._with_moves(names, found) if mode == "kernels" else self._unit_by_unit(found)
             trials += found
             yield from found
         best = next((t for t in trials if t.variant.mode in BETWEEN_EAGER and t.variant.kernels), None)
@@ -176,6 +175,25 @@ class Selector:
         plain, other = self._try(names, mode), self._try(names, way) if way else None
         faster = plain and other and other.score > plain.score * (1 + NOISE)
         return [trial for trial in ((other, plain) if faster else (plain, other)) if trial]
+
+    def _unit_by_unit(self, found: list[Trial]) -> list[Trial]:
+        """Leave one unit after the other out of torch.compile, as long as the model gets faster.
+
+        Returns:
+            The fastest, then what was found.
+        """
+        if not found:
+            return found
+        best = found[0]
+        for unit in best.variant.compiled:
+            now = best.variant
+            if len(now.compiled) == 1 or time.monotonic() > self._deadline:
+                break
+            variant = self._variants.with_kernels(now.kernels, now.mode, eager=(*now.eager, unit))
+            trial = self._trials.evaluate(variant, Level.QUICK) if variant else None
+            if trial and trial.score > best.score * (1 + NOISE / 2):
+                best = trial
+        return [best, *(trial for trial in found if trial is not best)]
 
     def _with_moves(self, names: Collection[str], found: list[Trial]) -> list[Trial]:
         """Add the plan's moves to the better one, with and without kernels, and drop those that do not pay.
@@ -204,6 +222,8 @@ class Selector:
         for kind in kinds:
             if len(best.variant.moves) == 1 or time.monotonic() > self._deadline:
                 break
+            if kind not in best.variant.moves:  # it needed a move that was dropped
+                continue
             rest = [k for k in best.variant.moves if k is not kind]
             trial = self._try(best.variant.kernels, mode, moves=rest)
             if trial and trial.score > best.score * (1 + NOISE / 2):

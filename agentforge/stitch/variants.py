@@ -37,7 +37,7 @@ class _Key(NamedTuple):
 def _key(kernels: Collection[str], mode: Mode, moves: Collection[MoveKind] = ()) -> _Key:
     ways = mode.split("+")
     streams, packed = "streams" in ways, "packed" in ways or not WAYS.keys().isdisjoint(ways)
-    everything = streams or packed or "graph" in ways or bool(moves)
+    everything = streams or packed or not {"graph", "compile"}.isdisjoint(ways) or bool(moves)
     chosen = tuple(kind for kind in MoveKind if kind in moves)
     return _Key(frozenset(kernels), everything, packed, streams, chosen)
 
@@ -60,6 +60,10 @@ class Variant:
     """Number of places in one forward of each move that was carried out."""
     ranged: bool = False
     """True if it has units for ranges of shapes."""
+    compiled: tuple[str, ...] = ()
+    """Units that torch.compile runs between the kernels."""
+    eager: tuple[str, ...] = ()
+    """Units that it leaves as they are, though it runs others."""
 
     @property
     def label(self) -> str:
@@ -70,6 +74,8 @@ class Variant:
         number = len(self.kernels)
         what = f"{number} kernel{'s' if number > 1 else ''}" if number else "the model"
         moves = ", ".join(kind.value.replace("_", " ") for kind in self.moves)
+        if self.eager:
+            what += f" ({', '.join(map(repr, self.eager))} eager)"
         return what + "".join(_AROUND[way] for way in ways) + (f" and moves ({moves})" if moves else "")
 
 
@@ -147,6 +153,7 @@ class VariantBuilder:
         """
         modes: tuple[Mode, ...] = ("kernels", "kernels+packed") if packed else ("kernels",)
         keys = [_key(names, "kernels") for names in selections]
+        keys += [_key(names, "kernels+compile") for names in selections[:1] if names]
         keys += [_key(names, mode) for names in selections[:1] for mode in modes[1:]]
         moved: list[Collection[str]] = [*selections[:1], ()] if moves else []
         self._rewrite([*keys, *(_key(names, mode, moves) for names in moved for mode in modes)])
@@ -188,15 +195,22 @@ class VariantBuilder:
             self.refused.update(selection["refused"])
 
     def with_kernels(
-        self, kernels: Collection[str], mode: Mode, moves: Collection[MoveKind] = ()
+        self,
+        kernels: Collection[str],
+        mode: Mode,
+        moves: Collection[MoveKind] = (),
+        eager: Collection[str] = (),
     ) -> Variant | None:
         """Build the model with these kernels and moves.
+
+        Args:
+            eager: units that torch.compile leaves as they are.
 
         Returns:
             None if no kernel could be installed, streams would gain too little, or no move finds a place.
         """
         key, ways = _key(kernels, mode, moves), mode.split("+")
-        if not key.kernels and not key.everything:
+        if not key.kernels and (not key.everything or ("compile" in ways and not moves)):
             return None
         # One child process rewrites the graph both with and without streams.
         self._rewrite([key, key._replace(streams=True)] if key.everything and self._measured else [key])
@@ -227,7 +241,10 @@ class VariantBuilder:
                 expected[site["kernel"]] = expected.get(site["kernel"], 0) + site["sites"] * calls
         # A compiler around the kernels would compile again at each shape.
         ranges = rewritten["ranges"] if self.ranges and mode == "kernels" else []
-        return self._variant(mode, rewritten["units"], texts, rewritten["sites"], expected, found, ranges)
+        units = rewritten["units"]
+        if "compile" in ways:
+            units = [{**plan, "compiled": plan["unit"] not in eager} for plan in units]
+        return self._variant(mode, units, texts, rewritten["sites"], expected, found, ranges)
 
     def _calls_of(self, rewritten: Mapping[str, Any], having: str) -> int:
         """Number of times per forward that the model's units use this property or list."""
@@ -261,6 +278,8 @@ class VariantBuilder:
         files = stitched_files(self._target, mode, units, texts, solutions, ranges)
         solution = as_solution(self._target, f"{self._target.name} ({mode})", files)
         packed = frozenset((plan["unit"], node) for plan in units for node in plan["products"])
+        apart = {way: tuple(p["unit"] for p in units if p.get("compiled") is way) for way in (True, False)}
         return Variant(
-            mode, frozenset(sites.values()), solution, sites, expected, packed, moves or {}, bool(ranges)
-        )
+            mode, frozenset(sites.values()), solution, sites, expected, packed, moves or {}, bool(ranges),
+            apart[True], apart[False],
+        )  # fmt: skip

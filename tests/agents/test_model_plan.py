@@ -61,7 +61,7 @@ def test_regions_that_took_longer_alone_than_in_the_model_promise_no_more_than_e
 
 def test_moves_are_proposed_by_what_the_profile_has() -> None:
     site = LARGE.call_sites[0].model_copy(
-        update={"operators": ("aten.conv2d.default", "aten.batch_norm.default")}
+        update={"operators": ("aten.conv2d.default", "aten.batch_norm.default", "aten.silu.default")}
     )
     net = LARGE.model_copy(update={"call_sites": (site,)})
     shared = LIBRARY.definition.model_copy(update={"op_type": "gemm"})

@@ -150,8 +150,8 @@ EVERY = tuple(MoveKind)
 CASES = {
     "batch norm": (NET, ("fold_batch_norm",), {"fold_batch_norm": 3}),
     "layout": (NET, ("channels_last",), {"channels_last": 3}),
-    "a net": (NET, EVERY, {"fold_batch_norm": 3, "channels_last": 3}),
-    "one channel": (GREY, EVERY, {"fold_batch_norm": 3, "channels_last": 3}),
+    "a net": (NET, EVERY, {"fold_batch_norm": 3, "channels_last": 3, "fuse_epilogues": 1}),
+    "one channel": (GREY, EVERY, {"fold_batch_norm": 3, "channels_last": 3, "fuse_epilogues": 1}),
     "products": (ATTENTION, ("merge_products",), {"merge_products": 3}),
     "heads": (HEADS, EVERY, {"fold_batch_norm": 2, "merge_products": 1}),
     "constants": (ATTENTION, ("fold_constants",), {"fold_constants": 1}),
@@ -310,9 +310,13 @@ def test_a_variant_says_which_moves_it_contains() -> None:
     variants.prepare([[]], moves=EVERY)
     variant = variants.with_kernels([], "kernels", EVERY)
     assert variant is not None
-    assert variant.moves == {MoveKind.FOLD_BATCH_NORM: 3, MoveKind.CHANNELS_LAST: 3}
+    assert variant.moves == {
+        MoveKind.FOLD_BATCH_NORM: 3,
+        MoveKind.CHANNELS_LAST: 3,
+        MoveKind.FUSE_EPILOGUES: 1,
+    }
     assert variant.expected == {"packed product": 3, DERIVED: 1}
-    assert variant.label == "the model and moves (fold batch norm, channels last)"
+    assert variant.label == "the model and moves (fold batch norm, channels last, fuse epilogues)"
     assert variants.with_kernels([], "kernels", [MoveKind.MERGE_PRODUCTS]) is None
 
 
@@ -324,7 +328,12 @@ def test_the_plans_moves_are_judged_end_to_end_and_those_that_cost_dropped(tmp_p
     device = DeviceSpec(kind="cpu", name="test", architecture="x86-64", threads=2)
     profile = profile_target(target, device, Roofline(bandwidth=2e10, peak_flops={"float32": 1e11}), traces=2)
     moves = moves_for(profile)
-    assert [move.kind for move in moves] == ["fold_batch_norm", "channels_last", "fold_constants"]
+    assert [move.kind for move in moves] == [
+        "fold_batch_norm",
+        "channels_last",
+        "fuse_epilogues",
+        "fold_constants",
+    ]
     settings = RefereeSettings(
         threads=2, quick_seconds=0.2, quick_blocks=2, compile_baseline=False, task_seconds=0
     )
@@ -348,7 +357,7 @@ def test_the_plans_moves_are_judged_end_to_end_and_those_that_cost_dropped(tmp_p
     assert artifact.proven, artifact.summary
     report = json.loads((tmp_path / "net" / "report.json").read_text())
     kept = {move["kind"]: move["kept"] for move in report["moves"]}
-    assert kept == {"fold_batch_norm": True, "channels_last": False, "fold_constants": False}
+    assert [kind for kind, taken in kept.items() if taken] == ["fold_batch_norm"]
     text = (tmp_path / "net" / "report.md").read_text()
     assert "- fold_batch_norm: kept, in 3 places" in text
     assert "- channels_last: dropped, the quick verdict is 1.50x without it and 1.20x with it" in text

@@ -39,8 +39,10 @@ class Precise(Given):
         self.judged.append((mode, tuple(sorted(kernels)), request.level.value))
         return self.verdict(mode, kernels, request.level)
 
-    def _make(self, mode: str, kernels: frozenset[str], moves: Sequence[MoveKind] = ()) -> Variant:
-        variant = super()._make(mode, kernels, moves)
+    def _make(
+        self, mode: str, kernels: frozenset[str], moves: Sequence[MoveKind] = (), eager: Sequence[str] = ()
+    ) -> Variant:
+        variant = super()._make(mode, kernels, moves, eager)
         lowered = permitted(TARGET.definition, self.permission).hash
         for definition in (TARGET.definition.hash, lowered):
             copy = variant.solution.model_copy(update={"definition": definition})

@@ -59,6 +59,7 @@ class Given:
         self.judged: list[tuple[str, tuple[str, ...], str]] = []
         self.deadlines: list[float | None] = []
         self.placeless: set[MoveKind] = set()
+        self.units: Sequence[str] = ("",)
 
     def prepare(self, selections: Sequence[Sequence[str]], **options: Any) -> None:
         return None
@@ -66,23 +67,34 @@ class Given:
     def prepare_moves(self, kernels: Any, mode: str, choices: Any) -> None:
         return None
 
-    def _make(self, mode: Any, kernels: frozenset[str], moves: Sequence[MoveKind] = ()) -> Variant:
-        made = solution(f"{mode} {sorted(kernels)} {sorted(moves)}")
-        self.made[made.hash] = ("+".join([mode, *moves]), kernels)
-        expected = dict.fromkeys(kernels, 1)
+    def _make(
+        self, mode: Any, kernels: frozenset[str], moves: Sequence[MoveKind] = (), eager: Sequence[str] = ()
+    ) -> Variant:
+        made = solution(f"{mode} {sorted(kernels)} {sorted(moves)} {sorted(eager)}")
+        self.made[made.hash] = ("+".join([mode, *moves]) + "".join(f"-{unit}" for unit in eager), kernels)
         return Variant(
-            mode, kernels, made, expected=expected, moves=dict.fromkeys(moves, 1 if kernels else 2)
+            mode,
+            kernels,
+            made,
+            expected=dict.fromkeys(kernels, 1),
+            moves=dict.fromkeys(moves, 1 if kernels else 2),
+            compiled=tuple(u for u in self.units if u not in eager) if mode == "kernels+compile" else (),
+            eager=tuple(eager),
         )
 
     def with_kernels(
-        self, kernels: Sequence[str], mode: str, moves: Sequence[MoveKind] = ()
+        self,
+        kernels: Sequence[str],
+        mode: str,
+        moves: Sequence[MoveKind] = (),
+        eager: Sequence[str] = (),
     ) -> Variant | None:
         found = [kind for kind in moves if kind not in self.placeless]
         if moves and not found:
             return None
         if not kernels and mode in ("kernels", "kernels+compile") and not moves:
             return None
-        return self._make(mode, frozenset(kernels), found)
+        return self._make(mode, frozenset(kernels), found, eager)
 
     def compiled(self, mode: str) -> Variant:
         return self._make(mode, frozenset())
@@ -134,10 +146,16 @@ def judged(
 
 
 def select(
-    verdict: Verdict, *names: str, seconds: float = 60, placeless: Sequence[MoveKind] = (), **options: Any
+    verdict: Verdict,
+    *names: str,
+    seconds: float = 60,
+    placeless: Sequence[MoveKind] = (),
+    units: Sequence[str] = ("",),
+    **options: Any,
 ) -> tuple[Selection, Given]:
     given = Given(verdict)
     given.placeless.update(placeless)
+    given.units = tuple(units)
     kernels = {name: promoted(name, float(i + 1)) for i, name in enumerate(names)}
     selector = Selector(TARGET, given, kernels, given, seconds=seconds, reserve_s=300, **options)  # type: ignore[arg-type]
     return selector.run(), given
@@ -419,6 +437,23 @@ def test_a_model_that_torch_compile_cannot_run_stays_as_it_is(monkeypatch: pytes
     selection, _ = select(lambda _, kernels, level: judged(kernels, level))
     assert selection.variant.mode == "eager"
     assert asked == ["compile"]
+
+
+@pytest.mark.parametrize(("slow", "left"), [("bc", ("b", "c")), ("", ()), ("abc", ("a", "b"))])
+def test_each_unit_is_compiled_unless_that_makes_it_slower(slow: str, left: tuple[str, ...]) -> None:
+    """One stays compiled: kernels between eager operators are a variant of their own."""
+
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        compiled = mode.startswith("kernels+compile")
+        gain = 1.1 + 0.1 * sum(f"-{unit}" in mode for unit in slow) if compiled else 0.9
+        gain -= 0.1 * sum(f"-{unit}" in mode for unit in "abc" if unit not in slow)
+        return judged(kernels, level, over_eager=gain, over_compile=gain)
+
+    selection, given = select(verdict, "k", units="abc")
+    assert selection.variant.mode == "kernels+compile"
+    assert selection.variant.eager == left
+    assert [level for *_, level in given.judged].count("full") == 1
+    assert not any("-" in mode for mode, *_ in select(verdict, "k", units="a")[1].judged)
 
 
 NORM, MERGE, LAST = MoveKind.FOLD_BATCH_NORM, MoveKind.MERGE_PRODUCTS, MoveKind.CHANNELS_LAST

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from torch._dynamo.utils import counters
 
 from agentforge.problems.kernelbench import load_problem
 from agentforge.profiling.graph.capture import capture_units
+from agentforge.profiling.graph.extract import extract
 from agentforge.profiling.graph.operators import Kind, kind_of
 from agentforge.profiling.graph.regions import partition
+from agentforge.profiling.graph.value_capture import record
 from agentforge.schema import (
     Bottleneck,
     CallSite,
@@ -26,7 +31,7 @@ from agentforge.stitch.runtime.graph import REPLAY
 from agentforge.stitch.runtime.streams import STREAMS
 from agentforge.stitch.variants import VariantBuilder, promoted
 
-from .making import BLOCK, TOWERS, from_reference, rms_kernel, target_of
+from .making import BLOCK, TOWERS, from_reference, import_folder, rms_kernel, target_of
 
 NORM = Definition(
     name="norm", op_type="norm", reference="class Model(x): # rsqrt\n    def forward(self, x, weight): ..."
@@ -163,3 +168,74 @@ def test_a_model_that_does_not_load_any_more_is_said_so() -> None:
     broken = target_of("raise RuntimeError('gone')")
     with pytest.raises(TargetError, match="gone"):
         VariantBuilder(broken, {}).compiled()
+
+
+TWO = """
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up = nn.Linear(16, 16)
+
+    def forward(self, x):
+        return torch.relu(self.up(x)).sin() * 2.0
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.left, self.right = Block(), Block()
+
+    def forward(self, x):
+        y = self.left(x)
+        if y.sum() > 1e9:
+            y = y * 2.0
+        return self.right(y)
+
+
+def get_inputs():
+    return [torch.randn(4, 16)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.mark.slow
+def test_one_unit_is_compiled_and_the_other_runs_as_it_is(tmp_path: Path) -> None:
+    target = target_of(TWO)
+    problem = load_problem(target.definition)
+    left = next(u for u in capture_units(problem.build(0), *problem.inputs(0)).units if u.name == "left")
+    (region,) = (r for r in partition(left.graph_module.graph) if r.op_type == "pointwise")
+    definition = extract(region, record(left, {*region.inputs, *region.outputs})).definition
+    site = {"name": "site", "unit": "left", "nodes": tuple(n.name for n in region.nodes)}
+    kernels = promoted(profile((definition, [site])), {definition.hash: from_reference(definition)})
+    variants = VariantBuilder(target, kernels)
+    every = variants.with_kernels(list(kernels), "kernels+compile")
+    assert every is not None
+    assert every.compiled == ("left", "right")
+    variant = variants.with_kernels(list(kernels), "kernels+compile", eager=["left"])
+    assert variant is not None
+    assert (variant.compiled, variant.eager) == (("right",), ("left",))
+    assert variant.label == "1 kernel ('left' eager) under torch.compile"
+    for file in variant.solution.sources:
+        place = tmp_path / "two" / file.path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(file.content)
+    package = import_folder(tmp_path / "two")
+    scope: dict[str, Any] = {}
+    exec(TWO, scope)
+    model, original = (scope["Model"]().eval() for _ in range(2))
+    original.load_state_dict(model.state_dict())
+    package.optimize(model)
+    x = torch.randn(4, 16)
+    torch._dynamo.reset()
+    counters.clear()
+    with torch.inference_mode():
+        torch.testing.assert_close(model(x), original(x))
+    assert counters["stats"]["unique_graphs"] == 1
+    assert package.calls() == dict.fromkeys(kernels, 1)

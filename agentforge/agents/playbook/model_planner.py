@@ -7,6 +7,9 @@ from collections.abc import Iterable
 from agentforge.agents._base import ModelContext
 from agentforge.schema import Bottleneck, CallSite, Citation, ModelPlan, Move, MoveKind, Profile, RegionPlan
 
+_EPILOGUES = tuple(f"aten.{name}." for name in ("gelu", "silu", "hardswish", "sigmoid", "tanh", "add", "mul"))
+"""Operators that a convolution from packed weights can apply to its results."""
+
 
 class PlaybookModelPlanner:
     """Orders regions by expected end-to-end savings. Deterministic and stateless."""
@@ -34,21 +37,25 @@ def moves_for(profile: Profile) -> tuple[Move, ...]:
     """Moves that the profile gives a reason for, in the order of carrying out; the referee decides later."""
     convolved = _time_of(profile, "aten.conv2d.")
     normalised = _time_of(profile, "aten.batch_norm.")
+    followed = _time_of(profile, *_EPILOGUES)
     shared = [m for m in profile.merges if m.definition.op_type == "gemm"]
     reasons = {
         MoveKind.FOLD_BATCH_NORM: normalised and f"batch norms take part in {normalised * 1e3:.3g} ms",
         MoveKind.MERGE_PRODUCTS: shared and f"products of one input: {', '.join(_names(shared))}",
         MoveKind.CHANNELS_LAST: convolved and f"convolutions take {convolved * 1e3:.3g} ms",
+        MoveKind.FUSE_EPILOGUES: convolved
+        and followed
+        and f"operators that can end one: {followed * 1e3:.3g} ms",
         MoveKind.FOLD_CONSTANTS: profile.call_sites and "values that no input reaches need no forward",
     }
     return tuple(Move(kind=kind, why=why) for kind, why in reasons.items() if isinstance(why, str))
 
 
-def _time_of(profile: Profile, operator: str) -> float:
-    """Seconds of the call sites with this operator in one forward."""
+def _time_of(profile: Profile, *operators: str) -> float:
+    """Seconds of the call sites with one of these operators in one forward."""
 
     def has(site: CallSite) -> bool:
-        return any(name.startswith(operator) for name in site.operators)
+        return any(name.startswith(operators) for name in site.operators)
 
     return sum(site.time_s * site.calls for site in profile.call_sites if has(site))
 

@@ -26,6 +26,10 @@ packing saves.
 """
 
 _aten = torch.ops.aten
+FUSED = torch.ops.mkldnn._convolution_pointwise.default
+"""A convolution and an activation."""
+FUSED_WITH_ANOTHER = torch.ops.mkldnn._convolution_pointwise.binary
+"""A convolution, and a sum or product with another value."""
 _MATRIX = (_aten.mm.default, _aten.matmul.default)
 _TURNS = {
     _aten.t.default: (),
@@ -71,7 +75,16 @@ def product_of(node: Node) -> Product | None:
 
 
 def convolution_of(node: Node) -> tuple[Any, ...] | None:
-    """Arguments of a convolution that is computed from packed weights; None for other operators."""
+    """Arguments of a convolution that is computed from packed weights; None for other operators.
+
+    One with an epilogue has two or three more: oneDNN's names of it and of its algorithm, and its operand.
+    """
+    if node.target is FUSED:
+        x, weight, bias, padding, stride, dilation, groups, name, _, algorithm = node.args
+        return x, weight, bias, stride, padding, dilation, groups, name, algorithm
+    if node.target is FUSED_WITH_ANOTHER:
+        x, other, weight, bias, padding, stride, dilation, groups, name = node.args[:9]
+        return x, weight, bias, stride, padding, dilation, groups, name, "", other
     if CHANNELS_LAST not in node.meta:
         return None
     names = ("input", "weight", "bias", "stride", "padding", "dilation", "groups")

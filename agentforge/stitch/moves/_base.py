@@ -15,6 +15,7 @@ from agentforge.schema import MoveKind
 from .channels_last import ChannelsLast
 from .fold_batch_norm import FoldBatchNorm
 from .fold_constants import FoldConstants
+from .fuse_epilogues import FuseEpilogues
 from .merge_products import MergeProducts
 from .unit_graph import UnitGraph
 
@@ -35,6 +36,7 @@ MOVES: Mapping[MoveKind, MoveRewrite] = {
     MoveKind.FOLD_BATCH_NORM: FoldBatchNorm(),
     MoveKind.MERGE_PRODUCTS: MergeProducts(),
     MoveKind.CHANNELS_LAST: ChannelsLast(),
+    MoveKind.FUSE_EPILOGUES: FuseEpilogues(),
     MoveKind.FOLD_CONSTANTS: FoldConstants(),
 }
 """By kind, in the order of carrying out."""

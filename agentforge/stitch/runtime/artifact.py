@@ -66,12 +66,12 @@ class Artifact:
                     # works.
                     location = None if torch.cuda.is_available() else "cpu"
                     self._constants[name] = torch.load(stream, map_location=location, weights_only=True)
-            compiled = self.mode == "kernels+compile"
             for plan in self._plan["units"]:
                 direct, opaque = self._forwards(plan, counts)
                 if "graph" in self.mode.split("+") and plan["replayable"]:
                     still = len(plan["tensors"]) + len(plan["constants"])
                     direct = Replayed(direct, still, list(self.kernels.values()), counts)
+                compiled = plan.get("compiled", self.mode == "kernels+compile")
                 self.units.append(Unit(plan, self._constants, (direct, opaque), compiled))
             self.ranges = [Ranges(entries, self._sized) for entries in [self._plan["ranges"]] if entries]
             self._loaded = True

@@ -14,6 +14,18 @@ from .derived import Contents, is_derived
 PACKED = "packed product"
 """Counter name of these products and convolutions."""
 
+EPILOGUES: dict[str, Callable[..., torch.Tensor]] = {
+    "none": lambda result: result,
+    "gelu": torch.nn.functional.gelu,
+    "swish": torch.nn.functional.silu,
+    "hardswish": torch.nn.functional.hardswish,
+    "sigmoid": torch.sigmoid,
+    "tanh": torch.tanh,
+    "add": torch.add,
+    "mul": torch.mul,
+}
+"""What follows a convolution, by oneDNN's name."""
+
 
 class _Packed(NamedTuple):
     """A packed weight, and what detects a change of the weight."""
@@ -80,14 +92,19 @@ class Products:
         padding: list[int],
         dilation: list[int],
         groups: int,
+        epilogue: str = "none",
+        algorithm: str = "",
+        other: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """Compute `conv2d`; the result is in channels-last layout.
+        """Compute `conv2d` and an epilogue; the result is in channels-last layout.
 
         Args:
             x: float32, in channels-last layout, on the CPU.
+            epilogue, algorithm: as oneDNN names them; see `EPILOGUES`.
+            other: second operand of the epilogue, as the result lies in memory.
         """
         if not _packable(weight):
-            return convolution(x, weight, bias, stride, padding, dilation, groups)
+            return convolution(x, weight, bias, stride, padding, dilation, groups, epilogue, algorithm, other)
         places = padding, stride, dilation, groups
 
         def pack(filters: torch.Tensor) -> torch.Tensor:
@@ -95,7 +112,11 @@ class Products:
 
         packed = self._packed(weight, (*map(str, places), x.shape), pack)
         self._count(PACKED)
-        return torch.ops.mkldnn._convolution_pointwise(x, packed, bias, *places, "none", [], "")
+        compute = torch.ops.mkldnn._convolution_pointwise
+        if other is None:
+            return compute(x, packed, bias, *places, epilogue, [], algorithm)
+        other = other.contiguous(memory_format=torch.channels_last)
+        return compute.binary(x, other, packed, bias, *places, epilogue, None, None, [], None)
 
     def _count(self, name: str) -> None:
         self.runs += 1
@@ -133,6 +154,13 @@ def convolution(
     padding: list[int],
     dilation: list[int],
     groups: int,
+    epilogue: str = "none",
+    algorithm: str = "",
+    other: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """The same convolution computed by torch."""
-    return torch.conv2d(x, weight, bias, stride, padding, dilation, groups)
+    """The same convolution and epilogue computed by torch."""
+    result = torch.conv2d(x, weight, bias, stride, padding, dilation, groups)
+    if epilogue == "gelu":
+        return torch.nn.functional.gelu(result, approximate=algorithm)
+    apply = EPILOGUES[epilogue]
+    return apply(result) if other is None else apply(result, other)
