@@ -9,7 +9,7 @@ strategies, learns from each verdict as in a run, and begins with one of these:
 
 - `cold`: the cards alone.
 - `warm`: what cold searches of other landscapes left, 20 evaluations each.
-- `permuted`: the same, but in each landscape the strategies have changed their names at random.
+- `permuted`: the same, but in each landscape the results are assigned to its tries at random.
 - `elsewhere`: the same, as if it were from the next architecture; with `--other FILE`, what searches of
   another machine's landscapes left.
 - `poisoned`: the cards, and the claims of all bundles of `kb_poison/` about this very context.
@@ -20,7 +20,8 @@ other operator classes. A ratio is the median over landscapes of evaluations div
 search, with a bootstrap interval over landscapes and seeds. A search that does not get there counts one more
 evaluation than the most, or than there are solutions. It is there at 95 % of the way from the mean of the
 recorded solutions to the best, or one standard error below the best. The same seed means the same noise for
-all arms.
+all arms. The agreement of an arm is the rank correlation between what it expects of the solutions before the
+search and what was recorded, without a policy and without noise.
 """
 
 from __future__ import annotations
@@ -34,9 +35,11 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from random import Random
+from statistics import fmean
 from typing import Any
 
 import numpy as np
+from scipy.stats import spearmanr
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE)]
@@ -124,8 +127,7 @@ class InformedSearch(Search):
         self, space: Space, policy: TreePolicy, seed: int, knowledge: KnowledgeBase, context: Context
     ) -> None:
         super().__init__(space, policy, PLAYBOOK, seed)
-        gpu = context.architecture.startswith("sm_")
-        self._asked = (context, ("triton", "cuda") if gpu else ("cpp",), "cuda" if gpu else "cpu")
+        self._asked = asked(context)
         self._knowledge, self._full = knowledge, False
         self._points = {_key(p.strategy, p.parameters): p for p in space.landscape.points if p.solution}
         self._chosen, self._made = Point(strategy="-", refused="-"), list[Point]()
@@ -284,10 +286,37 @@ def operator(landscape: Landscape) -> str:
 
 
 def permuted(outcomes: Sequence[Outcome], chance: Random) -> list[Outcome]:
-    """The outcomes of one landscape with their strategies' names permuted."""
-    names = sorted({outcome.strategy for outcome in outcomes})
-    other = dict(zip(names, chance.sample(names, len(names)), strict=True))
-    return [outcome.model_copy(update={"strategy": other[outcome.strategy]}) for outcome in outcomes]
+    """The outcomes of one landscape, each with the strategy and the parameters of one drawn at random."""
+    others = chance.sample(outcomes, len(outcomes))
+    return [
+        own.model_copy(update={"strategy": other.strategy, "parameters": other.parameters})
+        for own, other in zip(outcomes, others, strict=True)
+    ]
+
+
+def agreement(landscape: Landscape, base: KnowledgeBase) -> float:
+    """Spearman's rank correlation of what a knowledge base expects of the solutions and what was recorded.
+
+    No policy and no verdict's noise is in it. A solution of several points counts with their mean.
+    """
+    expected: dict[str, list[float]] = {}
+    known = {s.id: (s, belief.mu) for s, belief in base.ranked(*asked(context_of(landscape)))}
+    for point in landscape.points:
+        if point.solution and point.strategy in known:
+            strategy, best = known[point.strategy]
+            gain = best - sum(max(gains) for gains in strategy.expected.values())
+            for name, gains in strategy.expected.items():
+                value = point.parameters.get(name, strategy.parameters[name][0])
+                gain += dict(zip(strategy.parameters[name], gains, strict=True)).get(value, 0.0)
+            expected.setdefault(point.solution, []).append(gain)
+    means = [fmean(gains) for gains in expected.values()]
+    return float(spearmanr(means, [landscape.gains[s] for s in expected]).statistic)
+
+
+def asked(context: Context) -> tuple[Context, tuple[str, ...], str]:
+    """What a knowledge base is asked for in a context."""
+    gpu = context.architecture.startswith("sm_")
+    return context, ("triton", "cuda") if gpu else ("cpp",), "cuda" if gpu else "cpu"
 
 
 def from_next_architecture(outcomes: Iterable[Outcome]) -> list[Outcome]:
@@ -378,11 +407,12 @@ class Trial:
             self._left[key] = list(self._clean.store.outcomes())
         return self._left[key]
 
-    def needed(self, arm: str, landscape: Landscape, teachers: Sequence[Landscape], seed: int) -> int:
-        """Evaluations that an arm needs."""
+    def informed(
+        self, arm: str, landscape: Landscape, teachers: Sequence[Landscape], seed: int
+    ) -> KnowledgeBase:
+        """The knowledge base of an arm."""
         if arm == "poisoned":
-            claims = poison(self._bundles, context_of(landscape))
-            return self.search(landscape, seed, self._poisoned.holding((), claims))
+            return self._poisoned.holding((), poison(self._bundles, context_of(landscape)))
         taught = {"cold": (), "elsewhere": self._other or teachers}.get(arm, teachers)
         known = [self.left(one, seed) for one in taught]
         if arm == "permuted":
@@ -390,11 +420,23 @@ class Trial:
         outcomes = [outcome for found in known for outcome in found]
         if arm == "elsewhere" and not self._other:
             outcomes = from_next_architecture(outcomes)
-        return self.search(landscape, seed, self._clean.holding(outcomes))
+        return self._clean.holding(outcomes)
+
+    def agreements(self, arm: str, kept: Sequence[Landscape], teachers: Mapping[str, Any]) -> float:
+        """Mean of `agreement` over landscapes and seeds."""
+        found = [
+            agreement(one, self.informed(arm, one, teachers[one.name], seed))
+            for one in kept
+            for seed in range(self.seeds)
+        ]
+        return round(fmean(found), 3)
 
     def all_of(self, arm: str, landscape: Landscape, teachers: Sequence[Landscape] = ()) -> list[int]:
         """Evaluations that an arm needs, by seed."""
-        return [self.needed(arm, landscape, teachers, seed) for seed in range(self.seeds)]
+        return [
+            self.search(landscape, seed, self.informed(arm, landscape, teachers, seed))
+            for seed in range(self.seeds)
+        ]
 
     def result(self) -> dict[str, Any]:
         """Ratios and goals of all splits and arms."""
@@ -414,6 +456,7 @@ class Trial:
                 continue
             cold = np.array([alone["cold", one.name] for one in kept], float)
             found[split] = {"landscapes": [one.name for one in kept], "cold": cold.mean(), "arms": {}}
+            found[split]["agreement"] = {arm: self.agreements(arm, kept, teachers) for arm in ("cold", *ARMS)}
             for arm in ARMS:
                 rows = [
                     alone.get((arm, one.name)) or self.all_of(arm, one, teachers[one.name]) for one in kept
@@ -474,6 +517,9 @@ def table(result: Mapping[str, Any]) -> str:
             for arm in (one["arms"][name] for name in ARMS)
         ]
         lines.append(f"| {split} | {len(one['landscapes'])} | {one['cold']:.1f} | {' | '.join(cells)} |")
+    lines += ["", "| agreement | cold | " + " | ".join(ARMS) + " |", "|---" * (2 + len(ARMS)) + "|"]
+    for split, one in result["splits"].items():
+        lines.append(f"| {split} | {' | '.join(f'{x:.2f}' for x in one['agreement'].values())} |")
     lines += ["", "| | " + " | ".join(ORDERS) + " |", "|---" * (1 + len(ORDERS)) + "|"]
     for split, one in result["splits"].items():
         bounds = [one["reachable"][name] for name in ORDERS]

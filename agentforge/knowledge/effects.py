@@ -43,7 +43,7 @@ SURE = 1.645
 NEAREST = 64
 """Contexts that are asked, the most similar ones."""
 
-Numbers = np.ndarray[Any, np.dtype[np.float64]]
+Numbers = np.ndarray[Any, np.dtype[np.floating[Any]]]
 Feature = tuple[str, ...]
 """A strategy; with the one that it was built on; or with a parameter and the `repr` of its value."""
 Row = tuple[list[int], bool, float, float]

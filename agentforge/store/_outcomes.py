@@ -214,7 +214,8 @@ class Outcomes:
                 (outcome.strategy, outcome.context.hash): outcome
                 for outcome in map(Outcome.model_validate_json, bodies)
             }
-            groups = session.execute(query.order_by(OutcomeRow.strategy, OutcomeRow.context)).all()
+            order = (OutcomeRow.strategy, OutcomeRow.context, *apart)
+            groups = session.execute(query.order_by(*order)).all()
             samples = select(OutcomeRow.body).where(OutcomeRow.id.in_([g.sample for g in groups]))
             contexts = {
                 outcome.context.hash: outcome.context
