@@ -297,7 +297,8 @@ def permuted(outcomes: Sequence[Outcome], chance: Random) -> list[Outcome]:
 def agreement(landscape: Landscape, base: KnowledgeBase) -> float:
     """Spearman's rank correlation of what a knowledge base expects of the solutions and what was recorded.
 
-    No policy and no verdict's noise is in it. A solution of several points counts with their mean.
+    No policy and no verdict's noise is in it. A solution of several points counts with their mean. 0 if the
+    same is expected of all.
     """
     expected: dict[str, list[float]] = {}
     known = {s.id: (s, belief.mu) for s, belief in base.ranked(*asked(context_of(landscape)))}
@@ -310,6 +311,8 @@ def agreement(landscape: Landscape, base: KnowledgeBase) -> float:
                 gain += dict(zip(strategy.parameters[name], gains, strict=True)).get(value, 0.0)
             expected.setdefault(point.solution, []).append(gain)
     means = [fmean(gains) for gains in expected.values()]
+    if len({round(mean, 9) for mean in means}) < 2:
+        return 0.0
     return float(spearmanr(means, [landscape.gains[s] for s in expected]).statistic)
 
 

@@ -82,7 +82,7 @@ class Effects:
         general = np.linalg.inv(precision)
         self._mean = general @ moment
         self._covariance = general + CONTEXT**2 * np.eye(len(features))
-        self._here = self._mean
+        self._here: Numbers = self._mean
         self._known = bool(own) or any(likeness.values())
         if own:
             before = np.linalg.inv(self._covariance)
