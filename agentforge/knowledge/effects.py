@@ -15,7 +15,7 @@ of its similarity, and a result weighs its freshness (similarity.py). So all exp
 about (NOISE / CONTEXT)^2 results of the context itself.
 
 A try that passed and was not verified counts with what was measured, but never as more than the best verified
-result of its context, and than 0 without one. So it can show what is slower, and not what is faster.
+result of its context, and than 0 without one. So it is evidence of slowness only.
 """
 
 from __future__ import annotations
