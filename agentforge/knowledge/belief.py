@@ -158,11 +158,8 @@ def posterior(
     failed = sum(weight * r.failures for _, weight, r in foreign)
     most = MOST_FOREIGN * max((alike for alike, _, _ in foreign), default=0.0)
     scale = min(1.0, most / (passed + failed)) if passed + failed else 0.0
-    belief = replace(
-        belief,
-        mu=belief.mu if expected is None else expected,
-        failed=belief.failed + scale * failed,
-    )
+    mean = belief.mu if expected is None else expected
+    belief = replace(belief, mu=mean, failed=belief.failed + scale * failed)
     for fresh, record in own:
         belief = belief.updated(record, fresh)
     return belief

@@ -216,10 +216,14 @@ class Outcomes:
             }
             order = (OutcomeRow.strategy, OutcomeRow.context, *apart)
             groups = session.execute(query.order_by(*order)).all()
-            samples = select(OutcomeRow.body).where(OutcomeRow.id.in_([g.sample for g in groups]))
+            samples = [*{group.context: group.sample for group in groups}.values()]
             contexts = {
                 outcome.context.hash: outcome.context
-                for outcome in map(Outcome.model_validate_json, session.scalars(samples))
+                for part in _parts(samples)
+                for outcome in map(
+                    Outcome.model_validate_json,
+                    session.scalars(select(OutcomeRow.body).where(OutcomeRow.id.in_(part))),
+                )
             }
         for group in groups:
             top = fastest.get((group.strategy, group.context))
