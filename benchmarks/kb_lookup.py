@@ -94,7 +94,7 @@ def fill(url: str, found: Iterator[Outcome]) -> None:
         row = {name: getattr(o, name) for name in ("id", "strategy", "solution", "run", "log_speedup")}
         row |= {"credit": o.credit, "after": o.after, "generator": o.generator, "time": o.time}
         row |= {"context": o.context.hash, "op_type": o.context.op_type, "status": o.status.value}
-        rows.append({**row, "evidence": o.evidence.value, "body": o.model_dump_json()})
+        rows.append({**row, "evidence": o.evidence.value, "parameters": "{}", "body": o.model_dump_json()})
         if len(rows) == _PART:
             keep()
     if rows:

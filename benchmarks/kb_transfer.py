@@ -9,7 +9,7 @@ strategies, learns from each verdict as in a run, and begins with one of these:
 
 - `cold`: the cards alone.
 - `warm`: what cold searches of other landscapes left, 20 evaluations each.
-- `permuted`: the same, but in each landscape the strategies have changed their names at random.
+- `permuted`: the same, but in each landscape the results are assigned to its tries at random.
 - `elsewhere`: the same, as if it were from the next architecture; with `--other FILE`, what searches of
   another machine's landscapes left.
 - `poisoned`: the cards, and the claims of all bundles of `kb_poison/` about this very context.
@@ -20,7 +20,8 @@ other operator classes. A ratio is the median over landscapes of evaluations div
 search, with a bootstrap interval over landscapes and seeds. A search that does not get there counts one more
 evaluation than the most, or than there are solutions. It is there at 95 % of the way from the mean of the
 recorded solutions to the best, or one standard error below the best. The same seed means the same noise for
-all arms.
+all arms. The agreement of an arm is the rank correlation between what it expects of the solutions before the
+search and what was recorded, without a policy and without noise.
 """
 
 from __future__ import annotations
@@ -34,20 +35,24 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from random import Random
+from statistics import fmean
 from typing import Any
 
 import numpy as np
+from scipy.stats import spearmanr
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE)]
 
 from _provenance import provenance  # noqa: E402
 from search.lab import ENOUGH, LANDSCAPES, LEAST_GAIN  # noqa: E402
-from search.landscape import SHAPES, Landscape, Verdict, read  # noqa: E402
+from search.landscape import SHAPES, Landscape, Point, Value, Verdict, read  # noqa: E402
 from search.proposers import Proposer, Space  # noqa: E402
 from search.replay import Search  # noqa: E402
 
+from agentforge.agents.playbook.facts import Parameters, changes, start  # noqa: E402
 from agentforge.knowledge import Bundle, KnowledgeBase, import_knowledge, read_bundle  # noqa: E402
+from agentforge.knowledge.similarity import similarity  # noqa: E402
 from agentforge.resources import resource  # noqa: E402
 from agentforge.schema import (  # noqa: E402
     BuildSpec,
@@ -62,6 +67,7 @@ from agentforge.schema import (  # noqa: E402
     Performance,
     Solution,
     SourceFile,
+    Strategy,
 )
 from agentforge.search import Node, TreePolicy, policies  # noqa: E402
 from agentforge.store import Store  # noqa: E402
@@ -78,6 +84,9 @@ MOST_BEST = 1 / 3
 PLAYBOOK = Proposer("playbook", 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 """Chooses by the knowledge base and by the cards' order, and makes no mistakes."""
 ARMS = ("warm", "permuted", "elsewhere", "poisoned")
+ORDERS = ("true order", "cards' first, then true order", "mean of the others", "mean of similar ones")
+"""Points by their recorded gain, also after the first attempt of the cards; and by the mean gain of the same
+points in the other landscapes, from all their verdicts. None of them follows the policy's parents."""
 GOALS = {"new shapes": 1 / 3, "new operators": 1 / 2, "new families": 0.9}
 """Largest ratio of the warm arm."""
 MOST_HARM = 0.1
@@ -118,31 +127,55 @@ class InformedSearch(Search):
         self, space: Space, policy: TreePolicy, seed: int, knowledge: KnowledgeBase, context: Context
     ) -> None:
         super().__init__(space, policy, PLAYBOOK, seed)
-        gpu = context.architecture.startswith("sm_")
-        self._asked = (context, ("triton", "cuda") if gpu else ("cpp",), "cuda" if gpu else "cpu")
+        self._asked = asked(context)
         self._knowledge, self._full = knowledge, False
+        self._points = {_key(p.strategy, p.parameters): p for p in space.landscape.points if p.solution}
+        self._chosen, self._made = Point(strategy="-", refused="-"), list[Point]()
+        self._retrieved: tuple[int, tuple[Strategy, ...]] = (-1, ())
         ranked = knowledge.ranked(*self._asked)
         known = tuple((s.id, belief.value) for s, belief in ranked if s.id in space.starts)
         self.tree = replace(self.tree, strategies=known, success=ranked[0][1].p_gain if ranked else 0.0)
 
     def _start(self, by_id: Mapping[str, Node], chance: Random) -> str:
         """The best strategy that was not begun; then a change of the fastest attempt."""
-        begun = {node.strategy for node in by_id.values()}
-        for strategy in self._knowledge.retrieve(*self._asked):
-            solution = self.space.starts.get(strategy.id, "")
-            if solution and strategy.id not in begun and solution not in self._seen:
-                return solution
+        begun = {point.strategy for point in self._made}
+        for strategy in self._strategies:
+            first = next((p for p in self._points.values() if p.strategy == strategy.id), None)
+            if first is None or strategy.id in begun:
+                continue
+            best = self._points.get(_key(strategy.id, start(strategy, bool(self._made))))
+            for point in (best, first):
+                if point is not None and point.solution not in self._seen:
+                    return self._choose(point)
         timed = [node for node in by_id.values() if node.speedup]
         for node in sorted(timed, key=lambda node: -(node.speedup or 0.0)):
             if changed := self._change(node, (), chance):
                 return changed
-        return next((s for s in self.space.landscape.solutions if s not in self._seen), "")
+        left = (point for point in self._points.values() if point.solution not in self._seen)
+        return next(map(self._choose, left), "")
 
     def _change(self, parent: Node | None, target: tuple[int, ...], chance: Random) -> str:
-        """The next value of the first parameter that has one, as the playbook tunes."""
-        near = self.space.changes(parent.solution, self._seen) if parent is not None else []
-        order = {(p.strategy, k): i for p in self.space.landscape.points for i, k in enumerate(p.parameters)}
-        return min(near, key=lambda entry: order[entry[0]])[1] if near else ""
+        """The change of a parameter that promises most, as the playbook tunes."""
+        if parent is None:
+            return ""
+        begun = self._made[int(parent.id)]
+        for strategy in self._strategies:
+            for name, value in changes(strategy, begun.parameters) if strategy.id == begun.strategy else ():
+                point = self._points.get(_key(strategy.id, {**begun.parameters, name: value}))
+                if point is not None and point.solution not in self._seen:
+                    return self._choose(point)
+        return ""
+
+    @property
+    def _strategies(self) -> tuple[Strategy, ...]:
+        """As the knowledge base ranks them now."""
+        if self._retrieved[0] != len(self._made):
+            self._retrieved = len(self._made), self._knowledge.retrieve(*self._asked)
+        return self._retrieved[1]
+
+    def _choose(self, point: Point) -> str:
+        self._chosen = point
+        return point.solution
 
     def _promising(self, speedup: float | None) -> bool:
         promising = super()._promising(speedup)
@@ -154,6 +187,8 @@ class InformedSearch(Search):
         *, own_fault: bool,
     ) -> Node:  # fmt: skip
         node = super()._judged(number, parent, solution, status, drawn, own_fault=own_fault)
+        node = replace(node, strategy=self._chosen.strategy)
+        self._made.append(self._chosen)
         landscape, context = self.space.landscape, self._asked[0]
         written = Solution(
             name=node.strategy, definition=landscape.definition, author="recorded",
@@ -176,8 +211,61 @@ class InformedSearch(Search):
             environment=Environment(device="recorded", architecture=context.architecture, toolchain={}),
             timestamp=NOW,
         )  # fmt: skip
-        self._knowledge.record(node.strategy, context, written, evaluation)
+        self._knowledge.record(node.strategy, context, written, evaluation, self._chosen.parameters)
         return node
+
+
+class OrderedSearch(InformedSearch):
+    """A search that tries points in a given order, whatever the policy wants to build on.
+
+    Args:
+        order: of points, the best first.
+        first: begin with what the cards say.
+    """
+
+    def __init__(
+        self, space: Space, policy: TreePolicy, seed: int, knowledge: KnowledgeBase, context: Context,
+        order: Sequence[Point], first: bool,
+    ) -> None:  # fmt: skip
+        super().__init__(space, policy, seed, knowledge, context)
+        self._order, self._first = order, first
+
+    def _start(self, by_id: Mapping[str, Node], chance: Random) -> str:
+        if self._first and not self._made:
+            return super()._start(by_id, chance)
+        left = (point for point in self._order if point.solution not in self._seen)
+        return next(map(self._choose, left), "")
+
+    def _change(self, parent: Node | None, target: tuple[int, ...], chance: Random) -> str:
+        return self._start({}, chance)
+
+
+def by_gain(landscape: Landscape) -> list[Point]:
+    """The points of a landscape, the fastest first."""
+    points = [point for point in landscape.points if point.solution]
+    return sorted(points, key=lambda point: -landscape.gains[point.solution])
+
+
+def by_mean(landscape: Landscape, teachers: Sequence[Landscape], *, alike: bool) -> list[Point]:
+    """The points of a landscape by the mean of what they gain over the mean of each other landscape, of all
+    recorded verdicts; an unknown point gains 0.
+
+    Args:
+        alike: weigh landscapes by the similarity of their contexts.
+    """
+    total: dict[Any, float] = {}
+    for one in teachers:
+        weight = similarity(context_of(one), context_of(landscape)) if alike else 1.0
+        for point in one.points:
+            if point.solution:
+                key = _key(point.strategy, point.parameters)
+                total[key] = total.get(key, 0.0) + weight * (one.gains[point.solution] - one.mean)
+    points = [point for point in landscape.points if point.solution]
+    return sorted(points, key=lambda point: -total.get(_key(point.strategy, point.parameters), 0.0))
+
+
+def _key(strategy: str, parameters: Parameters) -> tuple[str, frozenset[tuple[str, Value]]]:
+    return strategy, frozenset(parameters.items())
 
 
 def evaluations(steps: Sequence[tuple[float, float, float]], enough: float, most: int) -> int:
@@ -198,10 +286,40 @@ def operator(landscape: Landscape) -> str:
 
 
 def permuted(outcomes: Sequence[Outcome], chance: Random) -> list[Outcome]:
-    """The outcomes of one landscape with their strategies' names permuted."""
-    names = sorted({outcome.strategy for outcome in outcomes})
-    other = dict(zip(names, chance.sample(names, len(names)), strict=True))
-    return [outcome.model_copy(update={"strategy": other[outcome.strategy]}) for outcome in outcomes]
+    """The outcomes of one landscape, each with the strategy and the parameters of one drawn at random."""
+    others = chance.sample(outcomes, len(outcomes))
+    return [
+        own.model_copy(update={"strategy": other.strategy, "parameters": other.parameters})
+        for own, other in zip(outcomes, others, strict=True)
+    ]
+
+
+def agreement(landscape: Landscape, base: KnowledgeBase) -> float:
+    """Spearman's rank correlation of what a knowledge base expects of the solutions and what was recorded.
+
+    No policy and no verdict's noise is in it. A solution of several points counts with their mean. 0 if the
+    same is expected of all.
+    """
+    expected: dict[str, list[float]] = {}
+    known = {s.id: (s, belief.mu) for s, belief in base.ranked(*asked(context_of(landscape)))}
+    for point in landscape.points:
+        if point.solution and point.strategy in known:
+            strategy, best = known[point.strategy]
+            gain = best - sum(max(gains) for gains in strategy.expected.values())
+            for name, gains in strategy.expected.items():
+                value = point.parameters.get(name, strategy.parameters[name][0])
+                gain += dict(zip(strategy.parameters[name], gains, strict=True)).get(value, 0.0)
+            expected.setdefault(point.solution, []).append(gain)
+    means = [fmean(gains) for gains in expected.values()]
+    if len({round(mean, 9) for mean in means}) < 2:
+        return 0.0
+    return float(spearmanr(means, [landscape.gains[s] for s in expected]).statistic)
+
+
+def asked(context: Context) -> tuple[Context, tuple[str, ...], str]:
+    """What a knowledge base is asked for in a context."""
+    gpu = context.architecture.startswith("sm_")
+    return context, ("triton", "cuda") if gpu else ("cpp",), "cuda" if gpu else "cpu"
 
 
 def from_next_architecture(outcomes: Iterable[Outcome]) -> list[Outcome]:
@@ -260,6 +378,30 @@ class Trial:
         search = InformedSearch(space, policy, seed, base, context_of(landscape))
         return evaluations(search.run(most), landscape.enough(ENOUGH), min(most, len(landscape.solutions)))
 
+    def ordered(self, landscape: Landscape, order: Sequence[Point], *, first: bool = False) -> list[int]:
+        """Evaluations that trying the points in an order needs, by seed."""
+        space, found = self._spaces[id(landscape)], []
+        for seed in range(self.seeds):
+            search = OrderedSearch(
+                space, policies.create(self._policy), seed, self._clean.holding(()), context_of(landscape),
+                order, first,
+            )  # fmt: skip
+            most = min(MOST, len(landscape.solutions))
+            found.append(evaluations(search.run(MOST), landscape.enough(ENOUGH), most))
+        return found
+
+    def reachable(
+        self, kept: Sequence[Landscape], teachers: Mapping[str, Sequence[Landscape]], cold: Numbers
+    ) -> dict[str, Any]:
+        """What orders need that no knowledge base has: see `ORDERS`."""
+        orders = {
+            ORDERS[0]: [self.ordered(one, by_gain(one)) for one in kept],
+            ORDERS[1]: [self.ordered(one, by_gain(one), first=True) for one in kept],
+            ORDERS[2]: [self.ordered(one, by_mean(one, teachers[one.name], alike=False)) for one in kept],
+            ORDERS[3]: [self.ordered(one, by_mean(one, teachers[one.name], alike=True)) for one in kept],
+        }
+        return {name: compared(np.array(rows, float), cold) for name, rows in orders.items()}
+
     def left(self, landscape: Landscape, seed: int) -> list[Outcome]:
         """What a cold search leaves."""
         key = id(landscape), seed
@@ -268,11 +410,12 @@ class Trial:
             self._left[key] = list(self._clean.store.outcomes())
         return self._left[key]
 
-    def needed(self, arm: str, landscape: Landscape, teachers: Sequence[Landscape], seed: int) -> int:
-        """Evaluations that an arm needs."""
+    def informed(
+        self, arm: str, landscape: Landscape, teachers: Sequence[Landscape], seed: int
+    ) -> KnowledgeBase:
+        """The knowledge base of an arm."""
         if arm == "poisoned":
-            claims = poison(self._bundles, context_of(landscape))
-            return self.search(landscape, seed, self._poisoned.holding((), claims))
+            return self._poisoned.holding((), poison(self._bundles, context_of(landscape)))
         taught = {"cold": (), "elsewhere": self._other or teachers}.get(arm, teachers)
         known = [self.left(one, seed) for one in taught]
         if arm == "permuted":
@@ -280,11 +423,23 @@ class Trial:
         outcomes = [outcome for found in known for outcome in found]
         if arm == "elsewhere" and not self._other:
             outcomes = from_next_architecture(outcomes)
-        return self.search(landscape, seed, self._clean.holding(outcomes))
+        return self._clean.holding(outcomes)
+
+    def agreements(self, arm: str, kept: Sequence[Landscape], teachers: Mapping[str, Any]) -> float:
+        """Mean of `agreement` over landscapes and seeds."""
+        found = [
+            agreement(one, self.informed(arm, one, teachers[one.name], seed))
+            for one in kept
+            for seed in range(self.seeds)
+        ]
+        return round(fmean(found), 3)
 
     def all_of(self, arm: str, landscape: Landscape, teachers: Sequence[Landscape] = ()) -> list[int]:
         """Evaluations that an arm needs, by seed."""
-        return [self.needed(arm, landscape, teachers, seed) for seed in range(self.seeds)]
+        return [
+            self.search(landscape, seed, self.informed(arm, landscape, teachers, seed))
+            for seed in range(self.seeds)
+        ]
 
     def result(self) -> dict[str, Any]:
         """Ratios and goals of all splits and arms."""
@@ -304,12 +459,14 @@ class Trial:
                 continue
             cold = np.array([alone["cold", one.name] for one in kept], float)
             found[split] = {"landscapes": [one.name for one in kept], "cold": cold.mean(), "arms": {}}
+            found[split]["agreement"] = {arm: self.agreements(arm, kept, teachers) for arm in ("cold", *ARMS)}
             for arm in ARMS:
                 rows = [
                     alone.get((arm, one.name)) or self.all_of(arm, one, teachers[one.name]) for one in kept
                 ]
                 found[split]["arms"][arm] = compared(np.array(rows, float), cold)
                 print(f"{split}, {arm}: {found[split]['arms'][arm]}", flush=True)
+            found[split]["reachable"] = self.reachable(kept, teachers, cold)
         return {"splits": found, "goals": goals(found)}
 
 
@@ -358,8 +515,22 @@ def table(result: Mapping[str, Any]) -> str:
     """The comparison, for the page."""
     lines = ["| | landscapes | cold needs | " + " | ".join(ARMS) + " |", "|---" * (3 + len(ARMS)) + "|"]
     for split, one in result["splits"].items():
-        cells = ["{:.2f} [{:.2f}, {:.2f}]".format(*one["arms"][arm]["ratio"]) for arm in ARMS]
+        cells = [
+            "{:.2f} [{:.2f}, {:.2f}], {:.1f}".format(*arm["ratio"], arm["evaluations"])
+            for arm in (one["arms"][name] for name in ARMS)
+        ]
         lines.append(f"| {split} | {len(one['landscapes'])} | {one['cold']:.1f} | {' | '.join(cells)} |")
+    lines += ["", "| agreement | cold | " + " | ".join(ARMS) + " |", "|---" * (2 + len(ARMS)) + "|"]
+    for split, one in result["splits"].items():
+        lines.append(f"| {split} | {' | '.join(f'{x:.2f}' for x in one['agreement'].values())} |")
+    lines += ["", "| | " + " | ".join(ORDERS) + " |", "|---" * (1 + len(ORDERS)) + "|"]
+    for split, one in result["splits"].items():
+        bounds = [one["reachable"][name] for name in ORDERS]
+        cells = [
+            f"{b['ratio'][0]:.2f}, {b['evaluations']:.1f} evaluations, slower on {b['slower']:.0%}"
+            for b in bounds
+        ]
+        lines.append(f"| {split} | {' | '.join(cells)} |")
     lines += ["", "Goals:", ""]
     lines += [
         f"- {g['goal']}: {'met' if g['met'] else 'not met'} ({g['measured']:.2f})" for g in result["goals"]

@@ -37,9 +37,10 @@ from kb_transfer import context_of, operator, usable  # noqa: E402
 from search.lab import LANDSCAPES  # noqa: E402
 from search.landscape import SHAPES, Landscape, read  # noqa: E402
 
-from agentforge.knowledge import load_cards, posterior  # noqa: E402
-from agentforge.knowledge.belief import Request  # noqa: E402
-from agentforge.knowledge.similarity import DEFAULT, Weights  # noqa: E402
+from agentforge.knowledge import load_cards  # noqa: E402
+from agentforge.knowledge.belief import posterior  # noqa: E402
+from agentforge.knowledge.effects import Effects  # noqa: E402
+from agentforge.knowledge.similarity import DEFAULT, Request, Weights  # noqa: E402
 from agentforge.resources import resource  # noqa: E402
 from agentforge.schema import Strategy, StrategyRecord  # noqa: E402
 
@@ -69,7 +70,11 @@ class Case:
     def loss(self, cards: Mapping[str, Strategy], weights: Weights) -> float:
         """Mean over pairs of strategies; 0 without a pair that differs."""
         request = Request(context_of(self.landscape), weights=weights)
-        value = {name: posterior(cards[name], self.records[name], request).value for name in self.gains}
+        effects = Effects({name: cards[name] for name in self.gains}, self.records, request)
+        value = {
+            name: posterior(cards[name], self.records[name], request, effects.expected(name)).value
+            for name in self.gains
+        }
         pairs = [(a, b) for a in self.gains for b in self.gains if self.gains[a] > self.gains[b]]
         total = sum(self.gains[a] - self.gains[b] for a, b in pairs)
         wrong = sum(

@@ -2,7 +2,7 @@
 
 from .advice import Advisor
 from .base import APART, KnowledgeBase, KnowledgeStats
-from .belief import Posterior, posterior
+from .belief import Posterior
 from .cards import Card, kind_of, load_cards, load_folder, parse_card
 from .check import Doubt, doubtful, remove
 from .claims import JudgedClaim, judge_claims
@@ -39,7 +39,6 @@ __all__ = [
     "load_cards",
     "load_folder",
     "parse_card",
-    "posterior",
     "read_bundle",
     "read_database",
     "remove",

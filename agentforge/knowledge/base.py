@@ -24,16 +24,16 @@ from agentforge.schema import (
     Precedent,
     Solution,
     Strategy,
-    StrategyRecord,
     UsageError,
     content_hash,
 )
 from agentforge.store import Store, evaluation_id
 
-from .belief import Posterior, Request, posterior, with_claims
+from .belief import Posterior, best_alone, posterior, with_claims
 from .cards import Card, load_folder
-from .generator import generator_hash
-from .similarity import similarity
+from .context import generator_hash
+from .effects import Effects
+from .similarity import Request, similarity
 
 APART = math.log(1.2)
 """Log speedups that differ by less count as equally fast where solutions are compared."""
@@ -150,8 +150,7 @@ class KnowledgeBase:
             after: strategy of the attempt to build on; empty for a start from the definition.
             seed: order by Thompson sampling with this seed instead.
         """
-        ranked = self.ranked(context, languages, device, after=after, seed=seed)
-        return tuple(strategy for strategy, _ in ranked)
+        return tuple(s for s, _ in self.ranked(context, languages, device, after=after, seed=seed))
 
     def ranked(
         self,
@@ -162,24 +161,34 @@ class KnowledgeBase:
         after: str = "",
         seed: int | None = None,
     ) -> tuple[tuple[Strategy, Posterior], ...]:
-        """Like `retrieve`, with the posterior of each strategy."""
-        records = self._store.strategy_records(op_type=context.op_type)
+        """Like `retrieve`, with the posterior of each strategy.
+
+        The first one is what cards and own results say, unless other contexts surely know better.
+        """
+        records, lessons = self._store.strategy_records(context.op_type), self._lessons(context.op_type)
         experience = self._store.experience()
         request = Request(context, after, generator_hash(), self._clock())
-        lessons = self._lessons(context.op_type)
+        every = sorted(self._known().items())
+        asked = {n: s for n, s in every if not s.claimed and _applies(s, context, languages, device)}
+        effects = Effects(asked, experience, request)
         random = None if seed is None else Random(seed)
-        scored: list[tuple[float, float, Strategy, Posterior]] = []
-        for name, strategy in sorted(self._known().items()):
-            if strategy.claimed or not _applies(strategy, context, languages, device):
-                continue
+        scored = list[tuple[float, float, Strategy, Posterior]]()
+        for name, strategy in asked.items():
             own = experience.get(name, ())
-            belief = posterior(strategy, own, request)
-            near = tuple(sorted(records.get(name, ()), key=lambda r: _nearness(r, context)))
+            belief = posterior(strategy, own, request, effects.expected(name))
+            near = sorted(records.get(name, ()), key=lambda r: (-similarity(r.context, context), -r.n))
+            told = {
+                "records": tuple(near),
+                "lessons": lessons.get(name, ()),
+                "expected": effects.values(name),
+            }
             score = belief.value if random is None else belief.sample(random)
             claimed = score + with_claims(belief, own, context).value - belief.value
-            told = {"records": near, "lessons": lessons.get(name, ())}
             scored.append((score, claimed, strategy.model_copy(update=told), belief))
         scored.sort(key=lambda entry: -entry[0])  # stable: equal strategies keep the order of their names
+        first = best_alone(asked, experience, request)
+        if random is None and scored and not effects.surely_better(scored[0][2].id, first):
+            scored.sort(key=lambda entry: entry[2].id != first)
         # the first rank is decided without claims
         ordered = [*scored[:1], *sorted(scored[1:], key=lambda entry: -entry[1])]
         return tuple((strategy, belief) for *_, strategy, belief in ordered)
@@ -355,11 +364,6 @@ def _applies(strategy: Strategy, context: Context, languages: Sequence[str], dev
         and (not strategy.devices or device in strategy.devices)
         and (not strategy.languages or not set(strategy.languages).isdisjoint(languages))
     )
-
-
-def _nearness(record: StrategyRecord, context: Context) -> tuple[float, int]:
-    """Sort key: the most similar context first, then the record with the most verified results."""
-    return (-similarity(record.context, context), -record.n)
 
 
 def _built_on(

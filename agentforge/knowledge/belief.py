@@ -7,11 +7,11 @@ results of mean m and sum of squared deviations S, the posterior is
     kappa' = kappa + n            mu' = (kappa mu + n m) / kappa'
     alpha' = alpha + n / 2        beta' = beta + S / 2 + kappa n (m - mu)^2 / (2 kappa')
 
-(K. Murphy, Conjugate Bayesian analysis of the Gaussian distribution, 2007, section 6). Experience from a
-similar context enters with its likelihood raised to a power w < 1, which multiplies n and S by w (the power
-prior of Ibrahim and Chen, Statistical Science 15, 2000). w is the similarity of the contexts
-(similarity.py), less for another pair, another generator and age. It is limited so that such experience
-weighs at most a few results, and experience from the context itself wins in the end.
+(K. Murphy, Conjugate Bayesian analysis of the Gaussian distribution, 2007, section 6). Its results are those
+of the context itself. What other contexts say decides the prior: its mean is what `Effects` expects
+(effects.py), and their failures count against the chance to pass, by similarity (similarity.py) and up to a
+few; passes do not count for it, so that what was tried often is not preferred. Experience from the context
+itself wins in the end.
 
 A slower result costs nothing, so the value of a try is P(verified) E[max(0, L)]. L is a result around the
 expected mean: a Student t with 2 alpha degrees of freedom, location mu and squared scale beta / alpha. The
@@ -23,16 +23,15 @@ strategies a chance. The chance of a gain does include it: there the squared sca
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from random import Random
 
 from scipy.special import stdtr
 
 from agentforge.schema import Context, Strategy, StrategyRecord
 
-from .similarity import DEFAULT, Weights, freshness, similarity
+from .similarity import Request, freshness, similarity
 
 PRIOR_DEVIATION = 0.25
 """Prior standard deviation of log speedup over the best baseline."""
@@ -43,25 +42,11 @@ PRIOR_VERIFIED, PRIOR_FAILED = 2.0, 1.0
 
 
 MOST_FOREIGN = 8.0
-"""Results that experience from other contexts weighs together, at most, times its greatest similarity."""
+"""Tries that those of other contexts weigh together, at most, times their greatest similarity."""
 CLAIMS = 0.25
 """Results that all claims of other databases weigh together, at most; each weighs a tenth of a result."""
 NEAR = 0.2
 """Least similarity of a context whose claims count."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """What experience is asked for."""
-
-    context: Context
-    after: str = ""
-    """Strategy of the attempt to build on; empty for a start from the definition."""
-    generator: str = ""
-    """Hash of the code generator in use."""
-    now: datetime | None = None
-    """The time that experience has aged to; None for no ageing."""
-    weights: Weights = DEFAULT
 
 
 @dataclass(frozen=True)
@@ -154,19 +139,37 @@ def with_claims(belief: Posterior, records: Iterable[StrategyRecord], context: C
     return belief
 
 
-def posterior(strategy: Strategy, records: Iterable[StrategyRecord], request: Request) -> Posterior:
-    """The card's prior, updated with other contexts' experience by similarity, and with the context's own."""
-    belief, foreign = prior(strategy), list[tuple[float, float, StrategyRecord]]()
+def posterior(
+    strategy: Strategy, records: Iterable[StrategyRecord], request: Request, expected: float | None = None
+) -> Posterior:
+    """The prior, updated with the context's own experience.
+
+    Args:
+        expected: mean of the prior; None is the card's.
+    """
+    belief, foreign, own = prior(strategy), list[tuple[float, float, StrategyRecord]](), []
     for record in records:
-        alike = similarity(record.context, request.context, request.weights)
         fresh = freshness(record, request.after, request.generator, request.now, request.weights)
         if record.context == request.context:
-            belief = belief.updated(record, fresh)
-        elif alike > 0:
+            own.append((fresh, record))
+        elif alike := similarity(record.context, request.context, request.weights):
             foreign.append((alike, alike * fresh, record))
-    weighed = sum(weight * (r.n + r.failures + r.discouraging) for _, weight, r in foreign)
+    passed = sum(weight * (r.n + r.unproven) for _, weight, r in foreign)
+    failed = sum(weight * r.failures for _, weight, r in foreign)
     most = MOST_FOREIGN * max((alike for alike, _, _ in foreign), default=0.0)
-    scale = min(1.0, most / weighed) if weighed else 0.0
-    for _, weight, record in foreign:
-        belief = belief.updated(record, weight * scale)
+    scale = min(1.0, most / (passed + failed)) if passed + failed else 0.0
+    mean = belief.mu if expected is None else expected
+    belief = replace(belief, mu=mean, failed=belief.failed + scale * failed)
+    for fresh, record in own:
+        belief = belief.updated(record, fresh)
     return belief
+
+
+def best_alone(
+    strategies: Mapping[str, Strategy], records: Mapping[str, Iterable[StrategyRecord]], request: Request
+) -> str:
+    """The strategy with the highest value by the cards and the context's own experience; empty if there is
+    none."""
+    own = {name: [r for r in records.get(name, ()) if r.context == request.context] for name in strategies}
+    values = {name: posterior(strategies[name], own[name], request).value for name in strategies}
+    return max(values, key=values.__getitem__, default="")

@@ -13,7 +13,7 @@ from agentforge.schema import Advice, CardKind, Strategy, UsageError
 Card = Strategy | Advice
 
 _FENCE = "---"
-_RESERVED = frozenset({"body", "records", "lessons", "claimed"})
+_RESERVED = frozenset({"body", "records", "lessons", "claimed", "expected"})
 """Fields that a card's front matter does not set."""
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

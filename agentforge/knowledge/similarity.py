@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 from datetime import datetime
 
 from agentforge.schema import Context, FrozenModel, StrategyRecord
@@ -42,6 +43,20 @@ class Weights(FrozenModel):
 
 
 DEFAULT = Weights()
+
+
+@dataclass(frozen=True)
+class Request:
+    """What experience is asked for."""
+
+    context: Context
+    after: str = ""
+    """Strategy of the attempt to build on; empty for a start from the definition."""
+    generator: str = ""
+    """Hash of the code generator in use."""
+    now: datetime | None = None
+    """The time that experience has aged to; None for no ageing."""
+    weights: Weights = DEFAULT
 
 
 def similarity(known: Context, asked: Context, weights: Weights = DEFAULT) -> float:

@@ -141,6 +141,12 @@ class StrategyRecord(FrozenModel):
     """Strategy that the outcomes were built on, where records are kept apart by it."""
     generator: str = ""
     """As in `Outcome`, where records are kept apart by it."""
+    parameters: dict[str, int | float | str | bool] = {}
+    """As in `Outcome`, where records are kept apart by them."""
+    measured: int = Field(default=0, ge=0)
+    """Evaluations of unproven solutions with a time that is not suspicious."""
+    mean_measured_log_speedup: float = 0.0
+    """Mean of their log speedups."""
     newest: datetime | None = None
     """Time of the newest outcome."""
 
@@ -163,6 +169,9 @@ class Strategy(FrozenModel):
     """Template under knowledge_base/templates, if the playbook can instantiate it."""
     parameters: dict[str, tuple[int | float | str | bool, ...]] = {}
     """Tuning space: parameter to the values worth trying, best guess first."""
+    expected: dict[str, tuple[float, ...]] = {}
+    """Of each of these values, the gain over the first one that experience lets expect in a context, in log
+    speedup; empty if there is no experience."""
     prior_log_speedup: float = 0.0
     """Expected ln speedup over the best baseline before anything was seen here."""
     prior_weight: float = 1.0

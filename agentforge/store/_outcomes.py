@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -163,22 +164,24 @@ class Outcomes:
     def experience(self) -> dict[str, tuple[StrategyRecord, ...]]:
         """Statistics of what strategies themselves gained, without the best solutions.
 
-        One record for each context, strategy that was built upon, and generator.
+        One record for each context, strategy that was built upon, generator and setting of the parameters.
         """
-        apart = (OutcomeRow.after, OutcomeRow.generator)
+        apart = (OutcomeRow.after, OutcomeRow.generator, OutcomeRow.parameters)
         return self._records(OutcomeRow.credit, apart=apart, with_best=False)
 
     def _records(
         self,
         value: ColumnElement[Any] | InstrumentedAttribute[float | None],
         *,
-        apart: Sequence[InstrumentedAttribute[str]] = (),
+        apart: Sequence[InstrumentedAttribute[Any]] = (),
         op_type: str | None = None,
         with_best: bool = True,
     ) -> dict[str, tuple[StrategyRecord, ...]]:
         """Statistics of a column by strategy, context and the columns `apart`."""
         log = case((_VERIFIED, value))
         unproven = _unproven_solution()
+        steady = and_(OutcomeRow.evidence == Evidence.UNVERIFIED.value, unproven.is_not(None))
+        measured = case((steady, value))
         said = OutcomeRow.log_speedup
         clipped = case((said > MOST_CLAIMED, MOST_CLAIMED), (said < -MOST_CLAIMED, -MOST_CLAIMED), else_=said)
         claim = case((and_(_CLAIM, OutcomeRow.status == _PASSED), clipped))
@@ -191,6 +194,8 @@ class Outcomes:
             func.count(case((_FAILED, OutcomeRow.id))).label("failures"),
             func.count(unproven.distinct()).label("unproven"),
             func.count(case((_DISCOURAGING, unproven)).distinct()).label("discouraging"),
+            func.count(measured).label("measured"),
+            func.avg(measured).label("mean_measured"),
             func.count(claim).label("claims"),
             func.avg(claim).label("claimed"),
             func.min(OutcomeRow.id).label("sample"),
@@ -209,11 +214,16 @@ class Outcomes:
                 (outcome.strategy, outcome.context.hash): outcome
                 for outcome in map(Outcome.model_validate_json, bodies)
             }
-            groups = session.execute(query.order_by(OutcomeRow.strategy, OutcomeRow.context)).all()
-            samples = select(OutcomeRow.body).where(OutcomeRow.id.in_([g.sample for g in groups]))
+            order = (OutcomeRow.strategy, OutcomeRow.context, *apart)
+            groups = session.execute(query.order_by(*order)).all()
+            samples = [*{group.context: group.sample for group in groups}.values()]
             contexts = {
                 outcome.context.hash: outcome.context
-                for outcome in map(Outcome.model_validate_json, session.scalars(samples))
+                for part in _parts(samples)
+                for outcome in map(
+                    Outcome.model_validate_json,
+                    session.scalars(select(OutcomeRow.body).where(OutcomeRow.id.in_(part))),
+                )
             }
         for group in groups:
             top = fastest.get((group.strategy, group.context))
@@ -284,6 +294,7 @@ def _row(outcome: Outcome) -> OutcomeRow:
         credit=outcome.credit,
         after=outcome.after,
         generator=outcome.generator,
+        parameters=json.dumps(outcome.parameters, sort_keys=True),
         time=outcome.time.astimezone(UTC),
         body=outcome.model_dump_json(),
     )
@@ -307,5 +318,8 @@ def _record(group: Any, context: Any, top: Outcome | None) -> StrategyRecord:
         mean_claimed_log_speedup=float(group.claimed or 0.0),
         after=getattr(group, "after", ""),
         generator=getattr(group, "generator", ""),
+        parameters=json.loads(getattr(group, "parameters", None) or "{}"),
+        measured=group.measured,
+        mean_measured_log_speedup=float(group.mean_measured or 0.0),
         newest=group.newest.replace(tzinfo=UTC) if group.newest and not group.newest.tzinfo else group.newest,
     )

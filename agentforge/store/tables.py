@@ -222,6 +222,8 @@ class OutcomeRow(Table):
     after: Mapped[str] = mapped_column(Name, default="", server_default="")
     """Strategy that it was built on."""
     generator: Mapped[str] = mapped_column(Key, default="", server_default="")
+    parameters: Mapped[str | None] = mapped_column(Text)
+    """As JSON with sorted names."""
     time: Mapped[datetime] = mapped_column(Time)
     body: Mapped[str] = mapped_column(Body)
 

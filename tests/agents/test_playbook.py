@@ -8,6 +8,7 @@ import pytest
 
 from agentforge.agents import Past, Task, coders, judges, planners
 from agentforge.agents.playbook.coder import PROGRAM, PlaybookCoder
+from agentforge.agents.playbook.facts import changes
 from agentforge.agents.playbook.judge import PlaybookJudge
 from agentforge.agents.playbook.model_planner import PlaybookModelPlanner
 from agentforge.agents.playbook.planner import PlaybookPlanner
@@ -108,6 +109,39 @@ def test_tuning_changes_one_parameter_of_the_best() -> None:
     tuned = planner.plan(make_task(past=past), None)
     assert tuned is not None
     assert sum(plan.parameters[k] != v for k, v in tuned.parameters.items()) == 1
+
+
+def test_what_is_expected_of_the_values_decides_what_is_tuned() -> None:
+    """At first the card's values; then another strategy begins with the best ones, and tuning goes on with
+    the change that promises most."""
+    task = make_task()
+    expected = {"tile": (0.0, -0.1), "schedule": (0.0, 0.2)}
+    told, other = (
+        STRATEGY.model_copy(update={"id": name, "expected": expected}) for name in (STRATEGY.id, "other")
+    )
+    planner = PlaybookPlanner()
+    first = planner.plan(make_task(strategies=(told, other)), None)
+    assert first is not None
+    assert first.parameters == {"tile": 1024, "schedule": "static"}
+    past = (Past("1", None, first, make_solution(task), make_evaluation(task), None),)
+    second = planner.plan(make_task(strategies=(told, other), past=past), None)
+    assert second is not None
+    assert (second.strategy, second.parameters) == ("other", {"tile": 1024, "schedule": "dynamic"})
+    tuned = planner.plan(make_task(strategies=(told,), past=past), past[0])
+    assert tuned is not None
+    assert tuned.parameters == {"tile": 1024, "schedule": "dynamic"}
+    critique = PlaybookJudge().judge(
+        make_task(strategies=(told,), past=past), first, make_solution(task), make_evaluation(task)
+    )
+    assert critique.parameters == {"schedule": "dynamic"}
+
+
+def test_changes_are_compared_with_the_value_in_use() -> None:
+    told = STRATEGY.model_copy(update={"parameters": {"a": (1, 2, 3), "b": (4, 5)}})
+    assert changes(told, {}) == (("a", 2), ("a", 3), ("b", 5)), "the card's order"
+    known = told.model_copy(update={"expected": {"a": (0.0, 0.3, 0.1), "b": (0.0, 0.2)}})
+    assert changes(known, {}) == (("a", 2), ("b", 5), ("a", 3))
+    assert changes(known, {"a": 2}) == (("b", 5), ("a", 3), ("a", 1))
 
 
 def test_a_critique_of_the_parent_is_followed() -> None:

@@ -100,6 +100,28 @@ def test_experience_transfers_within_a_family_alone(found: Any) -> None:
 
 
 @pytest.mark.slow
+def test_agreement_and_bounds(found: Any) -> None:
+    for name in ("new shapes", "new operators"):
+        one = found["splits"][name]
+        assert one["agreement"]["warm"] > 0.6 > abs(one["agreement"]["permuted"])
+        assert one["agreement"]["poisoned"] == one["agreement"]["cold"]
+        bounds = one["reachable"]
+        assert bounds["true order"]["evaluations"] == 1.0
+        assert 1.0 < bounds["cards' first, then true order"]["evaluations"] < 2.0
+        assert bounds["mean of similar ones"]["evaluations"] <= bounds["mean of the others"]["evaluations"]
+
+
+def test_permuted_outcomes_keep_their_results(transfer: ModuleType) -> None:
+    from tests.store.test_store import outcome
+
+    every = [outcome(n, n / 10, strategy=f"s{n % 3}", parameters={"tile": n}) for n in range(9)]
+    mixed = transfer.permuted(every, transfer.Random(0))
+    assert [o.log_speedup for o in mixed] == [o.log_speedup for o in every]
+    assert [o.parameters for o in mixed] != [o.parameters for o in every]
+    assert {(o.strategy, o.parameters["tile"]) for o in mixed} == {(f"s{n % 3}", n) for n in range(9)}
+
+
+@pytest.mark.slow
 def test_permuted_experience_is_worth_nothing(found: Any) -> None:
     for name in ("new shapes", "new operators"):
         arm = found["splits"][name]["arms"]["permuted"]

@@ -91,6 +91,8 @@ def test_a_second_run_starts_from_what_the_first_learned(
 
 def test_similar_contexts_help(base: KnowledgeBase) -> None:
     _tries(base, "tile", 6, speedup=4.0, where="l2/few-rows")
+    assert _ids(base) == ["fuse", "tile"], "much may be gained there, with the other one too"
+    _tries(base, "fuse", 6, speedup=1.2, where="l2/few-rows")
     assert _ids(base) == ["tile", "fuse"]
 
 

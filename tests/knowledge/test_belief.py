@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from agentforge.knowledge.belief import Posterior, Request, posterior, prior
+from agentforge.knowledge.belief import Posterior, best_alone, posterior, prior
+from agentforge.knowledge.similarity import Request
 from agentforge.schema import Context, Strategy, StrategyRecord
 from tests.store.nouns import context
 
@@ -120,19 +121,29 @@ def test_much_seen_is_the_data() -> None:
     assert math.sqrt(belief.beta / belief.alpha) == pytest.approx(0.1, abs=0.05)
 
 
-def test_the_nearer_the_experience_the_more_it_moves() -> None:
-    logs = [1.0, 1.1, 0.9]
-    places = [context(), context(toolchain="g++-13"), context(dtype="bfloat16", bound="compute")]
-    moved = [posterior(card(), [record(logs, where)], ASKED).mu for where in places]
-    assert moved[0] > moved[1] > moved[2] > 0.2
-    assert posterior(card(), [record(logs, context(op_type="softmax"))], ASKED) == prior(card())
+def test_other_contexts_decide_the_mean_of_the_prior() -> None:
+    assert posterior(card(), [], ASKED, 0.4).mu == pytest.approx(0.4)
+    assert posterior(card(), [record([1.0] * 500, context(dtype="bfloat16"))], ASKED) == prior(card())
+    assert posterior(card(), [record([-0.5] * 100)], ASKED, 0.4).mu < -0.4, "own results win"
 
 
-def test_own_experience_outweighs_any_amount_of_similar() -> None:
-    crowd = [record([1.0] * 500, context(dtype="bfloat16")), record([1.0] * 500, context(bound="compute"))]
-    own = record([-0.5] * 100)
-    assert posterior(card(), crowd, ASKED).mu > 0.8, "it helps while nothing else is known"
-    assert posterior(card(), [*crowd, own], ASKED).mu < -0.1
+def test_failures_elsewhere_count_by_their_share_and_up_to_a_few() -> None:
+    def chance(failures: int, passed: int, where: Context) -> float:
+        return posterior(card(), [record([0.3] * passed, where, failures=failures)], ASKED).p_verified
+
+    near, far = context(toolchain="g++-13"), context(dtype="bfloat16", bound="compute")
+    assert chance(4, 0, near) < chance(4, 0, far) < chance(0, 9, near) == prior(card()).p_verified
+    assert chance(4, 0, near) < chance(4, 90, near) < prior(card()).p_verified
+    assert chance(900, 0, near) > 0.15
+    assert chance(4, 0, context(architecture="sm_90")) == prior(card()).p_verified
+
+
+def test_the_best_alone_knows_nothing_from_elsewhere() -> None:
+    known = {"fuse": card(0.2), "tile": card(0.1)}
+    elsewhere = record([2.0] * 9, context(dtype="bfloat16"))
+    assert best_alone(known, {"tile": [elsewhere]}, ASKED) == "fuse"
+    assert best_alone(known, {"tile": [record([2.0] * 9)]}, ASKED) == "tile"
+    assert best_alone({}, {}, ASKED) == ""
 
 
 def test_samples_follow_the_posterior() -> None:

@@ -18,6 +18,7 @@ from agentforge.store._migrate import REVISION, VERSION_TABLE
 from agentforge.store.tables import Table
 
 from . import nouns
+from .test_store import outcome
 
 
 def _file(url: str) -> Path:
@@ -44,6 +45,25 @@ class TestMigrations:
             context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
             assert compare_metadata(context, Table.metadata) == []
         engine.dispose()
+
+    def test_parameters_come_from_the_bodies(self, url: str) -> None:
+        from alembic import command
+        from alembic.config import Config
+
+        from agentforge.store import _migrate
+
+        every = [outcome(number, parameters={"tile": number}) for number in range(5)]
+        with Store(url) as store:
+            store.record_outcomes(every)
+        config, engine = Config(), create_engine(url)
+        config.set_main_option("script_location", str(Path(_migrate.__file__).parent / "migrations"))
+        with engine.begin() as connection:
+            config.attributes["connection"] = connection
+            command.downgrade(config, "0009")
+            assert "parameters" not in {c["name"] for c in inspect(connection).get_columns("outcomes")}
+        engine.dispose()
+        with Store(url) as store:
+            assert [r.parameters for r in store.experience()["fuse"]] == [o.parameters for o in every]
 
     def test_the_newest_is_the_one_we_name(self) -> None:
         from alembic.config import Config

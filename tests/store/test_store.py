@@ -345,6 +345,25 @@ class TestOutcomes:
         assert len(records["fuse"]) == 3
         assert sum(len(r) for r in store.strategy_records(op_type="softmax").values()) == 1
 
+    def test_experience_is_apart_by_parameters(self, store: Store) -> None:
+        quick = {"evidence": Evidence.UNVERIFIED, "parameters": {"tile": 1, "online": True}}
+        store.record_outcomes(
+            [
+                outcome(1, 0.5, parameters={"online": True, "tile": 1}),
+                outcome(2, 0.1, **quick),
+                outcome(3, 0.3, **quick),
+                outcome(4, 9.0, **{**quick, "evidence": Evidence.SUSPICIOUS}),
+                outcome(5, 0.2, **quick, solution="s1"),
+                outcome(6, 0.7, parameters={}),
+            ]
+        )
+        plain, tuned = sorted(store.experience()["fuse"], key=lambda r: len(r.parameters))
+        assert (plain.parameters, plain.n, plain.measured) == ({}, 1, 0)
+        assert (tuned.parameters, tuned.n) == ({"tile": 1, "online": True}, 1)
+        assert tuned.mean_log_speedup == pytest.approx(0.5)
+        assert tuned.measured == 2, "neither the suspicious one nor the solution that was verified"
+        assert tuned.mean_measured_log_speedup == pytest.approx(0.2)
+
     def test_another_writer_was_first(self, store: Store) -> None:
         store.record_outcomes([outcome(1)])
         with store._db.write() as session:

@@ -98,6 +98,28 @@ def effective(past: Past) -> dict[str, int | float | str | bool]:
     return parameters
 
 
+def start(strategy: Strategy, informed: bool) -> dict[str, int | float | str | bool]:
+    """Parameters of a strategy's first try: the values that promise most, if `informed`, else the card's.
+
+    The first attempt at a region is not informed, because changes are measured against it.
+    """
+    parameters = {name: values[0] for name, values in strategy.parameters.items() if values}
+    for name, gains in strategy.expected.items() if informed else ():
+        parameters[name] = strategy.parameters[name][gains.index(max(gains))]
+    return parameters
+
+
+def changes(strategy: Strategy, current: Parameters) -> tuple[tuple[str, int | float | str | bool], ...]:
+    """All changes of one parameter, the best expected first; equal ones in the card's order."""
+    found: list[tuple[float, str, int | float | str | bool]] = []
+    for name, values in strategy.parameters.items():
+        gains = dict(zip(values, strategy.expected.get(name, ()), strict=False))
+        now = current.get(name, values[0]) if values else None
+        before = gains.get(now, 0.0) if now is not None else 0.0
+        found += [(gains.get(value, 0.0) - before, name, value) for value in values if value != now]
+    return tuple((name, value) for _, name, value in sorted(found, key=lambda change: -change[0]))
+
+
 def refused(task: Task, template: str) -> str:
     """Why the coder could not carry out a plan with this template; empty if it could."""
     for past in task.past:

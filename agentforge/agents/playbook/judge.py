@@ -7,7 +7,7 @@ from collections.abc import Callable
 from agentforge.agents._base import Task
 from agentforge.schema import Citation, Critique, Evaluation, EvaluationStatus, Plan, Solution
 
-from .facts import SEED, Parameters, best, effective, limits, speedup
+from .facts import SEED, Parameters, best, changes, effective, limits, speedup
 
 ENOUGH_OF_SOL = 0.95
 """At this fraction of the speed of light, nothing is left to gain."""
@@ -92,19 +92,14 @@ def _limit(task: Task, evaluation: Evaluation) -> str:
 
 
 def _next_change(task: Task, plan: Plan, solution: Solution) -> tuple[str, int | float | str | bool] | None:
-    """The next value of the card's parameters that no attempt of the strategy has tried with the others
-    unchanged."""
+    """The change of a parameter that promises most of those that no attempt of the strategy has tried with
+    the others unchanged."""
     strategy = next((s for s in task.strategies if s.id == plan.strategy), None)
     if strategy is None or strategy.id == SEED:
         return None
     current: Parameters = {**plan.parameters, **solution.parameters}
     seen = [effective(p) for p in task.past if p.plan is not None and p.plan.strategy == plan.strategy]
-    for name, values in strategy.parameters.items():
-        for value in values:
-            changed = {**current, name: value}
-            if value != current.get(name, values[0]) and changed not in seen:
-                return name, value
-    return None
+    return next(((n, v) for n, v in changes(strategy, current) if {**current, n: v} not in seen), None)
 
 
 def _escalate(

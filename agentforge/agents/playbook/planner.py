@@ -11,12 +11,14 @@ from .facts import (
     SEED,
     Parameters,
     best,
+    changes,
     effective,
     key,
     measured,
     ordered_strategies,
     refused,
     speedup,
+    start,
     tried,
 )
 
@@ -71,12 +73,11 @@ class PlaybookPlanner:
         if sum(k[0] == strategy.id for k in seen) > _MOST_TUNING:
             return None
         current = effective(parent)
-        for name, values in strategy.parameters.items():
-            for value in values:
-                changed = {**current, name: value}
-                if value != current.get(name, values[0]) and key(strategy.id, changed) not in seen:
-                    why = f"one change from the best so far: {name} = {value}"
-                    return _plan(task, strategy, changed, why, base=speedup(parent.evaluation))
+        for name, value in changes(strategy, current):
+            changed = {**current, name: value}
+            if key(strategy.id, changed) not in seen:
+                why = f"one change from the best so far: {name} = {value}"
+                return _plan(task, strategy, changed, why, base=speedup(parent.evaluation))
         return None
 
 
@@ -92,8 +93,8 @@ def _usable(task: Task, strategy: Strategy) -> bool:
 
 
 def _start(task: Task, strategy: Strategy) -> dict[str, int | float | str | bool]:
-    """Best known parameters of the nearest record, else the card's defaults."""
-    parameters = {name: values[0] for name, values in strategy.parameters.items() if values}
+    """The best known parameters of this context, else those that promise most."""
+    parameters = start(strategy, bool(task.past))
     for record in strategy.records:
         if record.context == task.context and record.best_parameters:
             parameters.update({k: v for k, v in record.best_parameters.items() if k in parameters})

@@ -1,0 +1,171 @@
+"""What techniques and their parameters change, learned across contexts: a hierarchical linear model.
+
+The log speedup of a try in context c is
+
+    y = a_c + s_c[strategy] + sum of e_c[strategy, parameter, value] + noise.
+
+The level a_c says how much can be gained in c at all, so contexts with much to gain do not favour the
+strategies that were tried there. A parameter's first value has the effect 0. The effects of a context
+scatter around those of all contexts, which scatter around the cards' expectations:
+
+    a_c ~ N(0, LEVEL^2)    s_c ~ N(s, CONTEXT^2)    s ~ N(card, EFFECT^2)    e alike, around 0
+
+(Lindley and Smith, Bayes estimates for the linear model, 1972). A context's likelihood is raised to the power
+of its similarity, and a result weighs its freshness (similarity.py). So all experience from elsewhere weighs
+about (NOISE / CONTEXT)^2 results of the context itself.
+
+A try that passed and was not verified counts with what was measured, but never as more than the best verified
+result of its context, and than 0 without one. So it is evidence of slowness only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import nlargest
+from typing import Any
+
+import numpy as np
+
+from agentforge.schema import Context, Strategy, StrategyRecord
+
+from .similarity import Request, freshness, similarity
+
+EFFECT = 0.1
+"""Standard deviation of the effects of strategies and values, in log speedup."""
+CONTEXT = 0.05
+"""Standard deviation between contexts of one effect."""
+NOISE = 0.05
+"""Standard deviation of one result."""
+LEVEL = 1.0
+"""Standard deviation of the contexts' levels."""
+SURE = 1.645
+"""Standard deviations above 0 of a difference that is positive with 95 %."""
+NEAREST = 64
+"""Contexts that are asked, the most similar ones."""
+
+Numbers = np.ndarray[Any, np.dtype[np.floating[Any]]]
+Feature = tuple[str, ...]
+"""A strategy; with the one that it was built on; or with a parameter and the `repr` of its value."""
+Row = tuple[list[int], bool, float, float]
+"""Positions of its features, whether the context's level is in it, log speedup, number of results."""
+
+
+class Effects:
+    """The effects in one context.
+
+    Args:
+        strategies: those in question, by identifier.
+        records: experience with them, by identifier.
+    """
+
+    def __init__(
+        self,
+        strategies: Mapping[str, Strategy],
+        records: Mapping[str, Iterable[StrategyRecord]],
+        request: Request,
+    ) -> None:
+        self._strategies, self._request = strategies, request
+        features = [feature for strategy in strategies.values() for feature in self._features(strategy)]
+        self._at = {feature: position for position, feature in enumerate(features)}
+        rows = self._rows(records)
+        own = rows.pop(request.context, [])
+        likeness = {context: similarity(context, request.context, request.weights) for context in rows}
+        precision = np.eye(len(features)) / EFFECT**2
+        moment = np.zeros(len(features))
+        for name, strategy in strategies.items():
+            moment[self._at[(name,)]] = strategy.prior_log_speedup / EFFECT**2
+        for context in nlargest(NEAREST, rows, key=likeness.__getitem__):
+            if likeness[context] > 0:
+                added = _information(rows[context], len(features), CONTEXT)
+                precision += likeness[context] * added[0]
+                moment += likeness[context] * added[1]
+        general = np.linalg.inv(precision)
+        self._mean = general @ moment
+        self._covariance = general + CONTEXT**2 * np.eye(len(features))
+        self._here: Numbers = self._mean
+        self._known = bool(own) or any(likeness.values())
+        if own:
+            before = np.linalg.inv(self._covariance)
+            added = _information(own, len(features), 0.0)
+            self._here = np.linalg.solve(before + added[0], before @ self._mean + added[1])
+
+    def expected(self, name: str) -> float:
+        """Log speedup of a strategy with its best parameters by the card and other contexts."""
+        best = sum(max(gains) for gains in self._gains(name, self._mean).values())
+        return float(self._indicator(name) @ self._mean) + best
+
+    def surely_better(self, first: str, second: str) -> bool:
+        """Whether other contexts leave no doubt that one strategy is better than another, both with the
+        parameters of their cards."""
+        difference = self._indicator(first) - self._indicator(second)
+        deviation = float(np.sqrt(difference @ self._covariance @ difference))
+        return float(difference @ self._mean) > SURE * deviation
+
+    def values(self, name: str) -> dict[str, tuple[float, ...]]:
+        """Expected gain of each value of a strategy's parameters over the first, in log speedup; empty if
+        there is no experience."""
+        return self._gains(name, self._here) if self._known else {}
+
+    def _gains(self, name: str, mean: Numbers) -> dict[str, tuple[float, ...]]:
+        return {
+            parameter: (0.0, *(float(mean[self._at[name, parameter, repr(v)]]) for v in values[1:]))
+            for parameter, values in self._strategies[name].parameters.items()
+            if values
+        }
+
+    def _features(self, strategy: Strategy) -> list[Feature]:
+        own = [(strategy.id, n, repr(v)) for n, values in strategy.parameters.items() for v in values[1:]]
+        pair = [(self._request.after, strategy.id)] if self._request.after else []
+        return [(strategy.id,), *pair, *dict.fromkeys(own)]
+
+    def _indicator(self, name: str) -> Numbers:
+        found = np.zeros(len(self._at))
+        for feature in ((name,), (self._request.after, name)):
+            if feature in self._at:
+                found[self._at[feature]] = 1.0
+        return found
+
+    def _rows(self, records: Mapping[str, Iterable[StrategyRecord]]) -> dict[Context, list[Row]]:
+        """Results by context."""
+        asked, found = self._request, dict[Context, list[Row]]()
+        kept = {name: [r for r in records.get(name, ()) if r.n or r.measured] for name in self._strategies}
+        best: dict[Context, float] = {}
+        for record in (r for some in kept.values() for r in some if r.n and not r.after):
+            best[record.context] = max(record.mean_log_speedup, best.get(record.context, -np.inf))
+        for name, some in kept.items():
+            for record in some:
+                weight = freshness(record, asked.after, asked.generator, asked.now, asked.weights)
+                used = self._used(name, record)
+                level = not record.after
+                rows = found.setdefault(record.context, [])
+                if record.n:
+                    rows.append((used, level, record.mean_log_speedup, weight * record.n))
+                if record.measured and level:
+                    gain = min(record.mean_measured_log_speedup, best.get(record.context, 0.0))
+                    rows.append((used, level, gain, weight * record.measured))
+        return found
+
+    def _used(self, name: str, record: StrategyRecord) -> list[int]:
+        features: list[Feature] = [(name,), (record.after, name)]
+        features += [(name, parameter, repr(value)) for parameter, value in record.parameters.items()]
+        return [self._at[feature] for feature in features if feature in self._at]
+
+
+def _information(rows: Sequence[Row], features: int, spread: float) -> tuple[Numbers, Numbers]:
+    """Precision and moment that a context's results give the effects, its level integrated out.
+
+    Args:
+        spread: standard deviation of the context's own effects around them, also integrated out; 0 for none.
+    """
+    design, gains = np.zeros((len(rows), features + 1)), np.array([row[2] for row in rows])
+    for i, (used, level, _, _) in enumerate(rows):
+        design[i, used] = 1.0
+        design[i, features] = level
+    weighted = design.T * (np.array([row[3] for row in rows]) / NOISE**2)
+    precision, moment = weighted @ design, weighted @ gains
+    out = np.arange(0 if spread else features, features + 1)
+    inner = precision[np.ix_(out, out)].copy()
+    inner[np.diag_indices_from(inner)] += [*[spread**-2 if spread else 0.0] * (len(out) - 1), LEVEL**-2]
+    both = np.linalg.solve(inner, np.column_stack([precision[out], moment[out]]))
+    precision, moment = precision - precision[:, out] @ both[:, :-1], moment - precision[:, out] @ both[:, -1]
+    return precision[:features, :features], moment[:features]
