@@ -5,10 +5,11 @@
 
 Starts a PostgreSQL of its own, with its default durability. Workers are threads of several processes; an item
 is a sleep, because the subject is the queue and not the machine. Each worker takes and ends items as
-`agentforge campaign work` does. A worker is busy while it sleeps; its share is over the time from the first
-item taken to the last one ended. The processor time of an item, of its worker and of the server, says how
-many items a second some cores can do at most; `load_before` says whether other programs used them.
-Writes benchmarks/results/campaign_queue.json; the exit code is 1 if an item was lost or done twice.
+`agentforge campaign work` does: short ones several at a time. All are connected before they begin together. A
+worker is busy while it sleeps; its share is over the time from the first item taken to the last one ended.
+The processor time of an item, of its worker and of the server, says how many items a second some cores can do
+at most; `load_before` says whether other programs used them. Writes benchmarks/results/campaign_queue.json;
+the exit code is 1 if an item was lost or done twice, or if the queue refused the end of one.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ sys.path[:0] = [str(HERE)]
 
 from _provenance import provenance  # noqa: E402
 
-from agentforge.schema import Arm, Budget, Campaign, SuiteProblem, TryOutcome  # noqa: E402
+from agentforge.campaigns.claims import Claims  # noqa: E402
+from agentforge.schema import Arm, Budget, Campaign, SuiteProblem  # noqa: E402
 from agentforge.store import Store  # noqa: E402
 
 RESULTS = HERE / "results" / "campaign_queue.json"
@@ -105,28 +107,35 @@ def work(url: str, number: int, threads: int, item_s: float) -> None:
     stores = [Store(url) for _ in range(threads)]
     spans: list[list[tuple[float, float]]] = [[] for _ in stores]
     ended: list[list[int]] = [[] for _ in stores]
-    gate = threading.Barrier(threads)
+    accepted = [0 for _ in stores]
+    gate = threading.Barrier(threads + 1)
 
     def one(index: int) -> None:
         store = stores[index]
-        store.reap_items(NAME)  # connects
+        store.exchange_items((), "none", "host:0", LEASE_S, 2)  # connects, and builds the statements
+        claims = Claims(store, NAME, f"host{number}:{index}", LEASE_S)
         gate.wait()
-        following = store.take_item(NAME, f"host{number}:{index}", LEASE_S)
-        while (item := following) is not None:
+        while (item := claims.take()) is not None:
             begun = time.time()
             time.sleep(item_s)
             spans[index].append((begun, time.time()))
-            accepted, following = store.exchange_item(item, TryOutcome.DONE, "", LEASE_S)
-            if accepted:
-                ended[index].append(item.id)
+            claims.done(item)
+            ended[index].append(item.id)
+        accepted[index] = claims.accepted
 
     workers = [threading.Thread(target=one, args=(index,)) for index in range(threads)]
-    began_s = time.process_time()
     for worker in workers:
         worker.start()
+    while gate.n_waiting < threads:
+        time.sleep(0.01)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    began_s = time.process_time()
+    gate.wait()
     for worker in workers:
         worker.join()
-    print(json.dumps({"spans": spans, "ended": ended, "cpu_s": time.process_time() - began_s}))
+    cpu_s = time.process_time() - began_s
+    print(json.dumps({"spans": spans, "ended": ended, "accepted": accepted, "cpu_s": cpu_s}))
 
 
 def measure(workers: int, items: int, item_s: float, processes: int) -> dict[str, Any]:
@@ -137,11 +146,18 @@ def measure(workers: int, items: int, item_s: float, processes: int) -> dict[str
         script = [sys.executable, str(HERE / "campaign_queue.py"), "--item-ms", str(item_s * 1e3)]
         script += ["--workers", str(per), "--child", url]
         server = psutil.Process(server_pid(url))
-        before = server.cpu_times()
         children = [
-            subprocess.Popen([*script, str(number)], stdout=subprocess.PIPE, text=True)
+            subprocess.Popen([*script, str(number)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             for number in range(processes)
         ]
+        for child in children:
+            assert child.stdout
+            child.stdout.readline()  # its workers are connected
+        before = server.cpu_times()
+        for child in children:
+            assert child.stdin
+            child.stdin.write("go\n")
+            child.stdin.flush()
         answers = [json.loads(child.communicate()[0]) for child in children]
         time.sleep(1)  # the server's processes for their connections end
         after = server.cpu_times()
@@ -151,6 +167,7 @@ def measure(workers: int, items: int, item_s: float, processes: int) -> dict[str
     client_s = sum(answer["cpu_s"] for answer in answers)
     server_s = sum(after[:4]) - sum(before[:4])  # with its children: one for each connection that was closed
     ended = Counter(item for answer in answers for own in answer["ended"] for item in own)
+    refused = ended.total() - sum(sum(answer["accepted"]) for answer in answers)
     wall_s = max(end for _, end in spans) - min(begin for begin, _ in spans)
     busy_s = sum(end - begin for begin, end in spans)
     return {
@@ -160,6 +177,7 @@ def measure(workers: int, items: int, item_s: float, processes: int) -> dict[str
         "item_ms": item_s * 1e3,
         "lost": items - sum(count for state, count in states.items() if state.value == "done"),
         "twice": sum(count > 1 for count in ended.values()) + sum(count > 1 for count in tries.values()),
+        "refused": refused,
         "wall_s": round(wall_s, 2),
         "items_per_s": round(items / wall_s, 1),
         "busy": round(busy_s / (wall_s * workers), 4),
@@ -186,7 +204,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     body = {"provenance": provenance(), "result": found}
     options.out.write_text(json.dumps(body, indent=1) + "\n")
     print(json.dumps(found, indent=1))
-    return 1 if found["lost"] or found["twice"] else 0
+    return 1 if found["lost"] or found["twice"] or found["refused"] else 0
 
 
 if __name__ == "__main__":

@@ -32,6 +32,8 @@ from agentforge.schema import (
 )
 from agentforge.store import Store
 
+from .claims import Claims
+
 LEASE_S = 60.0
 """Seconds without a heartbeat after which a worker is taken for dead."""
 BEAT_S = 10.0
@@ -54,10 +56,13 @@ class _LeaseLost(AgentForgeError):
 
 
 class _Heartbeat:
-    """Renews the lease of a worker's item in a thread, with the last line that the item's process sent."""
+    """Renews the lease of a worker's item in a thread, with the last line that the item's process sent.
 
-    def __init__(self, store: Store, campaign: str) -> None:
-        self._store, self._campaign = store, campaign
+    It gives back items that wait too long behind it.
+    """
+
+    def __init__(self, store: Store, campaign: str, claims: Claims) -> None:
+        self._store, self._campaign, self._claims = store, campaign, claims
         self._item: CampaignItem | None = None
         self._lost: CampaignItem | None = None
         self._stop = threading.Event()
@@ -97,6 +102,8 @@ class _Heartbeat:
                 item = self._item
                 if item is not None and not self._store.beat_item(item, LEASE_S, self.words):
                     self._lost = item
+                if self._claims.age_s > BEAT_S:
+                    self._claims.give_back()
                 self._store.reap_items(self._campaign)
 
 
@@ -119,7 +126,8 @@ class Worker:
         self._store, self._campaign, self._tell = store, store.get_campaign(campaign), tell
         self._overrides = list(overrides)
         self._home = load_settings(overrides).home
-        self.name = f"{socket.gethostname()[:200]}:{os.getpid()}"
+        name = f"{socket.gethostname()[:200]}:{os.getpid()}"
+        self._claims = Claims(store, campaign, name, LEASE_S)
         check_version(self._campaign)
 
     def work(self) -> None:
@@ -132,26 +140,27 @@ class Worker:
         """
         name = self._campaign.name
         check_disk(self._home)
-        with _Heartbeat(self._store, name) as heartbeat:
-            item = self._take()
-            while True:
-                while item is not None:
-                    item = self._carry_out(item, heartbeat)
-                progress = patiently(lambda: self._store.campaign_progress(name))
-                state = patiently(lambda: self._store.get_campaign(name)).state
-                if state is CampaignState.PAUSED:
-                    self._tell(
-                        f"campaign {name} is paused; continue it with: agentforge campaign resume {name}"
-                    )
-                    return
-                if progress.finished:
-                    return
-                time.sleep(POLL_S * random.uniform(0.5, 1.5))  # or all workers would ask at once
-                item = self._take()
+        try:
+            with _Heartbeat(self._store, name, self._claims) as heartbeat:
+                self._work(name, heartbeat)
+        finally:
+            with suppress(StoreError):  # else the leases run out
+                self._claims.give_back()
 
-    def _take(self) -> CampaignItem | None:
-        patiently(lambda: self._store.reap_items(self._campaign.name))
-        return patiently(lambda: self._store.take_item(self._campaign.name, self.name, LEASE_S))
+    def _work(self, name: str, heartbeat: _Heartbeat) -> None:
+        while True:
+            patiently(lambda: self._store.reap_items(name))
+            item = patiently(self._claims.take)
+            while item is not None:
+                item = self._carry_out(item, heartbeat)
+            progress = patiently(lambda: self._store.campaign_progress(name))
+            state = patiently(lambda: self._store.get_campaign(name)).state
+            if state is CampaignState.PAUSED:
+                self._tell(f"campaign {name} is paused; continue it with: agentforge campaign resume {name}")
+                return
+            if progress.finished:
+                return
+            time.sleep(POLL_S * random.uniform(0.5, 1.5))  # or all workers would ask at once
 
     def _carry_out(self, item: CampaignItem, heartbeat: _Heartbeat) -> CampaignItem | None:
         """The item's try; returns the next item, if one waits."""
@@ -166,7 +175,7 @@ class Worker:
             outcome = TryOutcome.DONE
         except _LeaseLost:
             self._tell(f"{item.problem} ({item.arm}) was given to another worker")
-            return self._take()
+            return patiently(self._claims.take)
         except MachineError:
             raise
         except (HarnessError, StoreError) as error:
@@ -186,12 +195,15 @@ class Worker:
             heartbeat.end()
             if outcome is TryOutcome.RELEASED:
                 patiently(lambda: self._store.end_item(item, outcome, words))
-        reason = "" if outcome is TryOutcome.DONE else words
-        _, following = patiently(lambda: self._store.exchange_item(item, outcome, reason, LEASE_S))
+        if outcome is TryOutcome.DONE:
+            self._claims.done(item)
+        else:
+            patiently(lambda: self._store.end_item(item, outcome, words))
+        following = patiently(self._claims.take)
         progress = patiently(lambda: self._store.campaign_progress(item.campaign))
         self._tell(
-            f"[{progress.over}/{progress.items}] {item.problem} ({item.arm}), {outcome.value} after "
-            f"{time.monotonic() - started:.0f} s: {words}"
+            f"[{progress.over + self._claims.unrecorded}/{progress.items}] {item.problem} ({item.arm}), "
+            f"{outcome.value} after {time.monotonic() - started:.0f} s: {words}"
         )
         return following
 

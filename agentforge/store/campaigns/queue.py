@@ -5,7 +5,7 @@ An item, its worker and the number of the try are a fencing token: a worker with
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from sqlalchemy import Connection, CursorResult, Table, Update, select, update
@@ -16,7 +16,18 @@ from agentforge.schema import CampaignItem, ItemState, TryOutcome
 from .._engine import Database
 from ..tables import ItemRow, TryRow
 from .records import item_of
-from .statements import at_once, clock_of, ended_try, held, item_of_try, new_try, of_try, taken_item
+from .statements import (
+    Done,
+    at_once,
+    clock_of,
+    done_try,
+    ended_try,
+    held,
+    item_of_try,
+    new_try,
+    of_try,
+    taken_items,
+)
 
 _ITEMS, _TRIES = cast("Table", ItemRow.__table__), cast("Table", TryRow.__table__)
 
@@ -35,40 +46,34 @@ class CampaignQueue:
         Concurrent workers get different items: PostgreSQL skips rows that another transaction has locked,
         and SQLite has one writer at a time.
         """
-        return self._exchange(None, campaign, worker, lease_s)[1]
+        return next(iter(self.exchange_items((), campaign, worker, lease_s)[1]), None)
 
-    def exchange_item(
-        self, item: CampaignItem, outcome: TryOutcome, words: str, lease_s: float
-    ) -> tuple[bool, CampaignItem | None]:
-        """`end_item` and `take_item` at once, which costs a server one commit.
+    def exchange_items(
+        self, done: Sequence[Done], campaign: str, worker: str, lease_s: float, most: int = 1
+    ) -> tuple[frozenset[int], tuple[CampaignItem, ...]]:
+        """End the tries of items that are done, and take others, which costs a server one commit.
+
+        Args:
+            most: items to take. It gets fewer if few wait, and only one at a time that a worker died at.
 
         Returns:
-            Whether the try's end was accepted, and the next item for the same worker.
+            Identifiers of the items whose end was accepted, and the worker's new items in their order.
         """
-        return self._exchange((item, outcome, _kept(words)), item.campaign, item.worker, lease_s)
-
-    def _exchange(
-        self, end: tuple[CampaignItem, TryOutcome, str] | None, campaign: str, worker: str, lease_s: float
-    ) -> tuple[bool, CampaignItem | None]:
         host = f"{worker.rpartition(':')[0]}:"
-        taking = {"b_campaign": campaign, "b_worker": worker, "b_lease": lease_s}
+        taking = {"b_campaign": campaign, "b_worker": worker, "b_lease": lease_s, "b_most": most}
         taking |= {"b_host": host, "b_width": len(host)}
-        outcome, words, ending = None, "", dict[str, Any]()
-        if end:
-            item, outcome, words = end
-            ending = item_of_try(item) | ({"b_words": words} if words else {})
         with self._db.statements() as connection:
-            dialect = connection.dialect.name
-            if dialect == "postgresql":
-                query = at_once(dialect, outcome, words=bool(words))
-                accepted, *found = connection.execute(query, taking | ending).one()
-            else:  # the next item is another one than that which ends, as on a server
-                found = list(connection.execute(taken_item(dialect), taking).first() or [None])
-                accepted = outcome and _both(connection, outcome, ending)
-                if found[0] is not None:
-                    connection.execute(new_try(dialect), {"b_taken": found[0]})
-        fields = dict(zip(CampaignItem.model_fields, found, strict=False))
-        return bool(accepted), CampaignItem.model_validate(fields) if found[0] is not None else None
+            if connection.dialect.name == "postgresql":
+                accepted, rows = _exchange_at_once(connection, done, taking)
+            else:
+                accepted, rows = _exchange(connection, done, taking)
+        if not rows and most > 1:
+            more = self.exchange_items((), campaign, worker, lease_s)[1]
+            return accepted, more
+        return accepted, tuple(
+            CampaignItem.model_validate(dict(zip(CampaignItem.model_fields, row, strict=False)))
+            for row in rows
+        )
 
     def beat_item(self, item: CampaignItem, lease_s: float, words: str) -> bool:
         """Renew the lease and keep the worker's words; False if the item belongs to another try now."""
@@ -160,6 +165,37 @@ class CampaignQueue:
     def _change(session: Session, item: CampaignItem, **values: object) -> bool:
         change = update(_ITEMS).where(*held()).values(**values)
         return _changed(session, change, item_of_try(item)) == 1
+
+
+def _exchange_at_once(
+    connection: Connection, done: Sequence[Done], taking: dict[str, Any]
+) -> tuple[frozenset[int], list[Sequence[Any]]]:
+    """See `CampaignQueue.exchange_items`, in one statement."""
+    ends = {
+        "b_item": [end.item.id for end in done],
+        "b_number": [end.item.tries for end in done],
+        "b_begun_s": [end.begun_s for end in done],
+        "b_ended_s": [end.ended_s for end in done],
+    }
+    found = connection.execute(at_once(several=taking["b_most"] > 1), taking | ends).all()
+    return frozenset(found[0][0] or ()), [row[1:] for row in found if row[1] is not None]
+
+
+def _exchange(
+    connection: Connection, done: Sequence[Done], taking: dict[str, Any]
+) -> tuple[frozenset[int], list[Sequence[Any]]]:
+    """See `CampaignQueue.exchange_items`."""
+    dialect, accepted, (item, own) = connection.dialect.name, set[int](), done_try()
+    query = taken_items(dialect, several=taking["b_most"] > 1)
+    rows = sorted(connection.execute(query, taking), key=lambda row: int(row[-1]))
+    for row in rows:
+        connection.execute(new_try(dialect), {"b_taken": row[0]})
+    for end in done:
+        values = item_of_try(end.item) | {"b_begun_s": end.begun_s, "b_ended_s": end.ended_s}
+        if connection.execute(item, values).first() is not None:
+            connection.execute(own, values)
+            accepted.add(end.item.id)
+    return frozenset(accepted), list(rows)
 
 
 def _both(connection: Connection, outcome: TryOutcome, values: dict[str, Any]) -> bool:

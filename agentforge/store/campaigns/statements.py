@@ -6,23 +6,27 @@ They are built once: to build one takes longer than to carry it out. Their param
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 from sqlalchemy import (
+    ARRAY,
     ColumnElement,
     Float,
     FromClause,
     Insert,
     Integer,
+    ScalarSelect,
     Select,
     String,
     Table,
     Update,
+    any_,
     bindparam,
     case,
-    exists,
-    false,
+    column,
+    distinct,
     func,
     insert,
     literal,
@@ -32,6 +36,7 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.sql.dml import ReturningUpdate
+from sqlalchemy.types import TypeEngine
 
 from agentforge.schema import CampaignItem, CampaignState, ItemState, TryOutcome
 
@@ -116,29 +121,39 @@ def ended_try(dialect: str, outcome: TryOutcome, *, words: bool, died: bool = Fa
 
 
 @lru_cache
-def taken_item(dialect: str) -> ReturningUpdate[Any]:
-    """The next item of an open campaign for a worker; it returns the fields of `CampaignItem`.
+def taken_items(dialect: str, *, several: bool) -> ReturningUpdate[Any]:
+    """Waiting items of an open campaign for a worker; it returns the fields of `CampaignItem`.
 
-    Parameters: `b_campaign`, `b_worker`, `b_lease` in seconds, and `b_host` with its length `b_width`: how
-    the names of all workers of this machine begin.
+    Several are taken only if no worker died at any of them, so that an item which kills its worker takes none
+    with it. Near the campaign's end they become fewer: at most half of a worker's even share.
+
+    Parameters: `b_campaign`, `b_worker`, `b_lease` in seconds, `b_most` items, and `b_host` with its length
+    `b_width`: how the names of all workers of this machine begin.
     """
-    campaign = bindparam("b_campaign", type_=String)
+    campaign, most = bindparam("b_campaign", type_=String), bindparam("b_most", type_=Integer)
     is_open = select(CampaignRow.name).where(
         CampaignRow.name == campaign, CampaignRow.state == CampaignState.OPEN.value
     )
+    waits = (ItemRow.campaign == campaign, ItemRow.state == ItemState.WAITING.value)
     waiting = (
         select(ItemRow.id)
-        .where(ItemRow.campaign == campaign, ItemRow.state == ItemState.WAITING.value, is_open.exists())
+        .where(*waits, is_open.exists(), *((ItemRow.lost == 0,) if several else ()))
         .order_by(ItemRow.position)
-        .limit(1)
+        .limit(_share(dialect, waits, most) if several else most)
         .with_for_update(skip_locked=True, of=ItemRow)
+    )
+    # PostgreSQL evaluates an array once; it may evaluate a subquery of IN more often, and take too many.
+    chosen = (
+        _ITEMS.c.id == any_(func.array(waiting.scalar_subquery()))
+        if dialect == "postgresql"
+        else (_ITEMS.c.id.in_(waiting))
     )
     # A run's lock and its checkpoints are on the machine where it began.
     host = func.substr(ItemRow.worker, 1, bindparam("b_width", type_=Integer))
     here = host == bindparam("b_host", type_=String)
     return (
         update(_ITEMS)
-        .where(ItemRow.id == waiting.scalar_subquery())
+        .where(chosen)
         .values(
             state=ItemState.RUNNING.value,
             worker=bindparam("b_worker", type_=String),
@@ -146,11 +161,24 @@ def taken_item(dialect: str) -> ReturningUpdate[Any]:
             lease_until=clock_of(dialect) + bindparam("b_lease", type_=Float(53)),
             run=case((here, ItemRow.run), else_=null()),
         )
-        .returning(*(getattr(ItemRow, name) for name in CampaignItem.model_fields))
+        .returning(*(getattr(ItemRow, name) for name in CampaignItem.model_fields), ItemRow.position)
     )
 
 
-def _new_try(item: FromClause, now: Seconds) -> Insert:
+def _share(dialect: str, waits: Sequence[ColumnElement[bool]], most: ColumnElement[int]) -> ScalarSelect[int]:
+    """At most that many, and at most half of what waits for each worker."""
+    runs = (waits[0], ItemRow.state == ItemState.RUNNING.value)
+    halves = (
+        select((2 * (func.count(distinct(ItemRow.worker)) + 1)).label("number")).where(*runs).cte("halves")
+    )
+    number = select(halves.c.number).scalar_subquery()
+    some = select(ItemRow.id).where(*waits).limit(number * most).subquery()  # no need to count them all
+    count = select(func.count()).select_from(some).scalar_subquery()
+    least = func.least if dialect == "postgresql" else func.min
+    return select(least(most, 1 + count // number)).scalar_subquery()
+
+
+def _new_tries(item: FromClause, now: Seconds) -> Insert:
     names = ["item", "number", "worker", "begun", "beat", "words"]
     row = select(item.c.id, item.c.tries, item.c.worker, now, now, literal(""))
     return insert(_TRIES).from_select(names, row)
@@ -160,21 +188,80 @@ def _new_try(item: FromClause, now: Seconds) -> Insert:
 def new_try(dialect: str) -> Insert:
     """The try of an item that was taken. Parameter: `b_taken`, its identifier."""
     item = select(_ITEMS).where(_ITEMS.c.id == bindparam("b_taken", type_=Integer)).subquery()
-    return _new_try(item, clock_of(dialect))
+    return _new_tries(item, clock_of(dialect))
 
 
-@lru_cache(maxsize=64)
-def at_once(dialect: str, outcome: TryOutcome | None, *, words: bool) -> Select[Any]:
-    """`ended_try` if there is an outcome, `taken_item` and `new_try` in one query.
+class Done(NamedTuple):
+    """A try that reached its end, in seconds after its item was taken."""
 
-    Returns one row: whether the end was accepted, then the fields of the item, or nulls if none waits.
+    item: CampaignItem
+    begun_s: float
+    ended_s: float
+
+
+@lru_cache
+def done_try() -> Ended:
+    """The end of a try that succeeded. Parameters: `b_begun_s`, `b_ended_s` and those of `item_of_try`."""
+    begun, ended = (bindparam(f"b_{name}_s", type_=Float(53)) for name in ("begun", "ended"))
+    item = {"state": ItemState.DONE.value, "reason": "", "seconds": ItemRow.seconds + (ended - begun)}
+    own = {"outcome": TryOutcome.DONE.value, "begun": TryRow.begun + begun, "ended": TryRow.begun + ended}
+    return Ended(
+        update(_ITEMS).where(*held()).values(item).returning(ItemRow.id),
+        update(_TRIES).where(*of_try()).values(own),
+    )
+
+
+@lru_cache
+def at_once(*, several: bool) -> Select[Any]:
+    """`done_try` of some items, `taken_items` and `new_try` in one query, on PostgreSQL.
+
+    Parameters: those of `taken_items`; of the items that are done, the arrays `b_item`, `b_number` of
+    the try, `b_begun_s` and `b_ended_s`.
+
+    Returns at least one row: the identifiers of the items whose end was accepted (null if there is none),
+    then the fields of an item that was taken, or nulls.
     """
-    item = taken_item(dialect).cte("taken")
-    accepted, more = false().label("accepted"), [_new_try(item, clock_of(dialect)).cte("tried")]
-    if outcome is not None:
-        ended = ended_try(dialect, outcome, words=words)
-        own = ended.item.cte("ended")
-        accepted = exists(select(own.c.id)).label("accepted")
-        more.append(ended.own.where(exists(select(own.c.id))).cte("ended_try"))
-    one = select(accepted).subquery("one")
-    return select(one.c.accepted, *item.c).select_from(one.outerjoin(item, true())).add_cte(*more)
+    dialect = "postgresql"
+    kinds: dict[str, TypeEngine[Any]] = {
+        "item": Integer(),
+        "number": Integer(),
+        "begun_s": Float(53),
+        "ended_s": Float(53),
+    }
+    arrays = (bindparam(f"b_{name}", type_=ARRAY(kind)) for name, kind in kinds.items())
+    columns = (column(name, kind) for name, kind in kinds.items())
+    given = func.unnest(*arrays).table_valued(*columns, name="given").render_derived().alias("given")
+    ended = (
+        update(_ITEMS)
+        .where(
+            _ITEMS.c.id == given.c.item,
+            _ITEMS.c.tries == given.c.number,
+            _ITEMS.c.state == ItemState.RUNNING.value,
+            _ITEMS.c.worker == bindparam("b_worker", type_=String),
+        )
+        .values(
+            state=ItemState.DONE.value,
+            reason="",
+            seconds=_ITEMS.c.seconds + given.c.ended_s - given.c.begun_s,
+        )
+        .returning(*given.c)
+        .cte("ended")
+    )
+    own = (
+        update(_TRIES)
+        .where(_TRIES.c.item == ended.c.item, _TRIES.c.number == ended.c.number)
+        .values(
+            outcome=TryOutcome.DONE.value,
+            begun=_TRIES.c.begun + ended.c.begun_s,
+            ended=_TRIES.c.begun + ended.c.ended_s,
+        )
+        .cte("ended_tries")
+    )
+    taken = taken_items(dialect, several=several).cte("taken")
+    accepted = select(func.array_agg(ended.c.item).label("accepted")).subquery("accepted")
+    return (
+        select(accepted.c.accepted, *taken.c)
+        .select_from(accepted.outerjoin(taken, true()))
+        .order_by(taken.c.position)
+        .add_cte(own, _new_tries(taken, clock_of(dialect)).cte("tried"))
+    )

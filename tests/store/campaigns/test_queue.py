@@ -22,7 +22,7 @@ from agentforge.schema import (
     UsageError,
 )
 from agentforge.store import Store
-from agentforge.store.campaigns import LOST_TRIES
+from agentforge.store.campaigns import LOST_TRIES, Done
 from tests.store import nouns
 from tests.store.nouns import campaign
 
@@ -91,27 +91,42 @@ def test_a_worker_that_lost_its_lease_changes_nothing(store: Store) -> None:
     ]
 
 
-def test_an_exchange_ends_a_try_and_takes_the_next_item(store: Store) -> None:
+def test_an_exchange_ends_tries_and_takes_other_items(store: Store) -> None:
     store.create_campaign(*campaign(2))
     first = take(store)
-    accepted, second = store.exchange_item(first, TryOutcome.DONE, "", LONG_S)
-    assert accepted
-    assert second is not None
+    accepted, (second,) = store.exchange_items([Done(first, 1.0, 3.5)], "night", "host:1", LONG_S)
+    assert accepted == {first.id}
     assert (second.arm, second.worker, second.tries) == ("llm", "host:1", 1)
-    again, third = store.exchange_item(first, TryOutcome.FAILED, "late", LONG_S)
-    assert not again
-    assert third is not None
-    assert third.problem == "p1"
-    assert store.exchange_item(second, TryOutcome.FAILED, "no\0", LONG_S)[0]
-    states = [(i.state, i.reason) for i in store.campaign_items("night")]
-    assert states[:3] == [(ItemState.DONE, ""), (ItemState.FAILED, "no"), (ItemState.RUNNING, "")]
-    assert store.exchange_item(third, TryOutcome.LOST, "it fell", LONG_S)[0]
-    tries = {t.item: (t.outcome, t.words) for t in store.campaign_tries("night")}
-    assert [tries[i.id] for i in (first, second, third)] == [
-        (TryOutcome.DONE, ""),
-        (TryOutcome.FAILED, "no"),
-        (TryOutcome.LOST, "it fell"),
-    ]
+    done = [Done(first, 0.0, 9.0), Done(second, 0.5, 1.0)]
+    accepted, others = store.exchange_items(done, "night", "host:1", LONG_S, most=0)
+    assert (accepted, others) == ({second.id}, ()), "an end counts once"
+    spent = [(i.state, i.seconds) for i in store.campaign_items("night")]
+    assert spent[:3] == [(ItemState.DONE, 2.5), (ItemState.DONE, 0.5), (ItemState.WAITING, 0.0)]
+    tries = {t.item: t.outcome for t in store.campaign_tries("night")}
+    assert tries == {first.id: TryOutcome.DONE, second.id: TryOutcome.DONE}
+
+
+def test_several_items_are_taken_in_order_and_fewer_near_the_end(store: Store) -> None:
+    store.create_campaign(*campaign(20))
+    one = take(store, "host:1")
+    _, some = store.exchange_items((), "night", "host:2", LONG_S, most=8)
+    assert [item.id for item in some] == [one.id + number for number in range(1, 9)]
+    _, fewer = store.exchange_items((), "night", "host:3", LONG_S, most=8)
+    assert len(fewer) == 1 + 31 // 6, "half of what waits, for each of two workers and this one"
+    store.set_campaign_state("night", CampaignState.PAUSED)
+    assert store.exchange_items((), "night", "host:1", LONG_S, most=8) == (frozenset(), ())
+
+
+def test_an_item_at_which_a_worker_died_is_taken_alone(store: Store) -> None:
+    store.create_campaign(*campaign(4))
+    _, doomed = store.exchange_items((), "night", "host:1", -1, most=2)
+    assert store.reap_items("night") == len(doomed) == 2
+    _, others = store.exchange_items((), "night", "host:2", LONG_S, most=3)
+    assert not {item.id for item in others} & {item.id for item in doomed}
+    while any(item.state is ItemState.WAITING and not item.lost for item in store.campaign_items("night")):
+        store.exchange_items((), "night", "host:3", LONG_S, most=3)
+    for item in doomed:
+        assert [i.id for i in store.exchange_items((), "night", "host:3", LONG_S, most=3)[1]] == [item.id]
 
 
 def test_items_that_are_done_can_be_visited_again(store: Store) -> None:
