@@ -72,7 +72,7 @@ def run_item(payload: Mapping[str, Any], report: Callable[[str], None]) -> dict[
             if problem.unsupported:
                 raise UnsupportedTargetError(problem.unsupported)
             target = local_target(problem, settings)
-            check_packages(problem, campaign.suite, Path(target.partition(".py")[0]).parent)
+            check_packages(problem, campaign.suite, campaign.name, Path(target.partition(".py")[0]).parent)
             start = ModelStart(target, _options(problem, campaign.limit_s / CALLS))
             found = start_run(start, settings, device=campaign.device, on_event=on_event)
         if problem.native.get("checker"):

@@ -12,11 +12,12 @@ from agentforge.schema import SuiteProblem, UsageError
 from .suites import suites
 
 
-def check_packages(problem: SuiteProblem, suite: str, folder: Path) -> None:
+def check_packages(problem: SuiteProblem, suite: str, campaign: str, folder: Path) -> None:
     """Refuse a problem whose packages are missing.
 
     Args:
         suite: the campaign's suite, `NAME:PLACE`; the extra `suites` brings the packages that it names.
+        campaign: its name.
         folder: of the problem's file, which may have modules that the problem imports.
 
     Raises:
@@ -30,7 +31,7 @@ def check_packages(problem: SuiteProblem, suite: str, folder: Path) -> None:
         wanted = "'agentforge[suites]'" if name in known else name
         raise UsageError(
             f"{problem.id} imports {name}, which is not installed: run pip install {wanted}, then "
-            "agentforge campaign retry --failed"
+            f"agentforge campaign retry {campaign} --failed"
         )
 
 

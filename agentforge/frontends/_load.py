@@ -35,7 +35,7 @@ def read_source(path: Path) -> str:
         source = path.read_text(encoding="utf-8")
         if not source.strip():
             raise TargetError(f"{path} is empty; give a file with class Model, get_inputs, get_init_inputs")
-        ast.parse(source)
+        ast.parse(source, path.name)
     except (OSError, UnicodeDecodeError) as error:
         raise TargetError(f"{path} cannot be read: {error}") from error
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

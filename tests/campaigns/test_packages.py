@@ -19,16 +19,16 @@ def test_a_package_that_the_suite_names_comes_with_the_extra(
 ) -> None:
     monkeypatch.setattr("agentforge.campaigns.packages.find_spec", lambda name: None)
     with pytest.raises(UsageError) as caught:
-        check_packages(problem("from einops import rearrange\n"), "kernelbench:/x", tmp_path)
+        check_packages(problem("from einops import rearrange\n"), "kernelbench:/x", "night", tmp_path)
     assert str(caught.value) == (
         "level3/48_Mamba imports einops, which is not installed: run pip install 'agentforge[suites]', then "
-        "agentforge campaign retry --failed"
+        "agentforge campaign retry night --failed"
     )
 
 
 def test_another_package_is_named_itself(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="run pip install nowhere_to_be_found, then"):
-        check_packages(problem("import nowhere_to_be_found.part as n\n"), "unknown:/x", tmp_path)
+        check_packages(problem("import nowhere_to_be_found.part as n\n"), "unknown:/x", "night", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -44,4 +44,4 @@ def test_another_package_is_named_itself(tmp_path: Path) -> None:
 def test_what_is_there_or_optional_passes(source: str, tmp_path: Path) -> None:
     (tmp_path / "beside.py").write_text("")
     (tmp_path / "below").mkdir()
-    check_packages(problem(source), "folder:/x", tmp_path)
+    check_packages(problem(source), "folder:/x", "night", tmp_path)
