@@ -7,7 +7,6 @@ python tools/results_table.py --check    # fail if the table in the file is not 
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 from agentforge.schema import baseline_name
@@ -28,7 +27,7 @@ BASELINES = ("eager", "compile", "freezing")
 
 def table() -> str:
     """The tables in Markdown: one for each machine, with one row for each result on record."""
-    names = [*EXAMPLES, *(name.removesuffix(".py") for name in TITLES), "kernelbench"]
+    names = [*EXAMPLES, *(name.removesuffix(".py") for name in TITLES)]
     machines: dict[str, list[dict[str, Any]]] = {}
     for name in names:
         found = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
@@ -66,13 +65,8 @@ def _interval(speedup: dict[str, float] | None) -> str:
 
 
 def _title(entry: dict[str, Any]) -> str:
-    file = entry["file"]
-    if file in TITLES:
-        return TITLES[file]
-    origin = entry["result"].get("run", {}).get("origin", "")
-    if found := re.search(r"KernelBench/level(\d)/(\d+)_(\w+?)_?\.py$", origin):
-        return f"KernelBench level {found[1]}, {found[2]}: {found[3]}"
-    return f"`examples/{file}`"
+    file: str = entry["file"]
+    return TITLES.get(file, f"`examples/{file}`")
 
 
 def _kept(result: dict[str, Any]) -> str:
