@@ -149,7 +149,7 @@ def test_options_of_another_frontend(tmp_path):
 
 def test_bad_input(tmp_path):
     refuse(str(tmp_path), "not a file")
-    refuse(write(tmp_path, "return 1 +"), r"not valid Python \(invalid syntax \(\w+\.py, line 1\)\)")
+    refuse(write(tmp_path, "return 1 +"), r"not valid Python \(invalid syntax \(\w+\.py, line \d+\)\)")
     refuse(
         write(tmp_path, **{"import torch\n": "import torch, not_a_module\n"}), "does not import.*not_a_module"
     )
