@@ -25,7 +25,7 @@ from _provenance import provenance  # noqa: E402
 
 from agentforge.devices import detect  # noqa: E402
 from agentforge.referee.timing.statistics import log_ratios, speedup  # noqa: E402
-from agentforge.stitch.runtime.products import EPILOGUES  # noqa: E402
+from agentforge.stitch.runtime.products import followed  # noqa: E402
 
 ROUNDS = 12
 PRODUCTS = ((64, 1024, 1024), (256, 1024, 4096), (64, 4096, 4096), (128, 768, 3072), (512, 768, 3072))
@@ -37,13 +37,6 @@ WAYS = (("gelu", "none"), ("gelu", "tanh"), ("swish", ""), ("hardswish", ""), ("
 Call = Callable[[], torch.Tensor]
 
 
-def after(name: str, algorithm: str, result: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """The operator that the epilogue replaces."""
-    if name == "gelu":
-        return EPILOGUES[name](result, approximate=algorithm)
-    return EPILOGUES[name](result, other) if name in ("add", "mul") else EPILOGUES[name](result)
-
-
 def product(rows: int, width: int, columns: int, name: str, algorithm: str) -> tuple[Call, Call]:
     """A linear layer followed by an operator, and the same with an epilogue."""
     compute = torch.ops.mkldnn._linear_pointwise
@@ -52,7 +45,8 @@ def product(rows: int, width: int, columns: int, name: str, algorithm: str) -> t
     fused: Call = lambda: compute(x, packed, bias, name, [], algorithm)  # noqa: E731
     if name == "add":
         fused = lambda: compute.binary(x, other, packed, bias, name)  # noqa: E731
-    return lambda: after(name, algorithm, compute(x, packed, bias, "none", [], ""), other), fused
+    plain: Call = lambda: compute(x, packed, bias, "none", [], "")  # noqa: E731
+    return lambda: followed(plain(), name, algorithm, other if name == "add" else None), fused
 
 
 def convolution(
@@ -70,7 +64,10 @@ def convolution(
     fused: Call = lambda: compute(x, packed, bias, *places, name, [], algorithm)  # noqa: E731
     if name == "add":
         fused = lambda: compute.binary(x, other, packed, bias, *places, name, None, None, [], None)  # noqa: E731
-    return lambda: after(name, algorithm, compute(x, packed, bias, *places, "none", [], ""), other), fused
+    operand = other if name == "add" else None
+    return lambda: followed(
+        compute(x, packed, bias, *places, "none", [], ""), name, algorithm, operand
+    ), fused
 
 
 def compare(apart: Call, fused: Call) -> dict[str, Any]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, TypeVar
 
 from agentforge.referee import EvaluationRequest, Evaluator
 from agentforge.schema import (
@@ -24,9 +25,9 @@ _MAX_COMPILED = 2
 """Modes of torch.compile that are evaluated as artifacts."""
 _MAX_FINALS = 3
 """Full evaluations before the best baseline is kept."""
-
 _COMPILE_GAIN = 1.02
 """torch.compile is kept if it was at least this much faster than eager."""
+_Part = TypeVar("_Part")
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,17 @@ class Selection:
     """Why each move of the plan that the variant lacks was dropped."""
     probed: Evaluation | None = None
     """The variant on the target's probes; None if there are none."""
+
+
+class _LeftOut(NamedTuple, Generic[_Part]):
+    """A trial without one part of a variant."""
+
+    part: _Part
+    before: Trial
+    """The best one until then, with the part."""
+    trial: Trial
+    faster: bool
+    """Whether it is the best one from now on."""
 
 
 class Selector:
@@ -184,15 +196,15 @@ class Selector:
         """
         if not found:
             return found
-        best = found[0]
-        for unit in best.variant.compiled:
+
+        def try_without(best: Trial, unit: str) -> Trial | None:
             now = best.variant
-            if len(now.compiled) == 1 or time.monotonic() > self._deadline:
-                break
             variant = self._variants.with_kernels(now.kernels, now.mode, eager=(*now.eager, unit))
-            trial = self._trials.evaluate(variant, Level.QUICK) if variant else None
-            if trial and trial.score > best.score * (1 + NOISE / 2):
-                best = trial
+            return self._trials.evaluate(variant, Level.QUICK) if variant else None
+
+        best = found[0]
+        for one in self._leave_out(best, best.variant.compiled, lambda v: v.compiled, try_without):
+            best = one.trial if one.faster else best
         return [best, *(trial for trial in found if trial is not best)]
 
     def _with_moves(self, names: Collection[str], found: list[Trial]) -> list[Trial]:
@@ -219,16 +231,15 @@ class Selector:
         if len(kinds) > 1:
             without_one = [[k for k in kinds if k is not kind] for kind in kinds]
             self._variants.prepare_moves(best.variant.kernels, mode, without_one)
-        for kind in kinds:
-            if len(best.variant.moves) == 1 or time.monotonic() > self._deadline:
-                break
-            if kind not in best.variant.moves:  # it needed a move that was dropped
-                continue
+
+        def try_without(best: Trial, kind: MoveKind) -> Trial | None:
             rest = [k for k in best.variant.moves if k is not kind]
-            trial = self._try(best.variant.kernels, mode, moves=rest)
-            if trial and trial.score > best.score * (1 + NOISE / 2):
-                gain = f"{trial.score:.2f}x" if best.score else "right"
-                self._dropped[kind] = f"the quick verdict is {gain} without it and {outcome(best)} with it"
+            return self._try(best.variant.kernels, mode, moves=rest)
+
+        for kind, before, trial, faster in self._leave_out(best, kinds, lambda v: v.moves, try_without):
+            if faster:
+                gain = f"{trial.score:.2f}x" if before.score else "right"
+                self._dropped[kind] = f"the quick verdict is {gain} without it and {outcome(before)} with it"
                 best = trial
         without = found[0].score if found else 1.0
         if best.score <= without * (1 + NOISE / 2):
@@ -249,19 +260,33 @@ class Selector:
 
     def _drop_one(self, best: Trial, names: Sequence[str]) -> list[Trial]:
         """Drop one kernel at a time, least promising first, as long as the rest gets faster."""
-        trials: list[Trial] = []
-        kept = set(names)
-        for name in sorted(names, key=lambda n: self._kernels[n].time_s):
-            if len(kept) == 1 or time.monotonic() > self._deadline:
-                break
-            trial = self._try(kept - {name}, best.variant.mode, moves=list(best.variant.moves))
-            if trial is None:
-                continue
-            trials.append(trial)
-            if trial.score > best.score * (1 + NOISE / 2):
-                best = trial
-                kept.discard(name)
-        return trials
+
+        def try_without(best: Trial, name: str) -> Trial | None:
+            now = best.variant
+            return self._try(now.kernels - {name}, now.mode, moves=list(now.moves))
+
+        cheapest = sorted(names, key=lambda n: self._kernels[n].time_s)
+        return [one.trial for one in self._leave_out(best, cheapest, lambda v: v.kernels, try_without)]
+
+    def _leave_out(
+        self,
+        best: Trial,
+        parts: Iterable[_Part],
+        parts_of: Callable[[Variant], Collection[_Part]],
+        try_without: Callable[[Trial, _Part], Trial | None],
+    ) -> Iterator[_LeftOut[_Part]]:
+        """Leave one part after the other out of the best variant, as long as it gets faster and time is left.
+
+        The last part stays, and a part that went with another one is passed over.
+        """
+        for part in parts:
+            if len(parts_of(best.variant)) == 1 or time.monotonic() > self._deadline:
+                return
+            trial = try_without(best, part) if part in parts_of(best.variant) else None
+            if trial is not None:
+                faster = trial.score > best.score * (1 + NOISE / 2)
+                yield _LeftOut(part, best, trial, faster)
+                best = trial if faster else best
 
     def _try(
         self, names: Collection[str], mode: Mode, level: Level = Level.QUICK, moves: Sequence[MoveKind] = ()

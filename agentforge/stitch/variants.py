@@ -278,8 +278,19 @@ class VariantBuilder:
         files = stitched_files(self._target, mode, units, texts, solutions, ranges)
         solution = as_solution(self._target, f"{self._target.name} ({mode})", files)
         packed = frozenset((plan["unit"], node) for plan in units for node in plan["products"])
-        apart = {way: tuple(p["unit"] for p in units if p.get("compiled") is way) for way in (True, False)}
+
+        def units_that_are(compiled: bool) -> tuple[str, ...]:
+            return tuple(plan["unit"] for plan in units if plan.get("compiled") is compiled)
+
         return Variant(
-            mode, frozenset(sites.values()), solution, sites, expected, packed, moves or {}, bool(ranges),
-            apart[True], apart[False],
-        )  # fmt: skip
+            mode,
+            frozenset(sites.values()),
+            solution,
+            sites,
+            expected,
+            packed,
+            moves or {},
+            ranged=bool(ranges),
+            compiled=units_that_are(True),
+            eager=units_that_are(False),
+        )

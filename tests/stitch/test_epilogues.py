@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,18 +12,11 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from agentforge.agents.playbook.model_planner import moves_for
-from agentforge.config import RefereeSettings
-from agentforge.devices import DeviceSpec, Roofline
-from agentforge.profiling import profile_target
-from agentforge.referee import Referee
 from agentforge.schema import MoveKind
-from agentforge.stitch import stitch
-from agentforge.stitch.runtime.products import EPILOGUES, PACKED, Products, convolution
-from tests.steady import SteadyReferee
+from agentforge.stitch.runtime.products import EPILOGUES, PACKED, Products, convolution, followed
 
-from .making import Choose, choose_all, stitch_in_process, target_of
-from .test_moves import close, twins
+from .making import Choose, choose_all, stitch_in_process
+from .test_moves import close, judged_moves, twins
 
 pytestmark = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="torch without oneDNN")
 
@@ -99,7 +91,7 @@ UNUSUAL = st.sampled_from([float("nan"), float("inf"), float("-inf"), -0.0, 1e30
 
 @settings(max_examples=60, deadline=None)
 @given(
-    epilogue=st.sampled_from([*EPILOGUES, "gelu/tanh"]),
+    epilogue=st.sampled_from([*EPILOGUES, "gelu/none", "gelu/tanh"]),
     values=st.lists(st.one_of(st.floats(-9, 9, width=32), UNUSUAL), min_size=1, max_size=8),
     channels=st.integers(1, 9),
     kernel=st.sampled_from([1, 3]),
@@ -130,9 +122,7 @@ def test_an_epilogue_computes_what_torch_computes(
         plain = convolution(x, weight, bias, *places)
         if kernel == 3 and not torch.isfinite(filled).all():
             plain = products.convolution(x, weight, bias, *places)  # zero times infinity: as oneDNN has it
-        want = EPILOGUES[name](plain, *([other] if other is not None else []))
-        if name == "gelu":
-            want = torch.nn.functional.gelu(plain, approximate=algorithm)
+        want = followed(plain, name, algorithm, other)
         counted.clear()
         found = products.convolution(x, weight, bias, *places, name, algorithm, other)
         by_torch = convolution(x, weight, bias, *places, name, algorithm, other)
@@ -146,34 +136,6 @@ def test_an_epilogue_computes_what_torch_computes(
 @pytest.mark.usefixtures("no_torch_compile")
 def test_the_move_is_proposed_judged_and_kept_if_it_pays(tmp_path: Path) -> None:
     """Speeds are given: epilogues pay. Answers and counts are the real referee's."""
-    target = target_of(NET, "mobile")
-    device = DeviceSpec(kind="cpu", name="test", architecture="x86-64", threads=2)
-    profile = profile_target(target, device, Roofline(bandwidth=2e10, peak_flops={"float32": 1e11}), traces=2)
-    moves = moves_for(profile)
-    assert MoveKind.FUSE_EPILOGUES in [move.kind for move in moves]
-    own = RefereeSettings(
-        threads=2, quick_seconds=0.2, quick_blocks=2, compile_baseline=False, task_seconds=0
-    )
-
-    def speed(solution: Any) -> float:
-        text = "".join(file.content for file in solution.sources if file.path.startswith("units/"))
-        return 1.0 + 0.3 * ("derive(" in text) + 0.2 * ("'swish'" in text)
-
-    with Referee(own, device=device, cache=tmp_path / "cache") as real:
-        artifact = stitch(
-            target,
-            profile,
-            {},
-            tmp_path / "mobile",
-            referee=SteadyReferee(real, speed),
-            device=device,
-            cache=tmp_path,
-            moves=moves,
-            seconds=600,
-        )
-    assert artifact.proven, artifact.summary
-    kept = {
-        m["kind"]: m["kept"] for m in json.loads((tmp_path / "mobile" / "report.json").read_text())["moves"]
-    }
+    kept, text = judged_moves(NET, tmp_path / "mobile", {"derive(": 0.3, "'swish'": 0.2})
     assert kept["fuse_epilogues"] and kept["channels_last"]
-    assert "- fuse_epilogues: kept, in 7 places" in (tmp_path / "mobile" / "report.md").read_text()
+    assert "- fuse_epilogues: kept, in 7 places" in text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from agentforge.config import RefereeSettings
 from agentforge.devices import DeviceSpec, Roofline
 from agentforge.profiling import profile_target
 from agentforge.referee import Referee
-from agentforge.schema import MoveKind
+from agentforge.schema import MoveKind, Solution
 from agentforge.stitch import stitch
 from agentforge.stitch.runtime.derived import DERIVED, Contents, Derived
 from agentforge.stitch.variants import VariantBuilder
@@ -320,45 +320,51 @@ def test_a_variant_says_which_moves_it_contains() -> None:
     assert variants.with_kernels([], "kernels", [MoveKind.MERGE_PRODUCTS]) is None
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("no_torch_compile")
-def test_the_plans_moves_are_judged_end_to_end_and_those_that_cost_dropped(tmp_path: Path) -> None:
-    """Speeds are given: folding pays, channels-last costs. Answers and counts are the real referee's."""
-    target = target_of(NET, "net")
+def judged_moves(source: str, place: Path, gains: Mapping[str, float]) -> tuple[dict[str, bool], str]:
+    """Stitch a model with the moves that its profile proposes; its artifact is in `place`.
+
+    Args:
+        gains: what a text in the units adds to the speed of the model. Answers and counts are the real
+            referee's.
+
+    Returns:
+        Whether each proposed move was kept, and the report.
+    """
+    target = target_of(source, place.name)
     device = DeviceSpec(kind="cpu", name="test", architecture="x86-64", threads=2)
     profile = profile_target(target, device, Roofline(bandwidth=2e10, peak_flops={"float32": 1e11}), traces=2)
-    moves = moves_for(profile)
-    assert [move.kind for move in moves] == [
-        "fold_batch_norm",
-        "channels_last",
-        "fuse_epilogues",
-        "fold_constants",
-    ]
     settings = RefereeSettings(
         threads=2, quick_seconds=0.2, quick_blocks=2, compile_baseline=False, task_seconds=0
     )
 
-    def speed(solution: Any) -> float:
+    def speed(solution: Solution) -> float:
         text = "".join(file.content for file in solution.sources if file.path.startswith("units/"))
-        return 1.0 + 0.5 * ("derive(" in text) - 0.3 * ("= _convolution(" in text)
+        return 1.0 + sum(gain for part, gain in gains.items() if part in text)
 
-    with Referee(settings, device=device, cache=tmp_path / "cache") as real:
+    with Referee(settings, device=device, cache=place.parent / "cache") as real:
         artifact = stitch(
             target,
             profile,
             {},
-            tmp_path / "net",
+            place,
             referee=SteadyReferee(real, speed),
             device=device,
-            cache=tmp_path,
-            moves=moves,
+            cache=place.parent,
+            moves=moves_for(profile),
             seconds=600,
         )
     assert artifact.proven, artifact.summary
-    report = json.loads((tmp_path / "net" / "report.json").read_text())
-    kept = {move["kind"]: move["kept"] for move in report["moves"]}
+    report = json.loads((place / "report.json").read_text())
+    return {move["kind"]: move["kept"] for move in report["moves"]}, (place / "report.md").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("no_torch_compile")
+def test_the_plans_moves_are_judged_end_to_end_and_those_that_cost_dropped(tmp_path: Path) -> None:
+    """Speeds are given: folding pays, channels-last costs. Answers and counts are the real referee's."""
+    kept, text = judged_moves(NET, tmp_path / "net", {"derive(": 0.5, "= _convolution(": -0.3})
+    assert list(kept) == ["fold_batch_norm", "channels_last", "fuse_epilogues", "fold_constants"]
     assert [kind for kind, taken in kept.items() if taken] == ["fold_batch_norm"]
-    text = (tmp_path / "net" / "report.md").read_text()
     assert "- fold_batch_norm: kept, in 3 places" in text
     assert "- channels_last: dropped, the quick verdict is 1.50x without it and 1.20x with it" in text
     package = import_folder(tmp_path / "net")

@@ -106,13 +106,14 @@ def structure_of(tensor: torch.Tensor) -> Structure:
     flat, order = real.reshape(-1), _order(real)
     parts = torch.view_as_real(flat).reshape(-1) if real.is_complex() else flat
     numbers = parts.is_floating_point()
+    integers = not numbers
     symmetric, orthogonal = _square(real)
     return Structure(
         mixable=tensor.dim() > 0 and tensor.element_size() > 1 and numbers and not _few_values(parts),
         finite=not numbers or all(bool(x.isfinite()) for x in torch.aminmax(parts)),
         single=bool((flat[:_LOOKED_AT] == flat[0]).all()) and bool((flat == flat[0]).all()),
-        distinct=not floats and not real.is_complex() and _distinct(flat),
-        independent=_independent(tensor),
+        distinct=integers and _distinct(flat),
+        independent=integers and _independent(real),
         order=order,
         offsets=not floats and order == Order(0, False) and flat[0] == 0 and int(flat[-1]) >= len(flat),
         symmetric=symmetric,
@@ -136,7 +137,7 @@ def _independent(tensor: torch.Tensor) -> bool:
 
     Permutations repeat none, and labels of rows all.
     """
-    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool or not tensor.dim():
+    if not tensor.dim():
         return False
     rows = tensor.reshape(-1, tensor.shape[-1])
     rows = rows[:: max(1, len(rows) // _LOOKED_AT)][:, :_DISTINCT_IN]

@@ -157,26 +157,19 @@ def less_precise(tensor: torch.Tensor) -> torch.Tensor:
     return torch.where(scale > 0, (wide / scale).round() * scale, wide).to(tensor.dtype)
 
 
-def _one_row_shifted(tensor: torch.Tensor) -> torch.Tensor:
-    """One row far from the others: no sample of rows tells that it is there."""
-    changed = tensor.clone(memory_format=torch.contiguous_format)
-    _some_row(changed).add_(30)
+def _one_row(change: Change) -> Change:
+    """The change in one row along the last dimension, or in one element of a tensor that is one row: no
+    sample of rows tells that it is there."""
+
+    def changed(tensor: torch.Tensor) -> torch.Tensor:
+        whole = tensor.clone(memory_format=torch.contiguous_format)
+        width = tensor.shape[-1] if tensor.dim() else 1
+        rows = whole.view(-1, width if tensor.numel() > width else 1)
+        row = rows[_random.randrange(len(rows))]
+        row.copy_(change(row))
+        return whole
+
     return changed
-
-
-def _one_row_tiny(tensor: torch.Tensor) -> torch.Tensor:
-    """One row that is shorter than the usual eps of a norm."""
-    changed = tensor.clone(memory_format=torch.contiguous_format)
-    row = _some_row(changed)
-    row.copy_(_up_to(2.0**-50)(row))
-    return changed
-
-
-def _some_row(tensor: torch.Tensor) -> torch.Tensor:
-    """A view of a row along the last dimension, or of an element of a tensor that is one row."""
-    width = tensor.shape[-1] if tensor.dim() else 1
-    rows = tensor.view(-1, width if tensor.numel() > width else 1)
-    return rows[_random.randrange(len(rows))]
 
 
 def _up_to(largest: float) -> Change:
@@ -214,13 +207,13 @@ SMALL_INTEGERS = Content("small integers", _integers, ties=True)
 UNUSUAL = (
     LARGE,
     Content("values up to 1024", _up_to(1024.0)),
-    Content("one row below 2**-50", _one_row_tiny, whole=True),
+    Content("one row below 2**-50", _one_row(_up_to(2.0**-50)), whole=True),
     SMALL,
     Content("zeros", torch.zeros_like, ties=True),
     Content("equal values", lambda t: torch.full_like(t, 0.5), ties=True),
     MIXED,
     SHIFTED,
-    Content("one row shifted by 30", _one_row_shifted, whole=True),
+    Content("one row shifted by 30", _one_row(lambda t: t + 30), whole=True),
     NEGATED,
     ONE_LARGE,
     Content("some NaN", _some(math.nan), defined="nan", ties=True),

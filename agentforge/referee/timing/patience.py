@@ -27,16 +27,21 @@ class Patience:
         """Take seconds from the limit; less than none are none."""
         self.left = max(0.0, self.left - max(0.0, seconds))
 
-    def wait(self) -> None:
-        """Wait until the processors are free, while seconds are left. No worker may run meanwhile."""
+    def wait(self) -> bool:
+        """Wait until the processors are free, while seconds are left. No worker may run meanwhile.
+
+        Returns:
+            Whether they are still busy.
+        """
         begin = time.monotonic()
-        while self.left > (took := time.monotonic() - begin) and self.busy():
+        while (busy := self._busy()) and self.left > time.monotonic() - begin:
             time.sleep(_PAUSE_S)
-        if took >= _PAUSE_S:
+        if (took := time.monotonic() - begin) >= _PAUSE_S:
             self.waited += took
             self.spend(took)
+        return busy
 
-    def busy(self) -> bool:
+    def _busy(self) -> bool:
         """Whether fewer processors are free than a worker has threads, in any of a few samples."""
         for number in range(_SAMPLES):
             if number:

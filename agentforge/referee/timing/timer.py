@@ -202,8 +202,7 @@ class Timer:
         while self._wanted(times, blocks, least, elapsed() / seconds, extra() / seconds):
             self._baselines.stop()
             self._candidate.worker.stop()
-            self._patience.wait()
-            disturbed += self._patience.busy()
+            disturbed += self._patience.wait()
             before = processor_jiffies()
             self._block(shape, times)
             if self._random.random() < _LOOK_AT_STATE:

@@ -71,7 +71,7 @@ class Artifact:
                 if "graph" in self.mode.split("+") and plan["replayable"]:
                     still = len(plan["tensors"]) + len(plan["constants"])
                     direct = Replayed(direct, still, list(self.kernels.values()), counts)
-                compiled = plan.get("compiled", self.mode == "kernels+compile")
+                compiled = plan.get("compiled", False)
                 self.units.append(Unit(plan, self._constants, (direct, opaque), compiled))
             self.ranges = [Ranges(entries, self._sized) for entries in [self._plan["ranges"]] if entries]
             self._loaded = True

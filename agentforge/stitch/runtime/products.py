@@ -16,7 +16,6 @@ PACKED = "packed product"
 
 EPILOGUES: dict[str, Callable[..., torch.Tensor]] = {
     "none": lambda result: result,
-    "gelu": torch.nn.functional.gelu,
     "swish": torch.nn.functional.silu,
     "hardswish": torch.nn.functional.hardswish,
     "sigmoid": torch.sigmoid,
@@ -24,7 +23,7 @@ EPILOGUES: dict[str, Callable[..., torch.Tensor]] = {
     "add": torch.add,
     "mul": torch.mul,
 }
-"""What follows a convolution, by oneDNN's name."""
+"""What follows a convolution, by oneDNN's name; GELU has two algorithms."""
 
 
 class _Packed(NamedTuple):
@@ -100,7 +99,7 @@ class Products:
 
         Args:
             x: float32, in channels-last layout, on the CPU.
-            epilogue, algorithm: as oneDNN names them; see `EPILOGUES`.
+            epilogue, algorithm: as oneDNN names them; see `followed`.
             other: second operand of the epilogue, as the result lies in memory.
         """
         if not _packable(weight):
@@ -160,6 +159,18 @@ def convolution(
 ) -> torch.Tensor:
     """The same convolution and epilogue computed by torch."""
     result = torch.conv2d(x, weight, bias, stride, padding, dilation, groups)
+    return followed(result, epilogue, algorithm, other)
+
+
+def followed(
+    result: torch.Tensor, epilogue: str, algorithm: str = "", other: torch.Tensor | None = None
+) -> torch.Tensor:
+    """A result after an epilogue that torch computes apart.
+
+    Args:
+        epilogue: `none`, `gelu`, `swish`, `hardswish`, `sigmoid`, `tanh`; `add` or `mul` with `other`.
+        algorithm: of GELU, `none` or `tanh`.
+    """
     if epilogue == "gelu":
         return torch.nn.functional.gelu(result, approximate=algorithm)
     apply = EPILOGUES[epilogue]
