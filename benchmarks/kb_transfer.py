@@ -52,7 +52,7 @@ from search.replay import Search  # noqa: E402
 
 from agentforge.agents.playbook.facts import Parameters, changes, start  # noqa: E402
 from agentforge.knowledge import Bundle, KnowledgeBase, import_knowledge, read_bundle  # noqa: E402
-from agentforge.knowledge.similarity import similarity  # noqa: E402
+from agentforge.knowledge.ranking.similarity import similarity  # noqa: E402
 from agentforge.resources import resource  # noqa: E402
 from agentforge.schema import (  # noqa: E402
     BuildSpec,

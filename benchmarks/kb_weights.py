@@ -10,8 +10,8 @@ expected value of the better one minus that of the worse one, weighted by what t
 because the squared distance to the defaults, in log odds, is part of the loss.
 
 The factors are fitted once without each operator class, and judged on that class. They are worth using, in
-`agentforge/knowledge/similarity.py`, if the mean loss of the classes that were left out is smaller than with
-the defaults. Until then the defaults hold.
+`agentforge/knowledge/ranking/similarity.py`, if the mean loss of the classes that were left out is smaller
+than with the defaults. Until then the defaults hold.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from search.lab import LANDSCAPES  # noqa: E402
 from search.landscape import SHAPES, Landscape, read  # noqa: E402
 
 from agentforge.knowledge import load_cards  # noqa: E402
-from agentforge.knowledge.belief import posterior  # noqa: E402
-from agentforge.knowledge.effects import Effects  # noqa: E402
-from agentforge.knowledge.similarity import DEFAULT, Request, Weights  # noqa: E402
+from agentforge.knowledge.ranking.belief import posterior  # noqa: E402
+from agentforge.knowledge.ranking.effects import Effects  # noqa: E402
+from agentforge.knowledge.ranking.similarity import DEFAULT, Request, Weights  # noqa: E402
 from agentforge.resources import resource  # noqa: E402
 from agentforge.schema import Strategy, StrategyRecord  # noqa: E402
 

@@ -2,13 +2,13 @@
 
 from .advice import Advisor
 from .base import APART, KnowledgeBase, KnowledgeStats
-from .belief import Posterior
 from .cards import Card, kind_of, load_cards, load_folder, parse_card
 from .check import Doubt, doubtful, remove
 from .claims import JudgedClaim, judge_claims
 from .context import WHOLE_REFERENCE, context_for
 from .lint import Fault, lint
 from .propose import Draft, drafts
+from .ranking import Posterior
 from .symptoms import symptom_matrix
 from .transfer import Bundle, export_knowledge, import_knowledge, read_bundle, read_database
 from .uses import CardUse, card_uses

@@ -29,11 +29,9 @@ from agentforge.schema import (
 )
 from agentforge.store import Store, evaluation_id
 
-from .belief import Posterior, best_alone, posterior, with_claims
 from .cards import Card, load_folder
-from .context import generator_hash
-from .effects import Effects
-from .similarity import Request, similarity
+from .generator import generator_hash
+from .ranking import Effects, Posterior, Request, best_alone, posterior, similarity, with_claims
 
 APART = math.log(1.2)
 """Log speedups that differ by less count as equally fast where solutions are compared."""

@@ -1,21 +1,16 @@
-"""The context of a bottleneck on a device, the key of its experience, and the code generator's version."""
+"""The context of a bottleneck on a device: the key of its experience."""
 
 from __future__ import annotations
 
 import math
-from functools import cache
-from hashlib import sha256
-from pathlib import Path
 
 from agentforge.devices import DeviceSpec
-from agentforge.resources import resource
 from agentforge.schema import Bottleneck, CallSite, Context, TensorInput, Workload
 
 ROWS_PER_THREAD = 4
 """With fewer rows per thread, splitting the rows leaves threads idle."""
 
 
-_CODEGEN = Path(__file__).parents[1] / "codegen"
 WHOLE_REFERENCE = "custom"
 """Operator class of a reference that is made faster as one piece."""
 
@@ -114,13 +109,3 @@ def _dtype(tensors: tuple[TensorInput, ...]) -> str:
     for tensor in [t for t in tensors if t.dtype.is_floating] or tensors:
         weights[tensor.dtype.value] = weights.get(tensor.dtype.value, 0) + tensor.nbytes
     return max(weights, key=lambda d: weights[d]) if weights else "float32"
-
-
-@cache
-def generator_hash() -> str:
-    """Hash of the generator's modules and of the kernel templates, 16 hexadecimal digits."""
-    digest = sha256()
-    files = [*_CODEGEN.rglob("*.py"), *resource("knowledge_base", "templates").rglob("*.j2")]
-    for file in sorted(files):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()[:16]

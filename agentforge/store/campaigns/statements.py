@@ -199,12 +199,18 @@ class Done(NamedTuple):
     ended_s: float
 
 
+def _done_values(begun: Seconds, ended: Seconds) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the rows of the item and of its try get, by seconds after the item was taken."""
+    item = {"state": ItemState.DONE.value, "reason": "", "seconds": _ITEMS.c.seconds + (ended - begun)}
+    own = {"outcome": TryOutcome.DONE.value, "begun": _TRIES.c.begun + begun, "ended": _TRIES.c.begun + ended}
+    return item, own
+
+
 @lru_cache
 def done_try() -> Ended:
     """The end of a try that succeeded. Parameters: `b_begun_s`, `b_ended_s` and those of `item_of_try`."""
     begun, ended = (bindparam(f"b_{name}_s", type_=Float(53)) for name in ("begun", "ended"))
-    item = {"state": ItemState.DONE.value, "reason": "", "seconds": ItemRow.seconds + (ended - begun)}
-    own = {"outcome": TryOutcome.DONE.value, "begun": TryRow.begun + begun, "ended": TryRow.begun + ended}
+    item, own = _done_values(begun, ended)
     return Ended(
         update(_ITEMS).where(*held()).values(item).returning(ItemRow.id),
         update(_TRIES).where(*of_try()).values(own),
@@ -239,22 +245,14 @@ def at_once(*, several: bool) -> Select[Any]:
             _ITEMS.c.state == ItemState.RUNNING.value,
             _ITEMS.c.worker == bindparam("b_worker", type_=String),
         )
-        .values(
-            state=ItemState.DONE.value,
-            reason="",
-            seconds=_ITEMS.c.seconds + given.c.ended_s - given.c.begun_s,
-        )
+        .values(_done_values(given.c.begun_s, given.c.ended_s)[0])
         .returning(*given.c)
         .cte("ended")
     )
     own = (
         update(_TRIES)
         .where(_TRIES.c.item == ended.c.item, _TRIES.c.number == ended.c.number)
-        .values(
-            outcome=TryOutcome.DONE.value,
-            begun=_TRIES.c.begun + ended.c.begun_s,
-            ended=_TRIES.c.begun + ended.c.ended_s,
-        )
+        .values(_done_values(ended.c.begun_s, ended.c.ended_s)[1])
         .cte("ended_tries")
     )
     taken = taken_items(dialect, several=several).cte("taken")

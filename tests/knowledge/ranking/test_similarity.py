@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentforge.knowledge.similarity import DEFAULT, freshness, similarity
+from agentforge.knowledge.ranking.similarity import DEFAULT, freshness, similarity
 from agentforge.schema import Context, StrategyRecord
 from tests.store.nouns import context
 

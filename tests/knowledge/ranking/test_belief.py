@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from agentforge.knowledge.belief import Posterior, best_alone, posterior, prior
-from agentforge.knowledge.similarity import Request
+from agentforge.knowledge.ranking.belief import Posterior, best_alone, posterior, prior
+from agentforge.knowledge.ranking.similarity import Request
 from agentforge.schema import Context, Strategy, StrategyRecord
 from tests.store.nouns import context
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentforge.knowledge.effects import CONTEXT, LEVEL, NOISE, Effects, _information
-from agentforge.knowledge.similarity import Request
+from agentforge.knowledge.ranking.effects import CONTEXT, LEVEL, NOISE, Effects, _information
+from agentforge.knowledge.ranking.similarity import Request
 from agentforge.schema import Context, Strategy, StrategyRecord
 from tests.store.nouns import context
 
