@@ -340,13 +340,13 @@ class Baselines:
     def exactness(self, prepared: PreparedWorkload, slot: int) -> list[Exactness] | None:
         """Error of the reference's last output, for this slot, against float64; None if that cannot be
         computed."""
-        return self._in_float64(prepared, lambda: self._exactness(prepared, slot, "float64"))
+        return self._in_float64(prepared, lambda: self.held_against(prepared, slot, "float64"))
 
     def conditioning(self, prepared: PreparedWorkload, slot: int) -> list[Exactness]:
         """How far the reference's last output, for this slot, moves with the last bits of its inputs."""
-        return self._exactness(prepared, slot, "moved")
+        return self.held_against(prepared, slot, "moved")
 
-    def _exactness(self, prepared: PreparedWorkload, slot: int, against: str) -> list[Exactness]:
+    def held_against(self, prepared: PreparedWorkload, slot: int, against: str) -> list[Exactness]:
         policy = self.definition.tolerance.model_dump(mode="json")
         body = {"op": "exactness", "slot": slot, "against": against, "policy": policy}
         reply = self.eager.request({**body, "reduction": prepared.reduction})

@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import secrets
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import torch
@@ -22,7 +23,7 @@ from ..workers import arguments as values
 from ..workers.protocol import Channel
 from ..workers.pytree import NUMBER, Leaf, describe, total_bytes
 from ..workers.runner import CompileMode, gradients, runner_for
-from ..workers.server import Server, put_leaves
+from ..workers.server import Server, Slot, put_leaves
 from ..workers.shared_memory import Block, Layout, aligned
 from .low_precision import LowPrecision
 from .precision import FINER, default_dtype, doubled, in_single, is_double, wide
@@ -177,12 +178,15 @@ class BaselineServer(Server):
         """Hold the last call's output against a better computation: numbers travel, no tensors.
 
         `against` is `float64`, or `moved` for inputs moved by half a unit in the last place: conditioning
-        if float64 fails.
+        if float64 fails. `nearby` compares the answer to moved inputs and weights with float64.
         """
-        policy = TolerancePolicy.model_validate(body["policy"])
-        better = self._in_float64(body["slot"]) if body["against"] == "float64" else self._moved(body["slot"])
+        policy, given = TolerancePolicy.model_validate(body["policy"]), self._kept[-1]
+        if body["against"] == "nearby":
+            given, better = self._nearby(body["slot"])
+        else:
+            compute = self._in_float64 if body["against"] == "float64" else self._moved
+            better = compute(body["slot"])
         values = {leaf.path: leaf.value for leaf in better}
-        given = self._kept[-1]
         found = [
             exactness(self._as_computed(x), values.get(x.path), policy, body["reduction"]) for x in given
         ]
@@ -194,7 +198,7 @@ class BaselineServer(Server):
                 if is_double(leaf.value) and leaf.path in errors:
                     bound = widest([found[n].bound, errors[leaf.path]])
                     found[n] = dataclasses.replace(found[n], bound=bound)
-        if self._precision is not None:
+        if self._precision is not None and body["against"] != "nearby":
             low = {leaf.path: leaf.value for leaf in self._lowered(body["slot"], self._precision)}
             found = [
                 permitted(e, low.get(x.path), values.get(x.path), policy.factor)
@@ -208,17 +212,27 @@ class BaselineServer(Server):
         They are the reference's in single precision, as much tighter as double precision rounds less.
         """
         assert self._module is not None
-        narrow, (args, kwargs) = in_single(self._module, self._inputs(slot))
-        wider, double = wide(narrow), doubled((args, kwargs))
-        ours = self._answer(narrow(*args, **kwargs), (args, kwargs))
-        with default_dtype(torch.float64):
-            exact = {x.path: x.value for x in self._answer(wider(*double[0], **double[1]), double)}
+        ours, wider = self._twice(*in_single(self._module, self._inputs(slot)))
+        exact = {x.path: x.value for x in wider}
         single = [x for x in ours if isinstance(x.value, torch.Tensor) and not is_double(x.value)]
         bounds = {x.path: exactness(x.value, exact.get(x.path), policy, reduction).bound for x in single}
         return {
             path: dataclasses.replace(bound.scaled(FINER), reference_error=bound.reference_error * FINER)
             for path, bound in bounds.items()
         }
+
+    def _nearby(self, slot: int) -> tuple[list[Leaf], list[Leaf]]:
+        """The answer if inputs and weights are moved by up to 8 units in the last place; that in float64."""
+        move, near = partial(_nudged, units=16.0), copy.deepcopy(self._module)
+        assert near is not None
+        return self._twice(near._apply(move), pytree.tree_map(move, self._inputs(slot)))
+
+    def _twice(self, model: torch.nn.Module, inputs: Slot) -> tuple[list[Leaf], list[Leaf]]:
+        """A model's answer, and the same in float64."""
+        wider, double = wide(model), doubled(inputs)
+        ours = self._answer(model(*inputs[0], **inputs[1]), inputs)
+        with default_dtype(torch.float64):
+            return ours, self._answer(wider(*double[0], **double[1]), double)
 
     def _lowered(self, slot: int, precision: Precision) -> list[Leaf]:
         """The answer for a slot with products in a lower precision, in the types of the usual answer."""

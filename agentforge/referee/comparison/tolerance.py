@@ -214,7 +214,8 @@ class Exactness:
 
     bound: Bound
     agrees: bool
-    """Of the same form and finite in the same places; other tensors are the same."""
+    """Of the same form and finite in the same places, and not other than zero if that is zero everywhere; other
+    tensors are the same."""
     finite: bool
     nan: bool
     """Whether it has NaN."""
@@ -233,9 +234,10 @@ def exactness(ours: object, better: object, policy: TolerancePolicy, reduction: 
         different = 1.0 if exact is None else float((ours != exact).double().mean()) if ours.numel() else 0.0
         return Exactness(bound, different <= _UNDECIDED, True, False, different == 0.0)
     finite = kinds(ours) == 0
+    nothing_but_error = exact is not None and not exact.any() and bool(ours.any())
     return Exactness(
         bound=bound,
-        agrees=exact is not None and torch.equal(finite, kinds(exact) == 0),
+        agrees=exact is not None and torch.equal(finite, kinds(exact) == 0) and not nothing_but_error,
         finite=bool(finite.all()),
         nan=bool(torch.isnan(ours).any()),
         equal=exact is not None and torch.equal(ours.to(exact.dtype), exact),

@@ -9,7 +9,7 @@ import pytest
 from agentforge.referee.checks.correctness.probes import compare_on
 from agentforge.referee.checks.correctness.stability import Stability
 from agentforge.referee.inputs.discrete import BEYOND_32_BITS
-from agentforge.referee.inputs.transforms import UNUSUAL
+from agentforge.referee.inputs.transforms import LARGE, UNUSUAL
 from agentforge.referee.workers.failures import WorkerFailure
 from agentforge.schema import EvaluationStatus
 
@@ -37,6 +37,13 @@ COUNTING = problem("return torch.bincount(x, minlength=50).float()", "torch.rand
 COMPLEX = problem("return x.abs()", "torch.randn(64, 64, dtype=torch.complex64)")
 CAUSAL_ANSWER = "torch.softmax((x @ x1.mT).masked_fill(torch.ones(64, 64).triu(1) > 0, -torch.inf), -1) @ x2"
 CAUSAL = problem(f"return {CAUSAL_ANSWER}", ", ".join(3 * ["torch.randn(64, 32)"]))
+BATCH_NORM = problem(
+    "h = x * self.w + self.b\nm = h.mean(0)\nv = (h - m).square().mean(0)\n"
+    "return (h - m) * (v + 1e-5).rsqrt() + 1.0",
+    "torch.randn(110, 4)",
+    "self.w, self.b = torch.nn.Parameter(torch.rand(4)), torch.nn.Parameter(2.0 ** torch.arange(4))",
+)
+WEIGHT = "self.w = torch.nn.Parameter(torch.randn(64, 64))"
 ROWS = problem("return torch.softmax(x, 1)", "torch.randn(64, 64)")
 UNIT_ROWS = problem("return torch.nn.functional.normalize(x)", "torch.randn(64, 64)")
 MOMENTS = problem("return x.var(1, unbiased=False)", "torch.randn(1024, 64)")
@@ -78,7 +85,7 @@ def test_what_is_known_by_heart_is_wrong(referee, task, change, found):
             (
                 "return x.var(1, unbiased=False)",
                 "m = x.mean(1); q = (x * x).mean(1) - m * m; "
-                "return q if x[::64].mean().abs() < 1 else x.var(1, unbiased=False)",
+                "return q if x[:1].mean().abs() < 1 else x.var(1, unbiased=False)",
             ),
             "one row shifted by 30",
         ),
@@ -106,6 +113,27 @@ def test_what_a_mask_hides_may_be_left_out(referee):
         pytest.raises(WorkerFailure, match="some NaN"),
     ):
         compare_on(nan, context)
+
+
+def test_rounding_that_the_reference_escapes_by_chance_is_allowed(referee):
+    """The mean of equal values is exact in the reference. Another mean is off by its last bit, and a batch
+    norm divides that by the root of its epsilon."""
+    equal = [c for c in UNUSUAL if c.name in ("zeros", "equal values")]
+    other = ("h.mean(0)", "(h.sum(0) * torch.tensor(1 / 110))")
+    with examined(referee, BATCH_NORM, other) as context:
+        assert compare_on(equal, context) == "right for: zeros, equal values"
+        assert not context.probes  # its usual bound does not hold for timed calls
+    with (
+        examined(referee, BATCH_NORM, ("+ 1.0", "+ 1.1")) as context,
+        pytest.raises(WorkerFailure, match="with zeros"),
+    ):
+        compare_on(equal, context)
+
+
+def test_an_answer_of_rounding_alone_is_not_compared(referee):
+    chance = problem("return x @ self.w - (x.double() @ self.w.double()).to(x)", "torch.randn(8, 64)", WEIGHT)
+    with examined(referee, chance, ("return ", "return -1.0 * ")) as context:
+        assert "not exact for: inputs 64 times as large" in compare_on([LARGE], context)
 
 
 def test_another_search_is_right_where_the_order_counts(referee):
