@@ -214,8 +214,8 @@ class Exactness:
 
     bound: Bound
     agrees: bool
-    """Of the same form and finite in the same places, and not other than zero if that is zero everywhere; other
-    tensors are the same."""
+    """Of the same form and finite in the same places, and zero if that is zero everywhere; other tensors are
+    the same."""
     finite: bool
     nan: bool
     """Whether it has NaN."""
