@@ -9,7 +9,7 @@ from typing import get_args
 
 from agentforge.agents.directives import PLAIN
 from agentforge.llm import coder_dollars
-from agentforge.loop.bottleneck_state import FINISHED, BottleneckState
+from agentforge.loop.bottleneck_state import FINISHED, BottleneckState, gain_over_eager
 from agentforge.schema import (
     Attempt,
     AttemptStatus,
@@ -27,6 +27,7 @@ from agentforge.schema import (
     SearchSummary,
     StitchResult,
     baseline_name,
+    obstacle,
 )
 from agentforge.store import Store
 
@@ -42,6 +43,8 @@ class RegionReport(FrozenModel):
     call_sites: int
     share: float
     """Of the target's eager time, 0 to 1."""
+    share_now: float | None = None
+    """Of the target's time with all verified solutions in place, by Amdahl's law; None if there are none."""
     time_s: float
     """Eager seconds of all its call sites in one forward."""
     sol_s: float
@@ -156,11 +159,17 @@ def build_report(store: Store, run_id: str) -> Report:
     stitched, searched = store.get_record(run.id, StitchResult), store.get_record(run.id, SearchSummary)
     bottlenecks = profile.bottlenecks if profile else ()
     plan, states = store.get_record(run.id, ModelPlan), _states(store, profile, attempts)
+    now = _shares_now(store, run, profile)
     return Report(
         run=run,
         profile=profile,
         plan=plan,
-        regions=tuple(_region(store, run, b, attempts, stitched, plan) for b in bottlenecks),
+        regions=tuple(
+            _region(store, run, b, attempts, stitched, plan).model_copy(
+                update={"share_now": now.get(b.definition.hash)}
+            )
+            for b in bottlenecks
+        ),
         end_to_end=store.get_evaluation(stitched.evaluation) if stitched and stitched.evaluation else None,
         proven=stitched is not None and stitched.proven,
         mode=stitched.mode if stitched else "",
@@ -175,6 +184,18 @@ def build_report(store: Store, run_id: str) -> Report:
         stopped=searched.reason if searched else "",
         notes=(*(profile.notes if profile else ()), *(stitched.notes if stitched else ())),
     )
+
+
+def _shares_now(store: Store, run: Run, profile: Profile | None) -> dict[str, float]:
+    """Share of each bottleneck with the promoted solutions in place; empty if there are none."""
+    speedups = {
+        p.bottleneck: gain
+        for p in store.promotions(run.id)
+        if (gain := gain_over_eager(store.get_evaluation(p.evaluation)))
+    }
+    if profile is None or not speedups:
+        return {}
+    return {b.definition.hash: b.share for b in profile.with_solutions(speedups).bottlenecks}
 
 
 def _states(
@@ -308,7 +329,7 @@ def _kept(
         lowered = _lowered(stitched.mode)
         return f"oneDNN with packed weights{' in ' if lowered else ''}{lowered}"
     if not bottleneck.optimizable:
-        return "kept: the vendor's library"
+        return f"kept: {obstacle(bottleneck.definition.op_type)}"
     planned = {region.bottleneck: region for region in plan.regions} if plan else {}
     region = planned.get(bottleneck.definition.hash)
     if region is not None and not region.fuse and not attempts:

@@ -102,11 +102,13 @@ def show(report: Report) -> None:
         plan = report.plan
         said = f"{plan.author}, {plan.expected_speedup:.2f}x expected for the whole model"
         _print.line(f"plan ({said}): {plan.diagnosis or 'no region is worth a kernel'}")
+    promoted = any(r.share_now is not None for r in report.regions)
     _print.table(
         [
             "region",
             "sites",
             "share",
+            *(["share now"] if promoted else []),
             "order",
             "strategy",
             "alone over eager",
@@ -119,6 +121,7 @@ def show(report: Report) -> None:
                 r.name,
                 r.call_sites,
                 f"{r.share:.1%}",
+                *([f"{r.share_now:.1%}" if r.share_now is not None else ""] if promoted else []),
                 "" if r.place is None else r.place,
                 r.strategy,
                 *(_text.interval(r.speedup[b].model_dump()) if b in r.speedup else "" for b in BASELINES),

@@ -7,7 +7,18 @@ import time
 from statistics import fmean
 from typing import TypedDict
 
-from agentforge.schema import Attempt, Evaluation, EvaluationStatus, Evidence, Interval, Level, Usage
+from agentforge.schema import (
+    Attempt,
+    AttemptReflected,
+    Evaluation,
+    EvaluationStatus,
+    Evidence,
+    Interval,
+    Level,
+    Plan,
+    Promotion,
+    Usage,
+)
 
 
 def sentence(error: BaseException) -> str:
@@ -82,3 +93,31 @@ class Which(TypedDict):
 def which(attempt: Attempt) -> Which:
     """The attempt, as events name it."""
     return {"attempt": attempt.id, "number": attempt.number, "bottleneck": attempt.bottleneck}
+
+
+def promotion(attempt: Attempt, evaluation: Evaluation, before_s: float, after_s: float) -> Promotion:
+    """The event of a promotion.
+
+    Args:
+        before_s, after_s: eager seconds of the bottleneck in one forward, and those with the solution.
+    """
+    return Promotion(
+        **which(attempt),
+        **numbers(evaluation),
+        solution=attempt.solution,
+        time_s=after_s,
+        time_before_s=before_s,
+    )
+
+
+def reflected(
+    attempt: Attempt, plan: Plan, evaluation: Evaluation, speedup: float | None
+) -> AttemptReflected:
+    """The event of what was expected of an attempt, and of its measured speedup over the best baseline."""
+    return AttemptReflected(
+        **which(attempt),
+        strategy=plan.strategy,
+        expected_speedup=plan.expected_speedup,
+        measured_speedup=speedup,
+        verified=evaluation.verified,
+    )

@@ -21,6 +21,7 @@ from agentforge.schema import (
     Interval,
     Level,
     ReasonCode,
+    obstacle,
 )
 from agentforge.search import BASELINE, Node, Tree, cell_of, gain_of, reward_of
 
@@ -104,6 +105,8 @@ class BottleneckState:
     attempts: tuple[Attempt, ...]
     evaluations: Mapping[str, Evaluation]
     """By attempt id; attempts that were never evaluated are not in it."""
+    faster: float = 1.0
+    """Speedup of the whole target over eager with the solutions that were promoted in all bottlenecks."""
 
     @cached_property
     def promotions(self) -> tuple[tuple[Attempt, Evaluation], ...]:
@@ -141,10 +144,11 @@ class BottleneckState:
 
     @property
     def share_left(self) -> float:
-        """Share of the target's time that could still be gained here, 0 to 1."""
+        """Share of the target's time now, with what was promoted, that could still be gained here, 0 to 1."""
         if self.bottleneck.time_s <= 0:
             return 0.0
-        return self.bottleneck.share * max(0.0, self.time_s - self.reachable_s) / self.bottleneck.time_s
+        share = self.bottleneck.share * self.faster
+        return min(1.0, share * max(0.0, self.time_s - self.reachable_s) / self.bottleneck.time_s)
 
     def promising(self, quick: Evaluation) -> bool:
         """True if the quick result beats the incumbent by enough to justify a full evaluation."""
@@ -199,7 +203,7 @@ class BottleneckState:
             contenders: count those that will be measured again as attempts without a gain.
         """
         if not self.bottleneck.optimizable:
-            return "the vendor's library does it, and nothing here beats that"
+            return obstacle(self.bottleneck.definition.op_type)
         if self.bottleneck.sol_s >= settings.sol_fraction * self.time_s:
             return f"within {settings.sol_fraction:.0%} of the speed of light"
         if self.share_left < settings.min_share:

@@ -64,6 +64,7 @@ def run_search(
     from .graph import run_graph  # LangGraph takes a second to import; those who hand in need none of it
 
     supervisor = make_supervisor(profile, run_log, meter, session)
+    supervisor.rank()  # of a resumed run: its view begins with the profile
     steps = Steps(supervisor, session.policy, session.settings.width, session.allocator)
     try:
         final = run_graph(steps, checkpoint)

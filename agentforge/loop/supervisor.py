@@ -26,7 +26,6 @@ from agentforge.schema import (
     AttemptJudging,
     AttemptPlanned,
     AttemptPlanning,
-    AttemptReflected,
     AttemptStatus,
     BottleneckClosed,
     BudgetLeft,
@@ -36,8 +35,8 @@ from agentforge.schema import (
     EvaluationStatus,
     Level,
     Profile,
+    ProfileRanked,
     Progress,
-    Promotion,
     Solution,
     TargetError,
     TimeEnded,
@@ -45,7 +44,7 @@ from agentforge.schema import (
 )
 
 from ._base import Agents, Knowledge, PendingAttempt, SearchedBottleneck
-from ._describe import add_usage, numbers, sentence, which
+from ._describe import add_usage, promotion, reflected, sentence, which
 from .attempt_referee import AttemptReferee
 from .bottleneck_state import BottleneckState, gain_over_best
 from .budget import BudgetMeter
@@ -301,15 +300,7 @@ class Supervisor:
                 parent=self.run_log.built_on(attempt),
             )
         self._promote(attempt, evaluation)
-        self.run_log.event(
-            AttemptReflected(
-                **which(attempt),
-                strategy=plan.strategy,
-                expected_speedup=plan.expected_speedup,
-                measured_speedup=gain_over_best(evaluation),
-                verified=evaluation.verified,
-            )
-        )
+        self.run_log.event(reflected(attempt, plan, evaluation, gain_over_best(evaluation)))
 
     # ------------------------------------------------------- what they share
 
@@ -343,11 +334,23 @@ class Supervisor:
 
     def bottleneck_state(self, bottleneck: str) -> BottleneckState:
         """State of the search of a bottleneck."""
-        return BottleneckState(
-            self.bottlenecks[bottleneck].bottleneck,
-            self.run_log.attempts(bottleneck),
-            self.run_log.evaluations(bottleneck),
-        )
+        return replace(self._alone(bottleneck), faster=self.profile.faster(self.speedups))
+
+    def _alone(self, bottleneck: str) -> BottleneckState:
+        log = self.run_log
+        searched = self.bottlenecks[bottleneck].bottleneck
+        return BottleneckState(searched, log.attempts(bottleneck), log.evaluations(bottleneck))
+
+    @property
+    def speedups(self) -> dict[str, float]:
+        """Of the incumbents over eager, by bottleneck."""
+        tried = {a.bottleneck for a in self.run_log.attempts()} & self.bottlenecks.keys()
+        return {name: state.speedup for name in tried if (state := self._alone(name)).incumbent}
+
+    def rank(self) -> None:
+        """Tell how much time is left where with the incumbents in place; nothing if there are none."""
+        if speedups := self.speedups:
+            self.run_log.event(ProfileRanked.of(self.profile.with_solutions(speedups)))
 
     def measured(self, attempt: Attempt) -> tuple[Evaluation, Solution]:
         """The evaluation and the solution of an attempt that was evaluated."""
@@ -389,12 +392,6 @@ class Supervisor:
         if bottleneck_state.incumbent is None or bottleneck_state.incumbent[0].id != attempt.id:
             return
         self.run_log.promote(attempt)
-        self.run_log.event(
-            Promotion(
-                **which(attempt),
-                **numbers(evaluation),
-                solution=attempt.solution,
-                time_s=bottleneck_state.time_s,
-                time_before_s=bottleneck_state.bottleneck.time_s,
-            )
-        )
+        before_s = bottleneck_state.bottleneck.time_s
+        self.run_log.event(promotion(attempt, evaluation, before_s, bottleneck_state.time_s))
+        self.rank()

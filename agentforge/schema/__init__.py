@@ -58,6 +58,7 @@ from .events import (
     ModelPlanned,
     ProfiledBottleneck,
     ProfileDone,
+    ProfileRanked,
     ProfileStarted,
     Progress,
     Promotion,
@@ -110,7 +111,7 @@ from .search import (
 from .solution import BuildSpec, Solution, SourceFile
 from .status import EvaluationStatus, ReasonCode
 from .strategy import Advice, CardKind, Context, Lesson, Outcome, Precedent, Strategy, StrategyRecord
-from .target import Bottleneck, CallSite, Profile, SizeRange, Target, ranked
+from .target import Bottleneck, CallSite, Profile, SizeRange, Target, obstacle, ranked
 from .workload import Distribution, InputSpec, ScalarInput, TensorInput, Workload
 
 __all__ = [
@@ -196,6 +197,7 @@ __all__ = [
     "Priors",
     "Profile",
     "ProfileDone",
+    "ProfileRanked",
     "ProfileStarted",
     "ProfiledBottleneck",
     "Progress",
@@ -247,5 +249,6 @@ __all__ = [
     "event_from_json",
     "event_to_json",
     "merged_metrics",
+    "obstacle",
     "ranked",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from pydantic import Field
 
@@ -113,7 +113,11 @@ class Bottleneck(FrozenModel):
     speedup_limit: float
     """Amdahl: 1 / (1 - share (1 - 1/s)); s = time_s / the larger of sol_s and the cost of its calls."""
     optimizable: bool = True
-    """False if there is no template that could beat the vendor library (a bare GEMM)."""
+    """False if no template could beat the vendor's library (a bare GEMM), or an operator must not move."""
+
+    def saved_s(self, speedups: Mapping[str, float]) -> float:
+        """Seconds that a solution saves in one forward; 0 if its definition has no speedup over eager."""
+        return self.time_s * (1 - 1 / speedups.get(self.definition.hash, 1.0))
 
     def outside(self, covered: Collection[tuple[str, str]]) -> Bottleneck | None:
         """The bottleneck without the call sites that have one of these nodes (unit and name); None if no call
@@ -134,6 +138,12 @@ class Bottleneck(FrozenModel):
                 **{name: getattr(self, name) * part for name in times},
             }
         )
+
+
+def obstacle(op_type: str) -> str:
+    """What keeps a region as it is that is not `optimizable`."""
+    vendor = op_type in ("gemm", "conv", "attention", "embedding")
+    return "the vendor's library computes it" if vendor else "its operators have to stay as they are"
 
 
 def ranked(bottlenecks: Iterable[Bottleneck]) -> tuple[Bottleneck, ...]:
@@ -188,6 +198,45 @@ class Profile(FrozenModel):
                 "merges": (),
             }
         )
+
+    def faster(self, speedups: Mapping[str, float]) -> float:
+        """Speedup of the whole over eager if bottlenecks become this many times faster, by Amdahl's law.
+
+        Regions that were timed alone may take longer than all of them together in the model; then the sum
+        of their times counts as the whole.
+
+        Args:
+            speedups: over eager, by hash of the definition.
+        """
+        whole = max(self.total_s, sum(b.time_s for b in self.bottlenecks)) or 1.0
+        return whole / (whole - sum(b.saved_s(speedups) for b in self.bottlenecks))
+
+    def with_solutions(self, speedups: Mapping[str, float]) -> Profile:
+        """The profile with faster solutions in place: computed by Amdahl's law, not measured again.
+
+        Times, shares, gains, limits and the order of the bottlenecks are those that remain. Call sites keep
+        their eager times.
+
+        Args:
+            speedups: over eager, by hash of the definition.
+        """
+        faster = self.faster(speedups)
+
+        def left(b: Bottleneck) -> Bottleneck:
+            saved = b.saved_s(speedups)
+            part = saved / b.time_s if b.time_s else 0.0
+            possible = max(0.0, 1 - 1 / b.speedup_limit - b.share * part) * faster
+            changes = {
+                "time_s": b.time_s - saved,
+                "share": min(1.0, b.share * (1 - part) * faster),
+                "gain_s": max(0.0, b.gain_s - saved),
+                "speedup_limit": 1 / max(1 - possible, 1e-9),
+                "ablation_share": None,
+            }
+            return b.model_copy(update=changes)
+
+        changes = {"total_s": self.total_s / faster, "bottlenecks": ranked(map(left, self.bottlenecks))}
+        return self.model_copy(update=changes)
 
     def without_kernel(self, least: float = 0.01) -> tuple[CallSite, ...]:
         """Call sites of at least this share of the time that belong to no bottleneck, the largest first."""

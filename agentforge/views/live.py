@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agentforge.schema import Event
 
 SHOWN = 12
-"""Newest attempts in the live table."""
+"""Bottlenecks in the live table, in their order, and newest attempts."""
 
 
 class View(Protocol):
@@ -71,6 +71,8 @@ class Lines(Silent):
                     for r in run_state.rows.values()
                 ]
                 return "\n".join([f"profiled: one forward takes {_text.seconds(run_state.total_s)}", *rows])
+            case e.ProfileRanked():
+                return f"  {_text.ranking(event)}"
             case e.ModelPlanned():
                 return _text.plan(event.plan)
             case e.AttemptEvaluated() | e.AttemptFailed() | e.Promotion():
@@ -157,18 +159,22 @@ class Live(Silent):
 
     def _tables(self) -> list[Table]:
         rows, newest = self.run_state.rows, list(self.run_state.lines.values())[-SHOWN:]
-        bottlenecks = (
+        every = list(rows.values())  # events arrive while this is drawn
+        bottlenecks: list[tuple[object, ...]] = [
             (
                 row.name,
                 f"{row.share:.1%}",
                 _text.seconds(row.time_s),
                 _text.seconds(row.sol_s),
+                f"{row.limit:.2f}x",
                 row.attempts or "",
                 f"{row.speedup:.2f}x" if row.speedup != 1.0 else "",
                 row.state,
             )
-            for row in list(rows.values())  # events arrive while this is drawn
-        )
+            for row in every[:SHOWN]
+        ]
+        if rest := every[SHOWN:]:
+            bottlenecks.append((f"{len(rest)} more", f"{sum(r.share for r in rest):.1%}", *[""] * 6))
         attempts = (
             (
                 line.number,
@@ -182,7 +188,7 @@ class Live(Silent):
         )
         tables, width = [], self._console.width
         if rows:
-            headings = ["bottleneck", "share", "time", "speed of light", "attempts", "speedup", ""]
+            headings = ["bottleneck", "share", "time", "speed of light", "limit", "attempts", "speedup", ""]
             tables.append(_print.grid(headings, bottlenecks, width))
         if newest:
             headings = ["#", "bottleneck", "strategy", "state", "speedup", ""]

@@ -32,8 +32,8 @@ WRAPPED = (
 """Columns that may take several lines; numbers keep to one."""
 
 SPARED = (
-    "now", "parent", "order", "bound", "limit", "SOL time", "speed of light", "sites", "cached", "device",
-    "created", "calls", "alone over eager", "over torch.compile", "attempts", "used",
+    "now", "parent", "share now", "order", "bound", "limit", "SOL time", "speed of light", "sites", "cached",
+    "device", "created", "calls", "alone over eager", "over torch.compile", "attempts", "used",
 )  # fmt: skip
 """Columns that a narrow terminal does without, the first one first."""
 

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agentforge.schema import AttemptEvent, Event, Interval, LLMAnswered, LLMBegun, LLMFailed
+    from agentforge.schema import (
+        AttemptEvent,
+        Event,
+        Interval,
+        LLMAnswered,
+        LLMBegun,
+        LLMFailed,
+        ProfiledBottleneck,
+    )
 
 _EVALUATING = {"smoke": "checking", "quick": "measuring", "full": "verifying"}
 """State of an attempt while it is evaluated, by level."""
@@ -16,12 +24,14 @@ _EVALUATING = {"smoke": "checking", "quick": "measuring", "full": "verifying"}
 
 @dataclass
 class Row:
-    """A bottleneck."""
+    """A bottleneck, with what was promoted."""
 
     name: str
     share: float
     time_s: float
     sol_s: float
+    limit: float = 1.0
+    """Speedup of the whole at its speed of light."""
     attempts: int = 0
     speedup: float = 1.0
     state: str = ""
@@ -126,8 +136,13 @@ class RunState:
             case e.ProfileDone():
                 self.total_s, self.phase = event.total_s, "searching"
                 for b in event.bottlenecks:
-                    state = "" if b.optimizable else "vendor library"
-                    self.rows[b.hash] = Row(b.name, b.share, b.time_s, b.sol_s, state=state)
+                    state = "" if b.optimizable else e.obstacle(b.op_type)
+                    self.rows[b.hash] = Row(b.name, b.share, b.time_s, b.sol_s, b.speedup_limit, state=state)
+            case e.ProfileRanked():
+                self.total_s = event.total_s
+                known = (b for b in event.bottlenecks if b.hash in self.rows)
+                now = {b.hash: self._now(self.rows[b.hash], b) for b in known}
+                self.rows = {**now, **{name: row for name, row in self.rows.items() if name not in now}}
             case e.Progress():
                 return _Known(event.text)
             case e.BottleneckClosed():
@@ -155,6 +170,8 @@ class RunState:
             case e.AttemptPlanned():
                 line = self._line(event)
                 line.strategy, line.expected, line.state = event.strategy, event.expected_speedup, "coding"
+                if event.bottleneck in self.rows:  # it may have been closed, and is worth attempts again
+                    self.rows[event.bottleneck].state = ""
             case e.AttemptCoded():
                 self._line(event).state = "written"
             case e.AttemptBuilding():
@@ -171,8 +188,8 @@ class RunState:
                 line = self._line(event)
                 line.state, line.note = "no solution", event.error
             case e.Promotion():
-                if event.bottleneck in self.rows:
-                    self.rows[event.bottleneck].speedup = event.time_before_s / event.time_s
+                if row := self.rows.get(event.bottleneck):
+                    row.speedup, row.time_s = event.time_before_s / event.time_s, event.time_s
                 self._line(event).state = "promoted"
             case e.AttemptReflected():
                 line = self._line(event)
@@ -180,6 +197,14 @@ class RunState:
             case _:
                 return None
         return _Known()
+
+    @staticmethod
+    def _now(row: Row, b: ProfiledBottleneck) -> Row:
+        """A row after the bottlenecks were ranked anew."""
+        faster = row.time_s / b.time_s if b.time_s else 1.0  # a resumed run tells its promotions in this way
+        return replace(
+            row, share=b.share, time_s=b.time_s, limit=b.speedup_limit, speedup=row.speedup * faster
+        )
 
     def _why_not(self, line: Line, *, verified: bool) -> str:
         """Why a timed attempt was not promoted; empty if it was, or has failed."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agentforge.schema import Interval, ModelPlan
+    from agentforge.schema import Interval, ModelPlan, ProfileRanked
 
 
 def seconds(value: float | None) -> str:
@@ -43,6 +43,15 @@ def estimate(left_s: float) -> str:
     """How long the search goes on: `about 2:05 of search left, then stitching`."""
     minutes, rest = divmod(round(left_s), 60)
     return f"about {minutes}:{rest:02} of search left, then stitching"
+
+
+def ranking(now: ProfileRanked) -> str:
+    """The rest after a promotion: `one forward now takes about 31 ms; most is left in softmax`."""
+    most = next((b for b in now.bottlenecks if b.gain_s > 0), None)
+    said = f"one forward now takes about {seconds(now.total_s)}; "
+    if most is None:
+        return f"{said}no bottleneck has anything left to gain"
+    return f"{said}most is left in {most.name} ({most.share:.1%} of it, limit {most.speedup_limit:.2f}x)"
 
 
 def plan(of_model: ModelPlan) -> str:

@@ -45,7 +45,7 @@ def test_the_playbook_orders_by_what_can_be_expected_and_leaves_the_rest() -> No
     assert names(plan, fuse=True) == ["likely", "large"]  # 1.5 x 0.9 against 2.0 x 0.5
     assert names(plan, fuse=False) == ["library", "done"]
     assert [r.why for r in plan.regions[2:]] == [
-        "the vendor's library computes it",
+        "its operators have to stay as they are",
         "nothing is left to gain",
     ]
     assert plan.expected_speedup == pytest.approx(10.0 / (10.0 - 3.5))

@@ -57,11 +57,19 @@ def test_what_became_of_each_region(bench: Bench) -> None:
     assert [(r.outcome, r.calls) for r in report.regions] == [
         ("integrated", 3),
         ("kept: nothing was verified faster than eager", None),
-        ("kept: the vendor's library", None),
+        ("kept: its operators have to stay as they are", None),
         ("kept: not tried", None),
     ]
     interval = "1.40x [1.39, 1.41]"
     assert report.headline == f"Verified: {interval} over eager, {interval} over torch.compile."
+
+
+def test_shares_are_those_of_the_eager_time_and_of_what_is_left(bench: Bench) -> None:
+    regions = build_report(bench.store, "run").regions
+    now = PROFILE.with_solutions({PROFILE.bottlenecks[0].definition.hash: 2.0}).bottlenecks
+    shares = {b.definition.hash: b.share for b in now}
+    assert [r.share_now for r in regions] == [pytest.approx(shares[r.definition]) for r in regions]
+    assert regions[0].share_now < regions[0].share  # type: ignore[operator]
 
 
 def test_a_win_that_slows_the_whole_is_said_to_be_left_out(bench: Bench) -> None:

@@ -174,7 +174,7 @@ def test_closing() -> None:
     assert bottleneck_state(*[None, broken(), None] * (most - 1), None, None).closed(SETTINGS) == ""
     assert "no gain" in bottleneck_state(*[None, broken(), None] * most).closed(SETTINGS)
     assert "speed of light" in bottleneck_state(measured(9.6)).closed(SETTINGS)
-    assert "vendor" in bottleneck_state(optimizable=False).closed(SETTINGS)
+    assert "stay as they are" in bottleneck_state(optimizable=False).closed(SETTINGS)
     assert "could still be gained" in bottleneck_state(share=0.001).closed(SETTINGS)
     assert "could still be gained" in bottleneck_state(measured(8.0), share=0.05, gain_s=0.88).closed(
         SETTINGS
@@ -184,6 +184,13 @@ def test_closing() -> None:
 @pytest.mark.parametrize(("speed", "left"), [(1.0, 0.45), (2.0, 0.20), (10.0, 0.0), (20.0, 0.0)])
 def test_share_left(speed: float, left: float) -> None:
     assert bottleneck_state(measured(speed)).share_left == pytest.approx(left)
+
+
+def test_what_is_left_is_a_share_of_the_time_after_all_promotions() -> None:
+    before = bottleneck_state(share=0.009)
+    assert before.closed(SETTINGS) == "less than 1.0% of the target's time could still be gained"
+    assert replace(before, faster=1.5).closed(SETTINGS) == ""
+    assert replace(before, faster=1.5).share_left == pytest.approx(1.5 * before.share_left)
 
 
 def test_success_starts_at_the_prior_and_falls_with_failures() -> None:

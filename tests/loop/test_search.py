@@ -66,6 +66,30 @@ def test_promotion_changes_what_is_next(bench: Bench) -> None:
     assert worked[:2] == ["big", "small"]
 
 
+def test_a_promotion_makes_worth_attempts_what_was_not_before(bench: Bench) -> None:
+    """Of `tiny` 0.9% of the eager time can be gained, and more than 1% of the rest once `big` is fast."""
+    big = bottleneck("big", time_s=9.8, share=0.98)
+    tiny = bottleneck("tiny", time_s=0.1, sol_s=0.01, share=0.01)
+    found = profile(big, tiny)
+    bench.search(found, {"big": [{"speed": 4.0}, {"speed": 1.0}], "tiny": [{"speed": 2.0}]})
+    assert tiny.definition.hash in [a.bottleneck for a in bench.store.attempts("run")]
+    first, *_ = bench.of("profile.ranked")
+    faster = found.faster({big.definition.hash: 4.0})
+    assert first["total_s"] == pytest.approx(found.total_s / faster)
+    assert [b["name"] for b in first["bottlenecks"]] == ["big", "tiny"]
+    assert first["bottlenecks"][1]["share"] == pytest.approx(0.01 * faster)
+
+
+def test_a_resumed_run_tells_the_ranking_first(bench: Bench) -> None:
+    found = profile(bottleneck("a"))
+    bench.search(found, {"a": [{"speed": 2.0}]})
+    before = len(bench.of("profile.ranked"))
+    bench.events.clear()
+    bench.search(found, {"a": [{"speed": 2.0}]})
+    assert before == 1
+    assert bench.events[0].kind == "profile.ranked"
+
+
 def test_the_fastest_verified_solution_wins(bench: Bench) -> None:
     speeds = [1.5, 3.0, 2.0, 4.0]
     result = bench.search(profile(bottleneck("a")), {"a": [{"speed": s} for s in speeds]})

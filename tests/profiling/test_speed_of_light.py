@@ -59,6 +59,15 @@ def test_a_profile_at_higher_ceilings() -> None:
     assert at_ceilings(profile, DEVICE, ROOFLINE) == profile
 
 
+def test_limits_after_a_promotion_are_those_of_the_time_that_is_left() -> None:
+    profile = at_ceilings(_profile(), DEVICE, ROOFLINE).model_copy(update={"total_s": 0.1})
+    now = profile.with_solutions({profile.bottlenecks[0].definition.hash: 2.0})
+    (left,) = now.bottlenecks
+    assert now.total_s == pytest.approx(0.075)
+    assert (left.time_s, left.share, left.gain_s) == pytest.approx((0.025, 1 / 3, 0.0))
+    assert left.speedup_limit == pytest.approx(amdahl_limit(1 / 3, 0.025, 0.02))
+
+
 def test_no_limit_promises_a_call_without_cost() -> None:
     tiny = _profile().call_sites[0].model_copy(update={"bytes": 4.0})
     profile = _profile()

@@ -28,6 +28,7 @@ from agentforge.schema import (
     ModelPlanned,
     ProfiledBottleneck,
     ProfileDone,
+    ProfileRanked,
     Progress,
     Promotion,
     RegionPlan,
@@ -96,6 +97,32 @@ def test_a_line_says_why_a_faster_kernel_was_not_promoted(
     assert f"#1 not promoted: {said}" in capsys.readouterr().err
 
 
+def test_a_new_ranking_orders_the_rows_and_says_where_most_is_left(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    other = BOTTLENECK.model_copy(update={"hash": "c", "name": "softmax", "time_s": 8e-4, "gain_s": 7e-4})
+    left = BOTTLENECK.model_copy(update={"time_s": 5e-4, "share": 0.14})
+    now = other.model_copy(update={"share": 0.23, "speedup_limit": 1.25})
+    ranked = ProfileRanked(total_s=3.5e-3, bottlenecks=(now, left))
+    begun = [ProfileDone(total_s=4e-3, bottlenecks=(BOTTLENECK, other)), ranked]
+    view = _live.Lines()
+    for told in begun:  # as a resumed run tells it: no promotion comes before the ranking
+        view(told)
+    rows = view.run_state.rows
+    assert [row.name for row in rows.values()] == ["softmax", "norm [x]"]
+    assert (rows["b"].speedup, rows["b"].time_s, rows["b"].share) == (2.0, 5e-4, 0.14)
+    assert (rows["c"].speedup, rows["c"].limit) == (1.0, 1.25)
+    said = "one forward now takes about 3.5 ms; most is left in softmax (23.0% of it, limit 1.25x)"
+    assert said in capsys.readouterr().err
+
+
+def test_an_attempt_opens_a_closed_row() -> None:
+    run_state = RunState()
+    for told in (*STORY[:2], BottleneckClosed(bottleneck="b", reason="too little"), STORY[4]):
+        run_state.apply(told)
+    assert run_state.rows["b"].state == ""
+
+
 def test_each_agent_that_asks_a_model_is_shown_with_what_was_spent() -> None:
     def call(status: str, role: str, attempt: str = "", dollars: float | None = 0.25) -> Event:
         kind = {"begun": LLMBegun, "answered": LLMAnswered, "failed": LLMFailed}[status]
@@ -140,6 +167,18 @@ def test_the_live_table_shows_names_as_they_are() -> None:
     assert "norm [x]" in shown
     assert "promoted" in shown
     assert "7.5 minutes left" in shown
+
+
+def test_a_long_list_of_bottlenecks_is_cut_and_the_rest_added_up() -> None:
+    many = [BOTTLENECK.model_copy(update={"hash": f"h{n}", "name": f"n{n:02}"}) for n in range(15)]
+    stream = io.StringIO()
+    with _live.Live(Console(file=stream, force_terminal=True, width=160)) as view:
+        view(ProfileDone(total_s=1.0, bottlenecks=tuple(b.model_copy(update={"share": 0.01}) for b in many)))
+    shown = stream.getvalue()
+    assert "n11" in shown
+    assert "n12" not in shown
+    assert "3 more" in shown
+    assert "3.0%" in shown
 
 
 def test_silence_for_json(capsys: pytest.CaptureFixture[str]) -> None:

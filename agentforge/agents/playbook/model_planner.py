@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from agentforge.agents._base import ModelContext
-from agentforge.schema import Bottleneck, CallSite, Citation, ModelPlan, Move, MoveKind, Profile, RegionPlan
+from agentforge.schema import (
+    Bottleneck,
+    CallSite,
+    Citation,
+    ModelPlan,
+    Move,
+    MoveKind,
+    Profile,
+    RegionPlan,
+    obstacle,
+)
 
 _EPILOGUES = tuple(f"aten.{name}." for name in ("gelu", "silu", "hardswish", "sigmoid", "tanh", "add", "mul"))
 """Operators that a convolution from packed weights can apply to its results."""
@@ -80,12 +90,7 @@ def fused_first(regions: Iterable[RegionPlan]) -> tuple[RegionPlan, ...]:
 
 def amdahl(profile: Profile, regions: Iterable[RegionPlan]) -> float:
     """Speedup of the whole model over eager if each fused region reaches its expected speedup."""
-    expected = {r.bottleneck: r.expected_speedup for r in regions if r.fuse}
-    before = sum(b.time_s for b in profile.bottlenecks)
-    after = sum(b.time_s / expected.get(b.definition.hash, 1.0) for b in profile.bottlenecks)
-    # regions timed alone may take longer than all of them together in the model
-    rest = max(0.0, profile.total_s - before)
-    return (before + rest) / (after + rest) if after + rest > 0 else 1.0
+    return profile.faster({r.bottleneck: r.expected_speedup for r in regions if r.fuse})
 
 
 def limit(bottleneck: Bottleneck) -> float:
@@ -98,7 +103,7 @@ def _region(b: Bottleneck) -> RegionPlan:
     fuse = b.optimizable and b.gain_s > 0
     why = f"{b.gain_s * 1e3:.3g} ms of {b.time_s * 1e3:.3g} ms can be saved"
     if not fuse:
-        why = "the vendor's library computes it" if not b.optimizable else "nothing is left to gain"
+        why = "nothing is left to gain" if b.optimizable else obstacle(b.definition.op_type)
     return RegionPlan(
         bottleneck=b.definition.hash,
         name=b.definition.name,

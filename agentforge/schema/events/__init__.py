@@ -34,6 +34,7 @@ from .run import (
     ModelPlanned,
     ProfiledBottleneck,
     ProfileDone,
+    ProfileRanked,
     ProfileStarted,
     Progress,
     RunFailed,
@@ -71,6 +72,7 @@ __all__ = [
     "LLMFailed",
     "ModelPlanned",
     "ProfileDone",
+    "ProfileRanked",
     "ProfileStarted",
     "ProfiledBottleneck",
     "Progress",
@@ -121,6 +123,7 @@ AnyEvent = (
     | AttemptReflected
     | AttemptFailed
     | Promotion
+    | ProfileRanked
     | BottleneckClosed
     | BudgetLeft
     | SearchDone

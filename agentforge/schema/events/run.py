@@ -95,9 +95,11 @@ class ProfiledBottleneck(FrozenModel):
     """Speed-of-light seconds of all its call sites."""
     gain_s: float = 0.0
     """End-to-end seconds that can still be gained."""
+    speedup_limit: float = 1.0
+    """Of the whole target at this bottleneck's speed of light, by Amdahl's law."""
     bound: str = ""
     optimizable: bool
-    """False if the vendor's library does it."""
+    """False if no kernel is searched for it: see `obstacle`."""
 
 
 class ProfileDone(Event):
@@ -113,21 +115,40 @@ class ProfileDone(Event):
     @classmethod
     def of(cls, profile: Profile) -> ProfileDone:
         """The event for a profile."""
-        rows = tuple(
-            ProfiledBottleneck(
-                hash=b.definition.hash,
-                name=b.definition.name,
-                op_type=b.definition.op_type,
-                share=b.share,
-                time_s=b.time_s,
-                sol_s=b.sol_s,
-                gain_s=b.gain_s,
-                bound=b.bound,
-                optimizable=b.optimizable,
-            )
-            for b in profile.bottlenecks
+        return cls(total_s=profile.total_s, bottlenecks=_rows(profile), notes=profile.notes)
+
+
+class ProfileRanked(Event):
+    """The bottlenecks were ranked anew after a promotion, by Amdahl's law; nothing was measured again."""
+
+    kind: Literal["profile.ranked"] = "profile.ranked"
+    total_s: float
+    """Seconds of one forward with all promoted solutions in place."""
+    bottlenecks: tuple[ProfiledBottleneck, ...] = ()
+    """Largest gain first; times and shares are those that remain."""
+
+    @classmethod
+    def of(cls, profile: Profile) -> ProfileRanked:
+        """The event for a profile with solutions in place."""
+        return cls(total_s=profile.total_s, bottlenecks=_rows(profile))
+
+
+def _rows(profile: Profile) -> tuple[ProfiledBottleneck, ...]:
+    return tuple(
+        ProfiledBottleneck(
+            hash=b.definition.hash,
+            name=b.definition.name,
+            op_type=b.definition.op_type,
+            share=b.share,
+            time_s=b.time_s,
+            sol_s=b.sol_s,
+            gain_s=b.gain_s,
+            speedup_limit=b.speedup_limit,
+            bound=b.bound,
+            optimizable=b.optimizable,
         )
-        return cls(total_s=profile.total_s, bottlenecks=rows, notes=profile.notes)
+        for b in profile.bottlenecks
+    )
 
 
 class SearchStarted(Event):
