@@ -88,8 +88,9 @@ class RefereeSettings(BaseModel, extra="forbid", allow_inf_nan=False):
     compile_baseline: bool = True
     """Also measure against torch.compile."""
     quick_compile: bool = True
-    """Level `quick` measures against torch.compile too, and waits until it has compiled. A campaign's default
-    is False: then only candidates that beat eager are measured, at level `full`, against all baselines."""
+    """Level `quick` measures against torch.compile too, and waits until it has compiled; in a run without a
+    language model only once a solution of the region had a full verdict. A campaign's default is False: then
+    only candidates that beat eager are measured, at level `full`, against all baselines."""
     baselines: BaselineNames = ()
     """Compiled baselines: `compile`, `freezing`, `max-autotune`, `max-autotune-freezing` on a CPU, `compile`,
     `max-autotune`, `cuda-graph` on a GPU. Empty: on a CPU the first two, on a GPU all."""

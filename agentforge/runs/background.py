@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from agentforge.config import RefereeSettings
 from agentforge.devices import DeviceSpec
 from agentforge.referee import EvaluationRequest, OnStage, Subject
-from agentforge.schema import Definition, Evaluation, HarnessError, Solution, Workload
+from agentforge.schema import Definition, Evaluation, HarnessError, Level, Solution, Workload
 
 if TYPE_CHECKING:
     from agentforge.referee import Referee
@@ -45,10 +45,16 @@ class LazyReferee:
         settings: how it works.
         device: what the measurements are taken on.
         cache: folder for built objects and compiler caches.
+        eager_first: at level `quick`, measure a region against eager alone until one of its solutions had a
+            full verdict. One that is faster gets that next, and one that is slower needs no other baseline.
     """
 
-    def __init__(self, settings: RefereeSettings, *, device: DeviceSpec, cache: Path) -> None:
-        self._settings, self._device, self._cache = settings, device, cache
+    def __init__(
+        self, settings: RefereeSettings, *, device: DeviceSpec, cache: Path, eager_first: bool = False
+    ) -> None:
+        self._settings, self._device, self._cache = settings.model_copy(), device, cache
+        self._eager_first = eager_first and settings.quick_compile
+        self._judged_in_full: set[str] = set()
         self._lock = Lock()
         self._closed = False
         self._referee: Referee | None = None
@@ -56,7 +62,13 @@ class LazyReferee:
 
     def evaluate(self, request: EvaluationRequest, *, progress: OnStage | None = None) -> Evaluation:
         """See `Evaluator`."""
-        return self._opening.result().evaluate(request, progress=progress)
+        referee, definition = self._opening.result(), request.definition
+        if self._eager_first:
+            known = definition.op_type == "model" or definition.hash in self._judged_in_full
+            self._settings.quick_compile = known  # the referee reads it in each evaluation
+        if request.level is Level.FULL:
+            self._judged_in_full.add(definition.hash)
+        return referee.evaluate(request, progress=progress)
 
     def build(self, solution: Solution) -> None:
         """See `Referee.build`."""

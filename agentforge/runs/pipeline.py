@@ -81,7 +81,12 @@ class RunPipeline:
         self._try_metric()
         self._tell(MEASURING)
         profile = self.profile()
-        lazy = LazyReferee(self.settings.referee, device=self.device, cache=self.settings.cache)
+        lazy = LazyReferee(
+            self.settings.referee,
+            device=self.device,
+            cache=self.settings.cache,
+            eager_first=":" not in self.settings.search.coder,  # prompts have the compiled baseline's time
+        )
         with closing(lazy) as referee:
             result = self.search(profile, self.ceilings.known(), referee)
             self.stitch(result, referee)

@@ -12,18 +12,21 @@ from agentforge.config import RefereeSettings
 from agentforge.devices import DeviceSpec
 from agentforge.referee import Builder, EvaluationRequest
 from agentforge.runs.background import Background, LazyReferee
-from agentforge.schema import HarnessError
+from agentforge.schema import Definition, HarnessError, Level
 
 NULL = DeviceSpec(kind="null", name="null device", architecture="null")
 
 
 class Opened:
-    """Stands where the referee would; remembers what it was asked."""
+    """Takes the referee's place; remembers what it was asked."""
 
     asked: list[str]
 
-    def __init__(self, *_: Any, **__: Any) -> None:
+    def __init__(self, settings: RefereeSettings, **_: Any) -> None:
+        self.settings = settings
         self.asked = ["constructed"]
+        self.waits: list[bool] = []
+        """Whether each evaluation at level quick would wait for torch.compile."""
 
     def __enter__(self) -> Opened:
         self.asked.append("opened")
@@ -31,6 +34,7 @@ class Opened:
 
     def evaluate(self, *_: Any, **__: Any) -> str:
         self.asked.append("evaluated")
+        self.waits.append(self.settings.quick_compile)
         return "verdict"
 
     def build(self, solution: Any) -> None:
@@ -54,8 +58,13 @@ def opens(monkeypatch: pytest.MonkeyPatch) -> Event:
     return event
 
 
-def ready(folder: Path) -> LazyReferee:
-    return LazyReferee(RefereeSettings(), device=NULL, cache=folder)
+def ready(folder: Path, **options: Any) -> LazyReferee:
+    return LazyReferee(RefereeSettings(**options), device=NULL, cache=folder, eager_first=True)
+
+
+def asked(op_type: str, level: Level) -> Any:
+    definition = Definition(name=op_type, op_type=op_type, reference="class Model: ...")
+    return EvaluationRequest(definition, [], None, level)  # type: ignore[arg-type]
 
 
 def test_a_result_is_waited_for_and_an_error_is_raised_there() -> None:
@@ -75,7 +84,7 @@ def test_a_result_is_waited_for_and_an_error_is_raised_there() -> None:
 def test_the_first_evaluation_waits_for_the_referee(opens: Event, tmp_path: Path) -> None:
     referee: Any = ready(tmp_path)
     assert isinstance(referee, Builder)
-    verdict = Background(lambda: referee.evaluate(EvaluationRequest(None, [], None)))
+    verdict = Background(lambda: referee.evaluate(asked("model", Level.QUICK)))
     assert not verdict._outcome.done(), "nothing is open yet"
     opens.set()
     assert verdict.result() == "verdict"
@@ -92,3 +101,25 @@ def test_closed_before_it_was_opened_it_never_opens(opens: Event, tmp_path: Path
     with pytest.raises(HarnessError, match="closed"):
         referee._opening.result()
     assert referee._referee is None
+
+
+@pytest.mark.parametrize(
+    ("wanted", "waits"), [(True, [False, False, False, True, False, True]), (False, [False] * 6)]
+)
+def test_a_region_waits_for_torch_compile_once_a_solution_had_a_full_verdict(
+    opens: Event, tmp_path: Path, wanted: bool, waits: list[bool]
+) -> None:
+    opens.set()
+    referee = ready(tmp_path, quick_compile=wanted)
+    for op_type, level in (
+        ("norm", Level.QUICK),
+        ("norm", Level.QUICK),
+        ("norm", Level.FULL),
+        ("norm", Level.QUICK),
+        ("softmax", Level.QUICK),
+        ("model", Level.QUICK),
+    ):
+        referee.evaluate(asked(op_type, level))
+    opened: Any = referee._opening.result()
+    referee.close()
+    assert opened.waits == waits
