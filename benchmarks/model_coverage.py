@@ -2,10 +2,12 @@
 
     python benchmarks/model_coverage.py                  # profile; needs extra hf, uses diffusers if there
     python benchmarks/model_coverage.py --optimize 0.5   # also optimize, with half a minute of search each
-    python benchmarks/model_coverage.py --table          # print the results as a table in Markdown
+    python tools/coverage_table.py                       # write the results into docs/models.md
 
-Packages are imported once. Each case is a forked process that calls what `agentforge profile` runs in its
-child processes. Results are written after each case. Cases with a result are skipped without `--again`.
+Packages are imported once. Each profile is a forked process that calls what `agentforge profile` runs in its
+child processes; `optimize` is the command itself, one model after the other, in a home of its own.
+Results are written after each case, so that the same command continues after an interruption; `--again`
+repeats cases.
 """
 
 from __future__ import annotations
@@ -16,13 +18,15 @@ import inspect
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,7 +35,6 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE / "problems")]
 
-import transformers  # noqa: E402, F401 - imported once, before processes are forked
 from _provenance import provenance  # noqa: E402
 from model_configurations import DIFFUSERS, TRANSFORMERS  # noqa: E402
 
@@ -44,6 +47,8 @@ from agentforge.schema import AgentForgeError  # noqa: E402
 FORK = multiprocessing.get_context("fork")
 
 RESULTS = HERE / "results" / "model_coverage.json"
+STITCHING_S = 300.0
+"""Seconds that `optimize` may take after its search, unless the search is longer: its own default."""
 INTERNALS = (
     "Traceback",
     "torch._",
@@ -169,8 +174,13 @@ def here(task: str, payload: Mapping[str, Any], **_: Any) -> Any:
     return getattr(importlib.import_module(module), function)(payload, lambda text: None)
 
 
-def optimized(case: Case, folder: Path, minutes: float, limit_s: float) -> dict[str, Any]:
-    """The outcome of `agentforge optimize` in a few fields."""
+def optimized(case: Case, folder: Path, minutes: float, limit_s: float, home: Path) -> dict[str, Any]:
+    """The outcome of `agentforge optimize` in a few fields.
+
+    Args:
+        limit_s: seconds for all but the search and its proof.
+        home: folder of the database and the caches; the folders of its runs are removed.
+    """
     command = [
         sys.executable,
         "-m",
@@ -185,23 +195,42 @@ def optimized(case: Case, folder: Path, minutes: float, limit_s: float) -> dict[
     process = subprocess.Popen(
         command,
         cwd=folder,
+        env={**os.environ, "AGENTFORGE_HOME": str(home)},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
         start_new_session=True,
     )
+    limit_s += 75 * minutes + max(STITCHING_S, 60 * minutes)
     try:
         text, _ = process.communicate(timeout=limit_s)
         answer = json.loads(text or '{"error": "it printed nothing"}')
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
         answer = {"error": f"it did not end within {limit_s:g} s"}
-    found = {"exit_code": process.returncode, "seconds": round(time.perf_counter() - started, 1)}
+    finally:
+        end(process)
+        shutil.rmtree(home / "runs", ignore_errors=True)
+    seconds = round(time.perf_counter() - started, 1)
+    found = {"minutes": minutes, "exit_code": process.returncode, "seconds": seconds}
     if "error" in answer:
         return {**found, "outcome": "failed", "error": str(answer["error"])[:500]}
-    kept = {k: v for k, v in answer.items() if isinstance(v, (str, int, float, bool))}
-    return {**found, "outcome": "ended", **kept}
+    return {**found, **ended(answer)}
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    """End a command with all that it started; it has ten seconds to clean up."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if process.poll() is None:
+            os.killpg(process.pid, number)
+            with suppress(subprocess.TimeoutExpired):
+                process.communicate(timeout=10)
+
+
+def ended(report: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a run's report that are kept."""
+    performance = (report["end_to_end"] or {}).get("performance") or {}
+    kept = {name: report[name] for name in ("headline", "mode", "proven", "attempts", "stopped", "moves")}
+    return {"outcome": "ended", **kept, "speedup": performance.get("speedup", {})}
 
 
 def internals(record: Mapping[str, Any]) -> list[str]:
@@ -210,45 +239,40 @@ def internals(record: Mapping[str, Any]) -> list[str]:
     return sorted({word for word in INTERNALS for sentence in sentences if word in sentence})
 
 
-def one(case: Case, options: argparse.Namespace) -> dict[str, Any]:
-    """Run a case in a folder of its own."""
+def measured(found: dict[str, Any]) -> dict[str, Any]:
+    """A result with what makes it readable later: words of torch's internals in it, its time and its code."""
+    when = {name: value for name, value in provenance().items() if name in ("date", "command", "commit")}
+    return {**found, "internals": internals(found), "measured": when}
+
+
+def one(case: Case, record: Mapping[str, Any], options: argparse.Namespace) -> dict[str, Any]:
+    """The record of a case with what it lacks, which runs in a folder of its own."""
     with tempfile.TemporaryDirectory(prefix="coverage-") as name:
         folder = Path(name)
         for file, text in case.files.items():
             (folder / file).write_text(text)
-        record: dict[str, Any] = {"name": case.name, "family": case.family}
-        found = in_fork(lambda: profiled(case, folder, *options.machine), options.limit)
-        record["profile"] = {**found, "internals": internals(found)}
-        if options.optimize and "attributed" in found:
-            record["optimize"] = optimized(
-                case, folder, options.optimize, options.limit + 60 * options.optimize
+        now = {"name": case.name, "family": case.family, **record}
+        if "profile" not in now or (options.again and not options.optimize):
+            now["profile"] = measured(
+                in_fork(lambda: profiled(case, folder, *options.machine), options.limit)
             )
-        return record
+        if options.optimize and "attributed" in now["profile"]:
+            now["optimize"] = measured(optimized(case, folder, options.optimize, options.limit, options.home))
+        return now
 
 
-def table(records: list[dict[str, Any]]) -> str:
-    """The results as Markdown: a table by family, then the reasons of those that do not work as a whole."""
-    names: dict[str, list[str]] = {}
-    for record in records:
-        row = names.setdefault(record["family"], [])
-        if record["profile"]["outcome"] == "works":
-            row.append(f"`{record['name']}`")
-    done = sum(record["profile"]["outcome"] in ("works", "in parts") for record in records)
-    lines = [f"{done} of {len(records)} models can be profiled.", ""]
-    lines += ["| family | works |", "|---|---|"]
-    lines += [f"| {family} | {', '.join(row)} |" for family, row in names.items()]
-    lines += ["", "The others:", ""]
-    for record in records:
-        found = record["profile"]
-        if found["outcome"] != "works":
-            notes = found.get("notes", ())
-            why = (
-                found.get("error")
-                or next((n for n in notes if "in parts" in n), "").rpartition("because ")[2]
-            )
-            why = why.removeprefix(record["name"] + ": ")
-            lines.append(f"- `{record['name']}` ({found['outcome']}): {why}.")
-    return "\n".join(lines)
+def lacks(record: Mapping[str, Any], options: argparse.Namespace) -> bool:
+    """Whether a case has still to run."""
+    if options.again or "profile" not in record:
+        return True
+    return bool(options.optimize) and "attributed" in record["profile"] and "optimize" not in record
+
+
+def write(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Write the results whole or not at all."""
+    beside = path.with_suffix(".new")
+    beside.write_text(json.dumps({"provenance": provenance(), "cases": [*records]}, indent=1) + "\n")
+    beside.replace(path)
 
 
 def main() -> None:
@@ -256,39 +280,48 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("names", nargs="*", help="only these cases")
     parser.add_argument("--optimize", type=float, default=0.0, metavar="MINUTES")
-    parser.add_argument("--limit", type=float, default=300.0, metavar="SECONDS", help="of one command")
-    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--limit", type=float, default=300.0, metavar="SECONDS", help="of a profile")
+    parser.add_argument("--jobs", type=int, default=1, help="profiles side by side")
     parser.add_argument("--again", action="store_true", help="run cases again that have a result")
-    parser.add_argument("--table", action="store_true")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    old = json.loads(options.out.read_text()) if options.out.exists() else {"cases": []}
-    records = {(r["family"], r["name"]): r for r in old["cases"]}
-    if options.table:
-        print(table(old["cases"]))
-        return
-    everything = list(cases())
+    everything = {(c.family, c.name): c for c in cases()}
+    if options.optimize < 0 or options.limit <= 0 or options.jobs < 1:
+        parser.error("--optimize, --limit and --jobs are positive numbers")
+    if options.optimize and options.jobs > 1:
+        parser.error("two measurements at once disturb each other: --optimize takes no --jobs")
+    if unknown := set(options.names) - {c.name for c in everything.values()}:
+        parser.error(f"there is no case {', '.join(sorted(unknown))}")
+    old = json.loads(options.out.read_text())["cases"] if options.out.exists() else []
+    records = {(r["family"], r["name"]): r for r in old}
     wanted = [
-        c
-        for c in everything
-        if (not options.names or c.name in options.names)
-        and (options.again or options.names or (c.family, c.name) not in records)
+        (case, records.get(key, {}))
+        for key, case in everything.items()
+        if (not options.names or case.name in options.names) and lacks(records.get(key, {}), options)
     ]
     device = detect("cpu")
     options.machine = device, measure_roofline(device, load_settings([]).cache)
+    importlib.import_module("transformers")  # once, before processes are forked
     setattr(_load, "run_child", here)  # noqa: B010 - the name is imported there, not exported
-    order = [(c.family, c.name) for c in everything]
-    with ThreadPoolExecutor(options.jobs) as pool:
-        for record in pool.map(lambda case: one(case, options), wanted):
+    started = time.monotonic()
+    order = [*everything, *(key for key in records if key not in everything)]
+    with (
+        tempfile.TemporaryDirectory(prefix="coverage-home-") as home,
+        ThreadPoolExecutor(options.jobs) as pool,
+    ):
+        options.home = Path(home)
+        every = pool.map if options.jobs > 1 else map  # without threads, Ctrl-C ends the command under way
+        for number, record in enumerate(every(lambda pair: one(pair[0], pair[1], options), wanted), 1):
             records[record["family"], record["name"]] = record
-            ordered = [records[key] for key in order if key in records]
-            options.out.write_text(
-                json.dumps({"provenance": provenance(), "cases": ordered}, indent=1) + "\n"
-            )
-            found = record["profile"]
-            print(
-                record["name"], found["outcome"], f"{found['seconds']} s", found.get("error", ""), flush=True
-            )
+            write(options.out, [records[key] for key in order if key in records])
+            left_s = (time.monotonic() - started) / number * (len(wanted) - number)
+            print(f"{number} of {len(wanted)}; {said(record)}; about {left_s / 60:.0f} min left", flush=True)
+
+
+def said(record: Mapping[str, Any]) -> str:
+    """A case's newest result on one line."""
+    found = record.get("optimize") or record["profile"]
+    return f"{record['name']}: {found['outcome']} {found.get('error') or found.get('headline', '')}".rstrip()
 
 
 if __name__ == "__main__":

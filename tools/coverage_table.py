@@ -1,0 +1,102 @@
+"""Write what can be profiled and optimized into docs/models.md, from benchmarks/results/model_coverage.json.
+
+python tools/coverage_table.py            # write the tables
+python tools/coverage_table.py --check    # fail if the tables in the file are not current
+
+`benchmarks/model_coverage.py` measures; it continues where it stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from agentforge.schema import baseline_name
+from tools.generated import ROOT, GeneratedPart
+
+TABLE = GeneratedPart("docs/models.md", "coverage", "tools/coverage_table.py")
+RESULTS = ROOT / "benchmarks" / "results" / "model_coverage.json"
+Record = Mapping[str, Any]
+
+
+def content(records: Sequence[Record] | None = None) -> str:
+    """The tables in Markdown; without records those of the results on file."""
+    found = json.loads(RESULTS.read_text(encoding="utf-8"))["cases"] if records is None else records
+    return "\n".join([*_profiled(found), "", *_optimized(found)]) + "\n"
+
+
+def _profiled(records: Sequence[Record]) -> Iterator[str]:
+    """What works by family, then the reasons of those that do not work as a whole."""
+    works: dict[str, list[str]] = {}
+    others: list[Record] = []
+    for record in records:
+        row = works.setdefault(record["family"], [])
+        if record["profile"]["outcome"] == "works":
+            row.append(f"`{record['name']}`")
+        else:
+            others.append(record)
+    done = sum("attributed" in record["profile"] for record in records)
+    yield f"{done} of {len(records)} models can be profiled."
+    yield ""
+    yield "| family | works |"
+    yield "|---|---|"
+    yield from (f"| {family} | {', '.join(row)} |" for family, row in works.items())
+    yield ""
+    yield "The others:"
+    yield ""
+    yield from (f"- `{r['name']}` ({r['profile']['outcome']}): {_why(r)}." for r in others)
+
+
+def _why(record: Record) -> str:
+    found = record["profile"]
+    in_parts = next((n for n in found.get("notes", ()) if "in parts" in n), "")
+    why: str = found.get("error") or in_parts.rpartition("because ")[2]
+    return why.removeprefix(f"{record['name']}: ")
+
+
+def _optimized(records: Sequence[Record]) -> Iterator[str]:
+    """What `optimize` made of each model that can be profiled."""
+    tried = [record for record in records if "optimize" in record]
+    possible = sum("attributed" in record["profile"] for record in records)
+    if not tried:
+        yield f"`optimize` was not tried yet on the {possible} that can be profiled."
+        return
+    ended = [r["optimize"] for r in tried if r["optimize"]["outcome"] == "ended"]
+    over_best = [found["speedup"][name] for found in ended if (name := _fastest(found))]
+    slower = sum(gain["high"] < 1.0 for gain in over_best)
+    minutes = " or ".join(f"{m:g}" for m in sorted({r["optimize"]["minutes"] for r in tried}))
+    yield (
+        f"`optimize` with {minutes} minutes of search: of the {possible} that can be profiled, {len(tried)} "
+        f"were tried, {len(ended)} ended with a result, {slower} became slower than the fastest baseline."
+    )
+    if over_best:
+        mean = statistics.geometric_mean(gain["point"] for gain in over_best)
+        yield f"The geometric mean of {len(over_best)} verified speedups over that baseline is {mean:.2f}x."
+    yield ""
+    yield "| model | artifact | over eager | over the fastest baseline | seconds |"
+    yield "|---|---|---|---|---|"
+    for record in tried:
+        found = record["optimize"]
+        cells = [f"`{record['name']}`", found.get("mode") or found["error"], *_speedups(found)]
+        yield f"| {' | '.join(cells)} | {found['seconds']:.0f} |"
+
+
+def _speedups(found: Record) -> tuple[str, str]:
+    """Over eager and over the fastest baseline; empty if the original is kept or nothing was verified."""
+    name = _fastest(found)
+    if not name:
+        return "", ""
+    over = {key: "{point:.2f}x [{low:.2f}, {high:.2f}]".format_map(i) for key, i in found["speedup"].items()}
+    return over["eager"], f"{over[name]} ({baseline_name(name)})"
+
+
+def _fastest(found: Record) -> str:
+    """The baseline that was the hardest to beat; empty without a verified speedup."""
+    speedup = found.get("speedup") if found.get("proven") else None
+    return min(speedup, key=lambda name: speedup[name]["point"]) if speedup else ""
+
+
+if __name__ == "__main__":
+    raise SystemExit(TABLE.main(content()))
