@@ -6,7 +6,10 @@ import hmac
 import os
 from typing import Any
 
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import CallToolResult, InputRequiredResult
+from pydantic import ValidationError
 
 from agentforge._version import __version__
 from agentforge.runs import Workbench
@@ -33,9 +36,25 @@ AgentForge makes PyTorch models faster with kernels that a referee has verified.
 Evaluations take from seconds to a few minutes; progress is reported."""
 
 
+class _Server(MCPServer[Any]):
+    """Says in a sentence which arguments of a call do not fit."""
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            wrong = error.__cause__
+            if not isinstance(wrong, ValidationError):
+                raise
+            said = (f"{'.'.join(map(str, e['loc']))}: {e['msg'].lower()}" for e in wrong.errors())
+            raise ToolError(f"{name} cannot take these arguments: {'; '.join(said)}") from error
+
+
 def create_server(workbench: Workbench) -> MCPServer[Any]:
     """The server for a workbench, which the caller closes."""
-    server: MCPServer[Any] = MCPServer(
+    server: MCPServer[Any] = _Server(
         "agentforge",
         title="AgentForge",
         instructions=INSTRUCTIONS,

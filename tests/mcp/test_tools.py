@@ -135,6 +135,8 @@ def test_a_cheat_ends_rejected_and_unlearned(workbench: Workbench) -> None:
         ("evaluate_solution", {"run": "run", "definition": "norm", "files": {"a.py": "def"}}, "not Python"),
         ("get_metrics", {"attempt": "run/0009"}, "no attempt run/0009"),
         ("record_lesson", {"attempt": "run/0009", "lesson": "x"}, "no attempt run/0009"),
+        ("list_bottlenecks", {}, "list_bottlenecks cannot take these arguments: run: field required"),
+        ("list_bottlenecks", {"run": 3}, "run: input should be a valid string"),
     ],
 )
 def test_what_cannot_be_done_is_a_sentence(
@@ -143,7 +145,7 @@ def test_what_cannot_be_done_is_a_sentence(
     async def work(client: Client) -> None:
         message = await refusal(client, tool, **arguments)
         assert said in message
-        assert "Traceback" not in message
+        assert not any(word in message for word in ("Traceback", "pydantic"))
 
     using(workbench, work)
 

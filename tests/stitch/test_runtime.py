@@ -341,6 +341,14 @@ def test_another_model_is_refused(block: Stitched, cnn: Stitched) -> None:
         block.package.optimize(changed)
 
 
+@pytest.mark.parametrize(
+    ("given", "said"), [("x", "not 'x'"), (None, "not None"), (torch.nn.Linear, "not the class Linear")]
+)
+def test_what_is_no_model_is_refused(block: Stitched, given: object, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        block.package.optimize(given)
+
+
 def test_torch_compile_over_it_sees_one_graph(block: Stitched) -> None:
     original, optimized = both(block)
     args, kwargs = block.inputs(0)

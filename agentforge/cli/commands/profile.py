@@ -12,7 +12,12 @@ from agentforge.views import text as _text
 from .. import _options
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agentforge.schema import Bottleneck, CallSite, Profile
+
+_FEW, _LEAST_SHARE = 12, 0.005
+"""Bottlenecks that are all shown; of more than these, the last ones below this share of the time are not."""
 
 
 def register(app: typer.Typer) -> None:
@@ -50,6 +55,7 @@ def show(profile: Profile) -> None:
         f"one forward takes {_text.seconds(profile.total_s)} on {profile.device} "
         f"(median of {profile.traces} traces, {profile.attributed:.0%} attributed)"
     )
+    shown = _worth_showing(profile.bottlenecks)
     _print.table(
         ["bottleneck", "sites", "share", "time", "SOL time", "bound", "gain", "limit", "now"],
         (
@@ -64,9 +70,12 @@ def show(profile: Profile) -> None:
                 f"{b.speedup_limit:.2f}x",
                 _remark(b),
             )
-            for b in profile.bottlenecks
+            for b in shown
         ),
     )
+    if rest := profile.bottlenecks[len(shown) :]:
+        share = sum(b.share for b in rest)
+        _print.line(f"{len(rest)} more take {share:.1%} of the time together; --json has them")
     if others := profile.without_kernel():
         _print.line("time of other parts, for which no kernel is written:")
         _print.table(
@@ -83,6 +92,12 @@ def show(profile: Profile) -> None:
         )
     for note in profile.notes:
         _print.line(f"note: {note}")
+
+
+def _worth_showing(bottlenecks: Sequence[Bottleneck]) -> Sequence[Bottleneck]:
+    """The bottlenecks without the last ones that take next to no time."""
+    last = max((n for n, b in enumerate(bottlenecks, 1) if b.share >= _LEAST_SHARE), default=0)
+    return bottlenecks[: last if len(bottlenecks) > _FEW else len(bottlenecks)]
 
 
 def _remark(bottleneck: Bottleneck) -> str:

@@ -133,10 +133,11 @@ class Artifact:
         Raises:
             ValueError: the model's structure differs from the captured one.
         """
+        if not isinstance(model, torch.nn.Module):
+            given = f"the class {model.__name__}" if isinstance(model, type) else f"{model!r:.60}"
+            raise ValueError(f"pass the model, an instance of torch.nn.Module, not {given}")
         if self.mode == "eager":
             return model
-        if isinstance(model, type):
-            raise ValueError(f"pass an instance of {model.__name__}, not the class")
         self._load()
         found = []
         for unit in (*(r.unit for r in self.ranges), *self.units):
