@@ -48,10 +48,18 @@ def register(server: MCPServer[Any], server_state: ServerState) -> None:
 
     @server.tool()
     def list_bottlenecks(run: RunId) -> dict[str, Any]:
-        """The bottlenecks of a run, those with most to gain first, each with its best result so far."""
+        """The bottlenecks of a run, those with most to gain first, each with its best result so far.
+
+        Times and shares are those that remain with the verified solutions in place.
+        """
         with server_state.reading() as workbench:
             found, profile = workbench.profile_of(run)
-            return summary(found, profile, _reached(server_state, found))
+            reached = _reached(server_state, found)
+            verified = {
+                name: entry.get("verified_speedup", {}).get("eager") for name, entry in reached.items()
+            }
+            speedups = {name: interval["point"] for name, interval in verified.items() if interval}
+            return summary(found, profile.with_solutions(speedups), reached)
 
     @server.tool()
     def get_definition(run: RunId, definition: DefinitionId) -> dict[str, Any]:

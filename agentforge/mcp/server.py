@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import os
+import socket
 from typing import Any
 
 from mcp.server.mcpserver import Context, MCPServer
@@ -76,7 +77,7 @@ def serve_http(workbench: Workbench, host: str, port: int) -> None:
     """Serve streamable HTTP at `http://HOST:PORT/mcp` until interrupted.
 
     Raises:
-        UsageError: it would be open to other machines without a token.
+        UsageError: it would be open to other machines without a token, or the address cannot be used.
     """
     import uvicorn
 
@@ -87,6 +88,12 @@ def serve_http(workbench: Workbench, host: str, port: int) -> None:
             f"--host {host} can be reached from other machines, and profiling runs code that a client names: "
             f"set {TOKEN}, or serve on 127.0.0.1"
         )
+    try:
+        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+    except OSError as error:
+        raise UsageError(
+            f"cannot serve on {host}, port {port} ({error.strerror}): take another one"
+        ) from error
     app: Any = create_server(workbench).streamable_http_app(host=host)
     uvicorn.run(require_token(app, token) if token else app, host=host, port=port, log_level="warning")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import socket
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -70,6 +71,7 @@ def test_a_coding_agent_works_on_a_run(workbench: Workbench) -> None:
 
         assert {tool.name for tool in (await client.list_tools()).tools} == TOOLS
         [region] = (await answer(client, "list_bottlenecks", run="run"))["bottlenecks"]
+        before = region["time_s"]
         contract = await answer(client, "get_definition", run="run", definition=region["name"])
         assert contract["reference"] == "# norm\n"
         arguments = {"run": "run", "definition": region["definition"], "files": kernel(2.0, full=2.5)}
@@ -96,6 +98,7 @@ def test_a_coding_agent_works_on_a_run(workbench: Workbench) -> None:
         [region] = (await answer(client, "list_bottlenecks", run="run"))["bottlenecks"]
         assert region["attempts"] == 2
         assert region["verified_speedup"]["eager"]["point"] == 2.5
+        assert region["time_s"] == pytest.approx(before / 2.5)
 
     using(workbench, work)
     assert told == ["measuring", "quick: PASSED", "faster: verifying in full", "full: PASSED"]
@@ -183,6 +186,13 @@ def test_other_machines_need_a_token(workbench: Workbench, monkeypatch: pytest.M
     monkeypatch.delenv(TOKEN, raising=False)
     with pytest.raises(UsageError, match=TOKEN):
         serve_http(workbench, "0.0.0.0", 1)
+
+
+def test_a_port_in_use_is_one_sentence(workbench: Workbench) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(UsageError, match=f"cannot serve on 127.0.0.1, port {port} "):
+            serve_http(workbench, "127.0.0.1", port)
 
 
 @pytest.mark.parametrize(
