@@ -77,8 +77,6 @@ class RunState:
     spent: float | None = 0.0
     """Dollars for them; None if a price is unknown."""
     clock: Callable[[], float] = time.monotonic
-    _started: float | None = None
-    """Of the run's first event, by the clock."""
     _search: float | None = None
     """Begin of the search, by the clock."""
     _ends: float | None = None
@@ -114,7 +112,6 @@ class RunState:
         """Take one event in; kinds that no view shows change nothing."""
         from agentforge.schema import AttemptEvent, LLMAnswered, LLMBegun, LLMFailed
 
-        self._started = self.clock() if self._started is None else self._started
         match event:
             case AttemptEvent():
                 known = self._attempt(event)
@@ -149,9 +146,7 @@ class RunState:
                 if event.bottleneck in self.rows:
                     self.rows[event.bottleneck].state = event.reason
             case e.SearchStarted():
-                limits = event.budget
-                used = (self.clock() - (self._started or 0.0)) / 60
-                self._begin(None if limits.minutes is None else max(0.0, limits.minutes - used))
+                self._begin(event.budget.minutes)  # the profile does not count
             case e.BudgetLeft():
                 self.budget, self._made = event.left, self._made + 1
                 self._begin(event.left.get("minutes"))

@@ -204,9 +204,9 @@ def test_the_search_s_end_is_estimated_by_minutes_and_by_attempts() -> None:
     assert run_state.left_s is None
     now[0] += 30.0
     run_state.apply(SearchStarted(budget=Budget(minutes=2.0, attempts=10)))
-    assert run_state.left_s == 90.0
+    assert run_state.left_s == 120.0
     now[0] += 10.0
-    assert (run_state.left_s, run_state.searched_s) == (80.0, 10.0)
+    assert (run_state.left_s, run_state.searched_s) == (110.0, 10.0)
     run_state.apply(BudgetLeft(left={"minutes": 5.0, "attempts": 4, "dollars": None}))
     assert run_state.left_s == 40.0  # four attempts of 10 s
     run_state.apply(BudgetLeft(left={"minutes": 0.1, "attempts": 3, "dollars": None}))
