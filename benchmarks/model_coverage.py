@@ -301,6 +301,7 @@ def main() -> None:
     ]
     device = detect("cpu")
     options.machine = device, measure_roofline(device, load_settings([]).cache)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # then the command under way is ended too
     importlib.import_module("transformers")  # once, before processes are forked
     setattr(_load, "run_child", here)  # noqa: B010 - the name is imported there, not exported
     started = time.monotonic()
