@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -45,16 +45,22 @@ class LazyReferee:
         settings: how it works.
         device: what the measurements are taken on.
         cache: folder for built objects and compiler caches.
-        eager_first: at level `quick`, measure a region against eager alone until one of its solutions had a
-            full verdict. One that is faster gets that next, and one that is slower needs no other baseline.
+        judged_in_full: if not None, level `quick` measures a region against eager alone until one of its
+            solutions had a full verdict: one that is faster gets that next, and one that is slower needs no
+            other baseline. These definitions, by their hash, had one in an earlier session.
     """
 
     def __init__(
-        self, settings: RefereeSettings, *, device: DeviceSpec, cache: Path, eager_first: bool = False
+        self,
+        settings: RefereeSettings,
+        *,
+        device: DeviceSpec,
+        cache: Path,
+        judged_in_full: Iterable[str] | None = None,
     ) -> None:
         self._settings, self._device, self._cache = settings.model_copy(), device, cache
-        self._eager_first = eager_first and settings.quick_compile
-        self._judged_in_full: set[str] = set()
+        self._eager_first = judged_in_full is not None and settings.quick_compile
+        self._judged_in_full = set(judged_in_full or ())
         self._lock = Lock()
         self._closed = False
         self._referee: Referee | None = None

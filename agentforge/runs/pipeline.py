@@ -25,6 +25,7 @@ from agentforge.resources import resource
 from agentforge.schema import (
     Bottleneck,
     Context,
+    Level,
     ModelPlan,
     Permission,
     Profile,
@@ -76,6 +77,15 @@ class RunPipeline:
         """The roofline of the run's device."""
         return Ceilings(self.device, self.settings.cache)
 
+    @property
+    def judged_in_full(self) -> set[str] | None:
+        """Bottlenecks with a full verdict. None if a language model writes: its prompts show the time of the
+        compiled baseline, which is then measured at once."""
+        if ":" in self.settings.search.coder:
+            return None
+        attempts, evaluation = self.run_log.attempts(), self.run_log.evaluation
+        return {a.bottleneck for a in attempts if (e := evaluation(a)) and e.level is Level.FULL}
+
     def run(self) -> None:
         """Profile, search, stitch."""
         self._try_metric()
@@ -85,7 +95,7 @@ class RunPipeline:
             self.settings.referee,
             device=self.device,
             cache=self.settings.cache,
-            eager_first=":" not in self.settings.search.coder,  # prompts have the compiled baseline's time
+            judged_in_full=self.judged_in_full,
         )
         with closing(lazy) as referee:
             result = self.search(profile, self.ceilings.known(), referee)

@@ -59,7 +59,8 @@ def opens(monkeypatch: pytest.MonkeyPatch) -> Event:
 
 
 def ready(folder: Path, **options: Any) -> LazyReferee:
-    return LazyReferee(RefereeSettings(**options), device=NULL, cache=folder, eager_first=True)
+    known = [asked("rope", Level.FULL).definition.hash]
+    return LazyReferee(RefereeSettings(**options), device=NULL, cache=folder, judged_in_full=known)
 
 
 def asked(op_type: str, level: Level) -> Any:
@@ -104,7 +105,7 @@ def test_closed_before_it_was_opened_it_never_opens(opens: Event, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("wanted", "waits"), [(True, [False, False, False, True, False, True]), (False, [False] * 6)]
+    ("wanted", "waits"), [(True, [False, False, False, True, False, True, True]), (False, [False] * 7)]
 )
 def test_a_region_waits_for_torch_compile_once_a_solution_had_a_full_verdict(
     opens: Event, tmp_path: Path, wanted: bool, waits: list[bool]
@@ -117,6 +118,7 @@ def test_a_region_waits_for_torch_compile_once_a_solution_had_a_full_verdict(
         ("norm", Level.FULL),
         ("norm", Level.QUICK),
         ("softmax", Level.QUICK),
+        ("rope", Level.QUICK),
         ("model", Level.QUICK),
     ):
         referee.evaluate(asked(op_type, level))

@@ -8,17 +8,21 @@ from pathlib import Path
 
 import pytest
 
+from agentforge.agents import create_coder, create_judge, create_planner
 from agentforge.config import Settings
 from agentforge.devices import DeviceSpec, detect
 from agentforge.frontends import FrontendOptions
+from agentforge.loop import Agents
 from agentforge.runs import IntentStart, KernelStart, ModelStart, SequentialStart, TargetStart, start_run
 from agentforge.runs._base import RunInput
 from agentforge.runs.execution import create_run, opened
 from agentforge.runs.kinds import PIPELINES
 from agentforge.schema import (
+    Attempt,
     Event,
     GivenKernel,
     GivenKernels,
+    Level,
     MachineError,
     Run,
     RunFailed,
@@ -92,6 +96,31 @@ def test_a_run_is_opened_under_its_lock_with_the_phases_of_its_kind(
             pass
     with opened(store, run, settings, CPU, None, out=tmp_path / "other") as pipeline:
         assert pipeline.out == tmp_path / "other"
+
+
+@pytest.mark.parametrize("level", [Level.QUICK, Level.FULL])
+def test_an_opened_run_knows_which_regions_had_a_full_verdict(
+    store: Store, settings: Settings, level: Level
+) -> None:
+    run, found = created(store, settings), nouns.evaluation(level=level)
+    store.save_definition(nouns.definition())
+    identifier, solution = store.save_evaluation(found, run.id), nouns.solution()
+    store.save_attempt(
+        Attempt(
+            id=f"{run.id}/0001",
+            run=run.id,
+            bottleneck=solution.definition,
+            number=1,
+            solution=solution.hash,
+            evaluation=identifier,
+        )
+    )
+    with opened(store, run, settings, CPU, None) as pipeline:
+        assert pipeline.judged_in_full == ({solution.definition} if level is Level.FULL else set())
+    written = settings.model_copy(update={"search": settings.search.model_copy(update={"coder": "replay:x"})})
+    agents = Agents(create_planner("playbook"), create_coder("playbook"), create_judge("playbook"))
+    with opened(store, run, written, CPU, None, agents=agents) as pipeline:
+        assert pipeline.judged_in_full is None
 
 
 def test_a_run_stays_on_its_device(store: Store, settings: Settings) -> None:
