@@ -138,11 +138,15 @@ def for_arm(settings: Settings, arm: Arm) -> Settings:
 def of_campaign(campaign: Campaign, arm: Arm, settings: Settings) -> Settings:
     """The campaign's settings, completed by those of this machine."""
     kept = campaign.settings
+    search = {
+        "prove_compile": False,
+        "least_stitching_s": _stitching_s(campaign),
+        "reuse_verdicts": len(campaign.arms) == 1,  # else the arm that comes later would pay less
+        **kept.search,
+    }
     first = settings.model_copy(
         update={
-            "search": SearchSettings.model_validate(
-                {"prove_compile": False, "least_stitching_s": _stitching_s(campaign), **kept.search}
-            ),
+            "search": SearchSettings.model_validate(search),
             "referee": RefereeSettings.model_validate({"quick_compile": False, **kept.referee}),
             "llm": LLMSettings.model_validate(kept.llm),
             "budget": campaign.budget,

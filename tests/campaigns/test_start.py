@@ -80,3 +80,16 @@ def test_integration_ends_before_the_limit_of_an_item(
     campaign, _ = plan_campaign(f"folder:{problems}", parse_arms(()), settings, limit_minutes=limit)
     found = of_campaign(campaign, campaign.arms[0], load_settings(()))
     assert found.search.least_stitching_s == seconds
+
+
+@pytest.mark.parametrize(
+    ("arms", "given", "reuses"),
+    [(["a:playbook"], [], True), (["a:playbook", "b:playbook"], [], False),
+     (["a:playbook", "b:playbook"], ["search.reuse_verdicts=true"], True)],
+)  # fmt: skip
+def test_arms_do_not_pay_for_each_other(
+    home: Path, problems: Path, arms: list[str], given: list[str], *, reuses: bool
+) -> None:
+    campaign, _ = plan_campaign(f"folder:{problems}", parse_arms(arms), load_settings(given))
+    found = of_campaign(campaign, campaign.arms[0], load_settings(()))
+    assert found.search.reuse_verdicts is reuses
