@@ -29,7 +29,10 @@ def audit_command(
         ),
     ] = None,
     layout: Annotated[
-        str, typer.Option("--layout", help="auto, claims, kernelbench, cuda-l1, or a plug-in's name.")
+        str,
+        typer.Option(
+            "--layout", help="auto, claims, kernelbench, cuda-l1, flashinfer, sol, or a plug-in's name."
+        ),
     ] = "auto",
     only: Annotated[
         str, typer.Option("--only", metavar="PATTERN", help="Submissions by identifier, e.g. 'level1/*'.")
