@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -61,8 +62,8 @@ def conditions_of(device: DeviceSpec, settings: RefereeSettings) -> str:
     if not machine:
         return ""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-    parts = [device.model_dump(mode="json"), settings.model_dump(mode="json"), _code(), os.geteuid(), visible]
-    return content_hash([machine, *parts])
+    specified = [device.model_dump(mode="json"), settings.model_dump(mode="json")]
+    return content_hash([machine, *specified, _code(), _packages(), os.geteuid(), visible])
 
 
 @cache
@@ -74,3 +75,9 @@ def _code() -> str:
         for file in sorted(f for f in folder.rglob("*") if f.is_file() and "__pycache__" not in f.parts):
             digest.update(file.read_bytes())
     return digest.hexdigest()
+
+
+@cache
+def _packages() -> list[str]:
+    """Names and versions of the installed packages, which references and kernels may import."""
+    return sorted({found.name for place in sys.path for found in Path(place).glob("*.dist-info")})

@@ -84,11 +84,11 @@ def test_conditions_differ_with_all_that_decides_a_verdict(monkeypatch: pytest.M
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     others.append(conditions_of(DEVICE, settings))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    for name, value in (("boot_id", "another"), ("_code", "changed")):
+    for name, value in (("boot_id", "another"), ("_code", "changed"), ("_packages", ["triton-9"])):
         with monkeypatch.context() as patch:
             patch.setattr(cached_evaluator, name, lambda value=value: value)
             others.append(conditions_of(DEVICE, settings))
-    assert len({here, *others}) == 7
+    assert len({here, *others}) == 8
     monkeypatch.setattr(cached_evaluator, "boot_id", lambda: "")
     assert conditions_of(DEVICE, settings) == "", "an unknown machine shares nothing"
 
