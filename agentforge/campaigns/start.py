@@ -90,10 +90,12 @@ def plan_campaign(
     paid = len(problems) * sum(arm.paid for arm in arms)
     budget = settings.budget
     if dollars is not None:
+        _check_positive("--dollars", dollars)
         budget = limited(budget, {"dollars": dollars / paid if paid else 0.0})
-    minutes = limit_minutes or (_FIXED_S + _PER_BUDGET * 60 * (budget.minutes or 10)) / 60
-    if not (math.isfinite(minutes) and minutes > 0):
-        raise UsageError(f"--limit-minutes {limit_minutes} is no limit: give a positive number of minutes")
+    minutes = limit_minutes
+    if minutes is None:
+        minutes = (_FIXED_S + _PER_BUDGET * 60 * (budget.minutes or 10)) / 60
+    _check_positive("--limit-minutes", minutes)
     campaign = Campaign(
         name=name or "unnamed",
         suite=located(suite),
@@ -114,6 +116,11 @@ def plan_campaign(
     if not _NAME.fullmatch(campaign.name):
         raise UsageError(f"--name {name!r} is no name: use letters, digits, '.', '_' and '-', at most 64")
     return campaign, problems
+
+
+def _check_positive(option: str, value: float) -> None:
+    if not (math.isfinite(value) and value > 0):
+        raise UsageError(f"{option} {value:g} is no limit: give a positive number")
 
 
 def most(campaign: Campaign, workers: int) -> Most:

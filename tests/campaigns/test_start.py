@@ -46,9 +46,16 @@ def test_dollars_are_shared_by_the_runs_that_call_models(home: Path, problems: P
     assert (limits.runs, limits.seconds, limits.budget_s, limits.dollars) == (4, 2400, 120, 5.0)
     assert most(plan_campaign(suite, arms, settings)[0], 1).dollars is None
     assert most(plan_campaign(suite, arms[:1], settings)[0], 1).dollars == 0
-    for wrong in ({"limit_minutes": -1.0}, {"dollars": float("nan")}, {"name": "a name"}):
-        with pytest.raises(UsageError, match=r"limit|name"):
-            plan_campaign(suite, arms, settings, **wrong)  # type: ignore[arg-type]
+    for wrong in (
+        {"limit_minutes": -1.0},
+        {"limit_minutes": 0.0},
+        {"dollars": float("nan")},
+        {"dollars": -1.0},
+    ):
+        with pytest.raises(UsageError, match="is no limit: give a positive number"):
+            plan_campaign(suite, arms[:1], settings, **wrong)
+    with pytest.raises(UsageError, match="is no name"):
+        plan_campaign(suite, arms, settings, name="a name")
 
 
 def test_the_campaigns_settings_come_before_the_machines(home: Path, problems: Path) -> None:
