@@ -83,6 +83,7 @@ layouts: Registry[Layout] = Registry(
         "cuda-l1": "agentforge.campaigns.audit.cuda_l1:CudaL1Release",
         "flashinfer": "agentforge.campaigns.audit.traces:FlashInferSolutions",
         "sol": "agentforge.campaigns.audit.traces:SolSolutions",
+        "gpu-mode": "agentforge.campaigns.audit.gpu_mode:GpuModeSubmissions",
     },
 )
 """All layouts; the first that accepts a place reads it."""

@@ -24,14 +24,15 @@ def audit_command(
         typer.Option(
             "--problems",
             metavar="DIR",
-            help="Folder with the references: your own clone of KernelBench. A reference runs outside the "
-            "sandbox, so take it from a place that you trust.",
+            help="Folder with the references: your own clone of KernelBench, or a task of GPU MODE's. A "
+            "reference runs outside the sandbox, so take it from a place that you trust.",
         ),
     ] = None,
     layout: Annotated[
         str,
         typer.Option(
-            "--layout", help="auto, claims, kernelbench, cuda-l1, flashinfer, sol, or a plug-in's name."
+            "--layout",
+            help="auto, claims, kernelbench, cuda-l1, flashinfer, sol, gpu-mode, or a plug-in's name.",
         ),
     ] = "auto",
     only: Annotated[

@@ -14,6 +14,7 @@ from agentforge.campaigns.audit import Claim, Submission, layouts, read_submissi
 from agentforge.languages import read_solution
 from agentforge.schema import UsageError
 from agentforge.testing.layout import LayoutContract
+from tests.campaigns.suites.test_repositories import write_task
 from tests.campaigns.suites.test_traces import definition, workload, write_sol
 
 MODEL = "class Model: ...\n"
@@ -189,6 +190,59 @@ class TestFlashInfer(LayoutContract):
         assert [found[f"scaled/{n}/right"].claim for n in (1, 2, 3)] == [
             Claim(correct=True, speedup=1.5, device="B200"), Claim(correct=False), Claim(),
         ]  # fmt: skip
+
+
+SUBMISSION = """from task import input_t, output_t
+import torch
+
+
+def custom_kernel(data: input_t) -> output_t:
+    x, out, weights, config = data
+    out[...] = x * weights["w"].to("cuda") * config["factor"]
+    return out
+"""
+
+
+class TestGpuMode(LayoutContract):
+    name = "gpu-mode"
+
+    def good(self, folder: Path) -> tuple[Path, Path]:
+        if not (folder / "tasks").exists():
+            write_task(folder / "tasks" / "scale_py")
+        files(folder / "place", "right.py", text=SUBMISSION)
+        files(folder / "place", "broken.py", text="def custom_kernel(data):\n    return (\n")
+        files(folder / "place", "notes.py", text="x = 1\n")
+        return folder / "place", folder / "tasks" / "scale_py"
+
+    def test_a_submission_answers_as_the_reference_on_each_problem(self, tmp_path: Path) -> None:
+        found = by_id(self.read(tmp_path))
+        assert [name for name in found if name.endswith("/right")] == [
+            f"scale_py/{kind}/right" for kind in ("tests/1", "tests/2", "benchmarks")
+        ]
+        assert "is not Python" in found["scale_py/benchmarks/broken"].unusable
+        for name, size in (("tests/2", 6), ("benchmarks", 64)):
+            one = found[f"scale_py/{name}/right"]
+            assert one.reference is not None and one.solution is not None
+            spaces: list[dict[str, Any]] = [{}, {}]
+            for space, path in zip(spaces, (one.reference, one.solution), strict=True):
+                exec(path.read_text(), space)
+            inputs = spaces[0]["get_inputs"]()
+            expected, got = (
+                space[kind]()(*inputs) for space, kind in zip(spaces, ("Model", "ModelNew"), strict=True)
+            )
+            assert got.shape == (size,) and got.equal(expected)
+
+    def test_the_folder_of_the_task_may_hold_the_submissions(self, tmp_path: Path) -> None:
+        _, task = self.good(tmp_path)
+        files(task, "submission.py", text=SUBMISSION)
+        layout, found = read_submissions(task, scratch=tmp_path / "scratch")
+        assert (layout, len(found)) == ("gpu-mode", 3)
+        assert {one.problem.partition("/")[0] for one in found} == {"scale_py"}
+
+    def test_a_submission_without_its_task_is_one_sentence(self, tmp_path: Path) -> None:
+        place, _ = self.good(tmp_path)
+        with pytest.raises(UsageError, match=r"no task\.yml: name the task's folder with --problems DIR"):
+            read_submissions(place / "right.py", scratch=tmp_path)
 
 
 def test_a_place_without_a_layout_is_one_sentence(tmp_path: Path) -> None:
