@@ -185,7 +185,7 @@ def _row(item: ItemReport) -> tuple[object, ...]:
 
 COLUMNS = (
     "problem", "group", "definition", "arm", "state", "mode", "correct", "verified", "weak", "best_baseline",
-    "latency_s", "sol_s", "device", "seconds", "tokens", "dollars", "run", "reason",
+    "latency_s", "sol_s", "device", "seconds", "tokens", "dollars", "run", "reason", "reused",
 )  # fmt: skip
 """Columns of the CSV, before those of the speedups."""
 

@@ -326,3 +326,5 @@ def test_a_result_that_another_run_measured_is_named(store: Store) -> None:
     report = build_report(store, "night")
     assert [item.reused for item in report.items if item.reused] == ["evaluation x of run y"]
     assert "| level1/1_a | base | evaluation x of run y |" in markdown(report)
+    rows = csv.DictReader(io.StringIO(as_csv(report)))
+    assert [row["reused"] for row in rows if row["reused"]] == ["evaluation x of run y"]
