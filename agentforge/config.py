@@ -148,6 +148,10 @@ class SearchSettings(BaseModel, extra="forbid", allow_inf_nan=False):
     least_stitching_s: float = Field(default=300.0, ge=0)
     """Least seconds that integration and its proof may take: a proof of a model with long calls takes
     minutes. A campaign derives it from `--limit-minutes`."""
+    reuse_verdicts: bool = True
+    """A verdict on the same task and program that another run got on this machine since it started, with the
+    same device, tools and settings, is taken from the database. False judges all anew, and lets no other run
+    take what this one judged."""
     children: int = Field(default=0, ge=0, le=64)
     """Concurrent attempts, written and compiled in parallel and timed one after the other. 0 means three if
     a language model writes them, else one."""

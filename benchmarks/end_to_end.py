@@ -22,7 +22,7 @@ from _provenance import provenance
 
 def optimize(path: str, options: list[str]) -> dict[str, Any]:
     """One run: wall time of the whole command and peak resident memory of its process."""
-    command = ["agentforge", "optimize", path, "--json", *options]
+    command = ["agentforge", "optimize", path, "--json", "-c", "search.reuse_verdicts=false", *options]
     started = time.perf_counter()
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
         supervisor = subprocess.Popen(

@@ -77,6 +77,7 @@ def optimized(spec: str, folder: Path, options: argparse.Namespace) -> str:
     if (out / "plan.json").exists():
         return ""
     limits = ["--minutes", str(options.minutes), "-c", f"referee.threads={options.threads}"]
+    limits += ["-c", "search.reuse_verdicts=false"]
     command = ["optimize", spec, *limits, "--out", str(out), "--json"]
     done = subprocess.run(
         [sys.executable, "-m", "agentforge.cli", *command], stdout=subprocess.PIPE, text=True, check=False

@@ -53,9 +53,13 @@ def content(state: Path = STATE) -> str:
 def _head(report: CampaignReport) -> Iterator[str]:
     campaign, over = report.campaign, sum(item.state.over for item in report.items)
     devices = ", ".join(report.devices) or "no device"
+    silent = [i.problem for i in report.items if i.state.over and not (i.verified or i.weak or i.reason)]
+    slower = [i.problem for i in report.items if i.verified and i.speedup["eager"].point < 1]
     yield (
-        f"{over} of {len(report.items)} problems have ended, each with a verdict or a reason. On {devices}, "
-        f"{campaign.budget.minutes} minutes of search for each problem, begun on {campaign.created:%Y-%m-%d}."
+        f"{over} of {len(report.items)} problems have ended; without a verdict or a reason: "
+        f"{', '.join(silent) or 'none'}; kept and slower than eager: {', '.join(slower) or 'none'}. "
+        f"On {devices}, {campaign.budget.minutes} minutes of search for each problem, begun on "
+        f"{campaign.created:%Y-%m-%d}."
     )
     yield ""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from statistics import fmean
 from typing import get_args
 
@@ -158,6 +158,7 @@ def build_report(store: Store, run_id: str) -> Report:
     attempts = store.attempts(run.id)
     stitched, searched = store.get_record(run.id, StitchResult), store.get_record(run.id, SearchSummary)
     bottlenecks = profile.bottlenecks if profile else ()
+    final = store.get_evaluation(stitched.evaluation) if stitched and stitched.evaluation else None
     plan, states = store.get_record(run.id, ModelPlan), _states(store, profile, attempts)
     now = _shares_now(store, run, profile)
     return Report(
@@ -170,7 +171,7 @@ def build_report(store: Store, run_id: str) -> Report:
             )
             for b in bottlenecks
         ),
-        end_to_end=store.get_evaluation(stitched.evaluation) if stitched and stitched.evaluation else None,
+        end_to_end=final,
         proven=stitched is not None and stitched.proven,
         mode=stitched.mode if stitched else "",
         summary=stitched.summary if stitched else "",
@@ -182,7 +183,11 @@ def build_report(store: Store, run_id: str) -> Report:
         seconds=run.seconds_used,
         dollars=sum(a.usage.dollars or 0.0 for a in attempts),
         stopped=searched.reason if searched else "",
-        notes=(*(profile.notes if profile else ()), *(stitched.notes if stitched else ())),
+        notes=(
+            *(profile.notes if profile else ()),
+            *(stitched.notes if stitched else ()),
+            *_reused(store, attempts, final),
+        ),
     )
 
 
@@ -196,6 +201,14 @@ def _shares_now(store: Store, run: Run, profile: Profile | None) -> dict[str, fl
     if profile is None or not speedups:
         return {}
     return {b.definition.hash: b.share for b in profile.with_solutions(speedups).bottlenecks}
+
+
+def _reused(store: Store, attempts: tuple[Attempt, ...], final: Evaluation | None) -> Iterator[str]:
+    """What was not measured in this run."""
+    judged = [(f"attempt {a.number}", store.get_evaluation(a.evaluation)) for a in attempts if a.evaluation]
+    for name, evaluation in [*judged, *([("the whole model", final)] if final else [])]:
+        if evaluation.reused:
+            yield f"{name} was not measured in this run: its verdict is {evaluation.reused}"
 
 
 def _states(

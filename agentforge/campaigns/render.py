@@ -77,6 +77,8 @@ def sections(report: CampaignReport) -> Iterator[Section]:
     if report.against:
         yield Section("Published figures", _PUBLISHED, [published_row(one) for one in report.against])
     yield Section("Problems", _PROBLEMS, [_row(item) for item in report.items])
+    if taken := [(i.problem, i.arm, i.reused) for i in report.items if i.reused]:
+        yield Section("Not measured again", ("problem", "arm", "the verdict is"), taken)
     for title, items in (
         ("Weak tasks: wrong answers pass, so nothing can be verified", [i for i in report.items if i.weak]),
         ("Without a result", [i for i in report.items if i.state.over and not i.mode]),
@@ -183,7 +185,7 @@ def _row(item: ItemReport) -> tuple[object, ...]:
 
 COLUMNS = (
     "problem", "group", "definition", "arm", "state", "mode", "correct", "verified", "weak", "best_baseline",
-    "latency_s", "sol_s", "device", "seconds", "tokens", "dollars", "run", "reason",
+    "latency_s", "sol_s", "device", "seconds", "tokens", "dollars", "run", "reason", "reused",
 )  # fmt: skip
 """Columns of the CSV, before those of the speedups."""
 

@@ -50,6 +50,8 @@ class ItemReport(FrozenModel):
     """The artifact has kernels, and passed every check of correctness."""
     verified: bool = False
     """It is correct, and its speedups are verified."""
+    reused: str = ""
+    """The evaluation of an earlier run that the result is; empty if it was measured for this one."""
     weak: bool = False
     """The problem's inputs and tolerance accept wrong answers, so nothing can be verified."""
     speedup: dict[str, Interval] = {}
@@ -250,6 +252,7 @@ def _item(store: Store, item: CampaignItem, problem: SuiteProblem) -> tuple[Item
             "correct": own and evaluation is not None and evaluation.passed,
             "verified": verified,
             "native": native if native and native.evaluation == stitched.evaluation else None,
+            "reused": evaluation.reused if evaluation else "",
             "weak": any(trial.because(ReasonCode.WEAK_TASK) for trial in trials),
             "speedup": performance.speedup if performance else {},
             "best_baseline": performance.best_baseline if performance else "",

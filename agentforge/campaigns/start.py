@@ -90,10 +90,12 @@ def plan_campaign(
     paid = len(problems) * sum(arm.paid for arm in arms)
     budget = settings.budget
     if dollars is not None:
+        _check_positive("--dollars", dollars)
         budget = limited(budget, {"dollars": dollars / paid if paid else 0.0})
-    minutes = limit_minutes or (_FIXED_S + _PER_BUDGET * 60 * (budget.minutes or 10)) / 60
-    if not (math.isfinite(minutes) and minutes > 0):
-        raise UsageError(f"--limit-minutes {limit_minutes} is no limit: give a positive number of minutes")
+    minutes = limit_minutes
+    if minutes is None:
+        minutes = (_FIXED_S + _PER_BUDGET * 60 * (budget.minutes or 10)) / 60
+    _check_positive("--limit-minutes", minutes)
     campaign = Campaign(
         name=name or "unnamed",
         suite=located(suite),
@@ -114,6 +116,11 @@ def plan_campaign(
     if not _NAME.fullmatch(campaign.name):
         raise UsageError(f"--name {name!r} is no name: use letters, digits, '.', '_' and '-', at most 64")
     return campaign, problems
+
+
+def _check_positive(option: str, value: float) -> None:
+    if not (math.isfinite(value) and value > 0):
+        raise UsageError(f"{option} {value:g} is no limit: give a positive number")
 
 
 def most(campaign: Campaign, workers: int) -> Most:
@@ -138,11 +145,15 @@ def for_arm(settings: Settings, arm: Arm) -> Settings:
 def of_campaign(campaign: Campaign, arm: Arm, settings: Settings) -> Settings:
     """The campaign's settings, completed by those of this machine."""
     kept = campaign.settings
+    search = {
+        "prove_compile": False,
+        "least_stitching_s": _stitching_s(campaign),
+        "reuse_verdicts": len(campaign.arms) == 1,  # else the arm that comes later would pay less
+        **kept.search,
+    }
     first = settings.model_copy(
         update={
-            "search": SearchSettings.model_validate(
-                {"prove_compile": False, "least_stitching_s": _stitching_s(campaign), **kept.search}
-            ),
+            "search": SearchSettings.model_validate(search),
             "referee": RefereeSettings.model_validate({"quick_compile": False, **kept.referee}),
             "llm": LLMSettings.model_validate(kept.llm),
             "budget": campaign.budget,

@@ -1,4 +1,4 @@
-"""What the kernel tells of a process; everything answers for processes that are gone too."""
+"""What the kernel tells of itself and of processes; everything answers for processes that are gone too."""
 
 from __future__ import annotations
 
@@ -9,6 +9,14 @@ from contextlib import suppress
 from pathlib import Path
 
 _SCHEDULER_CLOCK = 2  # CPUCLOCK_SCHED of the kernel's posix-timers.h
+
+
+def boot_id() -> str:
+    """Identifier of the kernel that runs since the machine started; empty if there is none."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
 
 
 def all_pids() -> list[int]:

@@ -256,7 +256,8 @@ class KnowledgeBase:
         *,
         parent: tuple[str, Evaluation] | None = None,
     ) -> None:
-        """Record what an evaluation says about a strategy. The same evaluation counts once.
+        """Record what an evaluation says about a strategy. The same evaluation counts once, and one that was
+        taken from another run counts there.
 
         A `verified` evaluation counts with its speedup, one that did not pass as a failure. One that passed
         unverified counts as neither, and is dropped once the same solution is verified.
@@ -266,7 +267,7 @@ class KnowledgeBase:
             parent: strategy and evaluation of the attempt that it was built on. If that passed and has
                 another strategy, the outcome's credit is the gain over it.
         """
-        if evaluation.status is EvaluationStatus.HARNESS_ERROR:
+        if evaluation.status is EvaluationStatus.HARNESS_ERROR or evaluation.reused:
             return
         known = self._known().get(strategy_id)
         if known is None or known.claimed:

@@ -50,7 +50,7 @@ class AttemptReferee:
         """Identifier and evaluation of an attempt's solution.
 
         Args:
-            again: measure it again; otherwise an evaluation that this run finished is reused.
+            again: measure it again; otherwise one that this run, or another one, finished is reused.
             quiet: tell no view.
             deadline: see `EvaluationRequest`.
 
@@ -60,7 +60,7 @@ class AttemptReferee:
         bottleneck = self.bottlenecks[attempt.bottleneck].bottleneck
         solution = self.run_log.solution(attempt.solution or "")
         key = bottleneck.definition, bottleneck.workloads, solution, level
-        found = None if again else self.run_log.finished_evaluation(*key)
+        found = None if again else self.run_log.finished_evaluation(*key, attempt.machine_code)
         reused = found is not None
         if found is None:
             if not quiet:
@@ -75,7 +75,7 @@ class AttemptReferee:
                     sol_s=bottleneck.sol_s / sum(w.weight for w in bottleneck.workloads),
                 )
             )
-            found = self.run_log.put_evaluation(evaluation), evaluation
+            found = self.run_log.put_evaluation(evaluation, self.run_log.conditions(*key[:2])), evaluation
         if not quiet:
             self.run_log.event(AttemptEvaluated(**which(attempt), **numbers(found[1]), reused=reused))
         return found
@@ -121,7 +121,9 @@ class AttemptReferee:
         def evaluate(tried: Solution, again: bool) -> Evaluation | None:
             if stop():
                 return None
-            other = attempt.model_copy(update={"solution": self.run_log.put_solution(tried)})
+            other = attempt.model_copy(
+                update={"solution": self.run_log.put_solution(tried), "machine_code": ""}
+            )
             return self.evaluate(other, Level.QUICK, again=again, quiet=True, deadline=deadline)[1]
 
         def keep(trial: Trial) -> None:
@@ -133,7 +135,8 @@ class AttemptReferee:
         now = self.run_log.attempt(attempt.id) or attempt
         if now.trials:
             self.run_log.event(Progress(text=tuning_said(now)))
-        return now.model_copy(update={"solution": best})
+        code = now.machine_code if best == attempt.solution else ""
+        return now.model_copy(update={"solution": best, "machine_code": code})
 
     def time_ended(self, attempt: Attempt) -> None:
         """Say that the run's time ended in the middle of an attempt's evaluation."""

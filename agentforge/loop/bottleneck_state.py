@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -95,6 +95,16 @@ def unsteady(evaluation: Evaluation) -> bool:
         and bool(doubts)
         and doubts <= BUSY_MACHINE
     )
+
+
+def costs_of(attempts: Iterable[Attempt], evaluations: Mapping[str, Evaluation]) -> list[float]:
+    """Seconds of each attempt that took some; those whose verdict is another run's say nothing of the next.
+
+    Args:
+        evaluations: by attempt.
+    """
+    copied = {name for name, evaluation in evaluations.items() if evaluation.reused}
+    return [a.usage.seconds for a in attempts if a.usage.seconds > 0 and a.id not in copied]
 
 
 @dataclass(frozen=True)
@@ -235,7 +245,7 @@ class BottleneckState:
             strategies, seed: as in `Tree`.
         """
         made = [a for a in self.attempts if a.status in FINISHED]
-        costs = [a.usage.seconds for a in made if a.usage.seconds > 0]
+        costs = costs_of(made, self.evaluations)
         return Tree(
             bottleneck=self.bottleneck.definition.hash,
             time_s=self.time_s,

@@ -3,38 +3,47 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentforge.agents import Past
 from agentforge.llm import coder_dollars
 from agentforge.schema import (
+    REUSED,
     Attempt,
     Definition,
     Evaluation,
     Event,
     Level,
+    Progress,
     Run,
     RunRecord,
     RunStatus,
     Solution,
     Target,
     Workload,
+    content_hash,
 )
 from agentforge.store import Record, Store
 
 from ._base import OnEvent
+from .bottleneck_state import BUSY_MACHINE
 
 
 class RunLog:
     """One run in the store. The process with the run's lock is its only writer, so reads are cached.
 
     Thread-safe as long as each attempt is written by one thread at a time.
+
+    Args:
+        conditions: hash of what verdicts depend on beside task and solution; verdicts of other runs with the
+            same one are taken. Empty: this run shares none.
     """
 
-    def __init__(self, store: Store, run: Run, on_event: OnEvent | None = None) -> None:
+    def __init__(self, store: Store, run: Run, on_event: OnEvent | None = None, conditions: str = "") -> None:
         self.store = store
         self.run = run
+        self._conditions = conditions
         self._on_event = on_event
         self._telling = threading.RLock()
         self._attempts = {attempt.id: attempt for attempt in store.attempts(run.id)}
@@ -129,20 +138,68 @@ class RunLog:
         return {identifier: evaluation for identifier, evaluation in pairs if evaluation is not None}
 
     def finished_evaluation(
-        self, definition: Definition, workloads: tuple[Workload, ...], solution: Solution, level: Level
+        self,
+        definition: Definition,
+        workloads: Sequence[Workload],
+        solution: Solution,
+        level: Level,
+        machine_code: str = "",
     ) -> tuple[str, Evaluation] | None:
-        """An evaluation of just this that this run finished already.
+        """An evaluation of just this that this run has; else a copy of one that another run made alike.
 
-        One of an earlier run is not taken: its baselines were measured at another time.
+        Args:
+            machine_code: of the solution, if it is known: another solution with the same one is as good.
         """
-        found = self.store.find_evaluation(
-            definition.hash, solution.hash, [w.hash for w in workloads], level, self.run.device
+        hashes = [w.hash for w in workloads]
+        own = self.store.find_evaluation(
+            definition.hash, solution.hash, hashes, level, self.run.device, run_id=self.run.id
         )
-        return found if found is not None and found[1].timestamp >= self.run.created else None
+        conditions = self.conditions(definition, workloads)
+        if own is not None or not conditions:
+            return own
+        twins = self.store.twins(definition.hash, machine_code) if machine_code else ()
+        for program in (solution.hash, *twins):
+            found = self.store.find_evaluation(
+                definition.hash, program, hashes, level, self.run.device, conditions=conditions
+            )
+            if found is not None and not BUSY_MACHINE.intersection(found[1].codes):
+                return self._copied(*found, solution.hash)
+        return None
 
-    def put_evaluation(self, evaluation: Evaluation) -> str:
-        """Store an evaluation; returns its identifier."""
-        identifier = self.store.save_evaluation(evaluation, self.run.id)
+    def conditions(self, definition: Definition, workloads: Sequence[Workload]) -> str:
+        """Under which a verdict counts for other runs too; empty if it does not.
+
+        Files that a reference imports are no part of its definition, so such verdicts are not shared.
+        """
+        if not self._conditions or definition.import_root is not None:
+            return ""
+        weights = sorted((w.hash, w.weight) for w in workloads) if len(workloads) > 1 else []
+        return content_hash([self._conditions, weights])
+
+    def _copied(self, identifier: str, found: Evaluation, solution: str) -> tuple[str, Evaluation]:
+        """Another run's evaluation as one of this run, which took no time and says where it is from."""
+        run = self.store.evaluation_run(identifier)
+        same = "source" if found.solution == solution else "machine code"
+        origin = f"evaluation {identifier}{f' of run {run}' if run else ''} (the same {same})"
+        notes = {**found.environment.notes, REUSED: origin}
+        copy = found.model_copy(
+            update={
+                "solution": solution,
+                "seconds": 0.0,
+                "stages": tuple(stage.model_copy(update={"seconds": 0.0}) for stage in found.stages),
+                "environment": found.environment.model_copy(update={"notes": notes}),
+            }
+        )
+        self.event(Progress(text=f"not measured again: {origin} says {found.status.value}"))
+        return self.put_evaluation(copy), copy
+
+    def put_evaluation(self, evaluation: Evaluation, conditions: str = "") -> str:
+        """Store an evaluation; returns its identifier.
+
+        Args:
+            conditions: see `conditions`; empty if the referee did not judge just now.
+        """
+        identifier = self.store.save_evaluation(evaluation, self.run.id, conditions)
         self._evaluations[identifier] = evaluation
         return identifier
 

@@ -24,7 +24,14 @@ from agentforge.search import (
 )
 
 from ._base import PendingAttempt
-from .bottleneck_state import FINISHED, FIRST_COST_S, LAST_REMEASUREMENTS, PRIOR_WEIGHT, REMEASUREMENTS
+from .bottleneck_state import (
+    FINISHED,
+    FIRST_COST_S,
+    LAST_REMEASUREMENTS,
+    PRIOR_WEIGHT,
+    REMEASUREMENTS,
+    costs_of,
+)
 from .supervisor import Supervisor
 
 EXAMPLES = 2
@@ -214,7 +221,7 @@ class Steps:
         """What the search policy sees of all bottlenecks, in the order in which they shall be begun."""
         run_log, settings = self.supervisor.run_log, self.supervisor.settings
         attempts = run_log.attempts()
-        costs = [a.usage.seconds for a in attempts if a.usage.seconds > 0]
+        costs = costs_of(attempts, {a.id: e for a in attempts if (e := run_log.evaluation(a))})
         cost_s = sum(costs) / len(costs) if costs else FIRST_COST_S
         last = attempts[-1].bottleneck if attempts else None
         return [

@@ -1,17 +1,29 @@
-"""A referee that stores each evaluation, so that an interrupted stitch repeats none."""
+"""A referee whose evaluations are stored: a stitch repeats none, and other runs can take them."""
 
 from __future__ import annotations
 
+import os
+import sys
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+from agentforge.config import RefereeSettings, Settings
+from agentforge.devices import DeviceSpec
+from agentforge.isolation.procfs import boot_id
 from agentforge.loop import RunLog
 from agentforge.referee import EvaluationRequest, Evaluator, OnStage
-from agentforge.schema import Evaluation
+from agentforge.schema import Evaluation, content_hash
+
+_JUDGES = ("referee", "languages", "isolation", "problems", "devices")
+"""Packages whose code decides a verdict."""
 
 
 class CachedEvaluator:
-    """Returns an evaluation that the run has stored; otherwise asks `evaluator` and stores the answer.
+    """Returns an evaluation that is stored, if nothing differs; otherwise asks `evaluator` and stores it.
 
     Args:
-        run_log: of the run; what an earlier run measured is not taken.
+        run_log: of the run; it knows which of other runs' evaluations may be taken.
     """
 
     def __init__(self, evaluator: Evaluator, run_log: RunLog) -> None:
@@ -21,10 +33,51 @@ class CachedEvaluator:
     def evaluate(self, request: EvaluationRequest, *, progress: OnStage | None = None) -> Evaluation:
         """See `Evaluator`."""
         found = self._run_log.finished_evaluation(
-            request.definition, tuple(request.workloads), request.solution, request.level
+            request.definition, request.workloads, request.solution, request.level
         )
         if found is not None:
             return found[1]
         evaluation = self._evaluator.evaluate(request, progress=progress)
-        self._run_log.put_evaluation(evaluation)
+        conditions = self._run_log.conditions(request.definition, request.workloads)
+        self._run_log.put_evaluation(evaluation, conditions)
         return evaluation
+
+
+def shared_conditions(device: DeviceSpec, settings: Settings) -> str:
+    """`conditions_of` a run that shares verdicts with others; empty if it does not.
+
+    A run with a cassette shares none: what it records was measured by it, and what it replays elsewhere.
+    """
+    cassette = settings.llm.record is not None or settings.llm.replay_verdicts
+    shares = settings.search.reuse_verdicts and not cassette
+    return conditions_of(device, settings.referee) if shares else ""
+
+
+def conditions_of(device: DeviceSpec, settings: RefereeSettings) -> str:
+    """Hash of all that a verdict depends on beside its task and solution; empty if the machine is unknown.
+
+    A machine counts as another one after it was started again, and its visible GPUs as another device.
+    """
+    machine = boot_id()
+    if not machine:
+        return ""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    specified = [device.model_dump(mode="json"), settings.model_dump(mode="json")]
+    return content_hash([machine, *specified, _code(), _packages(), os.geteuid(), visible])
+
+
+@cache
+def _code() -> str:
+    """Hash of the code that judges."""
+    digest = sha256()
+    for package in _JUDGES:
+        folder = Path(__file__).parents[1] / package
+        for file in sorted(f for f in folder.rglob("*") if f.is_file() and "__pycache__" not in f.parts):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+@cache
+def _packages() -> list[str]:
+    """Names and versions of the installed packages, which references and kernels may import."""
+    return sorted({found.name for place in sys.path for found in Path(place).glob("*.dist-info")})

@@ -50,6 +50,7 @@ from agentforge.trackers import Delivery
 
 from ._base import RunInput, RunStart
 from .background import Background
+from .cached_evaluator import shared_conditions
 from .checks import check_language, check_permission, check_run
 from .kinds import PIPELINES
 from .pipeline import RunPipeline
@@ -173,7 +174,7 @@ def opened(
     check_device(run, device)
     delivery = Delivery(run, settings.trackers, settings.tracker_options)
     with store.lock_run(run.id), delivery:
-        run_log = RunLog(store, run, delivery.after(on_event))
+        run_log = RunLog(store, run, delivery.after(on_event), shared_conditions(device, settings))
         kept = run_log.record(RunSettings)
         pipeline = PIPELINES[run.kind](
             target=store.get_target(run.target),

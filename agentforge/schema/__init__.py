@@ -19,6 +19,7 @@ from .errors import (
     UsageError,
 )
 from .evaluation import (
+    REUSED,
     Correctness,
     Diagnostic,
     Environment,
@@ -117,6 +118,7 @@ from .workload import Distribution, InputSpec, ScalarInput, TensorInput, Workloa
 __all__ = [
     "EVENTS",
     "MOST_DIRECTIVE",
+    "REUSED",
     "Advice",
     "AgentForgeError",
     "AnyEvent",

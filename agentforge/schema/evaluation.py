@@ -16,6 +16,8 @@ from .status import EvaluationStatus, ReasonCode
 OUTSIDE = "outside of stages"
 """Name of the seconds of an evaluation that belong to no stage."""
 
+REUSED = "reused"
+"""Key of the environment's note in a copy of an earlier run's evaluation."""
 
 _WIDE = 1.25
 """Ratio of an interval's ends above which a gain is reported as `at least`."""
@@ -272,6 +274,11 @@ class Evaluation(FrozenModel):
     @property
     def passed(self) -> bool:
         return self.status is EvaluationStatus.PASSED
+
+    @property
+    def reused(self) -> str:
+        """The evaluation of an earlier run that this is a copy of, in words; empty if it was made anew."""
+        return self.environment.notes.get(REUSED, "")
 
     @property
     def verified(self) -> bool:

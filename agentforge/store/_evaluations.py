@@ -42,8 +42,12 @@ class Evaluations:
 
     _db: Database
 
-    def save_evaluation(self, evaluation: Evaluation, run_id: str | None = None) -> str:
-        """Keep an evaluation; returns its identifier. Idempotent."""
+    def save_evaluation(self, evaluation: Evaluation, run_id: str | None = None, conditions: str = "") -> str:
+        """Keep an evaluation; returns its identifier. Idempotent.
+
+        Args:
+            conditions: hash of what it depends on beside task and solution; empty if it was not judged here.
+        """
         identifier = evaluation_id(evaluation)
         with self._db.write() as session:
             add_once(
@@ -59,6 +63,7 @@ class Evaluations:
                     status=evaluation.status.value,
                     evidence=evaluation.evidence.value,
                     time=evaluation.timestamp.astimezone(UTC),
+                    conditions=conditions,
                     body=evaluation.model_dump_json(),
                 ),
             )
@@ -96,6 +101,9 @@ class Evaluations:
         workload_hashes: Sequence[str],
         level: Level,
         device: str,
+        *,
+        run_id: str | None = None,
+        conditions: str | None = None,
     ) -> tuple[str, Evaluation] | None:
         """The newest evaluation of just this; None if there is none.
 
@@ -103,6 +111,8 @@ class Evaluations:
 
         Args:
             level: `quick` and `full` are kept apart.
+            run_id: that asked for it; None for any.
+            conditions: that it was saved with; None for any.
         """
         query = (
             select(EvaluationRow)
@@ -117,9 +127,18 @@ class Evaluations:
             .order_by(EvaluationRow.time.desc())
             .limit(1)
         )
+        if run_id is not None:
+            query = query.where(EvaluationRow.run == run_id)
+        if conditions is not None:
+            query = query.where(EvaluationRow.conditions == conditions)
         with self._db.read() as session:
             row = session.scalar(query)
             return None if row is None else (row.id, Evaluation.model_validate_json(row.body))
+
+    def evaluation_run(self, identifier: str) -> str | None:
+        """The run that asked for an evaluation; None if none did."""
+        with self._db.read() as session:
+            return session.scalar(select(EvaluationRow.run).where(EvaluationRow.id == identifier))
 
     def judged_solutions(self) -> frozenset[str]:
         """Hashes of the solutions that were evaluated here at level full."""
@@ -163,6 +182,16 @@ class Evaluations:
             query = query.where(AttemptRow.bottleneck == bottleneck)
         with self._db.read() as session:
             return tuple(Attempt.model_validate_json(body) for body in session.scalars(query))
+
+    def twins(self, bottleneck: str, machine_code: str) -> tuple[str, ...]:
+        """Hashes of the solutions that attempts of all runs wrote for a bottleneck with this machine code."""
+        query = select(AttemptRow.body).where(
+            AttemptRow.bottleneck == bottleneck,
+            AttemptRow.body.contains(f'"machine_code":"{machine_code}"'),
+        )
+        with self._db.read() as session:
+            found = [Attempt.model_validate_json(body) for body in session.scalars(query)]
+        return tuple(sorted({a.solution for a in found if a.solution and a.machine_code == machine_code}))
 
     def attempts_with_cards(self) -> tuple[Attempt, ...]:
         """Attempts of all runs whose agents were shown cards of the knowledge base."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
+from agentforge.isolation.procfs import boot_id
 from agentforge.schema import UsageError
 
 from ._engine import Database
@@ -37,20 +38,13 @@ class Owner:
     def current(cls) -> Owner:
         """The calling process."""
         pid = os.getpid()
-        return cls(socket.gethostname()[:255], _boot(), pid, _start(pid) or "")
+        return cls(socket.gethostname()[:255], boot_id(), pid, _start(pid) or "")
 
     def alive(self) -> bool | None:
         """Whether the process still runs; None if this machine cannot tell."""
         if self.host != socket.gethostname()[:255]:
             return None
-        return self.boot == _boot() and _start(self.pid) == self.started
-
-
-def _boot() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
+        return self.boot == boot_id() and _start(self.pid) == self.started
 
 
 def _start(pid: int) -> str | None:

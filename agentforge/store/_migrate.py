@@ -11,7 +11,7 @@ from agentforge.schema import StoreError
 
 from .tables import Table
 
-REVISION = "0010"
+REVISION = "0011"
 """Newest migration, kept here so that opening an up-to-date database does not import Alembic."""
 
 VERSION_TABLE = "agentforge_version"

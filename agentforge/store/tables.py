@@ -123,6 +123,8 @@ class EvaluationRow(Table):
     status: Mapped[str] = mapped_column(Key)
     evidence: Mapped[str] = mapped_column(Key)
     time: Mapped[datetime] = mapped_column(Time)
+    conditions: Mapped[str] = mapped_column(Key, server_default="")
+    """Hash of what it depends on beside its task and solution; empty if it was not judged here."""
     body: Mapped[str] = mapped_column(Body)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentforge.analysis import build_report
-from agentforge.schema import Evaluation, Evidence, Profile, StitchResult
+from agentforge.schema import REUSED, Evaluation, Evidence, Profile, StitchResult
 from agentforge.store import Store
 from tests.loop.conftest import Bench, make_run
 from tests.loop.scripted import bottleneck, profile
@@ -86,6 +86,14 @@ def test_only_what_is_proven_makes_a_headline(bench: Bench, evidence: Evidence, 
     headline = build_report(bench.store, "run").headline
     assert headline == "The optimized model is not verified: it was too good."
     assert "9.0" not in headline
+
+
+def test_what_was_not_measured_in_this_run_is_said(bench: Bench) -> None:
+    final = measured(1.4)
+    environment = final.environment.model_copy(update={"notes": {REUSED: "evaluation x of run y"}})
+    stitched(bench.store, final.model_copy(update={"environment": environment}))
+    (note,) = build_report(bench.store, "run").notes
+    assert note == "the whole model was not measured in this run: its verdict is evaluation x of run y"
 
 
 def test_a_run_without_a_profile(tmp_path: Path) -> None:

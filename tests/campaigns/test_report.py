@@ -19,6 +19,7 @@ from agentforge.campaigns.render import as_csv, markdown
 from agentforge.campaigns.report import beside, build_report
 from agentforge.campaigns.status import status_of
 from agentforge.schema import (
+    REUSED,
     Interval,
     NativeVerdict,
     StitchResult,
@@ -312,3 +313,18 @@ def test_a_tasks_own_checker_and_ranking_stand_beside_our_verdicts(tmp_path: Pat
     rows = list(csv.DictReader(io.StringIO(as_csv(report))))
     assert [row["checker"] for row in rows] == [i.checker for i in report.items]
     assert type(report).model_validate_json(report.model_dump_json()) == report
+
+
+def test_a_result_that_another_run_measured_is_named(store: Store) -> None:
+    assert "Not measured again" not in markdown(build_report(store, "night"))
+    before = store.get_record("run-1", StitchResult)
+    assert before is not None and before.evaluation is not None
+    found = store.get_evaluation(before.evaluation)
+    environment = found.environment.model_copy(update={"notes": {REUSED: "evaluation x of run y"}})
+    copy = store.save_evaluation(found.model_copy(update={"environment": environment}), "run-1")
+    store.save_record("run-1", before.model_copy(update={"evaluation": copy}))
+    report = build_report(store, "night")
+    assert [item.reused for item in report.items if item.reused] == ["evaluation x of run y"]
+    assert "| level1/1_a | base | evaluation x of run y |" in markdown(report)
+    rows = csv.DictReader(io.StringIO(as_csv(report)))
+    assert [row["reused"] for row in rows if row["reused"]] == ["evaluation x of run y"]

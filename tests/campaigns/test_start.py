@@ -46,9 +46,16 @@ def test_dollars_are_shared_by_the_runs_that_call_models(home: Path, problems: P
     assert (limits.runs, limits.seconds, limits.budget_s, limits.dollars) == (4, 2400, 120, 5.0)
     assert most(plan_campaign(suite, arms, settings)[0], 1).dollars is None
     assert most(plan_campaign(suite, arms[:1], settings)[0], 1).dollars == 0
-    for wrong in ({"limit_minutes": -1.0}, {"dollars": float("nan")}, {"name": "a name"}):
-        with pytest.raises(UsageError, match=r"limit|name"):
-            plan_campaign(suite, arms, settings, **wrong)  # type: ignore[arg-type]
+    for wrong in (
+        {"limit_minutes": -1.0},
+        {"limit_minutes": 0.0},
+        {"dollars": float("nan")},
+        {"dollars": -1.0},
+    ):
+        with pytest.raises(UsageError, match="is no limit: give a positive number"):
+            plan_campaign(suite, arms[:1], settings, **wrong)
+    with pytest.raises(UsageError, match="is no name"):
+        plan_campaign(suite, arms, settings, name="a name")
 
 
 def test_the_campaigns_settings_come_before_the_machines(home: Path, problems: Path) -> None:
@@ -80,3 +87,16 @@ def test_integration_ends_before_the_limit_of_an_item(
     campaign, _ = plan_campaign(f"folder:{problems}", parse_arms(()), settings, limit_minutes=limit)
     found = of_campaign(campaign, campaign.arms[0], load_settings(()))
     assert found.search.least_stitching_s == seconds
+
+
+@pytest.mark.parametrize(
+    ("arms", "given", "reuses"),
+    [(["a:playbook"], [], True), (["a:playbook", "b:playbook"], [], False),
+     (["a:playbook", "b:playbook"], ["search.reuse_verdicts=true"], True)],
+)  # fmt: skip
+def test_arms_do_not_pay_for_each_other(
+    home: Path, problems: Path, arms: list[str], given: list[str], *, reuses: bool
+) -> None:
+    campaign, _ = plan_campaign(f"folder:{problems}", parse_arms(arms), load_settings(given))
+    found = of_campaign(campaign, campaign.arms[0], load_settings(()))
+    assert found.search.reuse_verdicts is reuses

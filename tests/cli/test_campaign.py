@@ -44,6 +44,15 @@ def test_a_start_says_what_it_can_take_and_asks(run: Run, suite: str) -> None:
     assert run("campaign", "list", "--json").json == {"campaigns": []}
 
 
+def test_without_workers_it_says_who_does_the_work(run: Run, suite: str) -> None:
+    answer = run("campaign", "start", suite, "--minutes", "1", "--workers", "0", "--name", "night")
+    assert (
+        "2 runs for the workers that you start with `agentforge campaign work night`. At most" in answer.err
+    )
+    assert "0 dollars and 26.0 min with one worker" in answer.err
+    assert "on 1 worker." in run("campaign", "start", suite, "--minutes", "1").err
+
+
 @pytest.mark.parametrize(
     "command", [("list",), ("status", "night"), ("report", "night"), ("pause", "night"), ("retry", "night")]
 )

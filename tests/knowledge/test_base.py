@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentforge.knowledge import KnowledgeBase, export_knowledge, import_knowledge
-from agentforge.schema import Evaluation, EvaluationStatus, Evidence, Solution, UsageError
+from agentforge.schema import REUSED, Evaluation, EvaluationStatus, Evidence, Solution, UsageError
 from agentforge.store import Store
 from tests.store import nouns
 
@@ -234,6 +234,14 @@ class TestTransfer:
     def test_a_folder_that_is_not_there(self, base: KnowledgeBase, store: Store, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="cannot be written"):
             export_knowledge(base, store, tmp_path / "nothing" / "k.jsonl")
+
+
+def test_a_verdict_of_another_run_counts_there_alone(base: KnowledgeBase) -> None:
+    [(solution, before)] = _tries(base, "fuse", 1, evidence=Evidence.VERIFIED)
+    environment = before.environment.model_copy(update={"notes": {REUSED: "evaluation x of run y"}})
+    copy = before.model_copy(update={"environment": environment})
+    base.record("fuse", nouns.context(), solution, copy, {}, "later")
+    assert base.stats().outcomes == 1
 
 
 def test_a_lesson_rests_on_a_verified_evaluation(base: KnowledgeBase, store: Store, tmp_path: Path) -> None:

@@ -61,9 +61,18 @@ class Bench:
     policy: TreePolicy = field(default_factory=BestFirst)
     coder: Coder = field(default_factory=ScriptedCoder)
 
-    def search(self, profile: Profile, script: Script, *, clock: Any = None, **settings: Any) -> SearchResult:
-        run = self.store.get_run("run")
-        run_log = RunLog(self.store, run, self.events.append)
+    def search(
+        self,
+        profile: Profile,
+        script: Script,
+        *,
+        clock: Any = None,
+        name: str = "run",
+        conditions: str = "",
+        **settings: Any,
+    ) -> SearchResult:
+        run = self.store.get_run(name)
+        run_log = RunLog(self.store, run, self.events.append, conditions)
         options = {"clock": clock} if clock else {}
         meter = BudgetMeter(run.budget, seconds_used=run.seconds_used, **options)
         self.planner = ScriptedPlanner(script)

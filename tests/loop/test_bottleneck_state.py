@@ -10,12 +10,14 @@ import pytest
 from agentforge.config import SearchSettings
 from agentforge.loop.bottleneck_state import (
     BottleneckState,
+    costs_of,
     faster_than_eager,
     gain_over_best,
     gain_over_eager,
     unsteady,
 )
 from agentforge.schema import (
+    REUSED,
     Attempt,
     AttemptStatus,
     Critique,
@@ -28,6 +30,7 @@ from agentforge.schema import (
     Performance,
     Plan,
     ReasonCode,
+    Usage,
 )
 
 from .scripted import bottleneck
@@ -223,6 +226,19 @@ def test_another_bottleneck_costs_more_than_the_warm_one() -> None:
         for w in (True, False)
     )
     assert cold.cost_s > warm.cost_s == 7.0
+
+
+def test_a_verdict_of_another_run_says_nothing_of_the_cost() -> None:
+    own = measured(1.1)
+    environment = own.environment.model_copy(update={"notes": {REUSED: "evaluation x of run y"}})
+    state = bottleneck_state(own, own.model_copy(update={"environment": environment}))
+    attempts = [
+        a.model_copy(update={"usage": Usage(seconds=s)})
+        for a, s in zip(state.attempts, (8.0, 0.5), strict=True)
+    ]
+    assert costs_of(attempts, state.evaluations) == [8.0]
+    tree = replace(state, attempts=tuple(attempts)).tree(SETTINGS, prior=0.5, cost_s=1.0, planless=False)
+    assert tree.cost_s == 8.0
 
 
 def test_reachable_is_never_below_the_speed_of_light() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,15 +14,20 @@ from agentforge.schema import (
     Attempt,
     AttemptStatus,
     Critique,
+    Evaluation,
+    EvaluationStatus,
     Event,
+    Evidence,
     Intent,
     Level,
     ModelPlan,
     Plan,
     Priors,
     Progress,
+    ReasonCode,
     RunStatus,
     SearchSummary,
+    StageResult,
     Usage,
     UsageError,
 )
@@ -104,17 +110,114 @@ def test_unknown_prices_count_nothing(run_log: RunLog) -> None:
     assert run_log.dollars() == 0.75
 
 
-def test_a_finished_evaluation_of_this_run_is_found_and_none_of_an_earlier_one(run_log: RunLog) -> None:
+def test_a_finished_evaluation_of_this_run_is_found_and_none_of_another_one(run_log: RunLog) -> None:
     solution = nouns.solution()
     asked = (DEFINITION, WORKLOADS, solution, Level.FULL)
     assert run_log.finished_evaluation(*asked) is None
-    run_log.put_evaluation(nouns.evaluation(solution, after_s=-60.0))
-    assert run_log.finished_evaluation(*asked) is None, "measured before the run"
+    run_log.store.save_evaluation(nouns.evaluation(solution, after_s=90.0))
+    assert run_log.finished_evaluation(*asked) is None, "of no run"
     later = nouns.evaluation(solution, after_s=60.0)
     identifier = run_log.put_evaluation(later)
     assert run_log.finished_evaluation(*asked) == (identifier, later)
     assert again(run_log).finished_evaluation(*asked) == (identifier, later)
     assert run_log.finished_evaluation(DEFINITION, WORKLOADS, solution, Level.QUICK) is None
+
+
+SOLUTION = nouns.solution()
+ASKED = (DEFINITION, WORKLOADS, SOLUTION, Level.FULL)
+
+
+def other_run(store: Store, conditions: str = "here", **changes: object) -> RunLog:
+    """A later run of the same database."""
+    store.create_run(make_run("later").model_copy(update={"device": "null device", **changes}))
+    return RunLog(store, store.get_run("later"), conditions=conditions)
+
+
+def judged(store: Store, evaluation: Evaluation, conditions: str = "here", asked: Any = ASKED) -> str:
+    """The identifier of what the first run's referee said."""
+    log = RunLog(store, store.get_run("run"), conditions=conditions)
+    return log.put_evaluation(evaluation, log.conditions(*asked[:2]))
+
+
+@pytest.mark.parametrize(
+    "status", [EvaluationStatus.PASSED, EvaluationStatus.TIMEOUT, EvaluationStatus.OUT_OF_MEMORY]
+)
+def test_another_run_takes_a_verdict_and_says_so(store: Store, status: EvaluationStatus) -> None:
+    stage = StageResult(name="timing", status=status, seconds=9.0)
+    before = nouns.evaluation(SOLUTION, status=status, seconds=60.0, stages=(stage,))
+    identifier = judged(store, before)
+    log = other_run(store)
+    found = log.finished_evaluation(*ASKED)
+    assert found is not None
+    own, taken = found
+    assert own != identifier
+    assert taken.reused == f"evaluation {identifier} of run run (the same source)"
+    assert (taken.status, taken.performance, taken.timestamp) == (
+        before.status, before.performance, before.timestamp,
+    )  # fmt: skip
+    assert (taken.seconds, sum(taken.seconds_by_stage().values())) == (0.0, 0.0), "it took this run no time"
+    assert [e.text for e in store.events("later") if isinstance(e, Progress)] == [
+        f"not measured again: {taken.reused} says {status.value}"
+    ]
+    assert log.finished_evaluation(*ASKED) == found
+    assert len(store.events("later")) == 1, "once is enough"
+    assert store.run_evaluations("later", DEFINITION.hash) == (taken,)
+
+
+def test_a_copy_is_not_copied_again(store: Store) -> None:
+    identifier = judged(store, nouns.evaluation(SOLUTION))
+    other_run(store).finished_evaluation(*ASKED)
+    store.create_run(make_run("third").model_copy(update={"device": "null device"}))
+    third = RunLog(store, store.get_run("third"), conditions="here").finished_evaluation(*ASKED)
+    assert third is not None
+    assert f"evaluation {identifier} of run run" in third[1].reused
+
+
+@pytest.mark.parametrize(("made", "asks"), [("here", "elsewhere"), ("", "here"), ("here", ""), ("", "")])
+def test_other_conditions_or_none_share_nothing(store: Store, made: str, asks: str) -> None:
+    judged(store, nouns.evaluation(SOLUTION), made)
+    assert other_run(store, asks).finished_evaluation(*ASKED) is None
+
+
+def test_what_was_imported_is_not_taken(store: Store) -> None:
+    store.save_evaluation(nouns.evaluation(SOLUTION), "run")
+    assert other_run(store).finished_evaluation(*ASKED) is None
+
+
+def test_what_a_busy_machine_spoiled_is_measured_again(store: Store) -> None:
+    doubt = {"reasons": ("busy",), "codes": (ReasonCode.NOISY_CONTROL,), "evidence": Evidence.UNVERIFIED}
+    judged(store, nouns.evaluation(SOLUTION, **doubt))
+    assert other_run(store).finished_evaluation(*ASKED) is None
+
+
+def test_a_reference_with_files_beside_it_is_judged_anew(store: Store) -> None:
+    beside = DEFINITION.model_copy(update={"import_root": "/models"})
+    asked = (beside, *ASKED[1:])
+    judged(store, nouns.evaluation(SOLUTION, definition=beside.hash), asked=asked)
+    assert other_run(store).finished_evaluation(*asked) is None
+
+
+def test_weights_of_several_workloads_are_part_of_the_conditions(store: Store) -> None:
+    workloads = tuple(nouns.workload(rows) for rows in (8, 16))
+    heavier = (workloads[0], workloads[1].model_copy(update={"weight": 5.0}))
+    log = other_run(store)
+    assert log.conditions(DEFINITION, workloads) == log.conditions(DEFINITION, workloads[::-1])
+    assert log.conditions(DEFINITION, workloads) != log.conditions(DEFINITION, heavier)
+    assert log.conditions(DEFINITION, workloads[1:]) == log.conditions(DEFINITION, heavier[1:])
+
+
+def test_equal_machine_code_shares_a_verdict_over_runs(store: Store) -> None:
+    first = RunLog(store, store.get_run("run"), conditions="here")
+    identifier = judged(store, nouns.evaluation(SOLUTION))
+    attempt(first, 1, DEFINITION.hash, solution=first.put_solution(SOLUTION), machine_code="abc")
+    log, other = other_run(store), nouns.solution("pass  # in other words")
+    asked = (DEFINITION, WORKLOADS, other, Level.FULL)
+    for code in ("", "ab", "abcd"):
+        assert log.finished_evaluation(*asked, code) is None
+    found = log.finished_evaluation(*asked, "abc")
+    assert found is not None
+    assert found[1].solution == other.hash
+    assert found[1].reused == f"evaluation {identifier} of run run (the same machine code)"
 
 
 def test_only_an_evaluated_attempt_is_promoted(run_log: RunLog) -> None:

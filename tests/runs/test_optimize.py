@@ -10,12 +10,26 @@ import pytest
 from agentforge.cli._report import show
 from agentforge.config import Settings
 from agentforge.frontends import FrontendOptions
+from agentforge.loop.bottleneck_state import BUSY_MACHINE
 from agentforge.runs import ModelStart, resume, start_run
 from agentforge.schema import Event, RunStatus, TargetError, UsageError
 from agentforge.store import Store
 from agentforge.trackers import trackers
 
 pytestmark = pytest.mark.slow
+
+GATE = """import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x * torch.sigmoid(x)
+
+def get_inputs():
+    return [torch.randn(512, 512)]
+
+def get_init_inputs():
+    return []
+"""
 
 
 def test_nothing_faster_keeps_the_model_as_it_was(
@@ -90,6 +104,27 @@ def test_ctrl_c_leaves_a_run_that_resume_continues(model: Path, settings: Settin
         first = store.attempts(run.id)[0]
     assert (first.id, first.plan) == (planned.id, planned.plan)
     assert first.solution is not None
+
+
+def test_a_second_run_takes_the_verdicts_of_the_first(settings: Settings, tmp_path: Path) -> None:
+    model = tmp_path / "gate.py"
+    model.write_text(GATE)
+    start = ModelStart(str(model), FrontendOptions())
+    first, second = (start_run(start, settings, device="cpu") for _ in range(2))
+    with Store(settings.url) as store:
+        (before,), (after,) = (store.attempts(report.run.id) for report in (first, second))
+        assert before.evaluation and after.evaluation
+        found = store.get_evaluation(before.evaluation)
+        copy = store.get_evaluation(after.evaluation)
+    told = [note for note in second.notes if "was not measured in this run" in note]
+    assert not found.reused
+    if BUSY_MACHINE.intersection(found.codes):  # then it was measured again
+        assert not copy.reused and not told
+        return
+    assert copy.performance == found.performance
+    same = f"evaluation {before.evaluation} of run {first.run.id} (the same source)"
+    assert copy.reused == same
+    assert told == [f"attempt 1 was not measured in this run: its verdict is {same}"]
 
 
 def test_what_cannot_work_is_said_before_anything_is_computed(

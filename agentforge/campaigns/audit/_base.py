@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from pydantic import Field
 
 from agentforge.registry import Registry
-from agentforge.schema import FrozenModel, UsageError, WorkPolicy
+from agentforge.schema import FrozenModel, UsageError, WorkPolicy, content_hash
 
 _MOST_BYTES = 256 << 20
 """Of a file of claims or results."""
@@ -81,6 +81,9 @@ layouts: Registry[Layout] = Registry(
         "claims": "agentforge.campaigns.audit.claims:ClaimsFolder",
         "kernelbench": "agentforge.campaigns.audit.kernelbench:KernelBenchRun",
         "cuda-l1": "agentforge.campaigns.audit.cuda_l1:CudaL1Release",
+        "flashinfer": "agentforge.campaigns.audit.traces:FlashInferSolutions",
+        "sol": "agentforge.campaigns.audit.traces:SolSolutions",
+        "gpu-mode": "agentforge.campaigns.audit.gpu_mode:GpuModeSubmissions",
     },
 )
 """All layouts; the first that accepts a place reads it."""
@@ -163,3 +166,11 @@ def number(value: Any) -> float | None:
     """A positive finite number; None for anything else, such as KernelBench's -1."""
     real = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if real and 0 < value < float("inf") else None
+
+
+def text_file(scratch: Path, name: str, text: str) -> Path:
+    """A file with this text, at a path that depends on the text alone."""
+    path = scratch / content_hash(text) / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8", errors="replace")
+    return path

@@ -15,6 +15,7 @@ from agentforge.frontends import FrontendOptions, load_target
 from agentforge.ladder import find_device
 from agentforge.languages import read_solution
 from agentforge.referee import EvaluationRequest, Referee
+from agentforge.runs.cached_evaluator import conditions_of
 from agentforge.schema import (
     AgentForgeError,
     Definition,
@@ -110,8 +111,8 @@ def audit(
 ) -> Audit:
     """Judge submissions one after the other. Each verdict is in the database before the next begins.
 
-    A verdict that the database has for the same program, device and toolchain is taken from there, so an
-    audit that was interrupted continues.
+    A verdict that was made on this machine since it started, for the same program and with the same tools and
+    settings, is taken from the database, so an audit that was interrupted continues.
 
     Args:
         again: judge all anew.
@@ -141,6 +142,7 @@ class _Auditor:
         self._settings, self._store, self._device = settings, store, device
         self._level, self._again = level, again
         self._referee = Referee(settings.referee, device=device, cache=settings.cache)
+        self._conditions = conditions_of(device, settings.referee)
         self._problem: tuple[Path, Definition, tuple[Workload, ...]] | None = None
 
     def close(self) -> None:
@@ -206,21 +208,15 @@ class _Auditor:
         self, definition: Definition, workloads: Sequence[Workload], solution: Solution
     ) -> tuple[str, Evaluation]:
         hashes = [workload.hash for workload in workloads]
-        found = self._store.find_evaluation(
-            definition.hash, solution.hash, hashes, self._level, self._device.name
-        )
-        if found is not None and not self._again and self._same_tools(found[1]):
-            return found
+        if self._conditions and not self._again:
+            key = definition.hash, solution.hash, hashes, self._level, self._device.name
+            if found := self._store.find_evaluation(*key, conditions=self._conditions):
+                return found
         request = EvaluationRequest(definition, workloads, solution, self._level)
         evaluation = self._referee.evaluate(request)
         self._store.save_definition(definition)
         self._store.save_solution(solution)
-        return self._store.save_evaluation(evaluation), evaluation
-
-    def _same_tools(self, evaluation: Evaluation) -> bool:
-        """Whether an earlier verdict rests on the torch and compilers of now."""
-        now = self._device.toolchain
-        return all(evaluation.environment.toolchain.get(name) == now[name] for name in now)
+        return self._store.save_evaluation(evaluation, conditions=self._conditions), evaluation
 
 
 def compare(claim: Claim, evaluation: Evaluation) -> tuple[Outcome, str]:

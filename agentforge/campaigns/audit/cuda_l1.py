@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from agentforge.schema import UsageError, content_hash
+from agentforge.schema import UsageError
 
-from ._base import Claim, Submission, number, parse_json, read_text
+from ._base import Claim, Submission, number, parse_json, read_text, text_file
 from .kernelbench import problem_files
 
 _HEAD = 1 << 20
@@ -53,14 +53,14 @@ class CudaL1Release:
     ) -> Submission:
         level, task, code = entry["level_id"], entry["task_id"], entry.get("custom_code")
         written = isinstance(code, str) and code.strip() not in ("", "None")
-        reference = _text_file(scratch, "reference.py", entry["ref_code"]) if own is None else None
+        reference = text_file(scratch, "reference.py", entry["ref_code"]) if own is None else None
         reference = reference or (own or {}).get((level, task))
         unusable = "" if reference else f"--problems has no problem {task} at level {level}"
         return Submission(
             id=f"{device}/level{level}/{task}",
             problem=f"level{level}/{task}",
             reference=reference,
-            solution=_text_file(scratch, "model_new.py", code) if isinstance(code, str) and written else None,
+            solution=text_file(scratch, "model_new.py", code) if isinstance(code, str) and written else None,
             claim=Claim(correct=True, speedup=number(entry.get("score_default")), device=device)
             if written
             else Claim(),
@@ -83,11 +83,3 @@ def _is_release(path: Path) -> bool:
 def _is_entry(entry: Any) -> bool:
     numbers = isinstance(entry, dict) and all(type(entry.get(k)) is int for k in ("level_id", "task_id"))
     return numbers and isinstance(entry.get("ref_code"), str)
-
-
-def _text_file(scratch: Path, name: str, text: str) -> Path:
-    """A file with this text, at a path that depends on the text alone."""
-    path = scratch / content_hash(text) / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8", errors="replace")
-    return path

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,44 @@ from ._base import generated_problem, read_problem
 
 Json = dict[str, Any]
 _NATIVE = ("op_type", "constraints", "tags")
+
+
+@dataclass(frozen=True)
+class TraceTask:
+    """A definition with its workloads and the solutions that the data set has of it."""
+
+    definition: Json
+    workloads: Sequence[Json]
+    identifier: str
+    group: str
+    roots: Sequence[Path]
+    """Folders that paths of safetensors files may be relative to."""
+    solutions: Sequence[Json] = ()
+
+    def problems(self) -> Iterator[SuiteProblem]:
+        """One problem for each workload, and one that says so if there is none.
+
+        Raises:
+            UsageError: a field is missing or does not fit.
+        """
+        native = {key: self.definition[key] for key in _NATIVE if self.definition.get(key)}
+        if self.solutions:
+            native["solutions"] = [str(solution.get("name", "")) for solution in self.solutions]
+        several = self.identifier if len(self.workloads) > 1 else ""
+        for number, workload in enumerate(self.workloads, 1):
+            said = {key: workload[key] for key in ("uuid", "axes", "tolerance") if workload.get(key)}
+            fields: Json = {"group": self.group, "definition": several, "native": {**native, **said}}
+            try:
+                source = workload_source(self.definition, workload, self.roots)
+            except CannotRunError as reason:
+                source, fields["unsupported"] = "", str(reason)
+            yield generated_problem(
+                f"{self.identifier}/{number}" if several else self.identifier, source, **fields
+            )
+        if not self.workloads:
+            yield generated_problem(
+                self.identifier, "", group=self.group, native=native, unsupported="it has no workload"
+            )
 
 
 def read_json(path: Path) -> Json:
@@ -43,33 +82,3 @@ def _object(text: str, where: str) -> Json:
     if not isinstance(value, dict):
         raise UsageError(f"{where} is no JSON object: correct it")
     return value
-
-
-def definition_problems(
-    definition: Mapping[str, Any],
-    workloads: Sequence[Mapping[str, Any]],
-    *,
-    identifier: str,
-    group: str,
-    roots: Sequence[Path],
-    solutions: Sequence[str] = (),
-) -> Iterator[SuiteProblem]:
-    """One problem for each workload, and one that says so if there is none.
-
-    Raises:
-        UsageError: a field is missing or does not fit.
-    """
-    native = {key: definition[key] for key in _NATIVE if definition.get(key)}
-    if solutions:
-        native["solutions"] = list(solutions)
-    several = identifier if len(workloads) > 1 else ""
-    for number, workload in enumerate(workloads, 1):
-        said = {key: workload[key] for key in ("uuid", "axes", "tolerance") if workload.get(key)}
-        fields: Json = {"group": group, "definition": several, "native": {**native, **said}}
-        try:
-            source = workload_source(definition, workload, roots)
-        except CannotRunError as reason:
-            source, fields["unsupported"] = "", str(reason)
-        yield generated_problem(f"{identifier}/{number}" if several else identifier, source, **fields)
-    if not workloads:
-        yield generated_problem(identifier, "", group=group, native=native, unsupported="it has no workload")

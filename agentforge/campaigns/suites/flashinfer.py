@@ -6,14 +6,13 @@ Reference: https://bench.flashinfer.ai/docs/flashinfer-trace.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from agentforge.schema import SuiteProblem, UsageError
 
 from ._base import Selection, no_levels, suite_folder
-from ._trace import definition_problems, read_json, read_lines
+from ._trace import TraceTask, read_json, read_lines
 
 
 class FlashInfer:
@@ -29,6 +28,15 @@ class FlashInfer:
     def problems(self, selection: Selection) -> Iterator[SuiteProblem]:
         """See `Suite`."""
         no_levels(self.form, selection)
+        for task in self.tasks():
+            yield from task.problems()
+
+    def tasks(self) -> Iterator[TraceTask]:
+        """Each definition with its workloads and solutions.
+
+        Raises:
+            UsageError: the folder is missing or is not of this form.
+        """
         root = suite_folder(self._folder)
         files = sorted((root / "definitions").rglob("*.json"))
         if not files:
@@ -39,14 +47,14 @@ class FlashInfer:
                 found = line.get("workload")
                 if not isinstance(found, dict):
                     raise UsageError(f"{path} has a line without a workload: correct it")
-                workloads[line.get("definition")].append(found)
+                workloads[str(line.get("definition"))].append(found)
         for path in sorted((root / "solutions").rglob("*.json")):
             solution = read_json(path)
-            solutions[solution.get("definition")].append(str(solution.get("name", path.stem)))
+            solutions[str(solution.get("definition"))].append({"name": path.stem, **solution})
         for path in files:
-            definition: Mapping[str, Any] = read_json(path)
+            definition = read_json(path)
             name = str(definition.get("name") or path.stem)
-            yield from definition_problems(
+            yield TraceTask(
                 definition,
                 workloads[name],
                 identifier=name,

@@ -69,6 +69,12 @@ def native_check(model, tensors, output):
     return check_implementation(*model._bound(tensors), output)
 '''
 
+_NEW = '''
+
+class ModelNew(Model):
+    """The submission."""
+'''
+
 
 class GpuMode:
     """Each test and each benchmark of a task is a problem, `TASK/tests/1`."""
@@ -92,13 +98,32 @@ class GpuMode:
             yield from _task(path, str(place) if place.parts else root.name, path.parent.parent.name)
 
 
-def _task(path: Path, name: str, group: str) -> Iterator[SuiteProblem]:
+def submission_source(task: Path, problem: SuiteProblem, submission: Path) -> str:
+    """A solution in KernelBench's convention: the file's `custom_kernel` on a problem of a task.
+
+    Args:
+        task: `task.yml`.
+
+    Raises:
+        UsageError: a file cannot be read or is not Python.
+    """
+    below = _BELOW.format(spec=problem.native["spec"]).replace("ref_kernel(data)", "custom_kernel(data)")
+    return _flat(task, _content(task), problem.id, submission) + below + ONLY_TENSORS + _NEW
+
+
+def _content(path: Path) -> dict[str, Any]:
+    """Of `task.yml`."""
     try:
         task = yaml.safe_load(read_problem(path))
     except yaml.YAMLError as error:
         raise UsageError(f"{path} is not YAML ({str(error).splitlines()[0]}): correct it") from error
     if not isinstance(task, dict) or not any(task.get(kind) for kind in _KINDS):
         raise UsageError(f"{path} has no tests and no benchmarks: add some or leave the folder out")
+    return task
+
+
+def _task(path: Path, name: str, group: str) -> Iterator[SuiteProblem]:
+    task = _content(path)
     reason, text = _unsupported(task), ""
     if not reason:
         text = _flat(path, task, name)
@@ -138,8 +163,8 @@ def _unsupported(task: Mapping[str, Any]) -> str:
     return "" if task.get("lang", "py") == "py" else f"its submissions are in {task['lang']}, not in Python"
 
 
-def _flat(path: Path, task: Mapping[str, Any], name: str) -> str:
-    """The task's own modules one below the other, the reference last.
+def _flat(path: Path, task: Mapping[str, Any], name: str, submission: Path | None = None) -> str:
+    """The task's own modules one below the other, the reference last, and a submission below it.
 
     Raises:
         UsageError: a file is missing or is not Python.
@@ -151,7 +176,8 @@ def _flat(path: Path, task: Mapping[str, Any], name: str) -> str:
     if "reference" not in places:
         raise UsageError(f"{path} names no reference.py among its files: add it")
     modules = [m for m in places if m not in ("submission", "eval", "reference")]
-    texts = [_module(places[m], frozenset(modules)) for m in (*modules, "reference")]
+    files = [*(places[m] for m in (*modules, "reference")), *([submission] if submission else [])]
+    texts = [_module(file, frozenset((*modules, "reference"))) for file in files]
     future = "".join(f"{line}\n" for line in dict.fromkeys(_FUTURE.findall("\n".join(texts))))
     above = _ABOVE.format(name=name.replace("\\", "/"))
     if future:

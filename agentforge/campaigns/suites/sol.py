@@ -11,7 +11,7 @@ from pathlib import Path
 from agentforge.schema import SuiteProblem, UsageError
 
 from ._base import Selection, no_levels, suite_folder
-from ._trace import definition_problems, read_json, read_lines
+from ._trace import TraceTask, read_json, read_lines
 
 
 class SolExecBench:
@@ -27,6 +27,15 @@ class SolExecBench:
     def problems(self, selection: Selection) -> Iterator[SuiteProblem]:
         """See `Suite`."""
         no_levels(self.form, selection)
+        for task in self.tasks():
+            yield from task.problems()
+
+    def tasks(self) -> Iterator[TraceTask]:
+        """Each definition with its workloads and solutions.
+
+        Raises:
+            UsageError: the folder is missing or is not of this form.
+        """
         root = suite_folder(self._folder)
         files = sorted(root.rglob("definition.json"))
         if not files:
@@ -36,14 +45,11 @@ class SolExecBench:
             if not lines.is_file():
                 raise UsageError(f"{path.parent} has no workload.jsonl: add it or leave the folder out")
             place = path.parent.relative_to(root)
-            solutions = [
-                str(read_json(file).get("name", "")) for file in sorted(path.parent.glob("solution*.json"))
-            ]
-            yield from definition_problems(
+            yield TraceTask(
                 read_json(path),
                 read_lines(lines),
                 identifier=str(place) if place.parts else root.name,
                 group=str(place.parent) if len(place.parts) > 1 else "",
                 roots=(path.parent, root, *root.parents),
-                solutions=solutions,
+                solutions=[read_json(file) for file in sorted(path.parent.glob("solution*.json"))],
             )

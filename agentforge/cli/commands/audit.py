@@ -24,12 +24,16 @@ def audit_command(
         typer.Option(
             "--problems",
             metavar="DIR",
-            help="Folder with the references: your own clone of KernelBench. A reference runs outside the "
-            "sandbox, so take it from a place that you trust.",
+            help="Folder with the references: your own clone of KernelBench, or a task of GPU MODE's. A "
+            "reference runs outside the sandbox, so take it from a place that you trust.",
         ),
     ] = None,
     layout: Annotated[
-        str, typer.Option("--layout", help="auto, claims, kernelbench, cuda-l1, or a plug-in's name.")
+        str,
+        typer.Option(
+            "--layout",
+            help="auto, claims, kernelbench, cuda-l1, flashinfer, sol, gpu-mode, or a plug-in's name.",
+        ),
     ] = "auto",
     only: Annotated[
         str, typer.Option("--only", metavar="PATTERN", help="Submissions by identifier, e.g. 'level1/*'.")

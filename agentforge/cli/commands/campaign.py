@@ -149,10 +149,14 @@ def _said(campaign: Campaign, limits: Most, workers: int) -> str:
     dollars = "any amount of dollars (--dollars limits it)"
     if limits.dollars is not None:
         dollars = f"{limits.dollars:g} dollars"
+    where, alone = f"on {workers} worker{'' if workers == 1 else 's'}", ""
+    if not workers:
+        where = f"for the workers that you start with `agentforge campaign work {campaign.name}`"
+        alone = " with one worker"
     searching = f"; the search budgets are {_text.seconds(limits.budget_s)} of it" if limits.budget_s else ""
     return (
         f"campaign {campaign.name}: {campaign.problems} problems x {len(campaign.arms)} arms = {limits.runs} "
-        f"runs on {workers} workers. At most {dollars} and {_duration(limits.seconds)}"
+        f"runs {where}. At most {dollars} and {_duration(limits.seconds)}{alone}"
         f" (limit of a run: {_duration(campaign.limit_s)}{searching})."
     )
 

@@ -89,7 +89,7 @@ class AttemptEvaluated(_Measured):
 
     kind: Literal["attempt.evaluated"] = "attempt.evaluated"
     reused: bool = False
-    """The run had finished this evaluation before."""
+    """The run had finished this evaluation before, or another run had made it."""
 
 
 class AttemptJudging(AttemptEvent):

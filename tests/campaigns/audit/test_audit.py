@@ -11,8 +11,11 @@ import pytest
 from agentforge.campaigns.audit import Audit, AuditedItem, Claim, Outcome, render
 from agentforge.campaigns.audit.audit import caught_by, compare
 from agentforge.schema import Evaluation, EvaluationStatus, Evidence, Level, ReasonCode, StageResult
+from tests.campaigns.suites.test_traces import definition, workload, write_sol
 from tests.cli.conftest import Run, home, run
 from tests.loop.test_bottleneck_state import measured
+
+from .test_layouts import SCALE, solution
 
 __all__ = ["home", "run"]
 
@@ -137,3 +140,14 @@ def test_an_audit_judges_all_and_takes_stored_verdicts_the_next_time(run: Run, t
     again = run("audit", where, *options, "--only", "wrong", "--again", "--json")
     known = [item["evaluation"] for item in first.json["items"]]
     assert again.json["items"][0]["evaluation"] not in known
+
+
+@pytest.mark.slow
+def test_solutions_of_a_trace_data_set_are_judged_on_their_workloads(run: Run, tmp_path: Path) -> None:
+    place = write_sol(tmp_path / "scaled", definition(), workload(64))
+    (place / "solution.json").write_text(json.dumps(solution("right", SCALE)))
+    (place / "solution_2.json").write_text(json.dumps(solution("wrong", SCALE.replace("* scale", "+ scale"))))
+    answer = run("audit", str(place), "--level", "quick", "--device", "cpu", "--json")
+    assert (answer.code, answer.json["layout"]) == (1, "sol")
+    outcomes = {item["id"]: item["outcome"] for item in answer.json["items"]}
+    assert outcomes == {"scaled/right": "right", "scaled/wrong": "refuted"}

@@ -11,8 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentforge.campaigns.audit import Claim, Submission, layouts, read_submissions
+from agentforge.languages import read_solution
 from agentforge.schema import UsageError
 from agentforge.testing.layout import LayoutContract
+from tests.campaigns.suites.test_repositories import write_task
+from tests.campaigns.suites.test_traces import definition, workload, write_sol
 
 MODEL = "class Model: ...\n"
 MODEL_NEW = "class ModelNew: ...\n"
@@ -132,6 +135,114 @@ class TestCudaL1(LayoutContract):
         (tmp_path / "a100.json").write_text(f"{line()}\n{{}}\n")
         with pytest.raises(UsageError, match="line 2: no level_id"):
             read_submissions(tmp_path / "a100.json", scratch=tmp_path)
+
+
+def solution(name: str, text: str, entry: str = "main.py::run") -> dict[str, Any]:
+    spec = {"languages": ["pytorch"], "entry_point": entry, "destination_passing_style": False}
+    sources = [{"path": entry.partition("::")[0], "content": text}]
+    return {"name": name, "definition": "scaled", "author": "a", "spec": spec, "sources": sources}
+
+
+SCALE = "def run(x, y, scale):\n    return x[:, : y.shape[1]] * y * scale\n"
+KERNEL = solution("kernel", "int f();", "k.cu::f")
+B200 = {"performance": {"speedup_factor": 1.5}, "environment": {"hardware": "B200"}}
+
+
+class TestSol(LayoutContract):
+    name = "sol"
+
+    def good(self, folder: Path) -> tuple[Path, None]:
+        place = write_sol(folder / "place" / "L1" / "scaled", definition(), workload(3), workload(5))
+        (place / "solution.json").write_text(json.dumps(solution("right", SCALE)))
+        (place / "solution_2.json").write_text(json.dumps(KERNEL))
+        return folder / "place", None
+
+    def test_each_solution_is_judged_on_each_workload(self, tmp_path: Path) -> None:
+        found = by_id(self.read(tmp_path))
+        assert list(found) == [f"L1/scaled/{n}/{name}" for n in (1, 2) for name in ("right", "kernel")]
+        one, other = found["L1/scaled/1/right"], found["L1/scaled/2/right"]
+        assert one.reference != other.reference
+        assert one.solution is not None and one.solution == other.solution
+        assert read_solution(one.solution, "x").entry_class == "ModelNew"
+        assert "is entered in k.cu" in found["L1/scaled/1/kernel"].unusable
+
+    def test_references_of_another_place_are_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(UsageError, match="leave out --problems"):
+            read_submissions(self.good(tmp_path)[0], problems=tmp_path, scratch=tmp_path)
+
+
+class TestFlashInfer(LayoutContract):
+    name = "flashinfer"
+
+    def good(self, folder: Path) -> tuple[Path, None]:
+        place, said = folder / "place", [{"status": "PASSED", **B200}, {"status": "RUNTIME_ERROR"}, None]
+        about = [{"definition": "scaled", "workload": workload(rows)} for rows in (3, 5, 7)]
+        traces = [{**one, "solution": "right", "evaluation": e} for one, e in zip(about, said, strict=True)]
+        files(place, "definitions/a/scaled.json", text=json.dumps(definition()))
+        files(place, "workloads/a/scaled.jsonl", text="\n".join(map(json.dumps, about)))
+        files(place, "solutions/a/right.json", text=json.dumps(solution("right", SCALE)))
+        files(place, "solutions/a/kernel.json", text=json.dumps(KERNEL))
+        files(place, "traces/a/scaled.jsonl", text="\n".join(map(json.dumps, traces)))
+        return place, None
+
+    def test_traces_are_claims(self, tmp_path: Path) -> None:
+        found = by_id(self.read(tmp_path))
+        assert [found[f"scaled/{n}/right"].claim for n in (1, 2, 3)] == [
+            Claim(correct=True, speedup=1.5, device="B200"), Claim(correct=False), Claim(),
+        ]  # fmt: skip
+
+
+SUBMISSION = """from task import input_t, output_t
+import torch
+
+
+def custom_kernel(data: input_t) -> output_t:
+    x, out, weights, config = data
+    out[...] = x * weights["w"].to("cuda") * config["factor"]
+    return out
+"""
+
+
+class TestGpuMode(LayoutContract):
+    name = "gpu-mode"
+
+    def good(self, folder: Path) -> tuple[Path, Path]:
+        if not (folder / "tasks").exists():
+            write_task(folder / "tasks" / "scale_py")
+        files(folder / "place", "right.py", text=SUBMISSION)
+        files(folder / "place", "broken.py", text="def custom_kernel(data):\n    return (\n")
+        files(folder / "place", "notes.py", text="x = 1\n")
+        return folder / "place", folder / "tasks" / "scale_py"
+
+    def test_a_submission_answers_as_the_reference_on_each_problem(self, tmp_path: Path) -> None:
+        found = by_id(self.read(tmp_path))
+        assert [name for name in found if name.endswith("/right")] == [
+            f"scale_py/{kind}/right" for kind in ("tests/1", "tests/2", "benchmarks")
+        ]
+        assert "is not Python" in found["scale_py/benchmarks/broken"].unusable
+        for name, size in (("tests/2", 6), ("benchmarks", 64)):
+            one = found[f"scale_py/{name}/right"]
+            assert one.reference is not None and one.solution is not None
+            spaces: list[dict[str, Any]] = [{}, {}]
+            for space, path in zip(spaces, (one.reference, one.solution), strict=True):
+                exec(path.read_text(), space)
+            inputs = spaces[0]["get_inputs"]()
+            expected, got = (
+                space[kind]()(*inputs) for space, kind in zip(spaces, ("Model", "ModelNew"), strict=True)
+            )
+            assert got.shape == (size,) and got.equal(expected)
+
+    def test_the_folder_of_the_task_may_hold_the_submissions(self, tmp_path: Path) -> None:
+        _, task = self.good(tmp_path)
+        files(task, "submission.py", text=SUBMISSION)
+        layout, found = read_submissions(task, scratch=tmp_path / "scratch")
+        assert (layout, len(found)) == ("gpu-mode", 3)
+        assert {one.problem.partition("/")[0] for one in found} == {"scale_py"}
+
+    def test_a_submission_without_its_task_is_one_sentence(self, tmp_path: Path) -> None:
+        place, _ = self.good(tmp_path)
+        with pytest.raises(UsageError, match=r"no task\.yml: name the task's folder with --problems DIR"):
+            read_submissions(place / "right.py", scratch=tmp_path)
 
 
 def test_a_place_without_a_layout_is_one_sentence(tmp_path: Path) -> None:
