@@ -9,9 +9,10 @@ from sqlalchemy.exc import DBAPIError
 
 from agentforge.schema import StoreError
 
+from .knowledge import summary
 from .tables import Table
 
-REVISION = "0010"
+REVISION = "0011"
 """Newest migration, kept here so that opening an up-to-date database does not import Alembic."""
 
 VERSION_TABLE = "agentforge_version"
@@ -94,3 +95,4 @@ def _upgrade(connection: Connection, current: str | None, where: str) -> None:
         )
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
+    summary.rebuild(connection)
