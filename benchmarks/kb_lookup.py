@@ -2,10 +2,12 @@
 
     python benchmarks/kb_lookup.py                                 # 1,000,000 outcomes in 500 contexts
     python benchmarks/kb_lookup.py --outcomes 10000 --contexts 50 --out mine.json
+    python benchmarks/kb_lookup.py --settings 8                    # of each strategy's parameters
 
 Fills a SQLite database of its own with outcomes of the playbook's strategies: random contexts of operators,
 shapes and dtypes on one machine, random speedups, a fifth of them failures. Then it asks for the ranked
-strategies of random contexts, as a planner does. `first_s` is the first look-up of a process; `median_ms` and
+strategies of random contexts, as a planner does. `summary_s` is the time to sum up all outcomes, `write_ms`
+the median time to record one more outcome, `first_s` the first look-up of a process; `median_ms` and
 `percentile_95_ms` are of the following ones. Writes benchmarks/results/kb_lookup.json.
 """
 
@@ -17,7 +19,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -60,22 +62,31 @@ def contexts(count: int, draw: random.Random, operators: Sequence[str]) -> list[
     return list(found.values())
 
 
+def settings(card: Strategy, most: int, draw: random.Random) -> list[dict[str, Any]]:
+    """Some settings of a strategy's parameters, the card's own one first."""
+    found: list[dict[str, Any]] = [{}]
+    for _ in range(most - 1):
+        found.append({name: draw.choice(values) for name, values in card.parameters.items() if values})
+    return found
+
+
 def outcomes(
-    count: int, known: Sequence[Context], strategies: Sequence[str], draw: random.Random
+    count: int, known: Sequence[Context], strategies: Mapping[str, Sequence[Any]], draw: random.Random
 ) -> Iterator[Outcome]:
-    """Random results of the strategies; every fifth one is a failure."""
-    newest = datetime.now(UTC)
+    """Random results of the strategies with their settings; every fifth one is a failure."""
+    newest, names = datetime.now(UTC), [*strategies]
     for number in range(count):
-        failed = draw.random() < 0.2
+        failed, strategy = draw.random() < 0.2, draw.choice(names)
         yield Outcome(
             id=f"o{number:09d}",
-            strategy=draw.choice(strategies),
+            strategy=strategy,
             context=draw.choice(known),
             solution=f"s{number}",
             evaluation=f"e{number}",
             status=EvaluationStatus.RUNTIME_ERROR if failed else EvaluationStatus.PASSED,
             evidence=Evidence.UNVERIFIED if failed else Evidence.VERIFIED,
             log_speedup=None if failed else draw.gauss(0.1, 0.3),
+            parameters=draw.choice(strategies[strategy]),
             time=newest - timedelta(minutes=number % 500_000),
         )
 
@@ -94,7 +105,8 @@ def fill(url: str, found: Iterator[Outcome]) -> None:
         row = {name: getattr(o, name) for name in ("id", "strategy", "solution", "run", "log_speedup")}
         row |= {"credit": o.credit, "after": o.after, "generator": o.generator, "time": o.time}
         row |= {"context": o.context.hash, "op_type": o.context.op_type, "status": o.status.value}
-        rows.append({**row, "evidence": o.evidence.value, "parameters": "{}", "body": o.model_dump_json()})
+        row |= {"parameters": json.dumps(o.parameters, sort_keys=True), "evidence": o.evidence.value}
+        rows.append({**row, "body": o.model_dump_json()})
         if len(rows) == _PART:
             keep()
     if rows:
@@ -107,6 +119,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--outcomes", type=int, default=1_000_000)
     parser.add_argument("--contexts", type=int, default=500)
+    parser.add_argument("--settings", type=int, default=1)
     parser.add_argument("--lookups", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=RESULTS)
@@ -115,23 +128,34 @@ def main(argv: Sequence[str] | None = None) -> int:
     cards = [card for card in load_cards(playbook).values() if isinstance(card, Strategy)]
     operators = sorted({op for card in cards for op in card.op_types}) or ["pointwise"]
     known = contexts(options.contexts, draw, operators)
+    tried = {card.id: settings(card, options.settings, draw) for card in cards}
     with tempfile.TemporaryDirectory(prefix="agentforge_lookup_") as folder:
         url = f"sqlite:///{folder}/agentforge.db"
         with Store(url) as store:
-            fill(url, outcomes(options.outcomes, known, [card.id for card in cards], draw))
-            base, seconds = KnowledgeBase(store, [playbook]), []
-            for _ in range(options.lookups + 1):
-                context = draw.choice(known)
+            fill(url, outcomes(options.outcomes, known, tried, draw))
+            begun = time.perf_counter()
+            store.rebuild_summary()
+            summary_s = time.perf_counter() - begun
+            base, seconds, writes = KnowledgeBase(store, [playbook]), [], []
+            for context in draw.choices(known, k=options.lookups + 1):
                 begun = time.perf_counter()
                 base.ranked(context)
                 seconds.append(time.perf_counter() - begun)
+            for one in outcomes(options.lookups, known, tried, draw):
+                new = one.model_copy(update={"id": f"new {one.id}"})
+                begun = time.perf_counter()
+                store.record_outcomes([new])
+                writes.append(time.perf_counter() - begun)
         size = Path(folder, "agentforge.db").stat().st_size
     found = {
         "outcomes": options.outcomes,
         "contexts": options.contexts,
         "strategies": len(cards),
+        "settings": options.settings,
         "lookups": options.lookups,
         "database_mib": size >> 20,
+        "summary_s": round(summary_s, 1),
+        "write_ms": round(float(np.median(writes)) * 1e3, 2),
         "first_s": round(seconds[0], 3),
         "median_ms": round(float(np.median(seconds[1:])) * 1e3, 2),
         "percentile_95_ms": round(float(np.percentile(seconds[1:], 95)) * 1e3, 2),

@@ -42,7 +42,8 @@ from agentforge.knowledge.ranking.belief import posterior  # noqa: E402
 from agentforge.knowledge.ranking.effects import Effects  # noqa: E402
 from agentforge.knowledge.ranking.similarity import DEFAULT, Request, Weights  # noqa: E402
 from agentforge.resources import resource  # noqa: E402
-from agentforge.schema import Strategy, StrategyRecord  # noqa: E402
+from agentforge.schema import Strategy  # noqa: E402
+from agentforge.store import Experience  # noqa: E402
 
 RESULTS = HERE / "results" / "kb_weights.json"
 FITTED = ("operator", "octave", "shape", "dtype", "generation", "bound")
@@ -65,7 +66,7 @@ class Case:
     gains: Mapping[str, float]
     """Mean log speedup of its points."""
     landscape: Landscape
-    records: Mapping[str, tuple[StrategyRecord, ...]]
+    records: Mapping[str, tuple[Experience, ...]]
 
     def loss(self, cards: Mapping[str, Strategy], weights: Weights) -> float:
         """Mean over pairs of strategies; 0 without a pair that differs."""
@@ -84,14 +85,14 @@ class Case:
         return wrong / total if total else 0.0
 
 
-def record(landscape: Landscape) -> dict[str, StrategyRecord]:
+def record(landscape: Landscape) -> dict[str, Experience]:
     """What the points of a landscape say about each strategy."""
     found: dict[str, list[float]] = {}
     for point in landscape.points:
         if point.solution:
             found.setdefault(point.strategy, []).append(landscape.gains[point.solution])
     return {
-        name: StrategyRecord(
+        name: Experience(
             context=context_of(landscape), n=len(gains), mean_log_speedup=fmean(gains),
             var_log_speedup=variance(gains) if len(gains) > 1 else 0.0,
         )

@@ -31,7 +31,7 @@ from agentforge.store import Store, evaluation_id
 
 from .cards import Card, load_folder
 from .generator import generator_hash
-from .ranking import Effects, Posterior, Request, best_alone, posterior, similarity, with_claims
+from .ranking import Effects, Posterior, Request, best_alone, nearest, posterior, similarity, with_claims
 
 APART = math.log(1.2)
 """Log speedups that differ by less count as equally fast where solutions are compared."""
@@ -159,29 +159,27 @@ class KnowledgeBase:
         after: str = "",
         seed: int | None = None,
     ) -> tuple[tuple[Strategy, Posterior], ...]:
-        """Like `retrieve`, with the posterior of each strategy.
+        """Like `retrieve`, with the posterior of each strategy. Only the nearest contexts are asked.
 
         The first one is what cards and own results say, unless other contexts surely know better.
         """
-        records, lessons = self._store.strategy_records(context.op_type), self._lessons(context.op_type)
-        experience = self._store.experience()
         request = Request(context, after, generator_hash(), self._clock())
-        every = sorted(self._known().items())
+        every, known = sorted(self._known().items()), self._store.contexts()
         asked = {n: s for n, s in every if not s.claimed and _applies(s, context, languages, device)}
+        near = nearest(known.tried, request)
+        experience = self._store.experience(near, asked)
+        claims = self._store.experience(nearest(known.claimed, request), asked)
+        same = [one for one in near if one.op_type == context.op_type]
+        records, lessons = self._store.strategy_records(same, asked), self._lessons(context.op_type)
         effects = Effects(asked, experience, request)
         random = None if seed is None else Random(seed)
         scored = list[tuple[float, float, Strategy, Posterior]]()
         for name, strategy in asked.items():
-            own = experience.get(name, ())
-            belief = posterior(strategy, own, request, effects.expected(name))
-            near = sorted(records.get(name, ()), key=lambda r: (-similarity(r.context, context), -r.n))
-            told = {
-                "records": tuple(near),
-                "lessons": lessons.get(name, ()),
-                "expected": effects.values(name),
-            }
+            belief = posterior(strategy, experience.get(name, ()), request, effects.expected(name))
+            own = sorted(records.get(name, ()), key=lambda r: (-request.alike(r.context), -r.n))
+            told = {"records": tuple(own), "lessons": lessons.get(name, ()), "expected": effects.values(name)}
             score = belief.value if random is None else belief.sample(random)
-            claimed = score + with_claims(belief, own, context).value - belief.value
+            claimed = score + with_claims(belief, claims.get(name, ()), request).value - belief.value
             scored.append((score, claimed, strategy.model_copy(update=told), belief))
         scored.sort(key=lambda entry: -entry[0])  # stable: equal strategies keep the order of their names
         first = best_alone(asked, experience, request)

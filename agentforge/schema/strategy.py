@@ -137,12 +137,6 @@ class StrategyRecord(FrozenModel):
     """Outcomes of other databases that passed there with a measured speedup; in none of the other counts."""
     mean_claimed_log_speedup: float = 0.0
     """Mean of their log speedups, each limited to plus or minus ln 2."""
-    after: str = ""
-    """Strategy that the outcomes were built on, where records are kept apart by it."""
-    generator: str = ""
-    """As in `Outcome`, where records are kept apart by it."""
-    parameters: dict[str, int | float | str | bool] = {}
-    """As in `Outcome`, where records are kept apart by them."""
     measured: int = Field(default=0, ge=0)
     """Evaluations of unproven solutions with a time that is not suspicious."""
     mean_measured_log_speedup: float = 0.0

@@ -9,6 +9,7 @@ from sqlalchemy.exc import DBAPIError
 
 from agentforge.schema import StoreError
 
+from .knowledge import summary
 from .tables import Table
 
 REVISION = "0011"
@@ -94,3 +95,4 @@ def _upgrade(connection: Connection, current: str | None, where: str) -> None:
         )
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
+    summary.rebuild(connection)

@@ -7,15 +7,15 @@ from typing import Self
 from ._calls import Calls
 from ._engine import Database
 from ._evaluations import Evaluations
-from ._lessons import Lessons
 from ._locks import Locks
 from ._metrics import Metrics
 from ._migrate import REVISION
 from ._nouns import Nouns
-from ._outcomes import Outcomes
 from ._records import Records
 from ._runs import Runs
 from .campaigns import CampaignQueue, CampaignRecords
+from .knowledge.lessons import Lessons
+from .knowledge.outcomes import Outcomes
 
 
 class Store(

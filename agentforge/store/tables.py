@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import DateTime, Float, ForeignKey, Index, Integer, String, Text, UniqueConstraint
+from sqlalchemy import (
+    Boolean,
+    DateTime,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    String,
+    Text,
+    UniqueConstraint,
+)
 from sqlalchemy.dialects.mysql import LONGTEXT
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
@@ -228,6 +238,48 @@ class OutcomeRow(Table):
     """As JSON with sorted names."""
     time: Mapped[datetime] = mapped_column(Time)
     body: Mapped[str] = mapped_column(Body)
+
+
+class ContextRow(Table):
+    """A `Context` of outcomes. Writers of outcomes lock it."""
+
+    __tablename__ = "contexts"
+    hash: Mapped[str] = mapped_column(Key, primary_key=True)
+    tried: Mapped[bool] = mapped_column(Boolean)
+    """Whether an outcome of this database is in it."""
+    claimed: Mapped[bool] = mapped_column(Boolean)
+    """Whether a claim is that counts."""
+    body: Mapped[str] = mapped_column(Body)
+
+
+class SummaryRow(Table):
+    """A `StrategyRecord`: statistics of outcomes, which are in the table for look-ups only."""
+
+    __tablename__ = "outcome_summaries"
+    __table_args__ = (Index("ix_outcome_summaries_place", "context", "apart", "strategy"),)
+    id: Mapped[int] = mapped_column(Integer, primary_key=True)
+    strategy: Mapped[str] = mapped_column(Name)
+    context: Mapped[str] = mapped_column(ForeignKey("contexts.hash", ondelete="CASCADE"))
+    apart: Mapped[bool] = mapped_column(Boolean)
+    """Whether `after`, `generator` and `parameters` keep the rows of a strategy in a context apart."""
+    after: Mapped[str | None] = mapped_column(Name)
+    generator: Mapped[str | None] = mapped_column(Key)
+    parameters: Mapped[str | None] = mapped_column(Text)
+    n: Mapped[int] = mapped_column(Integer)
+    mean: Mapped[float] = mapped_column(Float(53))
+    squares: Mapped[float] = mapped_column(Float(53))
+    """Sum of the squares of the verified results."""
+    failures: Mapped[int] = mapped_column(Integer)
+    unproven: Mapped[int] = mapped_column(Integer)
+    discouraging: Mapped[int] = mapped_column(Integer)
+    measured: Mapped[int] = mapped_column(Integer)
+    mean_measured: Mapped[float] = mapped_column(Float(53))
+    claims: Mapped[int] = mapped_column(Integer)
+    mean_claimed: Mapped[float] = mapped_column(Float(53))
+    newest: Mapped[datetime | None] = mapped_column(Time)
+    best_solution: Mapped[str | None] = mapped_column(Key)
+    best_log_speedup: Mapped[float | None] = mapped_column(Float(53))
+    best_parameters: Mapped[str | None] = mapped_column(Text)
 
 
 class CallRow(Table):

@@ -147,9 +147,9 @@ def test_bad_databases_change_nothing(store: Store, other: Store, tmp_path: Path
 def test_a_failure_in_the_middle_changes_nothing(
     store: Store, other: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from agentforge.store import _outcomes
+    from agentforge.store.knowledge import outcomes
 
-    made = _outcomes._row
+    made = outcomes._row
 
     def failing(outcome: object) -> object:
         row = made(outcome)  # type: ignore[arg-type]
@@ -158,7 +158,7 @@ def test_a_failure_in_the_middle_changes_nothing(
         return row
 
     before = content(tmp_path / "mine.db")
-    monkeypatch.setattr(_outcomes, "_row", failing)
+    monkeypatch.setattr(outcomes, "_row", failing)
     with pytest.raises(OSError, match="killed"):
         merge(store, tmp_path / "other.db")
     assert content(tmp_path / "mine.db") == before

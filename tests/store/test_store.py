@@ -24,8 +24,9 @@ from agentforge.schema import (
     Strategy,
     UsageError,
 )
-from agentforge.store import Store, _outcomes, evaluation_id
+from agentforge.store import Store, evaluation_id
 from agentforge.store._engine import add_all_once
+from agentforge.store.knowledge import outcomes
 
 from . import nouns
 
@@ -343,7 +344,9 @@ class TestOutcomes:
         records = store.strategy_records()
         assert {s: sum(r.n for r in found) for s, found in records.items()} == {"fuse": 3, "tile": 1}
         assert len(records["fuse"]) == 3
-        assert sum(len(r) for r in store.strategy_records(op_type="softmax").values()) == 1
+        softmax = store.strategy_records([nouns.context(op_type="softmax")])
+        assert {s: len(found) for s, found in softmax.items()} == {"fuse": 1}
+        assert store.strategy_records(strategies=["tile"]).keys() == {"tile"}
 
     def test_experience_is_apart_by_parameters(self, store: Store) -> None:
         quick = {"evidence": Evidence.UNVERIFIED, "parameters": {"tile": 1, "online": True}}
@@ -367,7 +370,7 @@ class TestOutcomes:
     def test_another_writer_was_first(self, store: Store) -> None:
         store.record_outcomes([outcome(1)])
         with store._db.write() as session:
-            add_all_once(session, [_outcomes._row(outcome(number)) for number in range(3)])
+            add_all_once(session, [outcomes._row(outcome(number)) for number in range(3)])
         assert len(store.outcomes()) == 3
 
     def test_all_or_none(self, store: Store) -> None:

@@ -235,7 +235,7 @@ def check(
     json: _options.Json = False,
     remove: Annotated[bool, typer.Option("--remove", help="Forget them.")] = False,
 ) -> None:
-    """Find results and lessons that no evaluation in the database supports."""
+    """Find results and lessons that no evaluation in the database supports. Repair the results' summary."""
     from dataclasses import asdict
 
     from agentforge import knowledge
@@ -244,13 +244,16 @@ def check(
         doubts = knowledge.doubtful(store)
         if remove:
             knowledge.remove(store, doubts)
+        repaired = store.rebuild_summary()
     if json:
-        _print.as_json({"doubtful": [asdict(d) for d in doubts], "removed": remove})
+        _print.as_json({"doubtful": [asdict(d) for d in doubts], "removed": remove, "repaired": repaired})
         return
     if doubts:
         _print.table(["kind", "strategy", "why", "id"], ((d.kind, d.strategy, d.why, d.id) for d in doubts))
     said = "removed" if remove else "found; `agentforge kb check --remove` forgets them"
     _print.line(f"{len(doubts)} doubtful entries {said}" if doubts else "every entry has its evaluation")
+    if repaired:
+        _print.line(f"{repaired} statistics disagreed with the outcomes and were computed again")
 
 
 def export_file(file: File, config: _options.Config = None, json: _options.Json = False) -> None:

@@ -2,6 +2,15 @@
 
 from .belief import Posterior, best_alone, posterior, with_claims
 from .effects import Effects
-from .similarity import Request, similarity
+from .similarity import Request, nearest, similarity
 
-__all__ = ["Effects", "Posterior", "Request", "best_alone", "posterior", "similarity", "with_claims"]
+__all__ = [
+    "Effects",
+    "Posterior",
+    "Request",
+    "best_alone",
+    "nearest",
+    "posterior",
+    "similarity",
+    "with_claims",
+]

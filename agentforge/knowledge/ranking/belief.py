@@ -29,9 +29,10 @@ from random import Random
 
 from scipy.special import stdtr
 
-from agentforge.schema import Context, Strategy, StrategyRecord
+from agentforge.schema import Strategy
+from agentforge.store import Experience
 
-from .similarity import Request, freshness, similarity
+from .similarity import Request, freshness
 
 PRIOR_DEVIATION = 0.25
 """Prior standard deviation of log speedup over the best baseline."""
@@ -60,7 +61,7 @@ class Posterior:
     verified: float = PRIOR_VERIFIED
     failed: float = PRIOR_FAILED
 
-    def updated(self, record: StrategyRecord, weight: float = 1.0) -> Posterior:
+    def updated(self, record: Experience, weight: float = 1.0) -> Posterior:
         """Add a record's results, each counted `weight` times.
 
         A passed solution that was never verified and looked slow or suspicious counts as a try without a
@@ -127,12 +128,12 @@ def prior(strategy: Strategy) -> Posterior:
     )
 
 
-def with_claims(belief: Posterior, records: Iterable[StrategyRecord], context: Context) -> Posterior:
+def with_claims(belief: Posterior, records: Iterable[Experience], request: Request) -> Posterior:
     """A posterior with what other databases claim of contexts like this one."""
-    near = [r for r in records if r.claims and similarity(r.context, context) >= NEAR]
+    near = [r for r in records if r.claims and request.alike(r.context) >= NEAR]
     total = sum(r.claims for r in near)
     for record in near:
-        said = StrategyRecord(
+        said = Experience(
             context=record.context, n=record.claims, mean_log_speedup=record.mean_claimed_log_speedup
         )
         belief = belief.updated(said, min(0.1, CLAIMS / total))
@@ -140,19 +141,19 @@ def with_claims(belief: Posterior, records: Iterable[StrategyRecord], context: C
 
 
 def posterior(
-    strategy: Strategy, records: Iterable[StrategyRecord], request: Request, expected: float | None = None
+    strategy: Strategy, records: Iterable[Experience], request: Request, expected: float | None = None
 ) -> Posterior:
     """The prior, updated with the context's own experience.
 
     Args:
         expected: mean of the prior; None is the card's.
     """
-    belief, foreign, own = prior(strategy), list[tuple[float, float, StrategyRecord]](), []
+    belief, foreign, own = prior(strategy), list[tuple[float, float, Experience]](), []
     for record in records:
         fresh = freshness(record, request.after, request.generator, request.now, request.weights)
-        if record.context == request.context:
+        if record.context.hash == request.context.hash:
             own.append((fresh, record))
-        elif alike := similarity(record.context, request.context, request.weights):
+        elif alike := request.alike(record.context):
             foreign.append((alike, alike * fresh, record))
     passed = sum(weight * (r.n + r.unproven) for _, weight, r in foreign)
     failed = sum(weight * r.failures for _, weight, r in foreign)
@@ -166,10 +167,13 @@ def posterior(
 
 
 def best_alone(
-    strategies: Mapping[str, Strategy], records: Mapping[str, Iterable[StrategyRecord]], request: Request
+    strategies: Mapping[str, Strategy], records: Mapping[str, Iterable[Experience]], request: Request
 ) -> str:
     """The strategy with the highest value by the cards and the context's own experience; empty if there is
     none."""
-    own = {name: [r for r in records.get(name, ()) if r.context == request.context] for name in strategies}
+    own = {
+        name: [r for r in records.get(name, ()) if r.context.hash == request.context.hash]
+        for name in strategies
+    }
     values = {name: posterior(strategies[name], own[name], request).value for name in strategies}
     return max(values, key=values.__getitem__, default="")

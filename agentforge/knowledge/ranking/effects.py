@@ -21,14 +21,14 @@ result of its context, and than 0 without one. So it is evidence of slowness onl
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from heapq import nlargest
 from typing import Any
 
 import numpy as np
 
-from agentforge.schema import Context, Strategy, StrategyRecord
+from agentforge.schema import Strategy
+from agentforge.store import Experience
 
-from .similarity import Request, freshness, similarity
+from .similarity import Request, freshness
 
 EFFECT = 0.1
 """Standard deviation of the effects of strategies and values, in log speedup."""
@@ -40,8 +40,6 @@ LEVEL = 1.0
 """Standard deviation of the contexts' levels."""
 SURE = 1.645
 """Standard deviations above 0 of a difference that is positive with 95 %."""
-NEAREST = 64
-"""Contexts that are asked, the most similar ones."""
 
 Numbers = np.ndarray[Any, np.dtype[np.floating[Any]]]
 Feature = tuple[str, ...]
@@ -55,39 +53,39 @@ class Effects:
 
     Args:
         strategies: those in question, by identifier.
-        records: experience with them, by identifier.
+        records: experience with them, by identifier, from all contexts that are asked.
     """
 
     def __init__(
         self,
         strategies: Mapping[str, Strategy],
-        records: Mapping[str, Iterable[StrategyRecord]],
+        records: Mapping[str, Iterable[Experience]],
         request: Request,
     ) -> None:
         self._strategies, self._request = strategies, request
         features = [feature for strategy in strategies.values() for feature in self._features(strategy)]
         self._at = {feature: position for position, feature in enumerate(features)}
         rows = self._rows(records)
-        own = rows.pop(request.context, [])
-        likeness = {context: similarity(context, request.context, request.weights) for context in rows}
-        precision = np.eye(len(features)) / EFFECT**2
-        moment = np.zeros(len(features))
+        own = rows.pop(request.context.hash, [])
+        likeness = {r.context.hash: request.alike(r.context) for some in records.values() for r in some}
+        alike = [context for context in rows if likeness[context] > 0]
+        precision: Numbers = np.eye(len(features)) / EFFECT**2
+        moment: Numbers = np.zeros(len(features))
         for name, strategy in strategies.items():
             moment[self._at[(name,)]] = strategy.prior_log_speedup / EFFECT**2
-        for context in nlargest(NEAREST, rows, key=likeness.__getitem__):
-            if likeness[context] > 0:
-                added = _information(rows[context], len(features), CONTEXT)
-                precision += likeness[context] * added[0]
-                moment += likeness[context] * added[1]
+        if alike:
+            weights = [likeness[context] for context in alike]
+            _inform(precision, moment, [rows[context] for context in alike], weights, CONTEXT)
         general = np.linalg.inv(precision)
         self._mean = general @ moment
         self._covariance = general + CONTEXT**2 * np.eye(len(features))
         self._here: Numbers = self._mean
-        self._known = bool(own) or any(likeness.values())
+        self._known = bool(own or alike)
         if own:
-            before = np.linalg.inv(self._covariance)
-            added = _information(own, len(features), 0.0)
-            self._here = np.linalg.solve(before + added[0], before @ self._mean + added[1])
+            precision = np.linalg.inv(self._covariance)
+            moment = precision @ self._mean
+            _inform(precision, moment, [own], [1.0], 0.0)
+            self._here = np.linalg.solve(precision, moment)
 
     def expected(self, name: str) -> float:
         """Log speedup of a strategy with its best parameters by the card and other contexts."""
@@ -125,47 +123,68 @@ class Effects:
                 found[self._at[feature]] = 1.0
         return found
 
-    def _rows(self, records: Mapping[str, Iterable[StrategyRecord]]) -> dict[Context, list[Row]]:
-        """Results by context."""
-        asked, found = self._request, dict[Context, list[Row]]()
+    def _rows(self, records: Mapping[str, Iterable[Experience]]) -> dict[str, list[Row]]:
+        """Results by the context's hash."""
+        asked, found = self._request, dict[str, list[Row]]()
         kept = {name: [r for r in records.get(name, ()) if r.n or r.measured] for name in self._strategies}
-        best: dict[Context, float] = {}
+        best: dict[str, float] = {}
         for record in (r for some in kept.values() for r in some if r.n and not r.after):
-            best[record.context] = max(record.mean_log_speedup, best.get(record.context, -np.inf))
+            context = record.context.hash
+            best[context] = max(record.mean_log_speedup, best.get(context, -np.inf))
         for name, some in kept.items():
             for record in some:
                 weight = freshness(record, asked.after, asked.generator, asked.now, asked.weights)
                 used = self._used(name, record)
                 level = not record.after
-                rows = found.setdefault(record.context, [])
+                rows = found.setdefault(record.context.hash, [])
                 if record.n:
                     rows.append((used, level, record.mean_log_speedup, weight * record.n))
                 if record.measured and level:
-                    gain = min(record.mean_measured_log_speedup, best.get(record.context, 0.0))
+                    gain = min(record.mean_measured_log_speedup, best.get(record.context.hash, 0.0))
                     rows.append((used, level, gain, weight * record.measured))
         return found
 
-    def _used(self, name: str, record: StrategyRecord) -> list[int]:
+    def _used(self, name: str, record: Experience) -> list[int]:
         features: list[Feature] = [(name,), (record.after, name)]
         features += [(name, parameter, repr(value)) for parameter, value in record.parameters.items()]
         return [self._at[feature] for feature in features if feature in self._at]
 
 
-def _information(rows: Sequence[Row], features: int, spread: float) -> tuple[Numbers, Numbers]:
-    """Precision and moment that a context's results give the effects, its level integrated out.
+def _inform(
+    precision: Numbers,
+    moment: Numbers,
+    every: Sequence[Sequence[Row]],
+    weights: Sequence[float],
+    spread: float,
+) -> None:
+    """Add what contexts' results say of the effects, the level of each context integrated out.
 
     Args:
-        spread: standard deviation of the context's own effects around them, also integrated out; 0 for none.
+        precision: of the effects, features x features.
+        moment: precision times mean, by feature.
+        every: results of each context.
+        weights: of each context.
+        spread: standard deviation of a context's own effects around them, also integrated out; 0 for none.
     """
-    design, gains = np.zeros((len(rows), features + 1)), np.array([row[2] for row in rows])
-    for i, (used, level, _, _) in enumerate(rows):
-        design[i, used] = 1.0
-        design[i, features] = level
-    weighted = design.T * (np.array([row[3] for row in rows]) / NOISE**2)
-    precision, moment = weighted @ design, weighted @ gains
-    out = np.arange(0 if spread else features, features + 1)
-    inner = precision[np.ix_(out, out)].copy()
-    inner[np.diag_indices_from(inner)] += [*[spread**-2 if spread else 0.0] * (len(out) - 1), LEVEL**-2]
-    both = np.linalg.solve(inner, np.column_stack([precision[out], moment[out]]))
-    precision, moment = precision - precision[:, out] @ both[:, :-1], moment - precision[:, out] @ both[:, -1]
-    return precision[:features, :features], moment[:features]
+    used = [[*dict.fromkeys(position for row in rows for position in row[0])] for rows in every]
+    features, most = max(map(len, used)), max(map(len, every))
+    design = np.zeros((len(every), most, features + 1))  # of the features that a context's results have
+    gains, counts = np.zeros((2, len(every), most))
+    for i, rows in enumerate(every):
+        column = {position: j for j, position in enumerate(used[i])}
+        lines = [line for line, row in enumerate(rows) for _ in row[0]]
+        design[i, lines, [column[position] for row in rows for position in row[0]]] = 1.0
+        design[i, : len(rows), features] = [row[1] for row in rows]
+        gains[i, : len(rows)] = [row[2] for row in rows]
+        counts[i, : len(rows)] = [row[3] for row in rows]
+    weighted = design.swapaxes(1, 2) * (counts / NOISE**2)[:, None]
+    own = weighted @ np.concatenate([design, gains[..., None]], axis=2)  # precision beside moment
+    first = 0 if spread else features
+    inner = own[:, first:, first:-1] + np.diag(
+        [*[spread**-2] * features, LEVEL**-2] if spread else [LEVEL**-2]
+    )
+    own -= own[:, :, first:-1] @ np.linalg.solve(inner, own[:, first:])
+    for positions, weight, added in zip(used, weights, own, strict=True):
+        size = len(positions)
+        precision[np.ix_(positions, positions)] += weight * added[:size, :size]
+        moment[positions] += weight * added[:size, -1]

@@ -12,7 +12,8 @@ from scipy import integrate, stats
 
 from agentforge.knowledge.ranking.belief import Posterior, best_alone, posterior, prior
 from agentforge.knowledge.ranking.similarity import Request
-from agentforge.schema import Context, Strategy, StrategyRecord
+from agentforge.schema import Context, Strategy
+from agentforge.store import Experience
 from tests.store.nouns import context
 
 ASKED = Request(context())
@@ -23,12 +24,10 @@ def card(log: float = 0.2, weight: float = 1.0) -> Strategy:
     return Strategy(id="fuse", title="Fuse", summary="", prior_log_speedup=log, prior_weight=weight)
 
 
-def record(
-    logs: list[float], where: Context | None = None, failures: int = 0, slow: int = 0
-) -> StrategyRecord:
+def record(logs: list[float], where: Context | None = None, failures: int = 0, slow: int = 0) -> Experience:
     mean = sum(logs) / len(logs) if logs else 0.0
     variance = sum((x - mean) ** 2 for x in logs) / (len(logs) - 1) if len(logs) > 1 else 0.0
-    return StrategyRecord(
+    return Experience(
         context=where or context(),
         n=len(logs),
         mean_log_speedup=mean,
@@ -97,9 +96,9 @@ def test_a_failure_more_never_helps(logs: list[float], failures: int, more: int)
 
 def test_settings_that_were_not_promoted_do_not_count_against_the_one_that_was() -> None:
     won = record([1.0])
-    beside = won.model_copy(update={"unproven": 9})
+    beside = won._replace(unproven=9)
     assert posterior(card(), [beside], ASKED) == posterior(card(), [won], ASKED)
-    slow = beside.model_copy(update={"discouraging": 9})
+    slow = beside._replace(discouraging=9)
     assert posterior(card(), [slow], ASKED).value < posterior(card(), [won], ASKED).value
 
 

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentforge.knowledge.ranking.effects import CONTEXT, LEVEL, NOISE, Effects, _information
+from agentforge.knowledge.ranking.effects import CONTEXT, LEVEL, NOISE, Effects, _inform
 from agentforge.knowledge.ranking.similarity import Request
-from agentforge.schema import Context, Strategy, StrategyRecord
+from agentforge.schema import Context, Strategy
+from agentforge.store import Experience
 from tests.store.nouns import context
 
 ASKED = Request(context())
@@ -27,15 +28,15 @@ ELSEWHERE = [context(shape_class=where) for where in ("l2/few-rows", "llc/few-ro
 
 def tried(
     where: Context, gain: float, *, n: int = 1, measured: int = 0, after: str = "", **parameters: int | str
-) -> StrategyRecord:
-    return StrategyRecord(
+) -> Experience:
+    return Experience(
         context=where, n=n, mean_log_speedup=gain if n else 0.0, measured=measured,
         mean_measured_log_speedup=gain if measured else 0.0, after=after, parameters=parameters,
     )  # fmt: skip
 
 
 def effects(
-    request: Request = ASKED, fuse: Sequence[StrategyRecord] = (), split: Sequence[StrategyRecord] = ()
+    request: Request = ASKED, fuse: Sequence[Experience] = (), split: Sequence[Experience] = ()
 ) -> Effects:
     return Effects(CARDS, {"fuse": fuse, "split": split}, request)
 
@@ -143,6 +144,7 @@ def test_the_information_is_that_of_the_marginal_likelihood(
     gains, number = np.array([row[2] for row in rows]), np.array([row[3] for row in rows])
     covariance = LEVEL**2 * level @ level.T + spread**2 * design @ design.T + np.diag(NOISE**2 / number)
     inverse = np.linalg.inv(covariance)
-    precision, moment = _information(rows, 4, spread)
+    precision, moment = np.zeros((4, 4)), np.zeros(4)
+    _inform(precision, moment, [rows, rows[:1], rows], [0.25, 0.0, 0.75], spread)
     assert precision == pytest.approx(design.T @ inverse @ design, rel=1e-5, abs=1e-5)
     assert moment == pytest.approx(design.T @ inverse @ gains, rel=1e-5, abs=1e-5)

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentforge.knowledge.ranking.similarity import DEFAULT, freshness, similarity
-from agentforge.schema import Context, StrategyRecord
+from agentforge.schema import Context
+from agentforge.store import Experience
 from tests.store.nouns import context
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -87,7 +88,7 @@ def test_intensity_separates_what_kinds_do_not() -> None:
 def test_experience_ages_by_time_generator_and_pair() -> None:
     def weight(days: float = 0, after: str = "", generator: str = "") -> float:
         newest = NOW - timedelta(days=days)
-        record = StrategyRecord(context=context(), newest=newest, after=after, generator=generator)
+        record = Experience(context=context(), newest=newest, after=after, generator=generator)
         return freshness(record, "fuse", "new", NOW)
 
     assert weight(after="fuse") == 1

@@ -10,9 +10,9 @@ from sqlalchemy.orm import Session
 
 from agentforge.schema import Lesson, Outcome, Strategy
 
-from ._engine import Database, add_once
-from ._outcomes import add_outcomes, add_strategy
-from .tables import LessonRow
+from .._engine import Database, add_once
+from ..tables import LessonRow
+from .outcomes import add_outcomes, add_strategy
 
 
 class Lessons:

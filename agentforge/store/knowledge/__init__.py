@@ -1,0 +1,1 @@
+"""Outcomes with their summary, and lessons."""
