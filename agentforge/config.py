@@ -21,6 +21,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from agentforge.resources import resource
 from agentforge.schema import Budget, UsageError
 
 
@@ -259,6 +260,11 @@ class Settings(BaseSettings):
     def runs(self) -> Path:
         """Folder of the runs' artifacts and checkpoints."""
         return self.home / "runs"
+
+    @property
+    def playbooks(self) -> tuple[Path, Path]:
+        """Folders of the knowledge base's cards: those that ship, and the user's own."""
+        return resource("knowledge_base", "playbook"), self.home / "playbook"
 
 
 def check_threads(referee: RefereeSettings) -> None:

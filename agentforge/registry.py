@@ -43,7 +43,7 @@ def _installed(group: str, _path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
 class Registry(Generic[T]):
     """Implementations of one plug-in point, by name. Thread-safe.
 
-    If a factory has an attribute `Options`, a pydantic model, it validates the options.
+    A factory that is a pydantic model, or has one as an attribute `Options`, has its options validated.
     """
 
     def __init__(self, point: str, builtin: Mapping[str, str]) -> None:
@@ -141,7 +141,7 @@ class Registry(Generic[T]):
 
     def _validated(self, name: str, factory: Callable[..., T], options: Mapping[str, Any]) -> dict[str, Any]:
         """The options as keyword arguments."""
-        model = getattr(factory, "Options", None)
+        model = getattr(factory, "Options", factory)
         if isinstance(model, type) and issubclass(model, BaseModel):
             unknown = sorted(options.keys() - model.model_fields.keys())
             if unknown:

@@ -37,7 +37,7 @@ from agentforge.llm import Ledger, totals  # noqa: E402
 from agentforge.loop import Agents, BudgetMeter, RunLog, Session, run_search  # noqa: E402
 from agentforge.referee import EvaluationRequest, OnStage  # noqa: E402
 from agentforge.resources import resource  # noqa: E402
-from agentforge.runs.ceilings import MEASURING  # noqa: E402
+from agentforge.runs.pipeline import MEASURING  # noqa: E402
 from agentforge.schema import AttemptReflected, Budget, Evaluation, Event, Progress  # noqa: E402
 from agentforge.search import BestFirst  # noqa: E402
 from agentforge.store import Store  # noqa: E402

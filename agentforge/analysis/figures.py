@@ -148,8 +148,7 @@ def _outcome(step: Step) -> str:
 
 def _speedup(step: Step, baseline: str) -> tuple[float, float, float]:
     """Point, and the interval's lengths below and above it; zeros if it was not measured."""
-    performance = step.evaluation.performance if step.evaluation else None
-    found = performance.speedup.get(baseline) if performance else None
+    found = step.evaluation.speedup.get(baseline) if step.evaluation else None
     return (found.point, found.point - found.low, found.high - found.point) if found else (0.0, 0.0, 0.0)
 
 
@@ -165,11 +164,10 @@ def _whiskers(steps: Sequence[Step], baseline: str) -> dict[str, object]:
 
 def _hover(step: Step) -> str:
     """Lines on an attempt."""
-    attempt, evaluation = step.attempt, step.evaluation
-    plan, performance = attempt.plan, evaluation.performance if evaluation else None
+    attempt, evaluation, plan = step.attempt, step.evaluation, step.attempt.plan
     lines = [f"#{attempt.number} {plan.strategy if plan else ''}", step.outcome]
-    if performance:
-        lines += [f"{interval} over {baseline_name(name)}" for name, interval in performance.speedup.items()]
+    if evaluation:
+        lines += [f"{interval} over {baseline_name(name)}" for name, interval in evaluation.speedup.items()]
     if plan:
         lines += [f"expected {plan.expected_speedup:.2f}x over the best", shorten(plan.diagnosis, 100)]
     if evaluation and evaluation.classification:

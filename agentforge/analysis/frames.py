@@ -223,7 +223,7 @@ def _attempt(step: Step, found: Trajectory) -> AttemptRow:
     attempt, evaluation, solution = step.attempt, step.evaluation, step.solution
     plan, critique, usage = attempt.plan, attempt.critique, attempt.usage
     performance = evaluation.performance if evaluation else None
-    eager, compiled = (performance.speedup.get(b) if performance else None for b in ("eager", "compile"))
+    eager, compiled = (evaluation.speedup.get(b) if evaluation else None for b in ("eager", "compile"))
     return AttemptRow(
         **_place(step, found),
         parent=step.parent.number if step.parent else None,

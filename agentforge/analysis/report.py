@@ -307,7 +307,7 @@ def _region(
             "strategy": winner.plan.strategy if winner.plan else "",
             "author": store.get_solution(promotion.solution).author,
             "evaluation": promotion.evaluation,
-            "speedup": evaluation.performance.speedup if evaluation.performance else {},
+            "speedup": evaluation.speedup,
             "calls": calls,
             "outcome": _outcome(calls, stitched),
         }

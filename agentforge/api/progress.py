@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any, Literal
 
 from agentforge.schema import UsageError
-from agentforge.views.live import Lines, Live, Silent, View
+from agentforge.views.live import Lines, Live, View
 
 if TYPE_CHECKING:
     from agentforge.schema import Event
@@ -70,7 +70,7 @@ def view_for(progress: Progress) -> View:
     if progress not in ("auto", True, False):
         raise UsageError(f'progress takes "auto", True or False, not {progress!r}')
     if progress is False:
-        return Silent()
+        return View()
     if progress == "auto" and in_notebook():
         return Notebook()
     from rich.console import Console

@@ -27,10 +27,8 @@ def lint(path: PathOfCards = None, config: _options.Config = None, json: _option
     """Check cards: fields, source, known names, length, plain words, repeated text. Faults exit with 2."""
     from dataclasses import asdict
 
-    from agentforge.resources import resource
-
-    home = _options.settings(config).home / "playbook"
-    paths = [path] if path else [resource("knowledge_base", "playbook"), *([home] if home.is_dir() else [])]
+    settings = _options.settings(config)
+    paths = [path] if path else [p for p in settings.playbooks if p.is_dir()]
     faults: list[Fault] = []
     cards = 0
     for each in paths:
@@ -69,14 +67,12 @@ def propose(
 ) -> None:
     """Draft cards from this database's verified outcomes, for a person to edit."""
     from agentforge.knowledge import KnowledgeBase, drafts
-    from agentforge.resources import resource
     from agentforge.schema import UsageError
     from agentforge.store import Store
 
     settings = _options.settings(config)
     with Store(settings.url) as store:
-        base = KnowledgeBase(store, (resource("knowledge_base", "playbook"), settings.home / "playbook"))
-        found = drafts(store.outcomes(), base.cards)
+        found = drafts(store.outcomes(), KnowledgeBase(store, settings.playbooks).cards)
     files = [folder / f"{draft.id}.md" for draft in found]
     if taken := next((file for file in files if file.exists()), None):
         raise UsageError(f"{taken} exists: move it away, or name another folder with --out")

@@ -85,7 +85,7 @@ def show(report: Report) -> None:
                     baseline_name(name),
                     _text.seconds(before),
                     _text.seconds(performance.latency_s),
-                    _text.interval(performance.speedup[name].model_dump()),
+                    performance.speedup[name],
                 )
                 for name, before in performance.baseline_s.items()
             ),
@@ -124,7 +124,7 @@ def show(report: Report) -> None:
                 *([f"{r.share_now:.1%}" if r.share_now is not None else ""] if promoted else []),
                 "" if r.place is None else r.place,
                 r.strategy,
-                *(_text.interval(r.speedup[b].model_dump()) if b in r.speedup else "" for b in BASELINES),
+                *(r.speedup.get(b, "") for b in BASELINES),
                 "" if r.calls is None else r.calls,
                 r.outcome,
             )

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import json
 import os
 import resource
-import signal
 import sys
 import traceback
 from pathlib import Path
 from typing import Any
 
+from agentforge.isolation import linux
 from agentforge.isolation.memory_errors import is_out_of_memory
-
-_PR_SET_PDEATHSIG = 1
 
 
 def main(argv: list[str]) -> int:
     """Read the request from standard input, run it, answer on the given descriptor."""
     answer_fd, parent = int(argv[1]), int(argv[2])
-    _die_with(parent)
+    linux.die_with_parent()
+    if os.getppid() != parent:  # it died before the call
+        os._exit(1)
     request = json.load(sys.stdin)
     sys.path[:] = request["path"]
     os.set_inheritable(answer_fd, False)
@@ -41,13 +40,6 @@ def main(argv: list[str]) -> int:
         return 0
     send({"result": result})
     return 0
-
-
-def _die_with(parent: int) -> None:
-    """Ask the kernel to kill this process when its parent dies, even by SIGKILL."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it died before the call
-        os._exit(1)
 
 
 def _limit_memory(growth: int) -> None:

@@ -23,30 +23,16 @@ from uuid import uuid4
 import psutil
 
 from agentforge.isolation.procfs import all_pids
-from agentforge.schema import (
-    AgentForgeError,
-    HarnessError,
-    MachineError,
-    StoreError,
-    TargetError,
-    UnsupportedTargetError,
-    UsageError,
-)
+from agentforge.schema import AgentForgeError, errors
 
 Progress = Callable[[str], None]
 
 _KNOWN_ERRORS: dict[str, type[AgentForgeError]] = {
-    error.__name__: error
-    for error in (
-        AgentForgeError,
-        HarnessError,
-        MachineError,
-        StoreError,
-        TargetError,
-        UnsupportedTargetError,
-        UsageError,
-    )
+    name: error
+    for name, error in vars(errors).items()
+    if isinstance(error, type) and issubclass(error, AgentForgeError)
 }
+"""Exceptions that a child's answer names by their class."""
 _GIB = 1 << 30
 _MARK = "AGENTFORGE_CHILD"
 """Environment variable that the child hands down to all it starts, also in sessions of their own."""

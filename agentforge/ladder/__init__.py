@@ -1,7 +1,7 @@
 """What a GPU can do, found out rung by rung, and what AgentForge does without."""
 
 from ._base import LADDER, Rung, RungOutcome, RungResult
-from .climb import Ladder, climb, ensure_climbed
+from .climb import Ladder, climb
 from .device import find_device
 
-__all__ = ["LADDER", "Ladder", "Rung", "RungOutcome", "RungResult", "climb", "ensure_climbed", "find_device"]
+__all__ = ["LADDER", "Ladder", "Rung", "RungOutcome", "RungResult", "climb", "find_device"]

@@ -10,11 +10,9 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
 
-from agentforge.devices import DeviceSpec, Fallback
-from agentforge.devices.fallbacks import known, remember
-from agentforge.schema import FrozenModel, MachineError
+from agentforge.devices import Fallback
+from agentforge.schema import FrozenModel
 
 from ._base import LADDER, Rung, RungOutcome, RungResult
 
@@ -78,23 +76,6 @@ def climb(
         if on_rung:
             on_rung(found)
     return Ladder(rungs=tuple(results.values()))
-
-
-def ensure_climbed(device: DeviceSpec, cache: Path, on_rung: OnRung | None = None) -> None:
-    """Climb the ladder of a GPU that was not climbed with this driver and toolchain, and remember it.
-
-    Raises:
-        MachineError: kernels cannot be judged on this GPU; the message names the missing part.
-    """
-    if device.kind != "cuda" or known(device, cache):
-        return
-    ladder = climb(on_rung=on_rung)
-    if broken := ladder.broken:
-        raise MachineError(
-            f"this GPU cannot be used: {broken.rung} {broken.outcome} ({broken.detail}). "
-            f"{broken.fix or 'See `agentforge doctor --gpu`'}, or use --device cpu"
-        )
-    remember(device, cache, ladder.fallbacks)
 
 
 def _try(rung: Rung, command: Sequence[str]) -> RungResult:

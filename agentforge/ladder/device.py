@@ -5,22 +5,30 @@ from __future__ import annotations
 from pathlib import Path
 
 from agentforge.devices import DeviceSpec, detect, with_fallbacks
+from agentforge.devices.fallbacks import known, remember
+from agentforge.schema import MachineError
 
-from .climb import OnRung, ensure_climbed
+from .climb import climb
 
 
-def find_device(kind: str, cache: Path, on_rung: OnRung | None = None) -> DeviceSpec:
+def find_device(kind: str, cache: Path) -> DeviceSpec:
     """Detect a device; climb its ladder if that was not done with this driver and toolchain.
 
     Args:
         kind: as for `detect`.
         cache: folder that remembers ladders.
-        on_rung: receives the result of each rung as it comes.
 
     Raises:
         UsageError: this machine has no such device.
-        MachineError: kernels cannot be judged on it.
+        MachineError: kernels cannot be judged on it; the message names the missing part.
     """
     found = detect(kind)
-    ensure_climbed(found, cache, on_rung)
+    if found.kind == "cuda" and not known(found, cache):
+        ladder = climb()
+        if broken := ladder.broken:
+            raise MachineError(
+                f"this GPU cannot be used: {broken.rung} {broken.outcome} ({broken.detail}). "
+                f"{broken.fix or 'See `agentforge doctor --gpu`'}, or use --device cpu"
+            )
+        remember(found, cache, ladder.fallbacks)
     return with_fallbacks(found, cache)

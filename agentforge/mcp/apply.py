@@ -31,15 +31,13 @@ def register(server: MCPServer[Any], server_state: ServerState) -> None:
             report = workbench.apply(
                 run, Path(out).expanduser().absolute() if out else None, progress_reporter(context)
             )
-            performance = report.end_to_end.performance if report.end_to_end else None
+            speedup = report.end_to_end.speedup if report.end_to_end else {}
             return {
                 "run": report.run.id,
                 "headline": report.headline,
                 "artifact": report.run.artifact,
                 "proven": report.proven,
-                "end_to_end": {k: v.model_dump() for k, v in performance.speedup.items()}
-                if performance
-                else {},
+                "end_to_end": {name: interval.model_dump() for name, interval in speedup.items()},
                 "regions": [
                     {"name": r.name, "strategy": r.strategy, "outcome": r.outcome, "calls": r.calls}
                     for r in report.regions

@@ -136,7 +136,7 @@ def verdict(attempt: Attempt, evaluation: Evaluation) -> dict[str, Any]:
         ][:8],
         "worst": correctness.worst if correctness else "",
         "latency_s": performance.latency_s if performance else None,
-        "speedup": {k: v.model_dump() for k, v in performance.speedup.items()} if performance else {},
+        "speedup": {name: interval.model_dump() for name, interval in evaluation.speedup.items()},
         "speed_of_light_s": performance.sol_s if performance else None,
         "log": evaluation.log[-LOG:],
         "seconds": evaluation.seconds,

@@ -130,9 +130,8 @@ def _reached(server_state: ServerState, run: Run) -> dict[str, Any]:
         entry = found.setdefault(attempt.bottleneck, {"attempts": 0})
         entry["attempts"] += 1
     for promotion in store.promotions(run.id):
-        performance = store.get_evaluation(promotion.evaluation).performance
-        if performance is not None:
-            found[promotion.bottleneck]["verified_speedup"] = {
-                name: interval.model_dump() for name, interval in performance.speedup.items()
-            }
+        speedup = store.get_evaluation(promotion.evaluation).speedup
+        found[promotion.bottleneck]["verified_speedup"] = {
+            name: interval.model_dump() for name, interval in speedup.items()
+        }
     return found

@@ -64,14 +64,14 @@ def import_root(path: str | None) -> Iterator[None]:
             sys.path.remove(path)
 
 
-def import_source(source: str, name: str, filename: str | None = None) -> ModuleType:
+def import_source(source: str, name: str) -> ModuleType:
     """Execute Python source as module `name`, with tracebacks that show its lines.
 
     Raises:
         whatever the source raises.
     """
     module = ModuleType(name)
-    module.__file__ = filename or f"<{name}>"
+    module.__file__ = f"<{name}>"
     linecache.cache[module.__file__] = (len(source), None, source.splitlines(True), module.__file__)
     sys.modules[name] = module
     exec(compile(source, module.__file__, "exec"), module.__dict__)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from agentforge.agents import Hardware
 from agentforge.config import Settings
-from agentforge.devices import DeviceSpec, Roofline, cores, vector_bits
+from agentforge.devices import DeviceSpec, Roofline, cached_roofline, cores, measure_roofline, vector_bits
 from agentforge.knowledge import KnowledgeBase, context_for
 from agentforge.llm import Measured, append_line
 from agentforge.loop import Agents, BudgetMeter, RunLog, SearchResult, Session, run_search
@@ -21,10 +21,7 @@ from agentforge.profiling.roofline_metrics import work_by_definition
 from agentforge.profiling.speed_of_light import at_ceilings
 from agentforge.referee import Evaluator, Presenter
 from agentforge.referee.workers.device_backend import backend_for
-from agentforge.resources import resource
 from agentforge.schema import (
-    Bottleneck,
-    Context,
     Level,
     ModelPlan,
     Permission,
@@ -43,12 +40,14 @@ from agentforge.store import Store
 
 from .background import LazyReferee
 from .cached_evaluator import CachedEvaluator
-from .ceilings import MEASURING, Ceilings
 from .recording import RecordingEvaluator, ReplayedEvaluator, recorded_profile, replayed_cassette
 from .unverified import write_unverified
 
 if TYPE_CHECKING:
     from agentforge.stitch import StitchedArtifact
+
+MEASURING = "this machine's ceilings, measured until two measurements agree"
+"""Progress text while the roofline is measured."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +71,20 @@ class RunPipeline:
         """Of the run: checkpoints, and the artifact unless it goes elsewhere."""
         return self.settings.runs / self.run_log.run.id
 
-    @property
-    def ceilings(self) -> Ceilings:
-        """The roofline of the run's device."""
-        return Ceilings(self.device, self.settings.cache)
+    def roofline(self, *, doubted: bool = False) -> Roofline:
+        """The device's ceilings, measured once more (about 5 s) unless two measurements agreed already.
+
+        Args:
+            doubted: measure in any case, because something was faster than its ceiling.
+
+        Raises:
+            MachineError: the measurement failed.
+        """
+        return measure_roofline(self.device, self.settings.cache, doubted=doubted)
+
+    def known_roofline(self) -> Roofline:
+        """The best so far; measured only if nothing is known."""
+        return cached_roofline(self.device, self.settings.cache) or self.roofline()
 
     @property
     def judged_in_full(self) -> set[str] | None:
@@ -98,7 +107,7 @@ class RunPipeline:
             judged_in_full=self.judged_in_full,
         )
         with closing(lazy) as referee:
-            result = self.search(profile, self.ceilings.known(), referee)
+            result = self.search(profile, self.known_roofline(), referee)
             self.stitch(result, referee)
 
     def _try_metric(self) -> None:
@@ -122,9 +131,9 @@ class RunPipeline:
             profile = recorded_profile(self.settings, self.target)
             if profile is None:
                 with backend_for(self.device).lock(self.settings.cache):  # runs of other processes time too
-                    profile = self.make_profile(self.ceilings.confirmed())
+                    profile = self.make_profile(self.roofline())
                     # The ceilings are measured again unless confirmed: the host may have been slow at first.
-                    profile = at_ceilings(profile, self.device, self.ceilings.confirmed())
+                    profile = at_ceilings(profile, self.device, self.roofline())
             else:
                 self._tell("the profile is the cassette's: times in it are those of the recording")
             if self.settings.llm.record is not None:
@@ -151,8 +160,8 @@ class RunPipeline:
         return Session(
             agents=self.agents,
             evaluator=self._recorded(self._instrumented(roofline, referee)),
-            knowledge=KnowledgeBase(self._knowledge_store(), self._playbooks()),
-            context_for=partial(_context, device=self.device),
+            knowledge=KnowledgeBase(self._knowledge_store(), self.settings.playbooks),
+            context_for=partial(context_for, device=self.device),
             policy=self.policy,
             allocator=self.allocator,
             settings=self.settings.search,
@@ -167,7 +176,8 @@ class RunPipeline:
         observer = None
         if self.device.kind != "cpu" and isinstance(referee, Presenter):
             observer = NsightObserver(referee, self._tell)
-        return ProfiledEvaluator(referee, self.device, roofline, work, observer, self.ceilings.doubted)
+        again = partial(self.roofline, doubted=True)
+        return ProfiledEvaluator(referee, self.device, roofline, work, observer, again)
 
     def _recorded(self, evaluator: Evaluator) -> Evaluator:
         """An evaluator that writes its verdicts to the cassette, or takes them from the one replayed."""
@@ -186,10 +196,6 @@ class RunPipeline:
     def _replayed(self) -> Path | None:
         """The cassette whose verdicts are taken; None if all are measured here."""
         return replayed_cassette(self.settings) if self.settings.llm.replay_verdicts else None
-
-    def _playbooks(self) -> tuple[Path, Path]:
-        """Folders of strategy cards: those that ship, and the user's own."""
-        return resource("knowledge_base", "playbook"), self.settings.home / "playbook"
 
     def stitch(self, result: SearchResult, referee: Evaluator) -> None:
         """Integrate the wins and prove them, unless an earlier session did it with the same ones."""
@@ -263,10 +269,6 @@ class RunPipeline:
 
     def _tell(self, text: str) -> None:
         self.run_log.event(Progress(text=text))
-
-
-def _context(bottleneck: Bottleneck, device: DeviceSpec) -> Context:
-    return context_for(bottleneck, device)
 
 
 def hardware(device: DeviceSpec, roofline: Roofline) -> Hardware:

@@ -28,7 +28,6 @@ from agentforge.loop import (
     remeasure_all,
     submit,
 )
-from agentforge.resources import resource
 from agentforge.schema import (
     Attempt,
     Bottleneck,
@@ -64,9 +63,7 @@ class Workbench:
         self.device: DeviceSpec = find_device(device, settings.cache)
         self.settings = for_device(settings, self.device)
         self.store = Store(settings.url)
-        self.knowledge = KnowledgeBase(
-            self.store, (resource("knowledge_base", "playbook"), settings.home / "playbook")
-        )
+        self.knowledge = KnowledgeBase(self.store, settings.playbooks)
         self._referee: Referee | None = None
 
     def close(self) -> None:
@@ -166,7 +163,7 @@ class Workbench:
     ) -> Iterator[tuple[RunPipeline, Supervisor]]:
         _, profile = self.profile_of(run)
         with self._pipeline(run, on_event, out=out) as pipeline:
-            session = pipeline.session(pipeline.ceilings.known(), self.referee)
+            session = pipeline.session(pipeline.known_roofline(), self.referee)
             yield pipeline, make_supervisor(profile, pipeline.run_log, pipeline.meter, session)
 
     @contextmanager

@@ -34,9 +34,9 @@ from .evaluation import (
     baseline_name,
     merged_metrics,
 )
-from .events import (
-    EVENTS,
-    AnyEvent,
+from .events import EVENTS, AnyEvent, UnknownEvent, event_from_json, event_to_json
+from .events._base import Event
+from .events.attempts import (
     AttemptBuilding,
     AttemptCoded,
     AttemptCoding,
@@ -49,20 +49,19 @@ from .events import (
     AttemptPlanned,
     AttemptPlanning,
     AttemptReflected,
+    Promotion,
+)
+from .events.calls import LLMAnswered, LLMBegun, LLMFailed
+from .events.run import (
     BottleneckClosed,
     BudgetLeft,
-    Event,
     IntentWritten,
-    LLMAnswered,
-    LLMBegun,
-    LLMFailed,
     ModelPlanned,
     ProfiledBottleneck,
     ProfileDone,
     ProfileRanked,
     ProfileStarted,
     Progress,
-    Promotion,
     RunFailed,
     RunFinished,
     RunInterrupted,
@@ -72,9 +71,6 @@ from .events import (
     SearchStarted,
     StitchDone,
     StitchStarted,
-    UnknownEvent,
-    event_from_json,
-    event_to_json,
 )
 from .feedback import Bound, Classification, Finding, Reason, ResourceUsage
 from .records import (

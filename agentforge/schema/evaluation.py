@@ -256,6 +256,16 @@ class Evaluation(FrozenModel):
             raise ValueError("each reason needs one code")
         return self
 
+    @property
+    def speedup(self) -> dict[str, Interval]:
+        """Speedup by baseline; empty if it was not timed."""
+        return self.performance.speedup if self.performance else {}
+
+    @property
+    def speedup_over_best(self) -> Interval | None:
+        """Speedup against the fastest baseline; None if it was not timed."""
+        return self.performance.speedup_over_best if self.performance and self.speedup else None
+
     def because(self, code: ReasonCode) -> bool:
         """Whether a reason has this code."""
         return code in self.codes

@@ -103,7 +103,10 @@ class TreePolicy(Protocol):
     comes from `search.draw`, never from a generator that is carried from one decision to the next.
     """
 
-    name: str
+    @property
+    def name(self) -> str:
+        """As registered."""
+        ...
 
     def select(self, tree: Tree) -> Choice | None:
         """The next choice in a tree that is not closed; None if the policy wants no further attempt, or

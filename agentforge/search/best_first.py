@@ -3,54 +3,34 @@
 from __future__ import annotations
 
 from heapq import nlargest
+from typing import ClassVar
 
-from pydantic import BaseModel, Field
+from pydantic import Field
+
+from agentforge.schema import FrozenModel
 
 from ._base import Choice, Node, Tree
 from .repairs import newest_repairable
 
 
-class BestFirst:
+class BestFirst(FrozenModel):
     """Greedy, with a small beam.
 
     A failure that the judge can repair comes first. Then the best passed attempts compete with a fresh
     start, each discounted by the attempts already made from it.
-
-    Args:
-        beam: passed attempts, fastest first, that may be built upon.
-        repairs: repairs in a row before a line of attempts is given up.
-        children: attempts built on one passed attempt before it is given up.
-        starts: different starts from the definition before anything is built upon.
-        restarts: starts from the definition after an attempt passed; None is no limit.
     """
 
-    name = "best-first"
-
-    class Options(BaseModel, extra="forbid"):
-        """`search.options` of this policy."""
-
-        beam: int = Field(default=3, ge=1)
-        repairs: int = Field(default=2, ge=1)
-        children: int = Field(default=3, ge=1)
-        starts: int = Field(default=2, ge=1)
-        restarts: int | None = Field(default=None, ge=0)
-
-    def __init__(
-        self,
-        *,
-        beam: int = 3,
-        repairs: int = 2,
-        children: int = 3,
-        starts: int = 2,
-        restarts: int | None = None,
-    ) -> None:
-        if min(beam, repairs, children, starts) < 1:
-            raise ValueError("beam, repairs, children and starts are at least 1")
-        self.beam = beam
-        self.repairs = repairs
-        self.children = children
-        self.starts = starts
-        self.restarts = restarts
+    name: ClassVar[str] = "best-first"
+    beam: int = Field(default=3, ge=1)
+    """Passed attempts, fastest first, that may be built upon."""
+    repairs: int = Field(default=2, ge=1)
+    """Repairs in a row before a line of attempts is given up."""
+    children: int = Field(default=3, ge=1)
+    """Attempts built on one passed attempt before it is given up."""
+    starts: int = Field(default=2, ge=1)
+    """Different starts from the definition before anything is built upon."""
+    restarts: int | None = Field(default=None, ge=0)
+    """Starts from the definition after an attempt passed; None is no limit."""
 
     def select(self, tree: Tree) -> Choice | None:
         """A failure to repair, a start from the definition, or the parent to build on."""

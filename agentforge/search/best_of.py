@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field
+from typing import ClassVar
+
+from pydantic import Field
+
+from agentforge.schema import FrozenModel
 
 from ._base import Choice, Tree
 from .levels import select_by_levels
 
 
-class BestOf:
-    """The best of `attempts` starts, then the best of `attempts` attempts on it, and so on.
+class BestOf(FrozenModel):
+    """The best of `attempts` starts, then the best of `attempts` attempts on it, and so on."""
 
-    Args:
-        attempts: of each level.
-        levels: most levels; a level without a better reward is the last one too.
-        repairs: repairs in a row before a line of attempts is given up.
-    """
-
-    name = "best-of"
-
-    class Options(BaseModel, extra="forbid"):
-        """`search.options` of this policy."""
-
-        attempts: int = Field(default=4, ge=1)
-        levels: int = Field(default=4, ge=1)
-        repairs: int = Field(default=2, ge=1)
-
-    def __init__(self, *, attempts: int = 4, levels: int = 4, repairs: int = 2) -> None:
-        self.attempts = attempts
-        self.levels = levels
-        self.repairs = repairs
+    name: ClassVar[str] = "best-of"
+    attempts: int = Field(default=4, ge=1)
+    """Of each level."""
+    levels: int = Field(default=4, ge=1)
+    """Most levels; a level without a better reward is the last one too."""
+    repairs: int = Field(default=2, ge=1)
+    """Repairs in a row before a line of attempts is given up."""
 
     def select(self, tree: Tree) -> Choice | None:
         """A failure to repair, else the next attempt of the level under way."""

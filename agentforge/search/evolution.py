@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from heapq import nlargest
 from statistics import median
+from typing import ClassVar
 
-from pydantic import BaseModel, Field
+from pydantic import Field
+
+from agentforge.schema import FrozenModel
 
 from ._base import Choice, Node, Tree
 from .chance import draw
@@ -19,39 +22,24 @@ LEAST_DEVIATION = 1e-3
 """Of rewards: below this the parents count as equally good."""
 
 
-class Evolution:
+class Evolution(FrozenModel):
     """Attempts belong to islands in turn; an island picks parents from its archive by chance.
 
     A parent's weight is `sigmoid(10 (reward - median) / MAD) / (1 + children)`: a good attempt is built upon
     more often, and none forever. A solution that was written before is not in an archive again.
-
-    Args:
-        islands: number of populations; attempt i belongs to island i modulo this, a repair to its parent's.
-        archive: best attempts of an island that can be parents.
-        migration: each time after this many turns an island may build on its neighbour's best; 0 is never.
-        restart: attempts of an island without a new best one before it starts from the definition.
-        repairs: repairs in a row before a line of attempts is given up.
     """
 
-    name = "evolution"
-
-    class Options(BaseModel, extra="forbid"):
-        """`search.options` of this policy."""
-
-        islands: int = Field(default=2, ge=1)
-        archive: int = Field(default=8, ge=1)
-        migration: int = Field(default=10, ge=0)
-        restart: int = Field(default=12, ge=1)
-        repairs: int = Field(default=2, ge=1)
-
-    def __init__(
-        self, *, islands: int = 2, archive: int = 8, migration: int = 10, restart: int = 12, repairs: int = 2
-    ) -> None:
-        self.islands = islands
-        self.archive = archive
-        self.migration = migration
-        self.restart = restart
-        self.repairs = repairs
+    name: ClassVar[str] = "evolution"
+    islands: int = Field(default=2, ge=1)
+    """Number of populations; attempt i belongs to island i modulo this, a repair to its parent's."""
+    archive: int = Field(default=8, ge=1)
+    """Best attempts of an island that can be parents."""
+    migration: int = Field(default=10, ge=0)
+    """Each time after this many turns an island may build on its neighbour's best; 0 is never."""
+    restart: int = Field(default=12, ge=1)
+    """Attempts of an island without a new best one before it starts from the definition."""
+    repairs: int = Field(default=2, ge=1)
+    """Repairs in a row before a line of attempts is given up."""
 
     def select(self, tree: Tree) -> Choice | None:
         """A failure to repair, else a parent of the island whose turn it is, or a start for it."""

@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
+
+from agentforge.schema import FrozenModel
 
 from ._base import Choice, Tree
 from .repairs import newest_repairable
 
 
-class Iterative:
-    """Each attempt builds on the one before it; after a dead end on the best one, else from the definition.
+class Iterative(FrozenModel):
+    """Each attempt builds on the one before; after a dead end on the best one, else from the definition."""
 
-    Args:
-        rounds: attempts at a bottleneck, repairs included.
-        build_on: `latest`, or `best` for the attempt with the highest reward.
-        repairs: repairs in a row before a line of attempts is given up.
-    """
-
-    name = "iterative"
-
-    class Options(BaseModel, extra="forbid"):
-        """`search.options` of this policy."""
-
-        rounds: int = Field(default=10, ge=1)
-        build_on: Literal["latest", "best"] = "latest"
-        repairs: int = Field(default=2, ge=1)
-
-    def __init__(
-        self, *, rounds: int = 10, build_on: Literal["latest", "best"] = "latest", repairs: int = 2
-    ) -> None:
-        self.rounds = rounds
-        self.build_on = build_on
-        self.repairs = repairs
+    name: ClassVar[str] = "iterative"
+    rounds: int = Field(default=10, ge=1)
+    """Attempts at a bottleneck, repairs included."""
+    build_on: Literal["latest", "best"] = "latest"
+    """`best` is the attempt with the highest reward."""
+    repairs: int = Field(default=2, ge=1)
+    """Repairs in a row before a line of attempts is given up."""
 
     def select(self, tree: Tree) -> Choice | None:
         """The next link of the chain; None while the last one is under way, and after the last round."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import ClassVar
 
-from pydantic import BaseModel, Field
+from pydantic import Field
+
+from agentforge.schema import FrozenModel
 
 from ._base import Choice, Node, Tree
 from .cells import Cell, neighbours
@@ -12,50 +15,27 @@ from .chance import draw
 from .repairs import newest_repairable
 
 
-class MapElites:
+class MapElites(FrozenModel):
     """Builds on the best attempts of different cells, and at times asks for a cell that is empty.
 
     A cell (`search/cells.py`) is measured from machine code. Its elite is its attempt with the highest
     reward that may be built upon. An elite's weight as a parent is `reward / (1 + children)`.
-
-    Args:
-        starts: attempts from the definition before anything is built upon.
-        targets: probability that the parent is the elite with the most empty neighbours, and that one of
-            these neighbours is the attempt's target.
-        any: probability that the parent is any attempt that may be built upon.
-        asks: attempts with the same target before it is not asked for again.
-        restart: attempts without a new elite before a start from the definition.
-        repairs: repairs in a row before a line of attempts is given up.
     """
 
-    name = "map-elites"
-
-    class Options(BaseModel, extra="forbid"):
-        """`search.options` of this policy."""
-
-        starts: int = Field(default=2, ge=1)
-        targets: float = Field(default=0.2, ge=0, le=1)
-        any: float = Field(default=0.1, ge=0, le=1)
-        asks: int = Field(default=2, ge=1)
-        restart: int = Field(default=12, ge=1)
-        repairs: int = Field(default=2, ge=1)
-
-    def __init__(
-        self,
-        *,
-        starts: int = 2,
-        targets: float = 0.2,
-        any: float = 0.1,
-        asks: int = 2,
-        restart: int = 12,
-        repairs: int = 2,
-    ) -> None:
-        self.starts = starts
-        self.targets = targets
-        self.any = any
-        self.asks = asks
-        self.restart = restart
-        self.repairs = repairs
+    name: ClassVar[str] = "map-elites"
+    starts: int = Field(default=2, ge=1)
+    """Attempts from the definition before anything is built upon."""
+    targets: float = Field(default=0.2, ge=0, le=1)
+    """Probability that the parent is the elite with the most empty neighbours, and that one of these
+    neighbours is the attempt's target."""
+    any: float = Field(default=0.1, ge=0, le=1)
+    """Probability that the parent is any attempt that may be built upon."""
+    asks: int = Field(default=2, ge=1)
+    """Attempts with the same target before it is not asked for again."""
+    restart: int = Field(default=12, ge=1)
+    """Attempts without a new elite before a start from the definition."""
+    repairs: int = Field(default=2, ge=1)
+    """Repairs in a row before a line of attempts is given up."""
 
     def select(self, tree: Tree) -> Choice | None:
         """A failure to repair, a start, or a parent from the map and perhaps a target for its child."""

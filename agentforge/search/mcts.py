@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from operator import add
-from typing import Literal
+from typing import ClassVar, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
+
+from agentforge.schema import FrozenModel
 
 from ._base import Choice, Node, Tree
 from .repairs import newest_repairable
@@ -82,38 +84,23 @@ class _Values:
         return 0.5 * self.totals[place] / self.visits[place] + 0.5 * self.best[place]
 
 
-class MCTS:
-    """Descends from the definition by UCT or PUCT to the attempt that gets the next child.
+class MCTS(FrozenModel):
+    """Descends from the definition by UCT or PUCT to the attempt that gets the next child."""
 
-    Args:
-        rule: `puct` weighs by the knowledge base's expectation of a start's strategy; `uct` by visits alone.
-        exploration: weight of what was visited little; None is 1.4 for `puct` and 0.7 for `uct`.
-        widening: a node with n visits may have `n ** widening` children, rounded up.
-        repairs: repairs in a row before a line of attempts is given up.
-    """
+    name: ClassVar[str] = "mcts"
+    rule: Rule = "puct"
+    """`puct` weighs by the knowledge base's expectation of a start's strategy; `uct` by visits alone."""
+    exploration: float | None = Field(default=None, ge=0)
+    """Weight of what was visited little; None is 1.4 for `puct` and 0.7 for `uct`."""
+    widening: float = Field(default=0.5, gt=0, le=1)
+    """A node with n visits may have `n ** widening` children, rounded up."""
+    repairs: int = Field(default=2, ge=1)
+    """Repairs in a row before a line of attempts is given up."""
 
-    name = "mcts"
-
-    class Options(BaseModel, extra="forbid"):
-        """`search.options` of this policy."""
-
-        rule: Rule = "puct"
-        exploration: float | None = Field(default=None, ge=0)
-        widening: float = Field(default=0.5, gt=0, le=1)
-        repairs: int = Field(default=2, ge=1)
-
-    def __init__(
-        self,
-        *,
-        rule: Rule = "puct",
-        exploration: float | None = None,
-        widening: float = 0.5,
-        repairs: int = 2,
-    ) -> None:
-        self.rule = rule
-        self.exploration = exploration if exploration is not None else {"puct": 1.4, "uct": 0.7}[rule]
-        self.widening = widening
-        self.repairs = repairs
+    @property
+    def weight(self) -> float:
+        """`exploration`, or its default for the rule."""
+        return self.exploration if self.exploration is not None else {"puct": 1.4, "uct": 0.7}[self.rule]
 
     def select(self, tree: Tree) -> Choice | None:
         """A failure to repair, else the attempt, or the definition, that the descent ends at."""
@@ -146,10 +133,10 @@ class MCTS:
         visits, total, best = values.visits, values.totals, values.best
         values_of = [0.5 * total[place] / visits[place] + 0.5 * best[place] for place in places]
         if self.rule == "uct":
-            spread = self.exploration * math.sqrt(math.log(visits[at]))
+            spread = self.weight * math.sqrt(math.log(visits[at]))
             extra = [spread / math.sqrt(visits[place]) for place in places]
         else:
-            spread = self.exploration * math.sqrt(visits[at])
+            spread = self.weight * math.sqrt(visits[at])
             extra = [spread * c / (1 + visits[place]) for place, c in zip(places, chances, strict=True)]
         scores = list(map(add, values_of, extra))
         top = max(scores)
@@ -159,7 +146,7 @@ class MCTS:
         """Of an attempt that was not begun."""
         if self.rule == "uct":
             return math.inf
-        return values.q(at) - PESSIMISM + self.exploration * chance * math.sqrt(values.visits[at])
+        return values.q(at) - PESSIMISM + self.weight * chance * math.sqrt(values.visits[at])
 
     def _priors(self, tree: Tree, down: Sequence[int], below: Sequence[int]) -> tuple[list[float], float]:
         """Chances of the starts `down`, and of one more: it gets the best strategy that was not tried.

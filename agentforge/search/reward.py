@@ -60,9 +60,9 @@ def reward_of(evaluation: Evaluation | None, parent: Evaluation | None = None, *
         return 0.0
     if not evaluation.passed:
         return FAILED.get(evaluation.status, BROKEN)
-    if evaluation.performance is None or not evaluation.performance.speedup:
+    interval = evaluation.speedup_over_best
+    if interval is None:
         return BASELINE
-    interval = evaluation.performance.speedup_over_best
     own = speed_reward(interval.point, limit) + hardware_terms(evaluation, parent)
     return min(max(own, speed_reward(interval.low, limit)), speed_reward(interval.high, limit))
 

@@ -37,7 +37,7 @@ class Tuner:
             quick: its verdict.
             before: the trials that were kept, if the tuner was interrupted.
         """
-        timed = _speedup(quick)
+        timed = quick.speedup_over_best
         if not self.variants.space or timed is None:
             return solution
         trials = list(before) or [
@@ -66,7 +66,7 @@ class Tuner:
         A point whose interval lies below the incumbent's mean ends after one verdict, and one whose interval
         lies above it wins. Otherwise both are measured again in turns.
         """
-        timed = _speedup(first)
+        timed = first.speedup_over_best
         if timed is None:
             return (), False
         own, theirs = [_log(timed)], list(incumbent.log_speedups)
@@ -76,7 +76,7 @@ class Tuner:
         for _ in range(LAPS):
             for runner, logs in ((best, theirs), (solution, own)):
                 verdict = self.evaluate(runner, True)
-                again = _speedup(verdict) if verdict is not None else None
+                again = verdict.speedup_over_best if verdict is not None else None
                 if again is None:
                     return tuple(own), False
                 logs.append(_log(again))
@@ -85,12 +85,6 @@ class Tuner:
     def _kept(self, trial: Trial) -> Trial:
         self.keep(trial)
         return trial
-
-
-def _speedup(evaluation: Evaluation) -> Interval | None:
-    """Over the fastest baseline; None unless it passed and was timed."""
-    performance = evaluation.performance
-    return performance.speedup_over_best if performance is not None and performance.speedup else None
 
 
 def _log(speedup: Interval) -> float:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from . import output as _print
 from . import text as _text
@@ -19,22 +18,8 @@ SHOWN = 12
 """Bottlenecks in the live table, in their order, and newest attempts."""
 
 
-class View(Protocol):
-    """Shows events; entered before the first and left after the last."""
-
-    run_state: RunState
-
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-    def __call__(self, event: Event) -> None:
-        """Show one event."""
-        ...
-
-
-class Silent:
-    """Shows nothing: stdout belongs to JSON."""
+class View:
+    """Follows a run's events; entered before the first and left after the last. This one shows nothing."""
 
     def __init__(self) -> None:
         self.run_state = RunState()
@@ -46,10 +31,11 @@ class Silent:
         return None
 
     def __call__(self, event: Event) -> None:
+        """Take one event in."""
         self.run_state.apply(event)
 
 
-class Lines(Silent):
+class Lines(View):
     """One plain line for each event that a person waits for, on stderr."""
 
     def __call__(self, event: Event) -> None:
@@ -103,7 +89,7 @@ class Lines(Silent):
         )
 
 
-class Live(Silent):
+class Live(View):
     """Tables that are redrawn with each event."""
 
     def __init__(self, console: Console) -> None:
@@ -199,7 +185,7 @@ class Live(Silent):
 def view(*, as_json: bool) -> View:
     """The view that suits where the output goes."""
     if as_json:
-        return Silent()
+        return View()
     from rich.console import Console
 
     console = Console(stderr=True)

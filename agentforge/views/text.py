@@ -19,13 +19,6 @@ def seconds(value: float | None) -> str:
     return f"{value / 1e-9:.3g} ns" if value else "0"
 
 
-def interval(value: Mapping[str, float] | None) -> str:
-    """A speedup with its 95% interval: `1.52x [1.48, 1.57]`."""
-    if not value:
-        return "-"
-    return f"{value['point']:.2f}x [{value['low']:.2f}, {value['high']:.2f}]"
-
-
 def speedups(values: Mapping[str, Interval]) -> str:
     """Speedups by baseline on one line: `2.31x over eager, 1.08x over torch.compile`."""
     from agentforge.schema import baseline_name

@@ -5,21 +5,18 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentforge.schema import (
-    Environment,
     Evaluation,
     EvaluationStatus,
     Evidence,
-    Interval,
     Level,
-    Performance,
 )
+from tests.store import nouns
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "adversarial"
 FAMILIES = range(1, 47)
@@ -102,28 +99,8 @@ def test_problems_build_and_run() -> None:
 def evaluation(
     status: EvaluationStatus, evidence: Evidence, level: Level, speedup: float = 2.0
 ) -> Evaluation:
-    interval = Interval(point=speedup, low=speedup * 0.98, high=speedup * 1.02)
-    passed = status is EvaluationStatus.PASSED
-    return Evaluation(
-        definition="d",
-        solution="s",
-        workloads=("w",),
-        level=level,
-        status=status,
-        evidence=evidence,
-        performance=Performance(
-            latency_s=1e-3,
-            baseline_s={"eager": 2e-3},
-            speedup={"eager": interval},
-            control=Interval(point=1.0, low=0.99, high=1.01),
-            blocks=8,
-            processes=3,
-        )
-        if passed
-        else None,
-        environment=Environment(device="cpu", architecture="x", toolchain={}),
-        timestamp=datetime.now(UTC),
-    )
+    measured = nouns.performance(speedup, 0.02) if status is EvaluationStatus.PASSED else None
+    return nouns.evaluation(status=status, evidence=evidence, level=level, performance=measured)
 
 
 @pytest.mark.parametrize(

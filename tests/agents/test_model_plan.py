@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,10 @@ from agentforge.agents.llm import LLMModelPlanner
 from agentforge.agents.llm.role import Role
 from agentforge.agents.playbook.model_planner import PlaybookModelPlanner
 from agentforge.config import LLMSettings
-from agentforge.llm import CallFailed, Ledger, Recorder, Replay, Request, Response
+from agentforge.llm import CallFailed, Ledger, Recorder, Replay
 from agentforge.schema import Bottleneck, MoveKind, Profile
 from agentforge.store import Store
-from tests.agents.llm.scene import HARDWARE
-from tests.loop.conftest import make_run
+from tests.agents.llm.scene import HARDWARE, Scripted
 from tests.loop.scripted import bottleneck, profile
 
 LARGE = bottleneck("large", time_s=4.0, gain_s=2.0, sol_s=1.0, share=0.4)
@@ -87,20 +85,6 @@ def test_nothing_to_plan_is_a_plan() -> None:
     assert PlaybookModelPlanner().plan_model(ModelContext(profile(), HARDWARE, {})).regions == ()
 
 
-class Scripted:
-    """Says what it is given, and keeps what it was asked."""
-
-    spec, model, endpoint = "anthropic:claude-haiku-4-5", "scripted", "nowhere"
-
-    def __init__(self, *answers: str) -> None:
-        self.answers = deque(answers)
-        self.asked: list[Request] = []
-
-    def complete(self, request: Request, on_text: object = None) -> Response:
-        self.asked.append(request)
-        return Response(text=self.answers.popleft(), model="scripted-1")
-
-
 def answer(*regions: dict[str, Any], **changes: Any) -> str:
     evidence = [{"metric": "large.share", "value": 0.4}]
     return json.dumps({"diagnosis": "norms", "evidence": evidence, "regions": regions, **changes})
@@ -108,13 +92,6 @@ def answer(*regions: dict[str, Any], **changes: Any) -> str:
 
 def region(name: str, fuse: bool = True, speedup: float = 1.5) -> dict[str, Any]:
     return {"name": name, "fuse": fuse, "expected_speedup": speedup if fuse else 1.0, "why": "so"}
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Any:
-    with Store(f"sqlite:///{tmp_path / 'a.db'}") as opened:
-        opened.create_run(make_run())
-        yield opened
 
 
 def ask(store: Store, model: Scripted, what: ModelContext | None = None) -> Any:

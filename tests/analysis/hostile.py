@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from agentforge.schema import (
     Attempt,
     BuildSpec,
@@ -22,7 +20,6 @@ from agentforge.schema import (
     Level,
     Metric,
     ModelPlan,
-    Performance,
     Plan,
     Profile,
     Reason,
@@ -34,6 +31,7 @@ from agentforge.schema import (
 from agentforge.store import Store
 from tests.loop.conftest import make_run
 from tests.loop.scripted import bottleneck, profile
+from tests.store import nouns
 
 EVIL = (
     "</span></code></pre></details></style></div><script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -116,26 +114,17 @@ def _evaluation(definition: Definition, status: EvaluationStatus) -> Evaluation:
         "bandwidth_ceiling": 1e11,
         "flops_ceiling": 1e12,
     }
-    passed = status is EvaluationStatus.PASSED
-    return Evaluation(
+    measured = nouns.performance(
+        baseline_s={"eager": 1.0, EVIL: 1.0}, speedup={"eager": interval, EVIL: interval}
+    )
+    return nouns.evaluation(
         definition=definition.hash,
-        solution="s",
-        workloads=("w",),
         level=Level.QUICK,
         status=status,
         evidence=Evidence.UNVERIFIED,
         reasons=(EVIL, EVIL),
         diagnostics=(Diagnostic(message=EVIL, file=EVIL, line=1),),
-        performance=Performance(
-            latency_s=0.5,
-            baseline_s={"eager": 1.0, EVIL: 1.0},
-            speedup={"eager": interval, EVIL: interval},
-            control=interval,
-            blocks=8,
-            processes=3,
-        )
-        if passed
-        else None,
+        performance=measured if status is EvaluationStatus.PASSED else None,
         kernels=(KernelUse(name=EVIL, own=True, calls=1),),
         metrics=(
             Metric(name=EVIL, value=1.0, unit=EVIL, source=EVIL, kernel=EVIL),
@@ -146,5 +135,4 @@ def _evaluation(definition: Definition, status: EvaluationStatus) -> Evaluation:
         resources=(ResourceUsage(kernel=EVIL, target=EVIL, registers=1),),
         environment=Environment(device=EVIL, architecture=EVIL, toolchain={}),
         log=EVIL,
-        timestamp=datetime.now(UTC),
     )

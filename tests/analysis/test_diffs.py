@@ -1,18 +1,13 @@
 from __future__ import annotations
 
 from agentforge.analysis.diffs import MOST_LINES, MOST_SHOWN, DiffLine, difference
-from agentforge.schema import BuildSpec, Solution, SourceFile
+from agentforge.schema import Solution
+from agentforge.testing.language import make_solution
 
 
 def solution(**files: str) -> Solution:
     sources = {"model_new": "class ModelNew: ...\n", **files}
-    return Solution(
-        name="s",
-        definition="d",
-        author="a",
-        spec=BuildSpec(language="python"),
-        sources=tuple(SourceFile(path=f"{name}.py", content=text) for name, text in sources.items()),
-    )
+    return make_solution("python", {f"{name}.py": text for name, text in sources.items()})
 
 
 def test_only_what_changed_is_shown() -> None:

@@ -19,7 +19,7 @@ from agentforge.api.tables import Bottlenecks, html_table
 from agentforge.api.targets import load_settings
 from agentforge.api.verify import verify
 from agentforge.schema import Bottleneck, Interval, MachineError, UsageError
-from agentforge.views.live import Lines, Silent
+from agentforge.views.live import Lines, View
 from tests.store.nouns import bottleneck, evaluation
 
 
@@ -104,10 +104,10 @@ def test_a_twin_shares_all_tensors_and_nothing_else() -> None:
 
 
 def test_progress_suits_the_place() -> None:
-    assert type(view_for(False)) is Silent
+    assert type(view_for(False)) is View
     assert type(view_for(True)) is Lines
     assert type(view_for("auto")) is Lines
-    assert issubclass(Notebook, Silent)
+    assert issubclass(Notebook, View)
     with pytest.raises(UsageError, match="progress takes"):
         view_for("always")  # type: ignore[arg-type]
 

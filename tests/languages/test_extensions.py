@@ -11,7 +11,7 @@ from torch.utils import cpp_extension
 from agentforge.languages import PRELUDE, languages, run_command
 from agentforge.languages.cpp.language import compiler_version
 from agentforge.languages.python.extensions import install
-from agentforge.schema import BuildSpec, Solution, SourceFile
+from agentforge.testing.language import make_solution
 
 SOURCE = """
 #include <Python.h>
@@ -57,10 +57,7 @@ def test_the_next_process_loads_what_the_first_one_built(plain: pytest.MonkeyPat
 
 def test_a_solution_that_builds_when_it_is_imported_gets_the_prelude(tmp_path: Path) -> None:
     for name, text in {"inline": "from torch.utils.cpp_extension import load_inline\n", "plain": ""}.items():
-        solution = Solution(
-            name=name, definition="0" * 16, author="x", spec=BuildSpec(language="python"),
-            sources=(SourceFile(path="model_new.py", content=f"{text}class ModelNew: ...\n"),),
-        )  # fmt: skip
+        solution = make_solution("python", {"model_new.py": f"{text}class ModelNew: ...\n"})
         built = languages.create("python").build(
             solution, tmp_path / name, cache=tmp_path / "cache", run=run_command, timeout_s=10
         )

@@ -20,7 +20,7 @@ ROOFLINE = Roofline(bandwidth=1e10, peak_flops={"float32": 1e11})
 @pytest.fixture
 def workbench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workbench]:
     """Its run `run` has one bottleneck, `norm`; a solution says how fast it will be measured."""
-    monkeypatch.setattr("agentforge.runs.ceilings.measure_roofline", lambda *_, **__: ROOFLINE)
+    monkeypatch.setattr("agentforge.runs.pipeline.measure_roofline", lambda *_, **__: ROOFLINE)
     monkeypatch.setattr(Workbench, "referee", SimulatedReferee())
     bench = Workbench(Settings(home=tmp_path / "home"), "cpu")
     definition = Definition(name="target", op_type="model", reference="# target\n")

@@ -17,24 +17,9 @@ from typing import Any
 import pytest
 from mcp import Client
 
+from tests.agents.llm.test_cli import MODEL
+
 from .test_tools import TOOLS, answer, refusal
-
-MODEL = """\
-import torch
-
-
-class Model(torch.nn.Module):
-    def forward(self, x):
-        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
-
-
-def get_inputs():
-    return [torch.randn(1024, 1024)]
-
-
-def get_init_inputs():
-    return []
-"""
 
 ROOT = Path(__file__).resolve().parents[2]
 INSPECTOR = os.environ.get("MCP_INSPECTOR") or shutil.which("mcp-inspector")

@@ -120,7 +120,7 @@ def test_attempts_built_on_a_parent_wear_it_out() -> None:
 
 @pytest.mark.parametrize("option", ["beam", "repairs", "children", "starts"])
 def test_options_below_one_are_refused(option: str) -> None:
-    with pytest.raises(ValueError, match="at least 1"):
+    with pytest.raises(ValueError, match="greater than or equal to 1"):
         BestFirst(**{option: 0})
 
 

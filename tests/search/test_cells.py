@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from agentforge.schema import (
-    Environment,
     Evaluation,
     EvaluationStatus,
-    Evidence,
-    Level,
     Metric,
     ResourceUsage,
 )
@@ -25,21 +21,12 @@ from agentforge.search.cells import (
     mean_gains,
     neighbours,
 )
+from tests.store import nouns
 
 
 def evaluation(metrics: dict[str, float] | None = None, **changes: Any) -> Evaluation:
-    fields: dict[str, Any] = {
-        "definition": "d",
-        "solution": "s",
-        "workloads": (),
-        "level": Level.QUICK,
-        "status": EvaluationStatus.PASSED,
-        "evidence": Evidence.UNVERIFIED,
-        "metrics": tuple(Metric(name=name, value=value) for name, value in (metrics or {}).items()),
-        "environment": Environment(device="x", architecture="x", toolchain={}),
-        "timestamp": datetime(2026, 1, 1, tzinfo=UTC),
-    }
-    return Evaluation(**{**fields, **changes})
+    named = tuple(Metric(name=name, value=value) for name, value in (metrics or {}).items())
+    return nouns.evaluation(speedup=None, metrics=named, **changes)
 
 
 LOOP = {

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentforge.schema import (
-    Environment,
     Evaluation,
     EvaluationStatus,
-    Evidence,
     Interval,
-    Level,
-    Performance,
     ResourceUsage,
 )
 from agentforge.search.reward import BASELINE, WEIGHT, hardware_terms, reward_of, speed_reward
+from tests.store import nouns
 
 FAILURES = sorted(set(EvaluationStatus) - {EvaluationStatus.PASSED})
 
@@ -39,30 +35,15 @@ def evaluation(
     """A verdict; `sol` is its share of the speed of light."""
     passed = status is EvaluationStatus.PASSED
     interval = Interval(point=point, low=point if low is None else low, high=point if high is None else high)
-    performance = Performance(
-        latency_s=1.0,
-        baseline_s={"eager": point},
-        speedup={"eager": interval},
-        control=Interval(point=1.0, low=1.0, high=1.0),
-        blocks=4,
-        processes=3,
-        sol_s=sol or None,
-    )
     usage = ResourceUsage(
         kernel="k", target="sm_90", registers=32, spill_store_bytes=spilled, occupancy=occupancy
     )
-    return Evaluation(
-        definition="d",
-        solution="s",
-        workloads=("w",),
-        level=Level.FULL,
+    timing = nouns.performance(point, speedup={"eager": interval}, sol_s=sol or None)
+    return nouns.evaluation(
         status=status,
-        evidence=Evidence.UNVERIFIED,
-        performance=performance if passed and timed else None,
+        performance=timing if passed and timed else None,
         own_share=own_share,
         resources=(usage,),
-        environment=Environment(device="d", architecture="a", toolchain={}),
-        timestamp=datetime.now(UTC),
     )
 
 

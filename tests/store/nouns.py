@@ -92,6 +92,20 @@ def solution(text: str = "pass", **changes: Any) -> Solution:
     return Solution(**{**fields, **changes})
 
 
+def performance(over_eager: float = 2.0, spread: float = 0.1, **changes: Any) -> Performance:
+    """A speed with an interval of `spread` to either side."""
+    about = Interval(point=over_eager, low=over_eager * (1 - spread), high=over_eager * (1 + spread))
+    fields: dict[str, Any] = {
+        "latency_s": 1.0,
+        "baseline_s": {"eager": over_eager},
+        "speedup": {"eager": about},
+        "control": Interval(point=1.0, low=0.98, high=1.02),
+        "blocks": 24,
+        "processes": 3,
+    }
+    return Performance(**{**fields, **changes})
+
+
 def evaluation(
     solved: Solution | None = None,
     *,
@@ -101,35 +115,25 @@ def evaluation(
     after_s: float = 0.0,
     **changes: Any,
 ) -> Evaluation:
-    passed = status is EvaluationStatus.PASSED
-    if evidence is None:
-        evidence = Evidence.VERIFIED if passed else Evidence.UNVERIFIED
-    performance = None
-    if passed and speedup is not None:
-        around = Interval(point=speedup, low=speedup * 0.9, high=speedup * 1.1)
-        performance = Performance(
-            latency_s=1.0,
-            baseline_s={"eager": speedup, "compile": speedup * 2},
-            speedup={
-                "eager": around,
-                "compile": Interval(point=speedup * 2, low=speedup, high=speedup * 3),
-            },
-            control=Interval(point=1.0, low=0.98, high=1.02),
-            blocks=24,
-            processes=3,
-        )
+    """Verified if it was measured and nothing else is said."""
+    measured = None
+    if status is EvaluationStatus.PASSED and speedup is not None:
+        measured = performance(speedup, baseline_s={"eager": speedup, "compile": speedup * 2})
+        measured.speedup["compile"] = Interval(point=speedup * 2, low=speedup, high=speedup * 3)
     fields: dict[str, Any] = {
         "definition": definition().hash,
         "solution": (solved or solution()).hash,
         "workloads": (workload().hash,),
         "level": Level.FULL,
         "status": status,
-        "evidence": evidence,
-        "performance": performance,
+        "performance": measured,
         "environment": Environment(device="null device", architecture="null", toolchain={"g++": "12.2"}),
         "timestamp": NOW + timedelta(seconds=after_s),
+        **changes,
     }
-    return Evaluation(**{**fields, **changes})
+    if evidence is None:
+        evidence = Evidence.VERIFIED if fields["performance"] else Evidence.UNVERIFIED
+    return Evaluation(evidence=evidence, **fields)
 
 
 def context(**changes: str) -> Context:

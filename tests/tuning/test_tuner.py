@@ -10,26 +10,21 @@ from typing import Any
 import pytest
 
 from agentforge.schema import (
-    BuildSpec,
     Evaluation,
     EvaluationStatus,
     Interval,
-    Performance,
     Solution,
-    SourceFile,
     Trial,
 )
+from agentforge.testing.language import make_solution
 from agentforge.tuning import Tuner, Variants
-from tests.search.test_cells import evaluation
+from tests.store.nouns import evaluation, performance
 
 SPACE = {"BLOCK": (1, 2, 3)}
 
 
 def solution(block: Any) -> Solution:
-    source = SourceFile(path="model_new.py", content=f"# {block}")
-    return Solution(
-        name="x", definition="d", author="a", spec=BuildSpec(language="python"), sources=(source,)
-    )
+    return make_solution("python", {"model_new.py": f"# {block}"})
 
 
 class Referee:
@@ -45,11 +40,7 @@ class Referee:
         if point is None:
             return evaluation(status=EvaluationStatus.CRASHED)
         about = Interval(point=point, low=point - self.spread, high=point + self.spread)
-        timed = Performance(
-            latency_s=1 / point, baseline_s={"eager": 1.0}, speedup={"eager": about},
-            control=Interval(point=1, low=1, high=1), blocks=1, processes=1,
-        )  # fmt: skip
-        return evaluation(performance=timed)
+        return evaluation(performance=performance(point, speedup={"eager": about}))
 
     def evaluate(self, tried: Solution, again: bool) -> Evaluation | None:
         if len(self.asked) >= self.left:

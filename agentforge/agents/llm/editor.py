@@ -6,12 +6,12 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from agentforge.agents._base import Past
-from agentforge.llm import Response, read, strict_schema
+from agentforge.llm import Response, strict_schema
 from agentforge.schema import MOST_DIRECTIVE
 
 from .history import outcome, shown_files
 from .prompts import render
-from .role import Objection, Role
+from .role import Objection, Role, parsed
 from .schemas import DirectiveAnswer
 
 MOST_SOURCE = 6000
@@ -39,10 +39,7 @@ class LLMEditor:
         )
 
         def take(response: Response, again: bool) -> str:
-            answer = read(DirectiveAnswer, response.objects)
-            if isinstance(answer, str):
-                raise Objection(answer)
-            written = answer.fragment.strip()
+            written = parsed(DirectiveAnswer, response).fragment.strip()
             if written in others:
                 raise Objection("this fragment exists already: change one thing in it")
             return written

@@ -123,12 +123,8 @@ def earlier_attempts(task: Task) -> Iterator[Past]:
     return (past for past in task.past if past.id != task.attempt)
 
 
-def contrast(task: Task, leave_out: str | None = None, most: int = 2) -> list[Shown]:
-    """The slowest and the fastest attempts that passed, slowest first; oldest first if nothing is timed here.
-
-    Args:
-        most: number of attempts to return at most.
-    """
+def contrast(task: Task, leave_out: str | None = None) -> list[Shown]:
+    """The slowest and the fastest attempt that passed; the oldest comes first if nothing is timed here."""
     passed = [
         Shown(number_of(past), past.plan.strategy, gain, past.solution, past.evaluation.verified)
         for past in earlier_attempts(task)
@@ -138,7 +134,7 @@ def contrast(task: Task, leave_out: str | None = None, most: int = 2) -> list[Sh
         and ((gain := speedup(past.evaluation)) is not None or past.evaluation.because(ReasonCode.UNTIMED))
     ]  # fmt: skip
     ordered = sorted(passed, key=lambda s: s.speedup or 0.0)
-    return ordered if len(ordered) <= most else [ordered[0], *ordered[len(ordered) - most + 1 :]]
+    return ordered if len(ordered) <= 2 else [ordered[0], ordered[-1]]
 
 
 def precedents(task: Task, language: str) -> list[Precedent]:

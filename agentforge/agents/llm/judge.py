@@ -6,17 +6,15 @@ from collections.abc import Iterator
 
 from agentforge.agents._base import Past, Task
 from agentforge.agents.playbook.facts import speedup
-from agentforge.llm import CallFailed, CannotAfford, Response, read, strict_schema
+from agentforge.agents.playbook.judge import ENOUGH_OF_SOL
+from agentforge.llm import CallFailed, CannotAfford, Response, strict_schema
 from agentforge.schema import CardKind, Citation, Critique, Evaluation, EvaluationStatus, Plan, Solution
 
 from . import facts
 from .history import best_lessons, best_verified, fingerprint, told_findings
 from .prompts import problem, render, with_advice
-from .role import Objection, Role
+from .role import Objection, Role, parsed
 from .schemas import Cited, OptimizeAnswer, RepairAnswer
-
-ENOUGH_OF_SOL = 0.95
-"""At this fraction of the speed of light, nothing is left to gain."""
 
 _REPAIR, _OPTIMIZE = strict_schema(RepairAnswer), strict_schema(OptimizeAnswer)
 _ADVICE = (CardKind.SYMPTOM,)
@@ -75,9 +73,7 @@ class LLMJudge:
         prompt = with_advice(prompt, task, _ADVICE, evaluation, said)
 
         def take(response: Response, again: bool) -> RepairAnswer:
-            answer = read(RepairAnswer, response.objects)
-            if isinstance(answer, str):
-                raise Objection(answer)
+            answer = parsed(RepairAnswer, response)
             _check_citations(answer.evidence, values, again)
             return answer
 
@@ -95,7 +91,7 @@ class LLMJudge:
 
     def _optimize(self, task: Task, plan: Plan, solution: Solution, evaluation: Evaluation) -> Critique:
         values = {**facts.of_task(task), **facts.of_evaluation(evaluation)}
-        before, performance = _parent_speedup(task), evaluation.performance
+        before = _parent_speedup(task)
         prompt = render(
             "judge/optimize.md.j2",
             plan=plan,
@@ -106,7 +102,7 @@ class LLMJudge:
             limit=facts.classification(evaluation),
             calls=len(task.bottleneck.call_sites),
             promoted=best_verified(task),
-            interval=performance.speedup_over_best if performance and performance.speedup else None,
+            interval=evaluation.speedup_over_best,
             facts=facts.prompt_lines(values),
             before=before,
             speedup=speedup(evaluation),
@@ -116,9 +112,7 @@ class LLMJudge:
         prompt = with_advice(prompt, task, _ADVICE, evaluation, said)
 
         def take(response: Response, again: bool) -> OptimizeAnswer:
-            answer = read(OptimizeAnswer, response.objects)
-            if isinstance(answer, str):
-                raise Objection(answer)
+            answer = parsed(OptimizeAnswer, response)
             _check_citations(answer.evidence, values, again)
             return answer
 

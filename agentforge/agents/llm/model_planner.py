@@ -15,12 +15,12 @@ from agentforge.agents.playbook.model_planner import (
     limit,
     moves_for,
 )
-from agentforge.llm import Response, read, strict_schema
+from agentforge.llm import Response, strict_schema
 from agentforge.schema import Bottleneck, ModelPlan, RegionPlan
 
 from . import facts
 from .prompts import render
-from .role import Objection, Role
+from .role import Objection, Role, parsed
 from .schemas import ModelAnswer
 
 _SCHEMA = strict_schema(ModelAnswer)
@@ -138,9 +138,7 @@ def _accepted(
     values: facts.Facts,
     again: bool,
 ) -> ModelAnswer:
-    answer = read(ModelAnswer, response.objects)
-    if isinstance(answer, str):
-        raise Objection(answer)
+    answer = parsed(ModelAnswer, response)
     taken: dict[tuple[str, str], str] = {}
     for name in dict.fromkeys(answer.merges):
         if name not in merges:

@@ -7,13 +7,13 @@ from typing import Any
 
 from agentforge.agents._base import NothingLeft, Past, Task
 from agentforge.agents.playbook.facts import SEED, speedup
-from agentforge.llm import Response, read, strict_schema
+from agentforge.llm import Response, strict_schema
 from agentforge.schema import CardKind, Plan, Strategy, Usage
 
 from . import facts
 from .history import best_lessons, closed_strategies, number_of, reflections
 from .prompts import problem, render, simulated, with_advice, with_target
-from .role import Objection, Role
+from .role import Objection, Role, parsed
 from .schemas import LearnedPlanAnswer, PlanAnswer
 
 GENERATED_ONLY = frozenset({SEED, "strict-math"})
@@ -116,9 +116,7 @@ class LLMPlanner:
     def _accepted(
         self, response: Response, closed: dict[str, str], values: facts.Facts, again: bool
     ) -> LearnedPlanAnswer:
-        answer = read(LearnedPlanAnswer, response.objects)
-        if isinstance(answer, str):
-            raise Objection(answer)
+        answer = parsed(LearnedPlanAnswer, response)
         if answer.nothing_left:
             return answer
         if not answer.strategy.strip() or not answer.steps:

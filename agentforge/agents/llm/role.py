@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any, TypeVar
 
+from pydantic import BaseModel
+
 from agentforge.config import LLMSettings
 from agentforge.llm import (
     CallFailed,
@@ -18,12 +20,14 @@ from agentforge.llm import (
     ToolCall,
     ToolResult,
     ToolSpec,
+    read,
 )
 from agentforge.schema import Usage
 
 from .prompts import render
 
 T = TypeVar("T")
+Structured = TypeVar("Structured", bound=BaseModel)
 
 SENT_BACK = 2
 """Most times that an answer is sent back before the role gives up."""
@@ -124,6 +128,18 @@ class Role:
                 if answer.response.stop == "length":
                     request = request.model_copy(update={"max_tokens": most})
         raise CallFailed(f"{self.model.spec}: {sent_back + replies} answers did not do: {last}")
+
+
+def parsed(kind: type[Structured], response: Response) -> Structured:
+    """The answer as a model.
+
+    Raises:
+        Objection: nothing in the answer fits; the message says what does not.
+    """
+    answer = read(kind, response.objects)
+    if isinstance(answer, str):
+        raise Objection(answer)
+    return answer
 
 
 def _whole(response: Response) -> Response:

@@ -34,11 +34,8 @@ def measured(task: Task) -> tuple[Citation, ...]:
 
 def speedup(evaluation: Evaluation | None) -> float | None:
     """Speedup over the fastest baseline; None if nothing was measured."""
-    if evaluation is None or evaluation.performance is None or not evaluation.performance.baseline_s:
-        return None
-    if not evaluation.performance.speedup:
-        return None
-    return evaluation.performance.speedup_over_best.point
+    over_best = evaluation.speedup_over_best if evaluation else None
+    return over_best.point if over_best else None
 
 
 def measured_metrics(evaluation: Evaluation) -> dict[str, float]:

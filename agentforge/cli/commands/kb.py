@@ -46,13 +46,11 @@ def register(app: typer.Typer) -> None:
 @contextmanager
 def _open(config: list[str] | None) -> Iterator[tuple[KnowledgeBase, Store]]:
     from agentforge.knowledge import KnowledgeBase
-    from agentforge.resources import resource
     from agentforge.store import Store
 
     settings = _options.settings(config)
-    playbooks = (resource("knowledge_base", "playbook"), settings.home / "playbook")
     with Store(settings.url) as store:
-        yield KnowledgeBase(store, playbooks), store
+        yield KnowledgeBase(store, settings.playbooks), store
 
 
 def list_strategies(

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentforge.views import output as _print
-from agentforge.views import text as _text
 
 from .. import _options
 
@@ -57,9 +56,8 @@ def compare_runs(
 
 
 def _end_to_end(report: Report, baseline: str) -> str:
-    performance = report.end_to_end.performance if report.end_to_end else None
-    found = performance.speedup.get(baseline) if performance else None
-    return _text.interval(found.model_dump()) if found else "-"
+    found = report.end_to_end.speedup.get(baseline) if report.end_to_end else None
+    return str(found) if found else "-"
 
 
 def _region(report: Report, definition: str) -> str:
@@ -67,7 +65,7 @@ def _region(report: Report, definition: str) -> str:
     if region is None:
         return "-"
     found = region.speedup.get("eager")
-    return f"{_text.interval(found.model_dump())} {region.strategy}" if found else region.outcome
+    return f"{found} {region.strategy}" if found else region.outcome
 
 
 def export_run(

@@ -102,7 +102,7 @@ def show_run(
                 a.plan.strategy if a.plan else "",
                 *([a.coder if a.plan else ""] if drawn else []),
                 f"{e.status.value}, {e.evidence.value}" if e else a.status.value,
-                _text.speedups(e.performance.speedup if e and e.performance else {}),
+                _text.speedups(e.speedup if e else {}),
                 a.error or (a.critique.cause if a.critique else ""),
             )
             for a, e in attempts
@@ -182,11 +182,10 @@ def _evaluation(store: Store, attempt: Attempt) -> Evaluation | None:
 def _result(evaluation: Evaluation | None) -> dict[str, Any]:
     if evaluation is None:
         return {}
-    performance = evaluation.performance
     return {
         "status": evaluation.status.value,
         "evidence": evaluation.evidence.value,
         "level": evaluation.level.value,
         "reasons": list(evaluation.reasons),
-        "speedup": {k: v.model_dump() for k, v in performance.speedup.items()} if performance else {},
+        "speedup": {name: interval.model_dump() for name, interval in evaluation.speedup.items()},
     }

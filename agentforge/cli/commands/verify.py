@@ -102,6 +102,5 @@ def show(evaluation: Evaluation) -> None:
         for name, value in evaluation.performance.speedup.items():
             baseline = _text.seconds(evaluation.performance.baseline_s[name])
             certain = f"at least {value.at_least:.2f}x: " if value.at_least else ""
-            _print.line(f"speedup over {name} ({baseline}): {certain}{_text.interval(value.model_dump())}")
-        control = _text.interval(evaluation.performance.control.model_dump())
-        _print.line(f"control, the same baseline twice: {control}")
+            _print.line(f"speedup over {name} ({baseline}): {certain}{value}")
+        _print.line(f"control, the same baseline twice: {evaluation.performance.control}")

@@ -227,15 +227,15 @@ _SYMBOLS = {
 
 
 def write_values(
-    writer: Writer, values: Values, roots: Sequence[Expr], loops: Sequence[Var], top: int = 0
+    writer: Writer, values: Values, roots: Sequence[Expr], loops: Sequence[Var]
 ) -> dict[int, list[Expr]]:
-    """Write the values of level `top` and below that the roots need; return the others by loop level."""
-    values.levels.update({var: top + 1 + i for i, var in enumerate(loops)})
+    """Write the values that the roots need and no loop changes; return the others by loop level."""
+    values.levels.update({var: 1 + i for i, var in enumerate(loops)})
     known: dict[int, int] = {}
     by_level: dict[int, list[Expr]] = {}
     for node in values.order(roots):
-        by_level.setdefault(max(values.level(node, known), top), []).append(node)
-    for node in by_level.pop(top, []):
+        by_level.setdefault(values.level(node, known), []).append(node)
+    for node in by_level.pop(0, []):
         values.define(writer, node)
     return by_level
 

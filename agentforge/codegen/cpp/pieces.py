@@ -38,16 +38,14 @@ class KernelParts:
     def _values(self, reference: dict[int, str], reference_level: int = 0) -> Values:
         return Values(self.buffers, lambda n: reference[n], reference_level, renamed=self.renamed)
 
-    def _parallel(self, count: int, *, collapse: int = 0) -> None:
+    def _parallel(self, count: int) -> None:
         if count > 1 and self.nest.elements >= self.options.grain:
-            clause = f" collapse({collapse})" if collapse else ""
-            self.writer.add(f"#pragma omp for{clause} schedule({self.options.schedule})")
+            self.writer.add(f"#pragma omp for schedule({self.options.schedule})")
 
-    def _region(self, count: int) -> str:
+    def _region(self, count: int) -> None:
         """Head of the block that all threads run."""
         if count > 1 and self.nest.elements >= self.options.grain:
             self.writer.add("#pragma omp parallel")
-        return ""
 
     def _decode(self, linear: str, variables: Sequence[Var]) -> None:
         """Compute row variables from a linear number."""

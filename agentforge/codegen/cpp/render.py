@@ -173,12 +173,11 @@ class CaseWriter:
     def script(self, name: str) -> dict[str, Any]:
         """The Python function that runs the program."""
         lines: list[str] = []
-        aliases: dict[str, str] = {}
         for number, step in enumerate(self.program.steps):
             if isinstance(step, VendorCall):
                 lines += self._vendor(step)
             else:
-                lines += self._kernel(step, number, aliases)
+                lines += self._kernel(step, number)
         results = [_window(out) for out in self.program.outputs]
         inputs = self.program.inputs
         return {
@@ -215,7 +214,7 @@ class CaseWriter:
                     break
         return taken
 
-    def _kernel(self, step: LoopKernel, number: int, aliases: dict[str, str]) -> list[str]:
+    def _kernel(self, step: LoopKernel, number: int) -> list[str]:
         taken = self._inplace(step, number)
         writer = KernelWriter(step.nest, self.buffers, step.outputs, taken, self.options)
         body = writer.write()

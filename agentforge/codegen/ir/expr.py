@@ -103,8 +103,8 @@ class Arena:
             return self.const(not constant(a), "b")
         return self.make("not", (a,), None, "b")
 
-    def load(self, access: Access, mask: Expr | None, kind: str, default: Any = 0) -> Expr:
-        """Read an element; if the mask is false, the value is `default`."""
+    def load(self, access: Access, mask: Expr | None, kind: str) -> Expr:
+        """Read an element; if the mask is false, the value is 0."""
         args = indirect_values(access.index)
         if mask is None or is_true(mask):
             return self.make("load", args, access, kind)

@@ -6,7 +6,7 @@ or `%` shows at which factor a loop should be split (see `split_factor`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd, prod
@@ -240,15 +240,15 @@ def split_factor(index: Index) -> tuple[Var, int] | None:
     return None
 
 
-def render_index(index: Index, name: Callable[[Any], str], var: Mapping[Var, str] | None = None) -> str:
+def render_index(index: Index, name: Callable[[Any], str]) -> str:
     """C++ of an index; `name` returns the variable of an indirect value."""
 
     def atom_text(atom: Atom) -> str:
         if isinstance(atom, Var):
-            return var[atom] if var and atom in var else atom.name
+            return atom.name
         if isinstance(atom, Indirect):
             return name(atom.value)
-        inner = render_index(atom.num, name, var)
+        inner = render_index(atom.num, name)
         negative = atom.num.bounds[0] < 0
         if isinstance(atom, Div):
             return f"af::floor_div({inner}, {atom.den})" if negative else f"(({inner}) / {atom.den})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -67,8 +67,6 @@ class LoopKernel:
     nest: Nest
     inputs: tuple[Buffer, ...]
     outputs: tuple[Buffer, ...]
-    inplace: dict[str, str] = field(default_factory=dict)
-    """Dead input buffer whose memory an output takes, by output buffer."""
 
 
 @dataclass

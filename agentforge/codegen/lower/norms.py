@@ -25,15 +25,19 @@ class Norms(Composites):
                 normed = self.apply(name, [normed, operand], normed.shape, normed.dtype)
         return normed
 
-    def _standardise(self, source: Lazy, dims: list[int], epsilon: float) -> tuple[Lazy, Lazy, Lazy]:
-        spread, average = variance(self.pool, source, dims, True, 0)
+    def _inverse_deviation(self, spread: Lazy, epsilon: float) -> Lazy:
+        """`1 / sqrt(spread + epsilon)`."""
         arena = self.pool.arena
 
         def inverse(v: list[Expr]) -> Expr:
             shifted = build_pointwise(arena, "add", [v[0], arena.const(epsilon, v[0].kind)], v[0].kind, {})
             return build_pointwise(arena, "rsqrt", [shifted], v[0].kind, {})
 
-        rstd = self.pool.pointwise(spread.shape, spread.dtype, [spread], inverse)
+        return self.pool.pointwise(spread.shape, spread.dtype, [spread], inverse)
+
+    def _standardise(self, source: Lazy, dims: list[int], epsilon: float) -> tuple[Lazy, Lazy, Lazy]:
+        spread, average = variance(self.pool, source, dims, True, 0)
+        rstd = self._inverse_deviation(spread, epsilon)
         centred = self.apply("sub", [source, average], source.shape, source.dtype)
         return self.apply("mul", [centred, rstd], source.shape, source.dtype), average, rstd
 
@@ -92,13 +96,7 @@ class Norms(Composites):
         spread: Lazy,
         epsilon: float,
     ) -> tuple[Any, ...]:
-        arena = self.pool.arena
-
-        def inverse(v: list[Expr]) -> Expr:
-            shifted = build_pointwise(arena, "add", [v[0], arena.const(epsilon, v[0].kind)], v[0].kind, {})
-            return build_pointwise(arena, "rsqrt", [shifted], v[0].kind, {})
-
-        rstd = self.pool.pointwise(spread.shape, spread.dtype, [spread], inverse)
+        rstd = self._inverse_deviation(spread, epsilon)
         means, factors = self._per_channel(source, average, rstd)
         assert means is not None and factors is not None
         centred = self.apply("sub", [source, means], source.shape, source.dtype)

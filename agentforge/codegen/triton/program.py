@@ -43,7 +43,7 @@ class _TritonCase(CaseWriter):
         self.blocks = blocks
         self.launches: list[Launch] = []
 
-    def _kernel(self, step: LoopKernel, number: int, aliases: dict[str, str]) -> list[str]:
+    def _kernel(self, step: LoopKernel, number: int) -> list[str]:
         found = TritonWriter(
             self.prefix + step.name, step.nest, self.buffers, step.inputs, step.outputs, self.blocks
         ).write()

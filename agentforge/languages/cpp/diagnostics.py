@@ -74,11 +74,3 @@ def parse_diagnostics(text: str) -> tuple[Diagnostic, ...]:
             found.append(diagnostic)
     order = {"error": 0, "warning": 1, "note": 1}
     return tuple(sorted(found, key=lambda d: order[d.severity])[:_LIMIT])
-
-
-def render(diagnostics: tuple[Diagnostic, ...]) -> str:
-    """One line per diagnostic, in a compiler's format."""
-    return "\n".join(
-        f"{d.file}:{d.line}:{d.column}: {d.severity}: {d.message}" if d.file else f"{d.severity}: {d.message}"
-        for d in diagnostics
-    )

@@ -15,11 +15,12 @@ from pathlib import Path
 from agentforge.languages._base import BuildResult, CommandRunner
 from agentforge.languages.info import CPP
 from agentforge.languages.solutions.folder import write_or_explain
+from agentforge.languages.step import render
 from agentforge.registry import Availability
 from agentforge.schema import Diagnostic, MachineError, Metric, Solution, content_hash
 
 from .cache import BuildRecord, ObjectCache
-from .diagnostics import parse_diagnostics, render
+from .diagnostics import parse_diagnostics
 from .disassembly import disassemble, loop_metrics
 from .vectorised import read_report, vectorisation
 

@@ -9,12 +9,12 @@ from agentforge.languages._base import BuildResult, CommandRunner
 from agentforge.languages.cpp.language import compiler_version
 from agentforge.languages.info import CUDA
 from agentforge.languages.python.language import write_checked
+from agentforge.languages.step import BuildStep
 from agentforge.registry import Availability
-from agentforge.schema import Diagnostic, MachineError, Solution
+from agentforge.schema import MachineError, Solution
 
 from . import source as cuda_source
-from .compile.pipeline import Compiler, compilers
-from .compile.step import BuildStep
+from .compile.pipeline import compilers, not_compiled
 from .emulator.build import EmulatorBuild
 from .load_inline.port import prepare_inline
 
@@ -65,43 +65,21 @@ class Cuda:
         wrong = write_checked(solution, folder)
         if wrong:
             return BuildStep(False, wrong).result(start)
-        part = self._compile(compiler, solution, folder, cache, run, start + timeout_s, device)
-        if not part.ok or device == "cuda":
-            return part.result(start)
-        return self._for_cpu(part, solution, folder, cache, run, start + timeout_s).result(start)
-
-    def _compile(
-        self,
-        compiler: Compiler | None,
-        solution: Solution,
-        folder: Path,
-        cache: Path,
-        run: CommandRunner,
-        deadline: float,
-        device: str,
-    ) -> BuildStep:
-        """Cubins for this machine's GPU, or for a common one: errors, registers, machine code."""
         if compiler is None:
-            note = Diagnostic(
-                severity="note", message=f"not compiled for a GPU: there is no CUDA compiler; {_INSTALL}"
+            part = not_compiled()
+        else:  # for this machine's GPU, or for a common one: errors, registers, machine code
+            part = compiler.compile(
+                solution, folder, cache=cache, run=run, deadline=start + timeout_s, device=device
             )
-            return BuildStep(True, (note,))
-        return compiler.compile(solution, folder, cache=cache, run=run, deadline=deadline, device=device)
+        if part.ok and device != "cuda":
+            part = _for_cpu(part, EmulatorBuild(solution, folder, cache, run, start + timeout_s))
+        return part.result(start)
 
-    def _for_cpu(
-        self,
-        part: BuildStep,
-        solution: Solution,
-        folder: Path,
-        cache: Path,
-        run: CommandRunner,
-        deadline: float,
-    ) -> BuildStep:
-        files = {f.path: f.content for f in solution.sources}
-        reason = cuda_source.unsupported(files) or prepare_inline(solution, folder)
-        if reason is not None:
-            return part.also(unjudged=str(reason))
-        if not compiler_version():
-            return part.also(unjudged="building the emulator needs a C++ compiler: install g++")
-        emulated = EmulatorBuild(solution, folder, cache, run, deadline).build()
-        return part.joined(emulated).also(untimed=_UNTIMED)
+
+def _for_cpu(part: BuildStep, emulator: EmulatorBuild) -> BuildStep:
+    solution = emulator.solution
+    files = {f.path: f.content for f in solution.sources}
+    reason = cuda_source.unsupported(files) or prepare_inline(solution, emulator.folder)
+    if reason is not None:
+        return part.also(unjudged=str(reason))
+    return part.joined(emulator.build()).also(untimed=_UNTIMED)

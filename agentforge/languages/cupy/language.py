@@ -9,12 +9,12 @@ from agentforge.languages._base import PRELUDE, BuildResult, CommandRunner
 from agentforge.languages.cpp.language import compiler_version
 from agentforge.languages.info import CUDA, CUPY
 from agentforge.languages.python.language import write_checked
+from agentforge.languages.step import BuildStep
 from agentforge.registry import Availability
 from agentforge.schema import Diagnostic, MachineError, Solution
 
-from ..cuda.compile.pipeline import compilers
-from ..cuda.compile.step import BuildStep
-from ..cuda.emulator.build import EmulatorBuild
+from ..cuda.compile.pipeline import compilers, not_compiled
+from ..cuda.emulator.build import NO_COMPILER, EmulatorBuild
 from .installed import cupy_problem, installed_cupy
 from .sources import find_kernels
 
@@ -78,9 +78,10 @@ class Cupy:
             return BuildStep(False, wrong).result(start)
         prelude = (folder / solution.entry_file).parent / PRELUDE
         prelude.write_text(_PRELUDE.format(module="on_gpu" if on_gpu else "emulated.install", run=True))
-        part = self._compile(solution, folder, cache, run, start + timeout_s, device)
+        emulator = EmulatorBuild(solution, folder, cache, run, start + timeout_s)
+        part = _compile(emulator, device)
         if part.ok and not on_gpu:
-            part = self._for_cpu(part, solution, folder, cache, run, start + timeout_s)
+            part = _for_cpu(part, emulator)
         return part.result(start)
 
     def empty_kernels(self, folder: Path) -> list[str]:
@@ -94,62 +95,41 @@ class Cupy:
             prelude.write_text(prelude.read_text().replace("install(True)", "install(False)"))
         return find_kernels(files).names
 
-    def _compile(
-        self,
-        solution: Solution,
-        folder: Path,
-        cache: Path,
-        run: CommandRunner,
-        deadline: float,
-        device: str,
-    ) -> BuildStep:
-        """Compile literal sources for a GPU: errors, registers, machine code."""
-        found = find_kernels({f.path: f.content for f in solution.sources})
-        notes = [
-            _note(place, "the source of this kernel is known only when the file runs: not compiled ahead")
-            for place in found.unknown
-        ]
-        if found.names and not found.on_torch_stream:
-            notes.append(Diagnostic(severity="warning", message=_STREAM, file=solution.entry_file))
-        compiler = compilers()
-        part = BuildStep(True, tuple(notes))
-        if compiler is None:
-            message = "not compiled for a GPU: there is no CUDA compiler; pip install 'agentforge[cuda]'"
-            return part.joined(BuildStep(True, (Diagnostic(severity="note", message=message),)))
-        helper = folder / _COMPILER
-        helper.write_text(CUDA.runtime_files[_COMPILER].read_text())
-        try:
-            return part.joined(
-                compiler.compile(
-                    solution,
-                    folder,
-                    cache=cache,
-                    run=run,
-                    deadline=deadline,
-                    device=device,
-                    literals=found.sources,
-                )
-            )
-        finally:
-            helper.unlink(missing_ok=True)
 
-    def _for_cpu(
-        self,
-        part: BuildStep,
-        solution: Solution,
-        folder: Path,
-        cache: Path,
-        run: CommandRunner,
-        deadline: float,
-    ) -> BuildStep:
-        unsupported = find_kernels({f.path: f.content for f in solution.sources}).unsupported
-        if unsupported:
-            return part.also(unjudged=unsupported)
-        if not compiler_version():
-            return part.also(unjudged="building the emulator needs a C++ compiler: install g++")
-        if any(f.path.endswith(CUDA.suffixes) for f in solution.sources):  # a model with `.cu` kernels too
-            part = part.joined(EmulatorBuild(solution, folder, cache, run, deadline).build())
-        return part.also(untimed=_UNTIMED)
+def _compile(build: EmulatorBuild, device: str) -> BuildStep:
+    """Compile literal sources for a GPU: errors, registers, machine code."""
+    found = find_kernels({f.path: f.content for f in build.solution.sources})
+    notes = [
+        _note(place, "the source of this kernel is known only when the file runs: not compiled ahead")
+        for place in found.unknown
+    ]
+    if found.names and not found.on_torch_stream:
+        notes.append(Diagnostic(severity="warning", message=_STREAM, file=build.solution.entry_file))
+    part, compiler = BuildStep(True, tuple(notes)), compilers()
+    if compiler is None:
+        return part.joined(not_compiled())
+    helper = build.folder / _COMPILER
+    helper.write_text(CUDA.runtime_files[_COMPILER].read_text())
+    try:
+        compiled = compiler.compile(
+            build.solution, build.folder, cache=build.cache, run=build.run, deadline=build.deadline,
+            device=device, literals=found.sources,
+        )  # fmt: skip
+        return part.joined(compiled)
+    finally:
+        helper.unlink(missing_ok=True)
+
+
+def _for_cpu(part: BuildStep, emulator: EmulatorBuild) -> BuildStep:
+    sources = emulator.solution.sources
+    unsupported = find_kernels({f.path: f.content for f in sources}).unsupported
+    if unsupported:
+        return part.also(unjudged=unsupported)
+    if not compiler_version():
+        return part.also(unjudged=NO_COMPILER)
+    if any(f.path.endswith(CUDA.suffixes) for f in sources):  # a model with `.cu` kernels too
+        part = part.joined(emulator.build())
+    return part.also(untimed=_UNTIMED)
 
 
 def _note(place: str, message: str) -> Diagnostic:

@@ -13,6 +13,7 @@ from agentforge.registry import Availability
 from agentforge.schema import Diagnostic, Solution, SourceFile
 
 from ..solutions.folder import write_or_explain
+from ..step import BuildStep
 from .extensions import builds_at_import, write_prelude
 
 
@@ -60,12 +61,6 @@ class Python:
         timeout_s: float,
         device: str = "cpu",
     ) -> BuildResult:
-        start = time.perf_counter()
-        diagnostics = write_checked(solution, folder)
-        log = "\n".join(f"{d.file}:{d.line}: {d.message}" for d in diagnostics)
-        return BuildResult(
-            ok=not diagnostics,
-            seconds=time.perf_counter() - start,
-            diagnostics=diagnostics,
-            log=log,
-        )
+        start = time.monotonic()
+        wrong = write_checked(solution, folder)
+        return BuildStep(not wrong, wrong).result(start)

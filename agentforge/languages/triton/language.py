@@ -14,6 +14,7 @@ from agentforge.languages._base import PRELUDE, BuildResult, CommandRunner
 from agentforge.languages.info import TRITON
 from agentforge.languages.occupancy import target_limits
 from agentforge.languages.python.language import write_checked
+from agentforge.languages.step import BuildStep
 from agentforge.registry import Availability
 from agentforge.schema import Diagnostic, MachineError, Solution, UsageError
 
@@ -78,13 +79,13 @@ class Triton:
         self._need_triton()
         diagnostics = write_checked(solution, folder)
         if diagnostics:
-            return _result(False, start, diagnostics)
+            return BuildStep(False, diagnostics).result(start)
         module = "on_gpu" if device == "cuda" else "interpreter.install"
         place = folder / PurePosixPath(solution.entry_file).parent / PRELUDE
         place.write_text(_PRELUDE.format(module=module))
         launches, problems = declared_launches(solution)
         if problems:
-            return _result(False, start, problems)
+            return BuildStep(False, tuple(problems)).result(start)
         result = self.compile_launched(
             solution, folder, [x.model_dump() for x in launches], cache=cache, run=run, timeout_s=timeout_s
         )
@@ -106,19 +107,16 @@ class Triton:
         try:
             targets = solution_targets(solution)
         except UsageError as error:
-            return _result(False, start, [Diagnostic(message=str(error))])
+            return BuildStep(False, (Diagnostic(message=str(error)),)).result(start)
         ahead = AheadOfTime(solution, folder, targets, cache, run, triton_version())
         outcome, cached = ahead.compile(parse_launches(launches), timeout_s)
-        result = _result(outcome.ok, start, outcome.diagnostics)
-        return BuildResult(
-            ok=outcome.ok,
-            seconds=result.seconds,
+        return BuildStep(
+            outcome.ok,
+            outcome.diagnostics,
+            resources=outcome.resources,
             cached=cached and bool(launches),
             timed_out=outcome.timed_out,
-            diagnostics=outcome.diagnostics,
-            resources=outcome.resources,
-            log=result.log,
-        )
+        ).result(start)
 
     def _need_triton(self) -> None:
         if not triton_version():
@@ -160,8 +158,3 @@ def declared_launches(solution: Solution) -> tuple[list[Launch], list[Diagnostic
             return [], [Diagnostic(message=message, file=entry, line=node.lineno)]
         return launches, []
     return [], []
-
-
-def _result(ok: bool, start: float, diagnostics: Sequence[Diagnostic]) -> BuildResult:
-    log = "\n".join(f"{d.file}:{d.line}: {d.severity}: {d.message}" for d in diagnostics)
-    return BuildResult(ok=ok, seconds=time.monotonic() - start, diagnostics=tuple(diagnostics), log=log)

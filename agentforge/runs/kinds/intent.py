@@ -107,7 +107,7 @@ class IntentRunPipeline(KernelRunPipeline):
                 "this run begins with words: resume it with --llm SPEC, which writes the reference"
             )
         run_log.set_status(RunStatus.PROFILING, error="")
-        machine = hardware(self.device, self.ceilings.confirmed())
+        machine = hardware(self.device, self.roofline())
         source = objection = ""
         for _ in range(TRIES):
             self._tell(f"{author.name} writes the reference" + (f" again: {objection}" if objection else ""))

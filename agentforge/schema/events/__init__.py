@@ -10,86 +10,8 @@ from typing import Annotated, Any, get_args
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from . import attempts, calls, run
 from ._base import Event
-from .attempts import (
-    AttemptBuilding,
-    AttemptCoded,
-    AttemptCoding,
-    AttemptEvaluated,
-    AttemptEvaluating,
-    AttemptEvent,
-    AttemptFailed,
-    AttemptJudged,
-    AttemptJudging,
-    AttemptPlanned,
-    AttemptPlanning,
-    AttemptReflected,
-    Promotion,
-)
-from .calls import LLMAnswered, LLMBegun, LLMFailed
-from .run import (
-    BottleneckClosed,
-    BudgetLeft,
-    IntentWritten,
-    ModelPlanned,
-    ProfiledBottleneck,
-    ProfileDone,
-    ProfileRanked,
-    ProfileStarted,
-    Progress,
-    RunFailed,
-    RunFinished,
-    RunInterrupted,
-    RunResumed,
-    RunStarted,
-    SearchDone,
-    SearchStarted,
-    StitchDone,
-    StitchStarted,
-)
-
-__all__ = [
-    "EVENTS",
-    "AnyEvent",
-    "AttemptBuilding",
-    "AttemptCoded",
-    "AttemptCoding",
-    "AttemptEvaluated",
-    "AttemptEvaluating",
-    "AttemptEvent",
-    "AttemptFailed",
-    "AttemptJudged",
-    "AttemptJudging",
-    "AttemptPlanned",
-    "AttemptPlanning",
-    "AttemptReflected",
-    "BottleneckClosed",
-    "BudgetLeft",
-    "Event",
-    "IntentWritten",
-    "LLMAnswered",
-    "LLMBegun",
-    "LLMFailed",
-    "ModelPlanned",
-    "ProfileDone",
-    "ProfileRanked",
-    "ProfileStarted",
-    "ProfiledBottleneck",
-    "Progress",
-    "Promotion",
-    "RunFailed",
-    "RunFinished",
-    "RunInterrupted",
-    "RunResumed",
-    "RunStarted",
-    "SearchDone",
-    "SearchStarted",
-    "StitchDone",
-    "StitchStarted",
-    "UnknownEvent",
-    "event_from_json",
-    "event_to_json",
-]
 
 
 class UnknownEvent(Event):
@@ -100,38 +22,38 @@ class UnknownEvent(Event):
 
 
 AnyEvent = (
-    RunStarted
-    | RunResumed
-    | RunFinished
-    | RunInterrupted
-    | RunFailed
-    | Progress
-    | IntentWritten
-    | ProfileStarted
-    | ProfileDone
-    | SearchStarted
-    | ModelPlanned
-    | AttemptPlanning
-    | AttemptPlanned
-    | AttemptCoding
-    | AttemptCoded
-    | AttemptBuilding
-    | AttemptEvaluating
-    | AttemptEvaluated
-    | AttemptJudging
-    | AttemptJudged
-    | AttemptReflected
-    | AttemptFailed
-    | Promotion
-    | ProfileRanked
-    | BottleneckClosed
-    | BudgetLeft
-    | SearchDone
-    | StitchStarted
-    | StitchDone
-    | LLMBegun
-    | LLMAnswered
-    | LLMFailed
+    run.RunStarted
+    | run.RunResumed
+    | run.RunFinished
+    | run.RunInterrupted
+    | run.RunFailed
+    | run.Progress
+    | run.IntentWritten
+    | run.ProfileStarted
+    | run.ProfileDone
+    | run.SearchStarted
+    | run.ModelPlanned
+    | run.ProfileRanked
+    | attempts.AttemptPlanning
+    | attempts.AttemptPlanned
+    | attempts.AttemptCoding
+    | attempts.AttemptCoded
+    | attempts.AttemptBuilding
+    | attempts.AttemptEvaluating
+    | attempts.AttemptEvaluated
+    | attempts.AttemptJudging
+    | attempts.AttemptJudged
+    | attempts.AttemptReflected
+    | attempts.AttemptFailed
+    | attempts.Promotion
+    | run.BottleneckClosed
+    | run.BudgetLeft
+    | run.SearchDone
+    | run.StitchStarted
+    | run.StitchDone
+    | calls.LLMBegun
+    | calls.LLMAnswered
+    | calls.LLMFailed
 )
 """Every event that this version writes; `kind` says which one."""
 

@@ -11,16 +11,16 @@ from typing import Any
 
 from agentforge.agents import create_coder, create_editor, create_judge, create_planner
 from agentforge.config import LLMSettings, SearchSettings
-from agentforge.devices import DeviceSpec
 from agentforge.llm import Ledger, Prices
-from agentforge.loop import Agents, BudgetMeter, Knowledge, RunLog, SearchResult, Session, run_search
+from agentforge.loop import Agents, Knowledge, SearchResult
 from agentforge.schema import Budget
 from agentforge.search import BestFirst
 from agentforge.store import Store
 from tests.llm.server import LLMServer, Reply
-from tests.loop.scripted import DEVICE, NullKnowledge, SimulatedReferee
+from tests.loop.scripted import NullKnowledge
 
-from .scene import CONTEXT, HARDWARE, Script, profile, role_of
+from .scene import Script, role_of
+from .searching import search_with
 
 
 class Ensemble(Script):
@@ -66,15 +66,13 @@ def searched(
          "agents": "one-shot", "coder": coder, **settings}
     )  # fmt: skip
     editor = create_editor(search, ledger, llm)
-    session = Session(
-        agents=Agents(planner, create_coder(coder, ledger, llm), judge, editor=editor),
-        evaluator=SimulatedReferee(),
-        knowledge=knowledge or NullKnowledge(),
-        context_for=lambda _: CONTEXT,
+    return search_with(
+        Agents(planner, create_coder(coder, ledger, llm), judge, editor=editor),
+        store,
+        folder,
+        run=run,
+        budget=Budget(attempts=attempts),
         policy=BestFirst(starts=99),
         settings=search,
-        device=DeviceSpec(kind="cpu", name=DEVICE, architecture="null"),
-        hardware=HARDWARE,
+        knowledge=knowledge or NullKnowledge(),
     )
-    run_log, meter = RunLog(store, store.get_run(run)), BudgetMeter(Budget(attempts=attempts))
-    return run_search(profile(), run_log, meter, session, checkpoint=folder / f"{run}.db")

@@ -8,17 +8,15 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from agentforge.agents import create_coder, create_judge, create_planner
 from agentforge.config import LLMSettings, SearchSettings
 from agentforge.devices import DeviceSpec
 from agentforge.llm import Ledger
-from agentforge.loop import Agents, BudgetMeter, RunLog, Session, run_search
 from agentforge.schema import Budget
 from agentforge.search import BestFirst
 from agentforge.store import Store
-from tests.loop.scripted import DEVICE, NullKnowledge, SimulatedReferee, bottleneck, context_for, profile
+from tests.loop.scripted import DEVICE, bottleneck, context_for, profile
 
-from .scene import HARDWARE
+from .searching import agents_of, search_with
 
 
 def main(folder: Path, url: str, attempts: int) -> int:
@@ -28,24 +26,16 @@ def main(folder: Path, url: str, attempts: int) -> int:
         run = store.get_run("run")
         ledger = Ledger(store, run.id, run.budget)
         settings = LLMSettings(retries=0, timeout_s=3.0, max_tokens=512)
-        spec = f"openai:m@{url}"
-        session = Session(
-            agents=Agents(
-                create_planner(spec, ledger, settings),
-                create_coder(spec, ledger, settings),
-                create_judge(spec, ledger, settings),
-            ),
-            evaluator=SimulatedReferee(),
-            knowledge=NullKnowledge(),
-            context_for=context_for,
+        result = search_with(
+            agents_of(f"openai:m@{url}", ledger, settings),
+            store,
+            folder,
+            budget=Budget(attempts=attempts),
             policy=BestFirst(),
             settings=SearchSettings(language="python", patience=10_000, agents="one-shot"),
+            region=profile(region),
+            context_for=context_for,
             device=DeviceSpec(kind="null", name=DEVICE, architecture="null"),
-            hardware=HARDWARE,
-        )
-        meter = BudgetMeter(Budget(attempts=attempts))
-        result = run_search(
-            profile(region), RunLog(store, run), meter, session, checkpoint=folder / "checkpoint.db"
         )
     print(result.attempts)
     return 0

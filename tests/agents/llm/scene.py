@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentforge.agents import Hardware
+from agentforge.llm import Request, Response
 from agentforge.schema import (
     Bottleneck,
     CallSite,
@@ -106,6 +107,27 @@ def measured(prompt: str, name: str) -> float:
     found = re.search(rf"^{re.escape(name)} = (\S+)$", prompt, re.MULTILINE)
     assert found is not None, f"{name} is not in the prompt:\n{prompt}"
     return float(found[1])
+
+
+class Scripted:
+    """Says what it is given, and keeps what it was asked."""
+
+    spec, model, endpoint = "anthropic:claude-haiku-4-5", "scripted", "nowhere"
+
+    def __init__(self, *answers: str | Response | Exception) -> None:
+        self.answers = deque(answers)
+        self.asked: list[Request] = []
+
+    def complete(self, request: Request, on_text: object = None) -> Response:
+        self.asked.append(request)
+        answer = self.answers.popleft()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer if isinstance(answer, Response) else Response(text=answer, model="scripted-1")
+
+    @property
+    def prompt(self) -> str:
+        return self.asked[-1].messages[-1].text
 
 
 @dataclass

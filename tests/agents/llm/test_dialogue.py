@@ -9,19 +9,18 @@ from typing import Literal
 
 import pytest
 
-from agentforge.agents import create_coder, create_judge, create_planner
 from agentforge.config import LLMSettings, SearchSettings
-from agentforge.devices import DeviceSpec
 from agentforge.llm import Ledger
-from agentforge.loop import Agents, BudgetMeter, RunLog, SearchResult, Session, run_search
+from agentforge.loop import SearchResult
 from agentforge.schema import AttemptEvaluated, Budget
 from agentforge.search import BestFirst
 from agentforge.store import Store
 from tests.llm.server import LLMServer
 from tests.loop.conftest import make_run
-from tests.loop.scripted import DEVICE, NullKnowledge, SimulatedReferee
+from tests.loop.scripted import SimulatedReferee
 
-from .scene import CONTEXT, HARDWARE, Script, profile
+from .scene import Script
+from .searching import agents_of, search_with
 
 Mode = Literal["one-shot", "dialogue"]
 
@@ -46,25 +45,17 @@ def searched(
     width: int = 1,
     drafts: int = 1,
 ) -> SearchResult:
-    ledger, settings, spec = Ledger(store, "run"), LLMSettings(retries=0), f"openai:m@{url}"
-    session = Session(
-        agents=Agents(
-            create_planner(spec, ledger, settings),
-            create_coder(spec, ledger, settings),
-            create_judge(spec, ledger, settings),
-        ),
-        evaluator=referee,
-        knowledge=NullKnowledge(),
-        context_for=lambda _: CONTEXT,
+    return search_with(
+        agents_of(f"openai:m@{url}", Ledger(store, "run"), LLMSettings(retries=0)),
+        store,
+        folder,
+        budget=Budget(attempts=attempts),
         policy=BestFirst(starts=9),
         settings=SearchSettings(
             language="python", children=width, min_share=0, patience=9, agents=mode, drafts=drafts
         ),
-        device=DeviceSpec(kind="cpu", name=DEVICE, architecture="null"),
-        hardware=HARDWARE,
+        evaluator=referee,
     )
-    run_log, meter = RunLog(store, store.get_run("run")), BudgetMeter(Budget(attempts=attempts))
-    return run_search(profile(), run_log, meter, session, checkpoint=folder / "run.db")
 
 
 @pytest.mark.parametrize(("mode", "attempts"), [("one-shot", 3), ("dialogue", 1)])

@@ -7,21 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentforge.agents.llm.edits import Unreadable, sources
-from agentforge.schema import BuildSpec, Solution, SourceFile
+from agentforge.schema import Solution
+from agentforge.testing.language import make_solution
 
 PY = "import torch\n\nclass ModelNew(torch.nn.Module):\n    pass\n"
 CPP = "int f() { return 1; }\nint g() { return 1; }\n"
 
 
 def parent(**files: str) -> Solution:
-    content = {"model_new.py": PY, "kernel.cpp": CPP, **files}
-    return Solution(
-        name="p",
-        definition="d",
-        author="a",
-        spec=BuildSpec(language="cpp"),
-        sources=tuple(SourceFile(path=k, content=v) for k, v in content.items()),
-    )
+    return make_solution("cpp", {"model_new.py": PY, "kernel.cpp": CPP, **files})
 
 
 def read(text: str, base: Solution | None = None) -> dict[str, str]:

@@ -10,13 +10,12 @@ from typing import Literal
 
 import pytest
 
-from agentforge.agents import create_coder, create_judge, create_planner
 from agentforge.config import LLMSettings, RefereeSettings, SearchSettings, load_settings
 from agentforge.devices import DeviceSpec, detect
 from agentforge.frontends import FrontendOptions
 from agentforge.knowledge import KnowledgeBase
 from agentforge.llm import Ledger
-from agentforge.loop import Agents, BudgetMeter, Knowledge, RunLog, SearchResult, Session, run_search
+from agentforge.loop import Knowledge, SearchResult
 from agentforge.referee import Referee
 from agentforge.runs import ModelStart, start_run
 from agentforge.schema import AttemptStatus, Budget, EvaluationStatus, Evidence, Profile, Solution
@@ -29,7 +28,8 @@ from tests.loop.scripted import NullKnowledge
 from tests.steady import SteadyReferee
 
 from . import kernels
-from .scene import CONTEXT, HARDWARE, Script, profile
+from .scene import Script, profile
+from .searching import agents_of, search_with
 
 __all__ = ["server"]
 
@@ -68,26 +68,19 @@ def search(
     agents: Literal["one-shot", "dialogue"] = "one-shot",
     **llm: object,
 ) -> SearchResult:
-    run = store.get_run("run")
-    settings = LLMSettings.model_validate({"retries": 0, **llm})
-    ledger = Ledger(store, run.id, budget)
-    run_log = RunLog(store, run)
-    session = Session(
-        agents=Agents(
-            create_planner(spec, ledger, settings),
-            create_coder(spec, ledger, settings),
-            create_judge(spec, ledger, settings),
-        ),
-        evaluator=referee,
-        knowledge=knowledge or NullKnowledge(),
-        context_for=lambda _: CONTEXT,
+    ledger = Ledger(store, "run", budget)
+    return search_with(
+        agents_of(spec, ledger, LLMSettings.model_validate({"retries": 0, **llm})),
+        store,
+        folder,
+        budget=budget,
         policy=BestFirst(repairs=3, starts=1),
         settings=SearchSettings(patience=6, language=language, agents=agents),
+        region=region,
+        evaluator=referee,
+        knowledge=knowledge or NullKnowledge(),
         device=device,
-        hardware=HARDWARE,
     )
-    checkpoint = folder / "checkpoint.db"
-    return run_search(region or profile(), run_log, BudgetMeter(budget), session, checkpoint=checkpoint)
 
 
 @pytest.mark.slow

@@ -13,13 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from agentforge.agents import create_coder, create_judge, create_planner
 from agentforge.config import LLMSettings, RefereeSettings, SearchSettings, load_settings
 from agentforge.devices import detect
 from agentforge.frontends import FrontendOptions
 from agentforge.knowledge import KnowledgeBase, context_for
 from agentforge.llm import Ledger, read_measured
-from agentforge.loop import Agents, BudgetMeter, RunLog, Session, run_search
 from agentforge.referee import EvaluationRequest, OnStage, Referee
 from agentforge.resources import resource
 from agentforge.runs import ModelStart, start_run
@@ -30,7 +28,7 @@ from agentforge.store import Store
 from tests.loop.conftest import make_run
 from tests.steady import SteadyReferee
 
-from .scene import HARDWARE
+from .searching import agents_of, search_with
 
 RECORDINGS = Path(__file__).parent / "recordings"
 STRATEGIES = {"masked_cumsum": "interleaved-row-scans", "cross_entropy": "loss-without-probabilities"}
@@ -56,31 +54,26 @@ def test_a_recorded_search_is_repeated_without_a_machine(tmp_path: Path, name: s
     settings = SearchSettings(planner=spec, coder=spec, judge=spec, children=1, min_share=0)
     with Store(f"sqlite:///{tmp_path / 'a.db'}") as store:
         store.create_run(make_run(budget=budget))
-        ledger = Ledger(store, "run", budget)
-        session = Session(
-            agents=Agents(
-                create_planner(spec, ledger, llm),
-                create_coder(spec, ledger, llm),
-                create_judge(spec, ledger, llm),
-            ),
+        search_with(
+            agents_of(spec, Ledger(store, "run", budget), llm),
+            store,
+            tmp_path,
+            budget=budget,
+            policy=BestFirst(**settings.policy_options),
+            settings=settings,
+            region=profile,
             evaluator=ReplayedEvaluator(Nowhere(), cassette),
             knowledge=KnowledgeBase(store, (resource("knowledge_base", "playbook"),)),
             context_for=partial(context_for, device=detect("cpu")),
-            policy=BestFirst(**settings.policy_options),
-            settings=settings,
             device=detect("cpu"),
-            hardware=HARDWARE,
         )
-        run_log = RunLog(store, store.get_run("run"))
-        run_search(profile, run_log, BudgetMeter(budget), session, checkpoint=tmp_path / "checkpoint.db")
         (attempt,) = store.attempts("run")
         assert attempt.plan is not None
         assert attempt.plan.strategy == STRATEGIES[name]
         assert attempt.solution == recorded[-1].solution
         roles = [call.role for call in store.calls("run")]
-        evaluation = run_log.evaluation(attempt)
+        evaluation = store.get_evaluation(attempt.evaluation or "")
     assert sorted(roles) == sorted(["planner", *["coder"] * ANSWERS[name], "judge"])
-    assert evaluation is not None
     assert evaluation.verified
     assert evaluation.performance == recorded[-1].performance
 

@@ -10,20 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from agentforge.agents import create_coder, create_judge, create_planner
 from agentforge.config import LLMSettings, SearchSettings
-from agentforge.devices import DeviceSpec
 from agentforge.knowledge import KnowledgeBase
 from agentforge.llm import Ledger
-from agentforge.loop import Agents, BudgetMeter, RunLog, Session, run_search
 from agentforge.schema import AttemptReflected, Budget
 from agentforge.search import BestFirst
 from agentforge.store import Store
 from tests.llm.server import LLMServer, Reply
 from tests.loop.conftest import make_run
-from tests.loop.scripted import DEVICE, SimulatedReferee
 
-from .scene import CONTEXT, HARDWARE, Script, measured, profile
+from .scene import Script, measured
+from .searching import agents_of, search_with
 
 
 @dataclass
@@ -41,23 +38,16 @@ class Teaching(Script):
 
 def searched(store: Store, run: str, url: str, folder: Path, attempts: int) -> None:
     store.create_run(make_run().model_copy(update={"id": run}))
-    ledger, settings, spec = Ledger(store, run), LLMSettings(retries=0), f"openai:m@{url}"
-    session = Session(
-        agents=Agents(
-            create_planner(spec, ledger, settings),
-            create_coder(spec, ledger, settings),
-            create_judge(spec, ledger, settings),
-        ),
-        evaluator=SimulatedReferee(),
-        knowledge=KnowledgeBase(store, ()),
-        context_for=lambda _: CONTEXT,
+    search_with(
+        agents_of(f"openai:m@{url}", Ledger(store, run), LLMSettings(retries=0)),
+        store,
+        folder,
+        run=run,
+        budget=Budget(attempts=attempts),
         policy=BestFirst(starts=9),  # each attempt is planned from the definition
         settings=SearchSettings(language="python", children=1, min_share=0, patience=100),
-        device=DeviceSpec(kind="cpu", name=DEVICE, architecture="null"),
-        hardware=HARDWARE,
+        knowledge=KnowledgeBase(store, ()),
     )
-    run_log, meter = RunLog(store, store.get_run(run)), BudgetMeter(Budget(attempts=attempts))
-    run_search(profile(), run_log, meter, session, checkpoint=folder / f"{run}.db")
 
 
 def code(speed: float) -> str:

@@ -6,10 +6,7 @@ import contextlib
 import json
 import re
 import subprocess
-from collections import deque
-from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +18,7 @@ from agentforge.agents.llm.history import fingerprint
 from agentforge.agents.llm.prompts import example, render
 from agentforge.agents.llm.role import Role
 from agentforge.config import LLMSettings
-from agentforge.llm import CallFailed, Ledger, Request, Response
+from agentforge.llm import CallFailed, Ledger, Response
 from agentforge.schema import (
     Bound,
     Budget,
@@ -30,15 +27,12 @@ from agentforge.schema import (
     Correctness,
     Critique,
     Diagnostic,
-    Environment,
     Evaluation,
     EvaluationStatus,
     Evidence,
     Finding,
-    Interval,
     Level,
     Metric,
-    Performance,
     Plan,
     Reason,
     ReasonCode,
@@ -47,43 +41,15 @@ from agentforge.schema import (
 )
 from agentforge.search.cells import CPU_DIMENSIONS, GPU_DIMENSIONS, LEVELS
 from agentforge.store import Store
-from tests.loop.conftest import make_run
+from tests.store import nouns
 
 from .kernels import MODEL, RIGHT_AND_FAST
-from .scene import CONTEXT, HARDWARE, bottleneck
-
-
-class Scripted:
-    """Says what it is given, and keeps what it was asked."""
-
-    spec, model, endpoint = "anthropic:claude-haiku-4-5", "scripted", "nowhere"
-
-    def __init__(self) -> None:
-        self.answers: deque[str | Response | Exception] = deque()
-        self.asked: list[Request] = []
-
-    def complete(self, request: Request, on_text: object = None) -> Response:
-        self.asked.append(request)
-        answer = self.answers.popleft()
-        if isinstance(answer, Exception):
-            raise answer
-        return answer if isinstance(answer, Response) else Response(text=answer, model="scripted-1")
-
-    @property
-    def prompt(self) -> str:
-        return self.asked[-1].messages[-1].text
+from .scene import CONTEXT, HARDWARE, Scripted, bottleneck
 
 
 @pytest.fixture
 def model() -> Scripted:
     return Scripted()
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with Store(f"sqlite:///{tmp_path / 'a.db'}") as opened:
-        opened.create_run(make_run())
-        yield opened
 
 
 @pytest.fixture
@@ -102,24 +68,14 @@ def judge(model: Scripted, store: Store) -> LLMJudge:
 
 
 def evaluation(status: str = "PASSED", speed: float = 2.0, **changes: Any) -> Evaluation:
-    passed = status == "PASSED"
-    interval = Interval(point=speed, low=speed * 0.99, high=speed * 1.01)
-    performance = Performance(
-        latency_s=2e-3 / speed, baseline_s={"eager": 2e-3}, speedup={"eager": interval}, control=interval,
-        blocks=8, processes=3, sol_s=1e-4,
-    )  # fmt: skip
+    measured = nouns.performance(speed, 0.01, latency_s=2e-3 / speed, baseline_s={"eager": 2e-3}, sol_s=1e-4)
     fields = {
-        "definition": "d",
-        "solution": "s",
-        "workloads": (),
         "level": Level.QUICK,
         "status": EvaluationStatus(status),
         "evidence": Evidence.UNVERIFIED,
-        "performance": performance if passed else None,
-        "environment": Environment(device="d", architecture="a", toolchain={}),
-        "timestamp": datetime.now(UTC),
+        "performance": measured if status == "PASSED" else None,
     }
-    return Evaluation.model_validate({**fields, **changes})
+    return nouns.evaluation(**{**fields, **changes})
 
 
 PLAN = Plan(strategy="rows", diagnosis="slow", steps=("go",), expected_speedup=3.0)

@@ -14,7 +14,7 @@ from agentforge.languages.cuda import compilers
 from agentforge.languages.cuda.shipped.agentforge_cuda import Library, load
 from agentforge.languages.cuda.shipped.agentforge_launches import CudaError, EmulatorTooSlow
 from agentforge.languages.cuda.source import unsupported, unsupported_in
-from agentforge.schema import BuildSpec, Solution, SourceFile
+from agentforge.testing.language import make_solution
 
 KERNELS = """\
 #include <cooperative_groups.h>
@@ -134,26 +134,22 @@ extern "C" __global__ void wide_tile(const __half* a, const __half* b, float* ou
 
 def built(folder: Path, source: str, more: Mapping[str, str] | None = None) -> BuildResult:
     files = {"model_new.py": "class ModelNew: ...\n", "k.cu": source, **(more or {})}
-    solution = Solution(
-        name="k",
-        definition="0" * 40,
-        author="person",
-        spec=BuildSpec(language="cuda"),
-        sources=tuple(SourceFile(path=path, content=content) for path, content in files.items()),
-    )
     return languages.create("cuda").build(
-        solution, folder, cache=folder / "cache", run=run_command, timeout_s=120.0
+        make_solution("cuda", files), folder, cache=folder / "cache", run=run_command, timeout_s=120.0
     )
+
+
+def loaded(folder: Path, source: str) -> Library:
+    if not compiler_version():
+        pytest.skip("needs a C++ compiler")
+    result = built(folder, source)
+    assert result.ok and not result.unjudged, result.unjudged or result.log
+    return load(str(folder / "model_new.py"), "k.cu")
 
 
 @pytest.fixture(scope="module")
 def kernels(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    if not compiler_version():
-        pytest.skip("needs a C++ compiler")
-    folder = tmp_path_factory.mktemp("emulator")
-    result = built(folder, KERNELS)
-    assert result.ok and not result.unjudged, result.unjudged or result.log
-    return load(str(folder / "model_new.py"), "k.cu")
+    return loaded(tmp_path_factory.mktemp("emulator"), KERNELS)
 
 
 def test_tiles_of_a_block(kernels: Library) -> None:
@@ -181,12 +177,7 @@ def test_functions_that_few_know(kernels: Library) -> None:
 
 @pytest.fixture(scope="module")
 def tensor_cores(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    if not compiler_version():
-        pytest.skip("needs a C++ compiler")
-    folder = tmp_path_factory.mktemp("tensor_cores")
-    result = built(folder, TENSOR_CORES)
-    assert result.ok and not result.unjudged, result.unjudged or result.log
-    return load(str(folder / "model_new.py"), "k.cu")
+    return loaded(tmp_path_factory.mktemp("tensor_cores"), TENSOR_CORES)
 
 
 def without_last(b: torch.Tensor) -> torch.Tensor:

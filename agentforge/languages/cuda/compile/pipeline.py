@@ -19,6 +19,7 @@ from agentforge.languages.command import interpreter
 from agentforge.languages.cpp.cache import BuildRecord, ObjectCache
 from agentforge.languages.cpp.shipped import agentforge_cpp
 from agentforge.languages.occupancy import target_limits
+from agentforge.languages.step import BuildStep, timed_out
 from agentforge.languages.untrusted import read_regular
 from agentforge.schema import Diagnostic, Solution, UsageError, content_hash
 
@@ -29,7 +30,6 @@ from ..shipped import agentforge_cuda
 from . import nvrtc
 from .diagnostics import parse_diagnostics, parse_resources, too_much_shared
 from .sass import parse_cubin
-from .step import BuildStep, timed_out
 
 DEFAULT_TARGET = "sm_90"
 """Target if there is no GPU and the solution names none."""
@@ -119,7 +119,6 @@ class Compiler:
         run: CommandRunner,
         deadline: float,
         device: str = "cpu",
-        targets: Sequence[str] = (),
         literals: Sequence[LiteralSource] = (),
     ) -> BuildStep:
         """Compile all kernel sources of a solution in `folder`.
@@ -130,7 +129,7 @@ class Compiler:
             device: `cuda` compiles for the GPU of this machine.
         """
         try:
-            jobs = self._jobs(solution, folder, device, targets, literals)
+            jobs = self._jobs(solution, folder, device, literals)
         except UsageError as error:
             return BuildStep(False, (Diagnostic(message=str(error)),))
         objects = ObjectCache(cache / "cuda")
@@ -149,31 +148,26 @@ class Compiler:
         return part.joined(self._fresh(missing, files, folder, objects, run, deadline)) if missing else part
 
     def _jobs(
-        self,
-        solution: Solution,
-        folder: Path,
-        device: str,
-        targets: Sequence[str],
-        literals: Sequence[LiteralSource],
+        self, solution: Solution, folder: Path, device: str, literals: Sequence[LiteralSource]
     ) -> list[Job]:
         files = {f.path: f.content for f in solution.sources}
         jobs = []
         for name in sorted(n for n in files if n.endswith(cuda_source.SOURCES)):
             stated, flags = _flags(folder / name)
-            for target in targets or self._targets(folder / name, stated, device):
+            for target in self._targets(folder / name, stated, device):
                 output = agentforge_cuda.object_name(folder / name, flags, f"{target}.cubin")
                 jobs.append(Job(name, files[name], target, flags, str(Path(name).parent / output)))
         for name, content in inline_sources(files).items():
             place = folder / name.partition(":")[0]
             stated, flags = _flags(place)
-            target = (*targets, *self._targets(place, stated, device))[0]
+            target = self._targets(place, stated, device)[0]
             jobs.append(
                 Job(name, device_code(content), target, (*_LOAD_INLINE, *flags), "", instances(content))
             )
         for literal in literals:
             place = folder / literal.place.partition(":")[0]
             stated, flags = _flags(place)
-            for target in targets or self._targets(place, stated, device):
+            for target in self._targets(place, stated, device):
                 options = (*flags, *literal.options)
                 jobs.append(Job(literal.place, literal.code, target, options, "", literal.instances))
         for job in jobs:
@@ -242,6 +236,12 @@ class Compiler:
                 message = outcome.log.strip()[-2000:] or "the CUDA compiler failed without a message"
                 found.insert(0, Diagnostic(message=message, file=file))
         return BuildStep(outcome.cubin is not None, tuple(found), resources=resources)
+
+
+def not_compiled() -> BuildStep:
+    """The step on a machine without a CUDA compiler."""
+    message = "not compiled for a GPU: there is no CUDA compiler; pip install 'agentforge[cuda]'"
+    return BuildStep(True, (Diagnostic(severity="note", message=message),))
 
 
 def _placed(found: Diagnostic, job: Job) -> Diagnostic:

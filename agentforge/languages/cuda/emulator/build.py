@@ -17,10 +17,10 @@ from agentforge.languages.cpp.cache import BuildRecord, ObjectCache
 from agentforge.languages.cpp.diagnostics import parse_diagnostics
 from agentforge.languages.cpp.language import compiler_version
 from agentforge.languages.cpp.shipped import agentforge_cpp
+from agentforge.languages.step import BuildStep
 from agentforge.schema import Diagnostic, Solution, content_hash
 
 from .. import source as cuda_source
-from ..compile.step import BuildStep
 from ..load_inline import port
 from ..load_inline import runtime as load_inline_runtime
 from ..load_inline.build import inline_sources
@@ -28,6 +28,7 @@ from ..load_inline.parse import InlineCall, inline_calls
 from ..shipped import agentforge_cuda
 from . import compile as emulator_compile
 
+NO_COMPILER = "building the emulator needs a C++ compiler: install g++"
 _EMULATOR = ".emulator"
 """Name of the emulator's copy in the scratch folder; no file of a solution has this name."""
 
@@ -55,6 +56,8 @@ class EmulatorBuild:
 
     def build(self) -> BuildStep:
         """Compile everything that the cache lacks."""
+        if not compiler_version():
+            return BuildStep(True, unjudged=NO_COMPILER)
         part = BuildStep(True)
         with tempfile.TemporaryDirectory(prefix=".build-", dir=self.folder) as scratch:
             # A sandboxed compiler sees the solution's folder but not this package.

@@ -95,9 +95,12 @@ def _parameters(text: str) -> list[_Parameter]:
 class _Kernel:
     """What both kinds share: types of arguments, and one program per combination of types."""
 
-    def __init__(self, in_params: str, out_params: str, name: str) -> None:
+    def __init__(
+        self, in_params: str, out_params: str, name: str, preamble: str, options: Sequence[str]
+    ) -> None:
         self._in, self._out = _parameters(in_params), _parameters(out_params)
         self.name = name
+        self._preamble, self._options = preamble, options
         self._programs: dict[tuple[str, ...], Program] = {}
 
     def _bind(self, args: Sequence[Any], outputs: Sequence[Any]) -> _Bound:
@@ -162,6 +165,14 @@ class _Kernel:
             **parts,
         )
 
+    def _program(self, template: str, types: dict[str, np.dtype[Any]], **parts: str) -> Program:
+        key = tuple(t.name for t in types.values())
+        if key not in self._programs:
+            code = f"{_HEAD}{self._preamble}\n{self._text(template, types, **parts)}"
+            place = (f"{type(self).__name__} {self.name}", 1)
+            self._programs[key] = Program(code, self._options, place=place)
+        return self._programs[key]
+
     def _launch(
         self, source: Program, arrays: Sequence[np.ndarray[Any, Any]], count: int, *sizes: int
     ) -> None:
@@ -205,8 +216,8 @@ class ElementwiseKernel(_Kernel):
         return_tuple: bool = False,
         **others: Any,
     ) -> None:
-        super().__init__(in_params, out_params, name)
-        self._operation, self._preamble, self._others = operation, preamble, others
+        super().__init__(in_params, out_params, name, preamble, others.get("options", ()))
+        self._operation, self._others = operation, others
         self._no_return, self._return_tuple = no_return, return_tuple
 
     def __call__(self, *args: Any, size: int | None = None, **_: Any) -> Any:
@@ -224,25 +235,17 @@ class ElementwiseKernel(_Kernel):
                 np.ascontiguousarray(a if p.raw else np.broadcast_to(a, shape))
                 for p, a in zip(self._in, bound.inputs, strict=True)
             ]
-            key = tuple(t.name for t in bound.types.values())
-            if key not in self._programs:
-                text = self._text(
-                    _ELEMENTWISE,
-                    bound.types,
-                    operation=self._operation,
-                    loop_prep=self._others.get("loop_prep", ""),
-                    after_loop=self._others.get("after_loop", ""),
-                )
-                code = f"{_HEAD}{self._preamble}\n{text}"
-                self._programs[key] = Program(code, self._others.get("options", ()), place=(self._file, 1))
-            self._launch(self._programs[key], [*inputs, *outputs], int(np.prod(shape)))
+            built = self._program(
+                _ELEMENTWISE,
+                bound.types,
+                operation=self._operation,
+                loop_prep=self._others.get("loop_prep", ""),
+                after_loop=self._others.get("after_loop", ""),
+            )
+            self._launch(built, [*inputs, *outputs], int(np.prod(shape)))
         if self._no_return:
             return None
         return tuple(outputs) if self._return_tuple or len(outputs) != 1 else outputs[0]
-
-    @property
-    def _file(self) -> str:
-        return f"ElementwiseKernel {self.name}"
 
 
 class ReductionKernel(_Kernel):
@@ -262,7 +265,7 @@ class ReductionKernel(_Kernel):
         preamble: str = "",
         options: Sequence[str] = (),
     ) -> None:
-        super().__init__(in_params, out_params, name)
+        super().__init__(in_params, out_params, name, preamble, options)
         if identity is None or not str(identity).strip():
             raise NotEmulated(f"{name} has no identity, which the emulator needs")
         self._parts = {
@@ -271,7 +274,7 @@ class ReductionKernel(_Kernel):
             "post": post_map_expr,
             "identity": str(identity),
         }
-        self._reduce_type, self._preamble, self._options = reduce_type, preamble, options
+        self._reduce_type = reduce_type
 
     def __call__(
         self, *args: Any, out: Any = None, axis: Any = None, keepdims: bool = False, **_: Any
@@ -293,17 +296,12 @@ class ReductionKernel(_Kernel):
                 np.ascontiguousarray(a if p.raw else np.broadcast_to(a, shape).transpose(*kept, *reduced))
                 for p, a in zip(self._in, bound.inputs, strict=True)
             ]
-            key = tuple(t.name for t in bound.types.values())
-            if key not in self._programs:
-                first = _value(_C_TYPES[bound.types[self._out[0].type].name])
-                text = self._text(
-                    _REDUCTION, bound.types, reduce_type=self._reduce_type or first, **self._parts
-                )
-                code = f"{_HEAD}{self._preamble}\n{text}"
-                place = (f"ReductionKernel {self.name}", 1)
-                self._programs[key] = Program(code, self._options, place=place)
+            first = _value(_C_TYPES[bound.types[self._out[0].type].name])
+            built = self._program(
+                _REDUCTION, bound.types, reduce_type=self._reduce_type or first, **self._parts
+            )
             times = int(np.prod([shape[i] for i in reduced]))
-            self._launch(self._programs[key], [*inputs, *outputs], int(np.prod(inner)), times)
+            self._launch(built, [*inputs, *outputs], int(np.prod(inner)), times)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
 

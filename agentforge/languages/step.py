@@ -6,14 +6,14 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agentforge.languages._base import BuildResult
-from agentforge.languages.cpp.diagnostics import render
 from agentforge.schema import Diagnostic, Metric, ResourceUsage
+
+from ._base import BuildResult
 
 
 @dataclass(frozen=True)
 class BuildStep:
-    """Outcome of compiling for a GPU or for the emulator."""
+    """Outcome of one step, for example of compiling for a GPU or for the emulator."""
 
     ok: bool
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -66,3 +66,11 @@ def timed_out(what: str, file: str = "") -> BuildStep:
     """The result of a compiler that did not finish in time."""
     message = Diagnostic(message=f"compiling {what} took longer than the time-out", file=file)
     return BuildStep(False, (message,), timed_out=True)
+
+
+def render(diagnostics: tuple[Diagnostic, ...]) -> str:
+    """One line per diagnostic, in a compiler's format."""
+    return "\n".join(
+        f"{d.file}:{d.line}:{d.column}: {d.severity}: {d.message}" if d.file else f"{d.severity}: {d.message}"
+        for d in diagnostics
+    )
