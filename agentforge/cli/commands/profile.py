@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from agentforge.schema import Bottleneck, CallSite, Profile
 
 _FEW, _LEAST_SHARE = 12, 0.005
-"""Bottlenecks that are all shown; of more than these, the last ones below this share of the time are not."""
+"""Bottlenecks that are always shown; of more, the last ones below this share of the time are not."""
 
 
 def register(app: typer.Typer) -> None:
@@ -97,7 +97,7 @@ def show(profile: Profile) -> None:
 def _worth_showing(bottlenecks: Sequence[Bottleneck]) -> Sequence[Bottleneck]:
     """The bottlenecks without the last ones that take next to no time."""
     last = max((n for n, b in enumerate(bottlenecks, 1) if b.share >= _LEAST_SHARE), default=0)
-    return bottlenecks[: last if len(bottlenecks) > _FEW else len(bottlenecks)]
+    return bottlenecks[: max(last, _FEW)]
 
 
 def _remark(bottleneck: Bottleneck) -> str:
