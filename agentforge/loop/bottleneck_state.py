@@ -97,6 +97,17 @@ def unsteady(evaluation: Evaluation) -> bool:
     )
 
 
+def settled(evaluation: Evaluation) -> bool:
+    """Whether judging again would hardly say anything else: it failed or was not timed, it is verified, or
+    its interval against eager leaves no doubt which one is faster; and no busy machine spoiled it."""
+    if BUSY_MACHINE.intersection(evaluation.codes):
+        return False
+    if evaluation.performance is None or evaluation.verified:
+        return True
+    eager = evaluation.performance.speedup.get("eager")
+    return eager is not None and not eager.low <= 1.0 <= eager.high
+
+
 def costs_of(attempts: Iterable[Attempt], evaluations: Mapping[str, Evaluation]) -> list[float]:
     """Seconds of each attempt that took some; those whose verdict is another run's say nothing of the next.
 

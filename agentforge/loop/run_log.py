@@ -27,7 +27,7 @@ from agentforge.schema import (
 from agentforge.store import Record, Store
 
 from ._base import OnEvent
-from .bottleneck_state import BUSY_MACHINE
+from .bottleneck_state import settled
 
 
 class RunLog:
@@ -162,7 +162,7 @@ class RunLog:
             found = self.store.find_evaluation(
                 definition.hash, program, hashes, level, self.run.device, conditions=conditions
             )
-            if found is not None and not BUSY_MACHINE.intersection(found[1].codes):
+            if found is not None and settled(found[1]):
                 return self._copied(*found, solution.hash)
         return None
 

@@ -14,6 +14,7 @@ from agentforge.loop.bottleneck_state import (
     faster_than_eager,
     gain_over_best,
     gain_over_eager,
+    settled,
     unsteady,
 )
 from agentforge.schema import (
@@ -226,6 +227,22 @@ def test_another_bottleneck_costs_more_than_the_warm_one() -> None:
         for w in (True, False)
     )
     assert cold.cost_s > warm.cost_s == 7.0
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "expected"),
+    [
+        (measured(1.5), True),
+        (measured(1.0), True),  # verified: no faster, no slower
+        (measured(1.5, verified=False), True),
+        (measured(0.5, verified=False), True),
+        (measured(1.1, verified=False, spread=0.5), False),
+        (measured(1.5, busy=True), False),
+        (broken(), True),
+    ],
+)
+def test_what_another_run_may_take_is_settled(evaluation: Evaluation, expected: bool) -> None:
+    assert settled(evaluation) is expected
 
 
 def test_a_verdict_of_another_run_says_nothing_of_the_cost() -> None:

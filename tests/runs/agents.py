@@ -28,6 +28,19 @@ class EchoCoder:
         return Draft(reference_solution(task.bottleneck.definition))
 
 
+TWICE = """class ModelNew(Model):
+    def forward(self, *inputs):
+        return super().forward(*inputs) * 2
+"""
+
+
+class WrongCoder(EchoCoder):
+    """Each answer is twice the right one."""
+
+    def code(self, task: Task, plan: Plan, parent: Past | None) -> Draft:
+        return Draft(reference_solution(task.bottleneck.definition, TWICE))
+
+
 class InterruptedCoder(EchoCoder):
     """Somebody presses Ctrl-C while it thinks."""
 

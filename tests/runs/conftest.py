@@ -45,6 +45,7 @@ def settings(
     here = "tests.runs.agents"
     monkeypatch.setitem(planners._builtin, "echo", f"{here}:EchoPlanner")
     monkeypatch.setitem(coders._builtin, "echo", f"{here}:EchoCoder")
+    monkeypatch.setitem(coders._builtin, "wrong", f"{here}:WrongCoder")
     monkeypatch.setitem(coders._builtin, "interrupted", f"{here}:InterruptedCoder")
     monkeypatch.setitem(judges._builtin, "echo", f"{here}:EchoJudge")
     return load_settings(
