@@ -22,7 +22,7 @@ _VECTOR_UNITS = ("sse2", "avx", "avx2", "avx512")
 _HALF_LIFE = 6
 """Months after which experience weighs half."""
 NEAREST = 64
-"""Other contexts that are asked, the most similar ones. More would hardly change what is expected.
+"""Other contexts that are asked, the most similar ones. More would hardly change the expectation.
 
 64 contexts with many results and a similarity of L know a general effect to CONTEXT / sqrt(64 L), and the
 effect in the context in question scatters around it by CONTEXT (effects.py). At L = 0.1, knowing the general
