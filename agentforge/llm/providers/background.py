@@ -30,10 +30,13 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 def wait(call: Coroutine[Any, Any, T]) -> T:
     """Wait for a call. Returns or raises what it does; raises `KeyboardInterrupt` if it was cancelled."""
+    if _off.is_set():
+        call.close()
+        raise KeyboardInterrupt
     future = asyncio.run_coroutine_threadsafe(call, _loop())
     _under_way.add(future)
     try:
-        if _off.is_set():
+        if _off.is_set():  # since then
             future.cancel()
         return future.result()
     except CancelledError as error:
