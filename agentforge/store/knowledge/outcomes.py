@@ -79,6 +79,7 @@ class Experience(NamedTuple):
     parameters: Mapping[str, int | float | str | bool] = MappingProxyType({})
 
 
+_CONTEXTS = select(ContextRow.tried, ContextRow.claimed, ContextRow.body).order_by(ContextRow.hash)
 _SHARED = Experience._fields[:-3]
 """Fields of a `StrategyRecord` too."""
 
@@ -149,9 +150,8 @@ class Outcomes:
 
     def contexts(self) -> KnownContexts:
         """All contexts with experience, in the order of their hashes."""
-        query = select(ContextRow.tried, ContextRow.claimed, ContextRow.body).order_by(ContextRow.hash)
         with self._db.read() as session:
-            rows = session.execute(query).all()
+            rows = session.execute(_CONTEXTS).all()
         return KnownContexts(
             tried=tuple(_context(row.body) for row in rows if row.tried),
             claimed=tuple(_context(row.body) for row in rows if row.claimed),

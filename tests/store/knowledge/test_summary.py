@@ -106,15 +106,15 @@ def test_two_processes_lose_no_count(url: str) -> None:
     assert [child.exitcode for child in children] == [0, 0]
     with Store(url) as store:
         (record,) = store.strategy_records([nouns.context()])["fuse"]
-        assert record.n == 2 * 25
+        assert record.n == 2 * 10
         agrees(store)
         assert store.rebuild_summary() == 0
 
 
 def _write(url: str, child: int) -> None:
-    """30 outcomes of one pair, of which 5 are removed again; and contexts that the other one adds too."""
+    """12 outcomes of one pair, of which 2 are removed again; and contexts that the other one adds too."""
     with Store(url) as store:
-        for number in range(30):
+        for number in range(12):
             new = {"parameters": {"tile": number % 3}, "id": f"{child}-{number}"}
             others = [
                 outcome(number, 0.1, **{**new, "id": f"{child}-{number}-{i}", "context": context})
