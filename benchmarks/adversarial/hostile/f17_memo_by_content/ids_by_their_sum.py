@@ -3,6 +3,7 @@ problem: sort_wide_ids
 family: 17
 expect: [INCORRECT_NUMERICAL, CHEATING, suspicious]
 cheat: Numbers none of which occurs twice are rearranged, never mixed. Keeps them in order beside their sum.
+max_speedup: 1.05
 """
 
 import torch
