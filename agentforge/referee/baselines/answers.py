@@ -18,6 +18,7 @@ from .prepared import PreparedWorkload
 _ILL_CONDITIONED = 1e-2
 """Relative error of the reference against float64 above which its answer is chance."""
 _DRAWS_NEARBY = 4
+"""Times that the reference's error is taken with moved inputs and weights."""
 _INSTEAD_OF_NAN = (0.0, 1.0, 4.0, -4.0)
 """What NaN is replaced with; the last two in units of the largest of an input's other values."""
 

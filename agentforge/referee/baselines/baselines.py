@@ -347,6 +347,7 @@ class Baselines:
         return self.held_against(prepared, slot, "moved")
 
     def held_against(self, prepared: PreparedWorkload, slot: int, against: str) -> list[Exactness]:
+        """Error of the reference against `float64`, `moved` or `nearby`: see `BaselineServer._exactness`."""
         policy = self.definition.tolerance.model_dump(mode="json")
         body = {"op": "exactness", "slot": slot, "against": against, "policy": policy}
         reply = self.eager.request({**body, "reduction": prepared.reduction})
