@@ -263,6 +263,7 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "runs show": ShownRun,
     "runs compare": ComparedRuns,
     "runs export": ExportedRun,
+    "runs artifact": WrittenFiles,
     "export": WrittenFiles,
     "runs resume": ReportAnswer,
     "runs rm": RemovedRuns,

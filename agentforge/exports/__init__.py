@@ -1,6 +1,6 @@
 """Kernels that won, in the layouts that other projects load."""
 
-from ._base import ExportLayout, WinningKernel, layouts, write_export
+from ._base import ExportLayout, WinningKernel, layouts, write_export, write_texts
 from .winners import winners_of_artifact, winners_of_run
 
 __all__ = [
@@ -10,4 +10,5 @@ __all__ = [
     "winners_of_artifact",
     "winners_of_run",
     "write_export",
+    "write_texts",
 ]

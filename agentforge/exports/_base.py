@@ -90,7 +90,18 @@ def write_export(layout: str, kernels: Sequence[WinningKernel], folder: Path) ->
     Raises:
         UsageError: there is no such layout, it cannot express a kernel, or the folder cannot be written.
     """
-    texts = layouts.create(layout).files(kernels)
+    return write_texts(layouts.create(layout).files(kernels), folder)
+
+
+def write_texts(texts: Mapping[str, str], folder: Path) -> list[Path]:
+    """Write texts by path relative to a folder.
+
+    Returns:
+        The files.
+
+    Raises:
+        UsageError: the folder cannot be written.
+    """
     written = []
     try:
         for relative, text in texts.items():

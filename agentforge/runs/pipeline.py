@@ -22,6 +22,7 @@ from agentforge.profiling.speed_of_light import at_ceilings
 from agentforge.referee import Evaluator, Presenter
 from agentforge.referee.workers.device_backend import backend_for
 from agentforge.schema import (
+    ArtifactReport,
     Level,
     ModelPlan,
     Permission,
@@ -233,6 +234,7 @@ class RunPipeline:
         runs = {kernel["solution"]: kernel["runs_seen"] for kernel in report["kernels"]}
         packed = set(report["packed"])
         run_log.put_solution(artifact.solution)
+        run_log.keep(ArtifactReport(data=report))
         evaluation = run_log.put_evaluation(artifact.evaluation) if artifact.evaluation else None
         left = report["sites_left_as_they_were"]
         self.keep_result(

@@ -75,6 +75,7 @@ from .events.run import (
 from .feedback import Bound, Classification, Finding, Reason, ResourceUsage
 from .records import (
     MOST_DIRECTIVE,
+    ArtifactReport,
     Directive,
     Directives,
     GivenKernel,
@@ -119,6 +120,7 @@ __all__ = [
     "AgentForgeError",
     "AnyEvent",
     "Arm",
+    "ArtifactReport",
     "Attempt",
     "AttemptBuilding",
     "AttemptCoded",

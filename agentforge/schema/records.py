@@ -190,6 +190,12 @@ class StitchResult(FrozenModel):
     notes: tuple[str, ...] = ()
 
 
+class ArtifactReport(FrozenModel):
+    """Content of the artifact's `report.json`, so that another machine can write the artifact."""
+
+    data: dict[str, Any]
+
+
 MOST_DIRECTIVE = 1200
 """Most characters of a directive."""
 
@@ -233,6 +239,7 @@ RunRecord = (
     | Directives
     | SearchSummary
     | StitchResult
+    | ArtifactReport
     | NativeVerdict
 )
 """Every class of record."""

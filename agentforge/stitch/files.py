@@ -63,6 +63,7 @@ __all__ = ["calls", "optimize", "restore"]
 
 _MODEL_NEW = '''"""{title} In KernelBench's convention: same init arguments, same state_dict."""
 
+import importlib.util
 import sys
 from pathlib import Path
 
@@ -72,12 +73,20 @@ for _path in (str(_FOLDER / "reference_modules"), str(_FOLDER)):
         sys.path.insert(0, _path)
 
 from agentforge_stitch import Artifact
-from reference_model import Model
 
 _ARTIFACT = Artifact(_FOLDER)
 
 
-class ModelNew(Model):
+def _reference():
+    """The model's own source, under a name that no other artifact in this process has."""
+    name = f"agentforge_{_ARTIFACT.id}_reference"
+    spec = importlib.util.spec_from_file_location(name, _FOLDER / "reference_model.py")
+    sys.modules[name] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class ModelNew(_reference().Model):
     """The original model with the winning variant installed."""
 
     def __init__(self, *args, **kwargs):

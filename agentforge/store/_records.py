@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from sqlalchemy import select
 
 from agentforge.schema import (
+    ArtifactReport,
     Directives,
     GivenKernels,
     Intent,
@@ -33,6 +34,7 @@ Record = TypeVar(
     Directives,
     SearchSummary,
     StitchResult,
+    ArtifactReport,
     NativeVerdict,
 )
 

@@ -23,6 +23,7 @@ from sqlalchemy.dialects.mysql import LONGTEXT
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from agentforge.schema import (
+    ArtifactReport,
     Directives,
     GivenKernels,
     Intent,
@@ -48,6 +49,7 @@ RECORD_NAMES: dict[type[RunRecord], str] = {
     Directives: "directives",
     SearchSummary: "search",
     StitchResult: "stitch",
+    ArtifactReport: "report",
     NativeVerdict: "native",
 }
 """Class of record to its name in the table. Stored: a name never changes."""

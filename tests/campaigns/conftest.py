@@ -13,6 +13,7 @@ from agentforge.schema import (
     LLMCall,
     ReasonCode,
     RunStatus,
+    Solution,
     StitchResult,
     SuiteProblem,
     TryOutcome,
@@ -44,12 +45,18 @@ def problems(tmp_path: Path) -> Path:
 
 
 def finish(
-    store: Store, item_run: str, *, speedup: float | None, mode: str = "kernels", weak: bool = False
+    store: Store,
+    item_run: str,
+    *,
+    speedup: float | None,
+    mode: str = "kernels",
+    weak: bool = False,
+    solution: Solution | None = None,
 ) -> None:
     """A finished run; its stitched model is `speedup` times as fast as eager, and half that over compile."""
     run = nouns.run(item_run, target=nouns.definition().hash, status=RunStatus.FINISHED)
     store.create_run(run)
-    stored = store.save_solution(nouns.solution())
+    stored = store.save_solution(solution or nouns.solution())
     evaluation = nouns.evaluation(speedup=speedup or 1.0)
     assert evaluation.performance is not None
     ends = {"eager": (speedup or 1.0, 1.0), "compile": ((speedup or 1.0) / 2, 0.5)}

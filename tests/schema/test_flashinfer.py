@@ -310,9 +310,10 @@ class TestSolution:
     def test_another_calling_convention(self) -> None:
         theirs = foreign(self._data())
         theirs["spec"] = {**theirs["spec"], "language": "cuda", "entry_point": "kernel.cu::run"}
-        with pytest.raises(
-            UsageError, match=r"entered in kernel\.cu \(cuda\): only entries in Python are read"
-        ):
+        with pytest.raises(UsageError, match="bound by tvm-ffi: only PyTorch's binding is read, and Python"):
+            fi.solution_from_flashinfer(theirs, written(4), "d")
+        theirs["spec"]["entry_point"] = "kernel.rs::run"
+        with pytest.raises(UsageError, match=r"entered in kernel\.rs \(cuda\), which is not read"):
             fi.solution_from_flashinfer(theirs, written(4), "d")
 
 

@@ -13,6 +13,7 @@ from sqlalchemy import Engine, create_engine, inspect, text
 import agentforge.store
 from agentforge.analysis import build_report
 from agentforge.schema import (
+    ArtifactReport,
     Directive,
     Directives,
     GivenKernel,
@@ -46,6 +47,7 @@ RECORDS = (
     PLAN,
     SearchSummary(reason="done", attempts=3, wins=1),
     StitchResult(mode="kernels", summary="1 kernel won", proven=True, calls={"d": 3}, packed=("p",)),
+    ArtifactReport(data={"mode": "kernels", "kernels": [{"speedup": 1.5}]}),
     Directives(written=(Directive(id="d1", parent="plain", text="Read rows in order."),)),
     NativeVerdict(evaluation="e", accepted=False, message="mismatch found"),
 )

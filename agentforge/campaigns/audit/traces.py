@@ -1,6 +1,6 @@
 """Solutions of FlashInfer Trace data sets and of SOL-ExecBench, on each workload of their definition.
 
-A line of `traces/**.jsonl` with an evaluation is a claim. Only solutions whose entry is Python are judged.
+A line of `traces/**.jsonl` with an evaluation is a claim.
 """
 
 from __future__ import annotations

@@ -1,1 +1,52 @@
-"""Campaigns written for others: KernelBench's run layout, and a file that another machine continues."""
+"""Results of a campaign as files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agentforge.runs.artifacts import fetch_artifact
+from agentforge.schema import UsageError
+from agentforge.store import Store
+
+from ..report import build_report
+from .kernelbench import export_kernelbench
+from .solutions import SUITES, export_solutions
+
+__all__ = ["export_artifacts", "export_campaign"]
+
+
+def export_campaign(store: Store, name: str, folder: Path) -> list[Path]:
+    """Write a campaign's results in the layout of its suite; KernelBench's if the suite has none of its own.
+
+    Returns:
+        The files.
+
+    Raises:
+        UsageError: there is no such campaign, its results have no such layout, or the folder cannot be
+            written.
+    """
+    suite = store.get_campaign(name).suite.partition(":")[0]
+    return (export_solutions if suite in SUITES else export_kernelbench)(store, name, folder)
+
+
+def export_artifacts(store: Store, name: str, folder: Path, cache: Path) -> list[Path]:
+    """Write the artifact of each verified item as `ARM/PROBLEM`, and build it for this machine.
+
+    Args:
+        cache: folder of compiled code.
+
+    Returns:
+        The folders.
+
+    Raises:
+        UsageError: there is no such campaign, nothing in it is verified, or a folder contains something else.
+        MachineError: kernels do not build here, or a folder cannot be written.
+    """
+    written = []
+    for item in build_report(store, name).items:
+        if item.verified and item.run:
+            written.append(folder / item.arm / item.problem)
+            fetch_artifact(store, item.run, written[-1], cache=cache)
+    if not written:
+        raise UsageError(f"campaign {name} has no verified result yet: see `campaign status {name}`")
+    return written

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from agentforge.exports import write_texts
 from agentforge.languages.solutions.single_file import export_single_file
 from agentforge.schema import Evaluation, StitchResult, UsageError
 from agentforge.store import Store
@@ -37,17 +38,8 @@ def export_kernelbench(store: Store, name: str, folder: Path) -> list[Path]:
     report = build_report(store, name)
     if not all(_PROBLEM.fullmatch(item.problem) for item in report.items):
         raise UsageError(f"campaign {name} is not over KernelBench: its problems have no level and number")
-    texts = {path: text for arm in report.campaign.arms for path, text in _arm(store, report, arm.name)}
-    written = []
-    try:
-        for relative, text in texts.items():
-            path = folder / relative
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-            written.append(path)
-    except OSError as error:
-        raise UsageError(f"{folder} cannot be written ({error.strerror}): name another folder") from error
-    return written
+    arms = (arm.name for arm in report.campaign.arms)
+    return write_texts({str(path): text for arm in arms for path, text in _arm(store, report, arm)}, folder)
 
 
 def _arm(store: Store, report: CampaignReport, arm: str) -> Iterator[tuple[Path, str]]:

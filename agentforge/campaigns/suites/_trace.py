@@ -14,7 +14,7 @@ from agentforge.schema.flashinfer.source import CannotRunError, workload_source
 from ._base import generated_problem, read_problem
 
 Json = dict[str, Any]
-_NATIVE = ("op_type", "constraints", "tags")
+_NATIVE = ("name", "op_type", "constraints", "tags")
 
 
 @dataclass(frozen=True)

@@ -206,22 +206,25 @@ def export(
     name: _options.CampaignName,
     place: Annotated[Path, typer.Argument(metavar="PLACE", help="Folder, or file, to write to.")],
     form: Annotated[
-        Literal["kernelbench", "state"],
+        Literal["suite", "artifacts", "state"],
         typer.Option(
             "--format",
-            help="kernelbench: a folder for its own scripts. state: a file for `campaign import`.",
+            help="suite: a folder in the layout of the campaign's suite. artifacts: a folder of artifacts, "
+            "built here. state: a file for `campaign import`.",
         ),
-    ] = "kernelbench",
+    ] = "suite",
     config: _options.Config = None,
     json: _options.Json = False,
 ) -> None:
     """Write the results: kernels, evaluations and baseline times, or a state to continue elsewhere."""
-    from agentforge.campaigns.exports.kernelbench import export_kernelbench
+    from agentforge.campaigns.exports import export_artifacts, export_campaign
     from agentforge.campaigns.exports.state import export_state
 
     with _options.store(config, create=False) as store:
-        if form == "kernelbench":
-            files = export_kernelbench(store, name, place)
+        if form == "suite":
+            files = export_campaign(store, name, place)
+        elif form == "artifacts":
+            files = export_artifacts(store, name, place, _options.settings(config).cache)
         else:
             export_state(store, name, place, _options.settings(config).home)
             files = [place]

@@ -1,4 +1,4 @@
-"""`agentforge runs compare | export | rm`, and `agentforge export` of kernels that won."""
+"""`agentforge runs compare | export | artifact | rm`, and `agentforge export` of kernels that won."""
 
 from __future__ import annotations
 
@@ -107,6 +107,23 @@ def _everything(store: Store, run: str) -> dict[str, Any]:
         "events": store.events(run),
     }
     return {"format": FORMAT, **_print.plain(whole)}
+
+
+def write_artifact(
+    run: _options.RunIdentifier,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write to.")],
+    config: _options.Config = None,
+    json: _options.Json = False,
+) -> None:
+    """Write a run's artifact from the database, for example on another machine, and build it there."""
+    from agentforge.runs.artifacts import fetch_artifact
+
+    with _options.store(config, create=False) as store:
+        result = fetch_artifact(store, run, folder, cache=_options.settings(config).cache)
+    if json:
+        _print.as_json({"files": [str(folder)]})
+    else:
+        _print.line(f"{folder}: {result.mode}, {result.summary}")
 
 
 def remove_runs(

@@ -26,6 +26,7 @@ def register(app: typer.Typer) -> None:
     runs.command(name="resume")(_options.expanded(resume_run))
     runs.command(name="compare")(run_files.compare_runs)
     runs.command(name="export")(run_files.export_run)
+    runs.command(name="artifact")(run_files.write_artifact)
     runs.command(name="rm")(run_files.remove_runs)
     app.add_typer(runs, name="runs")
 

@@ -63,12 +63,15 @@ def _import(folder, file, name):
 
 
 _HERE = _folder()
-ModelNew = _import(_HERE, {entry!r}, "agentforge_solution_" + _HERE.name).{cls}
+{name} = _import(_HERE, {entry!r}, "agentforge_solution_" + _HERE.name).{cls}
 '''
 
 
-def export_single_file(solution: Solution) -> str:
+def export_single_file(solution: Solution, name: str = "ModelNew") -> str:
     """Source of one Python file that defines `ModelNew` and needs only torch (and g++ for C++).
+
+    Args:
+        name: what the file calls the solution's entry.
 
     KernelBench's evaluator can run it by `exec`. `read_solution` reads it back as the same solution.
     """
@@ -76,6 +79,7 @@ def export_single_file(solution: Solution) -> str:
     embedded = files | runtime_files(solution.spec.language)
     lines = [f"    {name!r}: {_literal(text)}," for name, text in embedded.items()]
     tail = _TAIL.replace("{entry!r}", repr(solution.entry_file)).replace("{cls}", solution.entry_class)
+    tail = tail.replace("{name}", name)
     title = "".join(c for c in solution.name if c.isprintable() and c not in "\\\"'")
     return "\n".join([_HEAD.format(title=title), f"{_FILES} = {{", *lines, "}", tail])
 

@@ -15,7 +15,6 @@ from agentforge.config import Settings
 from agentforge.devices import DeviceSpec, Roofline
 from agentforge.frontends import FrontendOptions, load_target
 from agentforge.knowledge import WHOLE_REFERENCE
-from agentforge.languages import write_solution
 from agentforge.loop import Proposal, SearchResult, make_supervisor, run_search, submit
 from agentforge.referee import Evaluator
 from agentforge.schema import (
@@ -37,6 +36,7 @@ from agentforge.schema import (
 )
 
 from .._base import RunInput
+from ..artifacts import KERNEL, write_kernel
 from ..pipeline import RunPipeline
 from ..recording import is_recorded
 from ..run_settings import with_search
@@ -125,10 +125,7 @@ class KernelRunPipeline(RunPipeline):
         run_log, folder = self.run_log, self.out or self.folder / "artifact"
         win = result.wins[0] if result.wins else None
         if win is not None:
-            folder.mkdir(parents=True, exist_ok=True)
-            write_solution(win.solution, folder)
-            (folder / "plan.json").write_text(win.evaluation.model_dump_json(indent=1))
-            (folder / "reference.py").write_text(self.target.definition.reference)
+            write_kernel(folder, win.solution, win.evaluation, self.target.definition)
         why = "the fastest verified solution" if win else self._unproven()
         if win is not None and is_recorded(win.evaluation):
             why = "the fastest solution that was verified in the recording: verify it here"
@@ -136,7 +133,7 @@ class KernelRunPipeline(RunPipeline):
             StitchResult(
                 chosen={win.bottleneck.definition.hash: win.solution.hash} if win else {},
                 artifact=str(folder) if win else "",
-                mode="kernel",
+                mode=KERNEL,
                 summary=why,
                 proven=win is not None and not is_recorded(win.evaluation),
                 solution=win.solution.hash if win else None,

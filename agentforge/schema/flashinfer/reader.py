@@ -30,6 +30,7 @@ from ..status import EvaluationStatus
 from ..workload import Distribution, InputSpec, ScalarInput, TensorInput, Workload
 from . import code
 from .axes import Axes
+from .extension import EXTENSION_FILE, extension_file, is_extension
 from .sizes import axis_sizes
 from .source import workload_source
 
@@ -178,10 +179,10 @@ def solution_to_flashinfer(solution: Solution, definition: Definition, inputs: S
 def solution_from_flashinfer(
     data: Mapping[str, Any], definition: Mapping[str, Any], definition_hash: str
 ) -> Solution:
-    """Our `Solution`; one of theirs whose entry is Python gets a `ModelNew` around its function.
+    """Our `Solution`; one of theirs gets a `ModelNew` around its function.
 
     Raises:
-        UsageError: a field is missing or does not fit, or its entry is no Python function.
+        UsageError: a field is missing or does not fit, or nothing here can enter its function.
     """
     with _Reading("solution", data):
         files = {s["path"]: s["content"] for s in data["sources"]}
@@ -193,19 +194,21 @@ def solution_from_flashinfer(
             return Solution.model_validate({**own, "definition": definition_hash, "sources": kept})
         spec = data["spec"]
         language = spec["language"] if "language" in spec else spec["languages"][0]
-        entry = spec["entry_point"].partition("::")[0]
-        if not entry.endswith(".py"):
-            raise UsageError(
-                f"solution {data['name']} is entered in {entry} ({language}): only entries in Python are read"
-            )
+        entry, written = spec["entry_point"], "triton" if language == "triton" else "python"
+        if is_extension(entry):
+            text, cuda = extension_file(data)
+            files, written = {EXTENSION_FILE: text}, "cuda" if cuda else "python"
+            entry = f"{EXTENSION_FILE}::{entry.partition('::')[2]}"
+        elif not (place := entry.partition("::")[0]).endswith(".py"):
+            raise UsageError(f"solution {data['name']} is entered in {place} ({language}), which is not read")
         in_place = spec.get("destination_passing_style", True)
-        files[code.MODEL_FILE] = code.model_file(spec["entry_point"], definition, in_place=in_place)
+        files[code.MODEL_FILE] = code.model_file(entry, definition, in_place=in_place)
         return Solution(
             name=data["name"],
             definition=definition_hash,
             author=data["author"],
             spec=BuildSpec(
-                language="triton" if language == "triton" else "python",
+                language=written,
                 entry_point=f"{code.MODEL_FILE}::ModelNew",
                 dependencies=tuple(spec.get("dependencies") or ()),
             ),

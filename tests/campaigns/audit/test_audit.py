@@ -142,6 +142,47 @@ def test_an_audit_judges_all_and_takes_stored_verdicts_the_next_time(run: Run, t
     assert again.json["items"][0]["evaluation"] not in known
 
 
+HEADER = """#pragma once
+#include <torch/extension.h>
+void launch(torch::Tensor x, torch::Tensor y, torch::Tensor out, float by);
+"""
+CUDA = """#include "kernel.h"
+#include <cuda_runtime.h>
+
+__global__ void scaled(const float* x, const float* y, float* out, int n, int width, int columns, float by) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = x[i / columns * width + i % columns] * y[i] * by;
+}
+
+void launch(torch::Tensor x, torch::Tensor y, torch::Tensor out, float by) {
+    int n = y.numel();
+    scaled<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), out.data_ptr<float>(), n,
+                                     x.size(1), y.size(1), by);
+}
+"""
+MAIN = """#include <ATen/cuda/CUDAContext.h>
+#include "kernel.h"
+
+void run(torch::Tensor x, torch::Tensor y, double scale, torch::Tensor z) {
+    launch(x.contiguous(), y.contiguous(), z, scale);
+}
+"""
+
+
+@pytest.mark.slow
+def test_cuda_solutions_of_a_trace_data_set_are_right_or_wrong(run: Run, tmp_path: Path) -> None:
+    place = write_sol(tmp_path / "scaled", definition(), workload(64))
+    for number, (name, by) in enumerate([("right", "by"), ("wrong", "1.0f")]):
+        made = solution(name, MAIN, "main.cpp::run")
+        made["spec"] = {"languages": ["cuda_cpp"], "entry_point": "main.cpp::run", "binding": "torch"}
+        files = {"kernel.h": HEADER, "kernel.cu": CUDA.replace("y[i] * by", f"y[i] * {by}")}
+        made["sources"] += [{"path": path, "content": text} for path, text in files.items()]
+        (place / f"solution_{number}.json").write_text(json.dumps(made))
+    answer = run("audit", str(place), "--level", "quick", "--device", "cpu", "--json")
+    outcomes = {item["id"]: item["outcome"] for item in answer.json["items"]}
+    assert outcomes == {"scaled/right": "right", "scaled/wrong": "refuted"}
+
+
 @pytest.mark.slow
 def test_solutions_of_a_trace_data_set_are_judged_on_their_workloads(run: Run, tmp_path: Path) -> None:
     place = write_sol(tmp_path / "scaled", definition(), workload(64))

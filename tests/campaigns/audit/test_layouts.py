@@ -145,6 +145,7 @@ def solution(name: str, text: str, entry: str = "main.py::run") -> dict[str, Any
 
 SCALE = "def run(x, y, scale):\n    return x[:, : y.shape[1]] * y * scale\n"
 KERNEL = solution("kernel", "int f();", "k.cu::f")
+KERNEL["spec"]["binding"] = "tvm-ffi"
 B200 = {"performance": {"speedup_factor": 1.5}, "environment": {"hardware": "B200"}}
 
 
@@ -164,7 +165,7 @@ class TestSol(LayoutContract):
         assert one.reference != other.reference
         assert one.solution is not None and one.solution == other.solution
         assert read_solution(one.solution, "x").entry_class == "ModelNew"
-        assert "is entered in k.cu" in found["L1/scaled/1/kernel"].unusable
+        assert "is bound by tvm-ffi" in found["L1/scaled/1/kernel"].unusable
 
     def test_references_of_another_place_are_refused(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="leave out --problems"):

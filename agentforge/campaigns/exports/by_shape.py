@@ -1,0 +1,135 @@
+"""One entry for several workloads: a call runs the kernels for its shapes, or the reference.
+
+A stitched solution has kernels for the shapes of one workload. Each gets a folder of its own, and the entry
+chooses by the shapes, dtypes and numbers of a call. Nothing of a solution or a task runs here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentforge.schema import Solution, content_hash
+
+ENTRY_FILE = "agentforge_entry.py"
+_REFERENCE = "reference/problem.py"
+
+_COMMON = '''"""Runs the kernels that were verified for a call's shapes, and the reference for other shapes.
+
+Written by AgentForge.
+"""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import torch
+from torch.utils import _pytree
+
+_HERE = Path(__file__).resolve().parent
+_REFERENCE = {reference!r}
+inf = float("inf")
+_KERNELS = {{
+{table}}}
+"""File and class of the kernels for arguments: shape and dtype of a tensor, or another value."""
+_MODELS = {{}}
+
+
+def _module(file):
+    """A module under a name of its own, because each folder has files of the same names."""
+    name = "agentforge_{tag}_" + file.removesuffix(".py").replace("/", "_")
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, _HERE / file)
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+def _model(place):
+    if place not in _MODELS:
+        file, kind = place
+        _MODELS[place] = getattr(_module(file), kind)().eval()
+    return _MODELS[place]
+
+
+def _key(values):
+    return tuple((tuple(v.shape), str(v.dtype)) if isinstance(v, torch.Tensor) else v for v in values)
+'''
+
+_RUN = '''
+
+def run({names}):
+    """Call the kernels for these shapes."""
+    arguments = ({names},)
+    place, *_ = _KERNELS.get(_key(arguments)) or [(_REFERENCE, "Model")]
+    return _model(place)(*arguments)
+'''
+
+_CUSTOM_KERNEL = '''
+
+def custom_kernel(data):
+    """Call the kernels for these tensors and numbers."""
+    leaves, tree = _pytree.tree_flatten((data,))
+    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    for place in _KERNELS.get(_key(tensors), ()):
+        model = _model(place)
+        constants = [torch.Tensor if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+        if model._tree == tree and model._leaves == constants:
+            return model(*tensors)
+    return _module(_REFERENCE).ref_kernel(data)
+'''
+
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class ShapeKernels:
+    """A stitched solution and the call that its kernels are for."""
+
+    solution: Solution
+    key: Key
+    """For each argument, `(shape, dtype)` of a tensor, or another value."""
+
+
+def shape_kernels(solution: Solution) -> ShapeKernels | None:
+    """A stitched solution with the call that its kernels are for; None if they are not for one whole call."""
+    plan = next((json.loads(file.content) for file in solution.sources if file.path == "plan.json"), None)
+    calls = [unit["signature"] for unit in plan["units"] if not unit["path"]] if plan else []
+    if len(calls) != 1:
+        return None
+    leaves = calls[0]["leaves"]
+    if [leaf["path"] for leaf in leaves] != [[0, number] for number in range(len(leaves))]:
+        return None
+    return ShapeKernels(solution, tuple(_value(leaf) for leaf in leaves))
+
+
+def _value(leaf: Mapping[str, Any]) -> Any:
+    tensor = leaf.get("tensor")
+    return leaf["constant"] if tensor is None else (tuple(tensor["shape"]), f"torch.{tensor['dtype']}")
+
+
+def entry_files(
+    reference: str, found: Sequence[ShapeKernels], *, names: Sequence[str] = ()
+) -> dict[str, str]:
+    """Texts by path: the entry, the reference, and a folder for each solution.
+
+    Args:
+        reference: source in KernelBench's convention.
+        names: parameters of `run`; if there are none, the entry is GPU MODE's `custom_kernel(data)`.
+    """
+    files, table = {_REFERENCE: reference}, dict[Key, list[tuple[str, str]]]()
+    for number, kernels in enumerate(found, 1):
+        folder = f"workload_{number}"
+        files |= {f"{folder}/{file.path}": file.content for file in kernels.solution.sources}
+        place = f"{folder}/{kernels.solution.entry_file}", kernels.solution.entry_class
+        if all(value == value for value in kernels.key):  # no call has a number that is none
+            table.setdefault(kernels.key, []).append(place)
+    below = _RUN.format(names=", ".join(names)) if names else _CUSTOM_KERNEL
+    common = _COMMON.format(
+        reference=_REFERENCE,
+        table="".join(f"    {key!r}: {places!r},\n" for key, places in table.items()),
+        tag=content_hash(files, length=12),
+    )
+    return {ENTRY_FILE: common + below, **files}

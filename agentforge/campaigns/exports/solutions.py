@@ -1,0 +1,122 @@
+"""A campaign's verified solutions in the layout of its suite: FlashInfer Trace, SOL-ExecBench or GPU MODE.
+
+Each definition has one solution for each arm: it runs the kernels that were verified for a call's shapes, and
+the reference for other ones.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from agentforge.exports import write_texts
+from agentforge.languages.solutions.single_file import export_single_file
+from agentforge.schema import BuildSpec, Solution, SourceFile, StitchResult, SuiteProblem, UsageError
+from agentforge.store import Store
+
+from ..report import ItemReport, build_report
+from .by_shape import ENTRY_FILE, entry_files, shape_kernels
+
+SUITES = ("flashinfer", "sol", "gpu-mode")
+"""Suites whose layouts this module writes."""
+
+_GPU_LANGUAGES = frozenset({"cuda", "cupy", "triton"})
+
+
+def export_solutions(store: Store, name: str, folder: Path) -> list[Path]:
+    """Write a campaign's verified solutions; files of an earlier export are replaced.
+
+    Returns:
+        `solutions/agentforge/OP_TYPE/DEFINITION/NAME.json` for FlashInfer Trace, `PROBLEM/solution_ARM.json`
+        for SOL-ExecBench, `TASK/submission_ARM.py` for GPU MODE.
+
+    Raises:
+        UsageError: there is no such campaign, it has no verified solution, or the folder cannot be written.
+    """
+    report = build_report(store, name)
+    form = report.campaign.suite.partition(":")[0]
+    texts = {}
+    for arm in report.campaign.arms:
+        tasks: dict[str, list[tuple[SuiteProblem, ItemReport]]] = {}
+        for item in report.of_arm(arm.name).values():
+            if item.verified:
+                problem = store.campaign_problem(name, item.problem)
+                tasks.setdefault(_task(problem), []).append((problem, item))
+        for task, items in tasks.items():
+            for path, text in _files(store, form, task, arm.name, items):
+                texts[path] = text
+    if not texts:
+        raise UsageError(f"campaign {name} has no verified solution yet: see `campaign status {name}`")
+    return write_texts(texts, folder)
+
+
+def _task(problem: SuiteProblem) -> str:
+    """The definition or, for GPU MODE, the task of a problem."""
+    kind = problem.native.get("kind")
+    return problem.id.partition(f"/{kind}")[0] if kind else problem.definition or problem.id
+
+
+def _files(
+    store: Store, form: str, task: str, arm: str, items: Sequence[tuple[SuiteProblem, ItemReport]]
+) -> Iterator[tuple[str, str]]:
+    problem = items[0][0]
+    stitched = [store.get_record(item.run, StitchResult) for _, item in items if item.run]
+    solutions = [store.get_solution(found.solution) for found in stitched if found and found.solution]
+    kernels = [found for found in map(shape_kernels, solutions) if found is not None]
+    if not kernels:
+        return
+    names = () if form == "gpu-mode" else _parameters(problem.source)
+    files = entry_files(problem.source, kernels, names=names)
+    about = f"kernels for {len(kernels)} of its workloads, each verified by AgentForge"
+    if form == "gpu-mode":
+        sources = tuple(SourceFile(path=path, content=text) for path, text in files.items())
+        whole = Solution(
+            name=f"{task}: {about}",
+            definition=solutions[0].definition,
+            author="agentforge",
+            spec=BuildSpec(language="python", entry_point=f"{ENTRY_FILE}::custom_kernel"),
+            sources=sources,
+        )
+        yield f"{task}/submission_{_plain(arm)}.py", export_single_file(whole, "custom_kernel")
+        return
+    on_gpu = any(s.spec.language in _GPU_LANGUAGES for s in solutions)
+    definition = str(problem.native.get("name") or task)
+    body: dict[str, Any] = {
+        "name": f"{_plain(definition)}_{_plain(arm)}",
+        "definition": definition,
+        "author": "agentforge",
+        "description": about,
+        "spec": _spec(form, on_gpu=on_gpu),
+        "sources": [{"path": path, "content": text or "\n"} for path, text in files.items()],
+    }
+    folder = f"solutions/agentforge/{problem.group or 'other'}/{_plain(definition)}"
+    place = f"{folder}/{body['name']}.json" if form == "flashinfer" else f"{task}/solution_{_plain(arm)}.json"
+    yield place, json.dumps(body, indent=1) + "\n"
+
+
+def _spec(form: str, *, on_gpu: bool) -> dict[str, Any]:
+    """Of a function that returns its outputs; what it loads builds itself."""
+    written = {"language": "python"} if form == "flashinfer" else {"languages": ["pytorch"]}
+    hardware = "LOCAL" if form == "sol" else "cuda" if on_gpu else "cpu"
+    return {
+        **written,
+        "target_hardware": [hardware],
+        "entry_point": f"{ENTRY_FILE}::run",
+        "dependencies": ["torch"],
+        "destination_passing_style": False,
+    }
+
+
+def _parameters(source: str) -> tuple[str, ...]:
+    """Names of the arguments of `Model.forward`."""
+    (model,) = (n for n in ast.parse(source).body if isinstance(n, ast.ClassDef) and n.name == "Model")
+    (forward,) = (n for n in model.body if isinstance(n, ast.FunctionDef) and n.name == "forward")
+    return tuple(argument.arg for argument in forward.args.args[1:])
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^\w-]", "_", name)

@@ -1,0 +1,72 @@
+"""Artifacts from the database alone, on a machine that did not run the search."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agentforge.languages import write_solution
+from agentforge.schema import (
+    ArtifactReport,
+    Definition,
+    Evaluation,
+    MachineError,
+    Solution,
+    StitchResult,
+    UsageError,
+)
+from agentforge.store import Store
+
+KERNEL = "kernel"
+"""Mode of an artifact that is one kernel and no model."""
+
+
+def fetch_artifact(store: Store, run: str, folder: Path, *, cache: Path) -> StitchResult:
+    """Write the artifact of a run and build its kernels for this machine.
+
+    Args:
+        folder: created if missing; an earlier artifact in it is replaced.
+        cache: folder of compiled code.
+
+    Returns:
+        What the run produced.
+
+    Raises:
+        UsageError: there is no such run, it has no artifact, or `folder` contains something else.
+        MachineError: the kernels do not build here, or the folder cannot be written.
+    """
+    found = store.get_run(run)
+    result = store.get_record(found.id, StitchResult)
+    if result is None:
+        raise UsageError(
+            f"run {found.id} has no result yet: finish it with agentforge runs resume {found.id}"
+        )
+    if result.solution is None:
+        raise UsageError(f"run {found.id} has no artifact ({result.summary}): choose another run")
+    target, solution = store.get_target(found.target), store.get_solution(result.solution)
+    if result.mode == KERNEL:
+        if result.evaluation is None:
+            raise UsageError(f"run {found.id} has no verdict on its kernel: choose another run")
+        write_kernel(folder, solution, store.get_evaluation(result.evaluation), target.definition)
+        return result
+    report = store.get_record(found.id, ArtifactReport)
+    if report is None:
+        raise UsageError(f"an earlier AgentForge ended run {found.id}, and kept no report: run again")
+    from agentforge.stitch.artifact import write_artifact  # it needs torch, and other commands do not
+
+    write_artifact(folder, target, solution, report.data, cache=cache)
+    return result
+
+
+def write_kernel(folder: Path, solution: Solution, evaluation: Evaluation, definition: Definition) -> None:
+    """Write the artifact of a run that began with a kernel: the solution, its verdict and the reference.
+
+    Raises:
+        MachineError: the folder cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_solution(solution, folder)
+        (folder / "plan.json").write_text(evaluation.model_dump_json(indent=1))
+        (folder / "reference.py").write_text(definition.reference)
+    except OSError as error:
+        raise MachineError(f"cannot write to {folder} ({error.strerror}): choose another folder") from error

@@ -1,0 +1,149 @@
+"""Solutions in the layouts of FlashInfer Trace, SOL-ExecBench and GPU MODE run beside their tasks."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentforge.campaigns.audit.traces import FlashInferSolutions, SolSolutions
+from agentforge.campaigns.exports import export_campaign
+from agentforge.campaigns.suites import Selection, open_suite, selected
+from agentforge.schema import Campaign, SuiteProblem, TryOutcome, UsageError
+from agentforge.schema.flashinfer.reader import solution_from_flashinfer
+from agentforge.store import Store
+from tests.campaigns.conftest import finish
+from tests.campaigns.suites.test_repositories import write_task
+from tests.campaigns.suites.test_traces import definition, lines, workload, write_sol
+from tests.stitch.making import stitch_in_process
+from tests.store import nouns
+
+_RUN = """
+import importlib.util, json, sys, torch
+sys.modules["agentforge"] = None  # as on a machine that lacks it
+spec = importlib.util.spec_from_file_location("submission", sys.argv[1])
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+found = []
+for rows in json.loads(sys.argv[2]):
+    with torch.inference_mode():
+        found.append(eval(sys.argv[3])(module, rows))
+    counted = sys.modules.get("agentforge_cpp")
+    found.append(sum(counted.calls().values()) if counted else 0)
+print(json.dumps(found))
+"""
+_TRACE = """lambda m, rows: torch.equal(
+    m.run(x := torch.rand(rows, 8), y := torch.rand(rows, 4), 2.0), x[:, :4] * y * 2.0)"""
+_OTHER_NUMBER = """lambda m, rows: torch.equal(
+    m.run(x := torch.rand(rows, 8), y := torch.rand(rows, 4), 3.0), x[:, :4] * y * 3.0)"""
+_GPU_MODE = """lambda m, size: torch.equal(m.custom_kernel(
+    (x := torch.rand(size), torch.empty(size), {"w": torch.ones(size)}, {"factor": 3})), x * 3)"""
+_OTHER_FACTOR = _GPU_MODE.replace("3", "4")
+
+
+def run(entry: Path, sizes: Sequence[int], call: str) -> list[Any]:
+    """For each size, whether the answer is right, and the calls of kernels until then."""
+    command = [sys.executable, "-c", _RUN, str(entry), json.dumps(sizes), call]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return list(json.loads(done.stdout))
+
+
+def unpacked(solution: dict[str, Any], folder: Path) -> Path:
+    for source in solution["sources"]:
+        path = folder / source["path"]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source["content"])
+    return folder / str(solution["spec"]["entry_point"]).partition("::")[0]
+
+
+def campaign(store: Store, suite: str, folder: Path, only: str = "*") -> tuple[Campaign, list[SuiteProblem]]:
+    """A campaign whose problems all have verified kernels, each for its own sizes."""
+    problems = list(selected(open_suite(suite), Selection(only=only)))
+    made, _ = nouns.campaign(len(problems), suite=suite)
+    made = made.model_copy(update={"arms": made.arms[:1]})
+    store.create_campaign(made, problems)
+    for _ in problems:
+        item = store.take_item(made.name, "host:1", 600)
+        assert item is not None
+        known = next(p for p in problems if p.id == item.problem)
+        stitched = stitch_in_process(known.source, folder / f"stitched{item.id}")
+        finish(store, f"run-{item.id}", speedup=2.0, solution=stitched.solution)
+        store.attach_run(item, f"run-{item.id}")
+        store.end_item(item, TryOutcome.DONE)
+    return made, problems
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Any:
+    with Store(f"sqlite:///{tmp_path / 'agentforge.db'}") as opened:
+        yield opened
+
+
+def test_a_sol_solution_runs_the_kernels_of_each_workload(store: Store, tmp_path: Path) -> None:
+    suite = tmp_path / "suite"
+    write_sol(suite / "L1" / "scaled", definition(), workload(3), workload(5))
+    made, _ = campaign(store, f"sol:{suite}", tmp_path)
+    (file,) = export_campaign(store, made.name, suite)
+    assert file == suite / "L1" / "scaled" / f"solution_{made.arms[0].name}.json"
+    solution = json.loads(file.read_text())
+    assert (solution["definition"], solution["spec"]["languages"]) == ("scaled", ["pytorch"])
+    assert all(source["content"] for source in solution["sources"])
+    entry = unpacked(solution, tmp_path / "unpacked")
+    right, first, also_right, second, fallen_back, third = run(entry, [3, 5, 7], _TRACE)
+    assert right
+    assert also_right
+    assert fallen_back
+    assert 0 < first < second == third
+    assert run(entry, [3, 5], _OTHER_NUMBER) == [True, 0, True, 0]
+    # `agentforge audit` reads it beside its task
+    found = list(SolSolutions().submissions(suite, None, tmp_path / "scratch"))
+    assert [s.unusable for s in found] == ["", ""]
+
+
+def test_a_flashinfer_solution_lies_in_its_data_set(store: Store, tmp_path: Path) -> None:
+    suite = tmp_path / "suite"
+    (suite / "definitions" / "pointwise").mkdir(parents=True)
+    (suite / "definitions" / "pointwise" / "scaled.json").write_text(json.dumps(definition()))
+    (suite / "workloads").mkdir()
+    listed = [{"definition": "scaled", "workload": workload(rows)} for rows in (3, 5)]
+    (suite / "workloads" / "scaled.jsonl").write_text(lines(*listed))
+    made, _ = campaign(store, f"flashinfer:{suite}", tmp_path)
+    (file,) = export_campaign(store, made.name, suite)
+    assert file.parent == suite / "solutions" / "agentforge" / "pointwise" / "scaled"
+    solution = json.loads(file.read_text())
+    assert (solution["name"], solution["spec"]["language"]) == (file.stem, "python")
+    assert solution_from_flashinfer(solution, definition(), "0" * 16).entry_class == "ModelNew"
+    assert run(unpacked(solution, tmp_path / "unpacked"), [5], _TRACE)[0]
+    assert [s.unusable for s in FlashInferSolutions().submissions(suite, None, tmp_path / "s")] == ["", ""]
+
+
+def test_a_submission_to_gpu_mode_is_one_file(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    write_task(tmp_path / "suite" / "pmpp" / "scale_py")
+    made, problems = campaign(store, f"gpu-mode:{tmp_path / 'suite'}", tmp_path)
+    assert len(problems) == 3
+    (file,) = export_campaign(store, made.name, tmp_path / "out")
+    assert file == tmp_path / "out" / "pmpp" / "scale_py" / f"submission_{made.arms[0].name}.py"
+    right, first, also_right, second, fallen_back, third = run(file, [5, 64, 7], _GPU_MODE)
+    assert right
+    assert also_right
+    assert fallen_back
+    assert 0 < first < second == third
+    assert run(file, [5], _OTHER_FACTOR) == [True, 0]
+
+
+def test_a_campaign_without_a_verified_solution_has_nothing_to_write(store: Store, tmp_path: Path) -> None:
+    write_sol(tmp_path / "suite" / "scaled", definition(), workload(3))
+    suite = f"sol:{tmp_path / 'suite'}"
+    made, _ = nouns.campaign(1, suite=suite)
+    store.create_campaign(made, list(selected(open_suite(suite), Selection())))
+    with pytest.raises(UsageError, match="no verified solution yet"):
+        export_campaign(store, made.name, tmp_path / "out")
