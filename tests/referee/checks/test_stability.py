@@ -46,7 +46,7 @@ BATCH_NORM = problem(
 WEIGHT = "self.w = torch.nn.Parameter(torch.randn(64, 64))"
 ROWS = problem("return torch.softmax(x, 1)", "torch.randn(64, 64)")
 UNIT_ROWS = problem("return torch.nn.functional.normalize(x)", "torch.randn(64, 64)")
-MOMENTS = problem("return x.var(1, unbiased=False)", "torch.randn(1024, 64)")
+MOMENTS = problem("return x.var(1, unbiased=False)", "torch.randn(1024, 64) / 8")
 SUM = problem("return x.sum(1)", "torch.randint(0, 1000, (64, 64))")
 UNIFORM = problem("return torch.logsumexp(x, 1)", "torch.rand(64, 64)")
 
@@ -100,6 +100,14 @@ def test_what_few_elements_show_is_wrong(referee, task, change, found):
         assert failure.value.status is EvaluationStatus.INCORRECT_NUMERICAL
     with examined(referee, task) as context:
         assert found in compare_on(wrong, context).split(";")[0]
+
+
+def test_what_is_never_negative_is_never_minus_infinity(referee):
+    """x.sqrt() * x is NaN for minus infinity, and torch.pow is infinity."""
+    power = problem("return torch.pow(x, 1.5)", "torch.rand(64, 64) + 0.1")
+    every = [c for c in UNUSUAL if c.name.endswith("infinities")]
+    with examined(referee, power, ("torch.pow(x, 1.5)", "x.sqrt() * x")) as context:
+        assert compare_on(every, context).startswith("right for: some infinities")
 
 
 def test_what_a_mask_hides_may_be_left_out(referee):

@@ -51,6 +51,15 @@ def test_one_element_in_100000_may_be_one_step_off(wrong: int, step: int, accept
     assert not right(exact, got, expected)
 
 
+@pytest.mark.parametrize(("wrong", "step", "accepted"), [(1, 1, True), (1, 2, False), (3, 1, False)])
+def test_few_elements_one_step_off_are_looked_at_more_often(wrong: int, step: int, accepted: bool) -> None:
+    expected = torch.zeros(2000, dtype=torch.int32)
+    got = expected.clone()
+    got[:wrong] += step
+    assert right(latitude([*[expected] * 30, got]), got, expected) is accepted
+    assert right(latitude([*[expected] * 8, got]), got, expected)
+
+
 TENS = problem("return x // 10", "torch.randint(0, 1 << 30, (400, 500))")
 SIGNS = problem("return x > 0, x1 // 10", "torch.randn(64), torch.randint(0, 99, (64,))")
 
