@@ -172,7 +172,7 @@ class Steps:
         if not isinstance(coder, BanditCoder):
             return ""
         run_log, dollars = supervisor.run_log, supervisor.run_log.coder_dollars()
-        states = map(supervisor.bottleneck_state, supervisor.bottlenecks)
+        states = supervisor.bottleneck_states().values()
         made = sorted((pull for state in states for pull in state.pulls(dollars)), key=lambda pull: pull[0])
         begun = [Pull(child.get("coder", ""), None) for child in children]
         random = draw_by(run_log.run.id, "bandit", str(number))
@@ -182,7 +182,7 @@ class Steps:
 
     def _uses(self) -> list[tuple[Attempt, Use]]:
         """The run's attempts for which a directive was drawn, with what they gained, by their numbers."""
-        states = map(self.supervisor.bottleneck_state, self.supervisor.bottlenecks)
+        states = self.supervisor.bottleneck_states().values()
         return sorted((use for state in states for use in state.uses()), key=lambda use: use[0].number)
 
     def _directive(self, number: int, children: Sequence[PendingAttempt]) -> str:
@@ -224,8 +224,9 @@ class Steps:
         costs = costs_of(attempts, {a.id: e for a in attempts if (e := run_log.evaluation(a))})
         cost_s = sum(costs) / len(costs) if costs else FIRST_COST_S
         last = attempts[-1].bottleneck if attempts else None
+        states = self.supervisor.bottleneck_states()
         return [
-            self.supervisor.bottleneck_state(name).tree(
+            states[name].tree(
                 settings,
                 prior=searched.prior,
                 strategies=searched.strategies,

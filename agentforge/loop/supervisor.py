@@ -334,11 +334,15 @@ class Supervisor:
 
     def bottleneck_state(self, bottleneck: str) -> BottleneckState:
         """State of the search of a bottleneck."""
-        return replace(self._alone(bottleneck), faster=self.profile.faster(self.speedups))
+        return self.bottleneck_states(bottleneck)[bottleneck]
+
+    def bottleneck_states(self, *names: str) -> dict[str, BottleneckState]:
+        """State of the search of these bottlenecks; of all without names."""
+        faster = self.profile.faster(self.speedups)
+        return {name: replace(self._alone(name), faster=faster) for name in names or self.bottlenecks}
 
     def _alone(self, bottleneck: str) -> BottleneckState:
-        log = self.run_log
-        searched = self.bottlenecks[bottleneck].bottleneck
+        log, searched = self.run_log, self.bottlenecks[bottleneck].bottleneck
         return BottleneckState(searched, log.attempts(bottleneck), log.evaluations(bottleneck))
 
     @property
@@ -388,10 +392,9 @@ class Supervisor:
         return critique.model_copy(update={"served": tuple(sorted(task.served))})
 
     def _promote(self, attempt: Attempt, evaluation: Evaluation) -> None:
-        bottleneck_state = self.bottleneck_state(attempt.bottleneck)
-        if bottleneck_state.incumbent is None or bottleneck_state.incumbent[0].id != attempt.id:
+        state = self.bottleneck_state(attempt.bottleneck)
+        if state.incumbent is None or state.incumbent[0].id != attempt.id:
             return
         self.run_log.promote(attempt)
-        before_s = bottleneck_state.bottleneck.time_s
-        self.run_log.event(promotion(attempt, evaluation, before_s, bottleneck_state.time_s))
+        self.run_log.event(promotion(attempt, evaluation, state.bottleneck.time_s, state.time_s))
         self.rank()

@@ -50,8 +50,16 @@ def _module(file):
 def _model(place):
     if place not in _MODELS:
         file, kind = place
-        _MODELS[place] = getattr(_module(file), kind)().eval()
+        with torch.random.fork_rng(range(torch.cuda.device_count())):  # it may draw inputs
+            _MODELS[place] = getattr(_module(file), kind)().eval()
     return _MODELS[place]
+
+
+def _call(place, values):
+    """The kernels are for inference; a call with gradients runs the original forward."""
+    wanted = torch.is_grad_enabled() and any(getattr(v, "requires_grad", False) for v in values)
+    with torch.set_grad_enabled(wanted):
+        return _model(place)(*values)
 
 
 def _key(values):
@@ -64,7 +72,7 @@ def run({names}):
     """Call the kernels for these shapes."""
     arguments = ({names},)
     place, *_ = _KERNELS.get(_key(arguments)) or [(_REFERENCE, "Model")]
-    return _model(place)(*arguments)
+    return _call(place, arguments)
 '''
 
 _CUSTOM_KERNEL = '''
@@ -77,7 +85,7 @@ def custom_kernel(data):
         model = _model(place)
         constants = [torch.Tensor if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
         if model._tree == tree and model._leaves == constants:
-            return model(*tensors)
+            return _call(place, tensors)
     return _module(_REFERENCE).ref_kernel(data)
 '''
 

@@ -57,6 +57,8 @@ class PreparedWorkload:
     """Give the worker copies of all inputs."""
     bounds: list[Bound] = field(default_factory=list)
     """One for each leaf: the loosest over the draws."""
+    strict: bool = False
+    """The bounds are half of what the policy allows, because more accepts wrong answers."""
     outputs: list[OutputForm] = field(default_factory=list)
     """Form of the reference's last output."""
     scales: list[float] = field(default_factory=list)

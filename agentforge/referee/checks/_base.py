@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -17,11 +18,13 @@ from ..baselines.prepared import PreparedWorkload
 from ..candidates.build import CandidateBuilder
 from ..candidates.sanitized_builds import SanitizedBuilds
 from ..comparison.comparator import OutputComparator
+from ..comparison.draw_bounds import DrawBounds
 from ..inputs.transforms import ProbeInput
 from ..result import Findings
 from ..timing.cpu_affinity import CpuAffinity
 from ..timing.timer import GroupTimes
 from ..workers.client import WorkerClient
+from ..workers.pytree import Leaf
 
 ALL_LEVELS = (Level.SMOKE, Level.QUICK, Level.FULL)
 BOTH_LEVELS = (Level.QUICK, Level.FULL)
@@ -76,6 +79,10 @@ class CheckContext:
     placement: CpuAffinity = field(init=False)
     times: GroupTimes = field(init=False)
     """Timings of this workload. Set before When.AFTER_TIMING."""
+
+    def harder(self, slot: int, expected: Sequence[Leaf]) -> DrawBounds:
+        """Bounds of a slot's draw; the reference's last call must have been for it."""
+        return DrawBounds(self.prepared, lambda: (expected, self.baselines.bounds_for(self.prepared, slot)))
 
     @property
     def definition(self) -> Definition:

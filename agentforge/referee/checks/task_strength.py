@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from enum import Enum
 
 from agentforge.schema import ReasonCode, TargetError
@@ -22,7 +21,7 @@ from ..baselines.baselines import Baselines
 from ..baselines.prepared import PreparedWorkload, broken_reference, same_bytes
 from ..baselines.task_report import TaskReport
 from ..comparison.comparator import accepts
-from ..comparison.tolerance import Bound
+from ..comparison.tolerance import Bound, halved
 from ..inputs.discrete import discrete
 from ..inputs.structure import Structure
 from ..inputs.transforms import Answer, Content, exposing_contents
@@ -35,9 +34,6 @@ _INDEPENDENT = 1e-9
 """Relative change in float64 below which an answer does not depend on what was replaced."""
 _LONGER = 8
 """Times `seconds` that the search may take on, if a wrong answer passes."""
-_TWO_ROUNDINGS = 2.2
-"""How far an answer that rounds twice is from one that rounds once, in units of the latter's error: the root
-of 3, and room for a draw."""
 _MOST_EXPOSING = 4
 """Contents that a candidate is tried with beside the usual ones, at most."""
 
@@ -193,12 +189,12 @@ class _Examination:
         passing = [m for m, outcome in survivors if outcome is MutantOutcome.SURVIVED or m.may_be_right]
         if not passing or self._baselines.definition.precision is not None:
             return survivors
-        bounds = [_halved(bound) for bound in usual.bounds]
+        bounds = [halved(bound) for bound in usual.bounds]
         self._prepared.inputs.fill(0)
         answer = Answer(self._baselines.expect(self._prepared, 0), bounds)
         killed = {id(m) for m in passing if self._kills(answer, m)}
         if killed:
-            self._prepared.bounds = bounds
+            self._prepared.bounds, self._prepared.strict = bounds, True
             survivors = self._without(survivors, killed, "half the tolerance")
         return survivors
 
@@ -245,9 +241,3 @@ def _same(ours: Sequence[Leaf], theirs: Sequence[Leaf]) -> bool:
     """Whether two answers differ by rounding alone, in float64."""
     bound = Bound(_INDEPENDENT, _INDEPENDENT, 0.0, 0.0)
     return accepts(ours, theirs, [bound] * len(theirs))
-
-
-def _halved(bound: Bound) -> Bound:
-    """Half the tolerance, and at least what an answer that rounds twice differs from the reference's."""
-    half, rounding = bound.scaled(0.5), _TWO_ROUNDINGS * bound.reference_error
-    return replace(half, relative=max(half.relative, min(rounding, bound.relative)))

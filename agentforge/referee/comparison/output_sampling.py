@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 
 import torch
@@ -15,6 +16,7 @@ from ..workers.client import WorkerClient
 from ..workers.failures import WorkerFailure
 from ..workers.pytree import Leaf, Part
 from .comparator import OutputComparator
+from .draw_bounds import DrawBounds, OwnDraw
 from .tolerance import all_finite, kinds, settled
 
 _WHOLE_BYTES = 1 << 18
@@ -106,20 +108,34 @@ class OutputSampling:
             return Sample(client.sampled, leaves=client.fetch(slot))
         return Sample(client.sampled, pieces=client.fetch_parts(slot, plan.parts))
 
-    def compare(self, plan: SamplePlan, got: Sample, expected: Sample) -> None:
+    def compare(self, plan: SamplePlan, got: Sample, expected: Sample, own: OwnDraw) -> None:
         """Candidate and eager baseline agree.
+
+        Args:
+            own: asked if they do not: another draw may be much harder to compute than the one that the
+                usual bounds are from.
 
         Raises:
             WorkerFailure: they do not.
         """
+        prepared, harder = self._prepared, DrawBounds(self._prepared, own)
+
+        def compare(parts: Sequence[Part], ours: Sequence[torch.Tensor], theirs: Sequence[torch.Tensor],
+                    when: str) -> None:  # fmt: skip
+            for (leaf, first, _), a, b in zip(parts, ours, theirs, strict=True):
+                bound, scale = prepared.bounds[leaf], prepared.scales[leaf]
+                where = (prepared.outputs[leaf].path, first)
+                self._comparator.check_part(a, b, bound, scale, where, when, partial(harder.of, leaf))
+
         # First what the clock waited for: an answer that was not there in time is wrong.
         if got.sampled and expected.sampled:
-            self._compare(plan.sample, got.sampled, expected.sampled, "when a timed call was answered")
+            compare(plan.sample, got.sampled, expected.sampled, "when a timed call was answered")
         if got.leaves or not got.pieces:
-            self._comparator.check(got.leaves, expected.leaves, self._prepared.bounds, "in a timed call")
+            bounds = prepared.bounds
+            self._comparator.check(got.leaves, expected.leaves, bounds, "in a timed call", harder.all)
             return
         self._comparator.calls += 1
-        self._compare(plan.parts, got.pieces, expected.pieces, "in a timed call")
+        compare(plan.parts, got.pieces, expected.pieces, "in a timed call")
 
     def settled(self, plan: SamplePlan, got: Sample, expected: Sample, whole: Sequence[Leaf]) -> Sample:
         """What to compare a call's answer with, if float32 eager and float64 differ in kind somewhere.
@@ -135,14 +151,6 @@ class OutputSampling:
             ],
             _settled(plan.parts, got.pieces, expected.pieces, whole),
         )
-
-    def _compare(
-        self, parts: Sequence[Part], got: Sequence[torch.Tensor], expected: Sequence[torch.Tensor], when: str
-    ) -> None:
-        for (leaf, first, _), a, b in zip(parts, got, expected, strict=True):
-            where = (self._prepared.outputs[leaf].path, first)
-            scale = self._prepared.scales[leaf]
-            self._comparator.check_part(a, b, self._prepared.bounds[leaf], scale, where, when)
 
     @staticmethod
     def unchanged(client: WorkerClient, slot: int, plan: SamplePlan, before: Sample, ago: int) -> None:

@@ -31,6 +31,9 @@ _COARSE_FLOOR, _COARSE_FEW = 3 / 64, 1 / 8
 """Of the policy's floor, for the L2 norm of 16-bit outputs: of many elements, and added for one element,
 which may differ by a whole unit in the last place."""
 _WORST_OF_MANY = 4.0
+_TWO_ROUNDINGS = 2.2
+"""How far an answer that rounds twice is from one that rounds once, in units of the latter's error: the root
+of 3, and room for a draw."""
 _UNDECIDED = 1e-3
 """Share of an integer output's elements that rounding may decide; with more, the answer is chance."""
 _LARGEST_BOUND = 0.05
@@ -275,6 +278,12 @@ def widest(bounds: list[Bound]) -> Bound:
     return Bound(
         *(max(getattr(b, f) for b in bounds) for f in ("relative", "element", "absolute", "reference_error"))
     )
+
+
+def halved(bound: Bound) -> Bound:
+    """Half the tolerance, and at least what an answer that rounds twice differs from the reference's."""
+    half, rounding = bound.scaled(0.5), _TWO_ROUNDINGS * bound.reference_error
+    return replace(half, relative=max(half.relative, min(rounding, bound.relative)))
 
 
 def root_mean_square(tensor: torch.Tensor) -> float:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from random import SystemRandom
 
 import psutil
@@ -23,11 +24,12 @@ from ..baselines.baselines import Baselines
 from ..baselines.prepared import PreparedWorkload
 from ..comparison.comparator import OutputComparator, accepts
 from ..comparison.output_sampling import OutputSampling, Sample, SamplePlan
-from ..comparison.tolerance import widest
+from ..comparison.tolerance import Bound, widest
 from ..inputs.mixing import Recipe
 from ..inputs.transforms import ProbeInput
 from ..workers.client import WorkerClient
 from ..workers.failures import WorkerFailure
+from ..workers.pytree import Leaf
 from ..workers.shared_memory import Block
 from .cpu_affinity import CpuAffinity
 from .deferred_work import Lateness, Overhead
@@ -187,8 +189,7 @@ class Timer:
         """
         times = GroupTimes({name: [] for name in self._clients})
         shape = turn_shape(self._estimate(), self._checks.nbytes)
-        begin = time.monotonic()
-        steals, disturbed = [], 0
+        begin, steals, disturbed = time.monotonic(), list[float](), 0
         self._states.begin()
         waited = self._patience.waited
         share = _PATIENCE_SHARE * self._patience.left
@@ -196,10 +197,7 @@ class Timer:
         def elapsed() -> float:
             return time.monotonic() - begin - (self._patience.waited - waited)
 
-        def extra() -> float:
-            return min(share, self._patience.left)  # waiting spends it too
-
-        while self._wanted(times, blocks, least, elapsed() / seconds, extra() / seconds):
+        while self._wanted(times, blocks, least, elapsed() / seconds, share / seconds):
             self._baselines.stop()
             self._candidate.worker.stop()
             disturbed += self._patience.wait()
@@ -213,6 +211,7 @@ class Timer:
                 times.redone += 1
                 for series in times.seconds.values():
                     series.pop()
+            share = min(share, self._patience.left)  # waiting spends it too
         self._patience.spend(elapsed() - seconds)
         times.steal = statistics.fmean(steals) if steals else 0.0
         # A median hides calls that do the work of others: what they take beside it counts for each call.
@@ -259,35 +258,37 @@ class Timer:
         self._random.shuffle(order)
         seen = {}
         for name in order:
-            before = self._processor_s(name)
+            worker = self._clients[name].worker
+            before = worker.cpu_seconds()
             seen[name] = self._turn(name, calls, times)
             if self._candidate.readable:  # otherwise a device does the work
-                times.processor_s.setdefault(name, []).append(self._processor_s(name) - before)
+                times.processor_s.setdefault(name, []).append(worker.cpu_seconds() - before)
         for call, got, expected in zip(calls, seen["candidate"], seen["eager"], strict=True):
             if call.unusual is None:
-                self._checks.compare(call.look, got, self._settled(call, got, expected))
+                right = self._settled(call, got, expected)
+                self._checks.compare(call.look, got, right, partial(self._own, call))
             elif all(bool(torch.isfinite(x).all()) for x in expected.tensors()):
                 self._check_unusual(call, call.unusual, got, expected)
 
     def _check_unusual(self, call: _Call, unusual: ProbeInput, got: Sample, expected: Sample) -> None:
-        """Compare a call with transformed inputs. Its bounds are another draw's, in which the reference may
-        have been much more exact: an answer beyond them is measured by the error in its own draw."""
+        """Compare a call with transformed inputs, whose bounds are another draw's."""
         situation = f"in a call among timed ones with {unusual.content.name}"
         right, bounds = expected.leaves, unusual.bounds
         if not accepts(got.leaves, right, bounds):
-            self._give(call)
-            right = self._baselines.expect(self._prepared, call.slot)
-            own = self._baselines.bounds_for(self._prepared, call.slot)
-            self._baselines.stop()
+            right, own = self._own(call)
             bounds = [widest([a, b]) for a, b in zip(own, bounds, strict=True)]
         self._comparator.check(got.leaves, right, bounds, situation)
 
-    def _processor_s(self, name: str) -> float:
-        return self._clients[name].worker.cpu_seconds()
+    def _own(self, call: _Call) -> tuple[list[Leaf], list[Bound]]:
+        """The reference's answer to a call, and bounds by its error in this very draw."""
+        self._give(call)
+        answer = self._baselines.expect(self._prepared, call.slot)
+        bounds = self._baselines.bounds_for(self._prepared, call.slot)
+        self._baselines.stop()
+        return answer, bounds
 
     def _settled(self, call: _Call, got: Sample, expected: Sample) -> Sample:
-        """Float32 eager may overflow when float64 does not, and an integer may be undecided; only an answer
-        that differs so needs more than eager's."""
+        """Float32 eager may overflow when float64 does not, and an integer may be undecided."""
         if not got.needs_another_look(expected):
             return expected
         self._give(call)

@@ -31,8 +31,7 @@ module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
 found = []
 for rows in json.loads(sys.argv[2]):
-    with torch.inference_mode():
-        found.append(eval(sys.argv[3])(module, rows))
+    found.append(eval(sys.argv[3])(module, rows))
     counted = sys.modules.get("agentforge_cpp")
     found.append(sum(counted.calls().values()) if counted else 0)
 print(json.dumps(found))
@@ -41,6 +40,9 @@ _TRACE = """lambda m, rows: torch.equal(
     m.run(x := torch.rand(rows, 8), y := torch.rand(rows, 4), 2.0), x[:, :4] * y * 2.0)"""
 _OTHER_NUMBER = """lambda m, rows: torch.equal(
     m.run(x := torch.rand(rows, 8), y := torch.rand(rows, 4), 3.0), x[:, :4] * y * 3.0)"""
+_GRADIENT = """lambda m, rows: torch.equal(torch.autograd.grad(
+    m.run(x := torch.rand(rows, 8), y := torch.rand(rows, 4, requires_grad=True), 2.0).sum(), y)[0],
+    x[:, :4] * 2.0)"""
 _GPU_MODE = """lambda m, size: torch.equal(m.custom_kernel(
     (x := torch.rand(size), torch.empty(size), {"w": torch.ones(size)}, {"factor": 3})), x * 3)"""
 _OTHER_FACTOR = _GPU_MODE.replace("3", "4")
@@ -101,6 +103,7 @@ def test_a_sol_solution_runs_the_kernels_of_each_workload(store: Store, tmp_path
     assert fallen_back
     assert 0 < first < second == third
     assert run(entry, [3, 5], _OTHER_NUMBER) == [True, 0, True, 0]
+    assert run(entry, [3], _GRADIENT)[0]
     # `agentforge audit` reads it beside its task
     found = list(SolSolutions().submissions(suite, None, tmp_path / "scratch"))
     assert [s.unusable for s in found] == ["", ""]

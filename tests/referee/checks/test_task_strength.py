@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from agentforge.referee.baselines.task_report import TaskReport
-from agentforge.referee.checks.task_strength import _halved, task_report
-from agentforge.referee.comparison.tolerance import Bound, derive, measure
+from agentforge.referee.checks.task_strength import task_report
+from agentforge.referee.comparison.tolerance import Bound, derive, halved, measure
 from agentforge.referee.inputs.transforms import HARD_TO_ROUND, exposing_contents
 from agentforge.schema import EvaluationStatus, Evidence, TolerancePolicy
 
@@ -158,8 +158,8 @@ def test_half_a_tolerance_leaves_room_for_an_answer_that_rounds_twice():
     once, twice = (x @ y + bias).bfloat16(), product.bfloat16() + bias
     exact = x @ y + bias
     usual = derive(once, exact, TolerancePolicy())
-    halved = _halved(usual)
-    assert usual.relative / 2 < halved.relative < usual.relative
-    assert halved.element == usual.element / 2
-    assert measure(twice, once, halved).relative < 0.9 * halved.relative
-    assert _halved(Bound(0.1, 0.2, 0.3, 0.001)) == Bound(0.05, 0.1, 0.15, 0.001)
+    strict = halved(usual)
+    assert usual.relative / 2 < strict.relative < usual.relative
+    assert strict.element == usual.element / 2
+    assert measure(twice, once, strict).relative < 0.9 * strict.relative
+    assert halved(Bound(0.1, 0.2, 0.3, 0.001)) == Bound(0.05, 0.1, 0.15, 0.001)

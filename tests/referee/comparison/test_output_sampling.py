@@ -15,6 +15,7 @@ from agentforge.referee.baselines.prepared import OutputForm
 from agentforge.referee.checks import When
 from agentforge.referee.checks.behaviour.soak import Soak
 from agentforge.referee.comparison.comparator import OutputComparator
+from agentforge.referee.comparison.draw_bounds import OwnDraw
 from agentforge.referee.comparison.output_sampling import OutputSampling, Sample, SamplePlan
 from agentforge.referee.comparison.tolerance import Bound, root_mean_square
 from agentforge.referee.workers.failures import WorkerFailure
@@ -28,11 +29,15 @@ def course_of(*tensors: torch.Tensor) -> Any:
     """As much of a course as is looked at."""
     forms = [OutputForm.of(Leaf(f"out[{n}]", t)) for n, t in enumerate(tensors)]
     scales = [root_mean_square(t) for t in tensors]
-    return SimpleNamespace(outputs=forms, scales=scales, bounds=[BOUND] * len(forms))
+    return SimpleNamespace(outputs=forms, scales=scales, bounds=[BOUND] * len(forms), strict=False)
 
 
 def checks_of(seed: int, *tensors: torch.Tensor) -> OutputSampling:
     return OutputSampling(course_of(*tensors), OutputComparator(), Random(seed))
+
+
+def own_draw(value: torch.Tensor, bound: Bound = BOUND) -> OwnDraw:
+    return lambda: ([Leaf("out", value)], [bound])
 
 
 def seen_of(look: SamplePlan, *tensors: torch.Tensor) -> Sample:
@@ -78,7 +83,7 @@ def test_the_same_answer_passes(seed: int, whole: bool) -> None:
     checks = checks_of(seed, value)
     look = checks.choose(1)[0]
     look = SamplePlan(look.sample, look.parts, whole)
-    checks.compare(look, seen_of(look, value), seen_of(look, value))
+    checks.compare(look, seen_of(look, value), seen_of(look, value), own_draw(value))
 
 
 @given(st.integers(0, 10_000), st.booleans(), st.sampled_from(["sample", "rest"]))
@@ -91,7 +96,7 @@ def test_one_wrong_element_where_it_is_looked_at_is_told(seed: int, whole: bool,
     wrong = value.clone()
     wrong[first + seed % count] += 1e-3
     with pytest.raises(WorkerFailure) as told:
-        checks.compare(look, seen_of(look, wrong), seen_of(look, value))
+        checks.compare(look, seen_of(look, wrong), seen_of(look, value), own_draw(value))
     assert told.value.status is EvaluationStatus.INCORRECT_NUMERICAL
 
 
@@ -100,7 +105,22 @@ def test_a_sample_of_another_type_is_told() -> None:
     checks = checks_of(3, value)
     look = checks.choose(1)[0]
     with pytest.raises(WorkerFailure, match="another shape or type"):
-        checks.compare(look, seen_of(look, value.double()), seen_of(look, value))
+        checks.compare(look, seen_of(look, value.double()), seen_of(look, value), own_draw(value))
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_draw_that_is_hard_to_compute_has_bounds_of_its_own(whole: bool) -> None:
+    """Equations of another draw may be much worse conditioned than those that the usual bounds are from."""
+    checks, large = checks_of(3, torch.ones(5000)), torch.full((5000,), 100.0)
+    look = checks.choose(1)[0]
+    look = SamplePlan(look.sample, look.parts, whole)
+    got, expected = seen_of(look, large + 5e-3), seen_of(look, large)
+    with pytest.raises(WorkerFailure):
+        checks.compare(look, got, expected, own_draw(large))
+    harder = Bound(1e-4, 1e-4, 0.0, 1e-5)
+    checks.compare(look, got, expected, own_draw(large, harder))
+    with pytest.raises(WorkerFailure):
+        checks.compare(look, seen_of(look, large + 0.5), expected, own_draw(large, harder))
 
 
 class _Party:
@@ -136,6 +156,9 @@ class _Bench:
     def expect(self, prepared: Any, slot: int) -> list[Leaf]:
         return [Leaf("out", torch.full((3000,), float(slot + 1)))]
 
+    def bounds_for(self, prepared: Any, slot: int) -> list[Bound]:
+        return [BOUND]
+
     def stop(self) -> None: ...
 
 
@@ -156,7 +179,9 @@ class _Counter:
 def endured(candidate: _Counter, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr("agentforge.referee.checks.behaviour.soak._SECONDS", 60.0)
     inputs = SimpleNamespace(slots=3, fill=lambda slot: None)
-    prepared = SimpleNamespace(inputs=inputs, outputs=[OutputForm("out")], scales=[1.0], bounds=[BOUND])
+    prepared = SimpleNamespace(
+        inputs=inputs, outputs=[OutputForm("out")], scales=[1.0], bounds=[BOUND], strict=False
+    )
     context: Any = SimpleNamespace(
         groups=[], baselines=_Bench(), candidate=candidate, prepared=prepared, comparator=OutputComparator()
     )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from random import SystemRandom
 
 import torch
 
+from agentforge.referee.comparison.draw_bounds import DrawBounds
 from agentforge.referee.comparison.output_sampling import part_of_alternative
-from agentforge.referee.comparison.tolerance import settled
-from agentforge.referee.workers.pytree import Part
+from agentforge.referee.comparison.tolerance import Bound, settled
+from agentforge.referee.workers.pytree import Leaf, Part
 
 from .._base import FULL_LEVEL, Check, CheckContext, When
 
@@ -45,7 +47,7 @@ class Soak(Check):
     def run(self, context: CheckContext) -> str:
         prepared, baselines, random = context.prepared, context.baselines, SystemRandom()
         wanted: list[tuple[list[Part], list[torch.Tensor], list[torch.Tensor | None]]] = []
-        latitudes = []
+        latitudes, harder = [], []
         for slot in range(prepared.inputs.slots):
             prepared.inputs.fill(slot)
             whole = baselines.expect(prepared, slot)
@@ -54,6 +56,7 @@ class Soak(Check):
             pieces = [leaves[n].reshape(-1)[first : first + count].clone() for n, first, count in parts]
             wanted.append((parts, pieces, [part_of_alternative(whole, part) for part in parts]))
             latitudes.append([x.latitude for x in whole])
+            harder.append(DrawBounds(prepared, partial(_own, context, slot)))
             del whole, leaves
         baselines.stop()
         calls, seconds = (_LATER_CALLS, _LATER_SECONDS) if context.groups else (_CALLS, _SECONDS)
@@ -71,11 +74,20 @@ class Soak(Check):
                 bound = prepared.bounds[leaf]
                 right = settled(piece, expected[i], others[i], latitudes[slot][leaf], first)
                 context.comparator.check_part(
-                    piece, right, bound, prepared.scales[leaf], where, "after many calls"
-                )
+                    piece, right, bound, prepared.scales[leaf], where, "after many calls",
+                    partial(harder[slot].of, leaf),
+                )  # fmt: skip
             context.comparator.calls += 1
             done += 1
         return f"{done} more calls were right"
+
+
+def _own(context: CheckContext, slot: int) -> tuple[list[Leaf], list[Bound]]:
+    """The reference's answer for a slot, which still has its inputs, and bounds by its error there."""
+    answer = context.baselines.expect(context.prepared, slot)
+    bounds = context.baselines.bounds_for(context.prepared, slot)
+    context.baselines.stop()
+    return answer, bounds
 
 
 def _parts(leaves: list[object], random: SystemRandom) -> list[Part]:

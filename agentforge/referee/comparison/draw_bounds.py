@@ -1,0 +1,45 @@
+"""Bounds of a draw that is harder to compute than those that the usual bounds are from.
+
+Equations may be much worse conditioned in one draw than in three others. So an answer outside of the usual
+bounds is measured by the reference's error in its own draw, which costs a computation in higher precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from ..baselines.prepared import PreparedWorkload
+from ..workers.pytree import Leaf
+from .tolerance import Bound, halved, scale_of, widest
+
+OwnDraw = Callable[[], tuple[Sequence[Leaf], Sequence[Bound]]]
+"""Gives the reference's answer to a call, and bounds by its error in this very draw."""
+
+
+class DrawBounds:
+    """Bounds and scales of one draw, at least the usual ones; computed when they are first asked for."""
+
+    def __init__(self, prepared: PreparedWorkload, own: OwnDraw) -> None:
+        self._prepared, self._own = prepared, own
+
+    def of(self, output: int) -> tuple[Bound, float]:
+        """Bound of an output, and its root mean square."""
+        return self._found[output]
+
+    def all(self) -> list[Bound]:
+        """The bounds of all outputs."""
+        return [bound for bound, _ in self._found]
+
+    @cached_property
+    def _found(self) -> list[tuple[Bound, float]]:
+        answer, bounds = self._own()
+        found = []
+        own_bounds = map(halved, bounds) if self._prepared.strict else bounds
+        for n, (leaf, own) in enumerate(zip(answer, own_bounds, strict=True)):
+            usual, before = self._prepared.bounds[n], self._prepared.scales[n]
+            scale = max(before, scale_of(leaf.value))
+            growth = scale / before if before else 1.0  # errors grow with the answer
+            found.append((widest([replace(usual, absolute=usual.absolute * growth), own]), scale))
+        return found
