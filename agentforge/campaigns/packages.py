@@ -1,13 +1,14 @@
-"""Packages that a problem imports and this machine lacks, found without running the problem."""
+"""Packages that a problem or a solution imports and this machine lacks, found without running either."""
 
 from __future__ import annotations
 
 import ast
 import sys
 from importlib.util import find_spec
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from agentforge.schema import SuiteProblem, UsageError
+from agentforge.languages import runtime_files
+from agentforge.schema import Solution, SuiteProblem, UsageError
 
 from .suites import suites
 
@@ -33,6 +34,16 @@ def check_packages(problem: SuiteProblem, suite: str, campaign: str, folder: Pat
             f"{problem.id} imports {name}, which is not installed: run pip install {wanted}, then "
             f"agentforge campaign retry {campaign} --failed"
         )
+
+
+def missing_package(solution: Solution) -> str:
+    """The first package that a solution needs and this machine lacks; empty if there is none."""
+    paths = [PurePosixPath(path) for path in runtime_files(solution.spec.language)]
+    paths += [PurePosixPath(file.path) for file in solution.sources]
+    own = {name for path in paths for name in (path.stem, path.parts[0])}
+    python = (file.content for file in solution.sources if file.path.endswith(".py"))
+    needed = (name for content in python for name in _imported(content))
+    return next((name for name in needed if name not in own and not _installed(name)), "")
 
 
 def _imported(source: str) -> list[str]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agentforge.campaigns.packages import check_packages
-from agentforge.schema import SuiteProblem, UsageError
+from agentforge.campaigns.packages import check_packages, missing_package
+from agentforge.schema import BuildSpec, Solution, SourceFile, SuiteProblem, UsageError
 
 
 def problem(source: str) -> SuiteProblem:
@@ -45,3 +45,26 @@ def test_what_is_there_or_optional_passes(source: str, tmp_path: Path) -> None:
     (tmp_path / "beside.py").write_text("")
     (tmp_path / "below").mkdir()
     check_packages(problem(source), "folder:/x", "night", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("source", "missing"),
+    [
+        ("import cutlass_of_nobody.cute as cute\n", "cutlass_of_nobody"),
+        ("import torch\nfrom helpers.parts import thing\nfrom kernel import run\n", ""),
+        ("from agentforge_cpp import load\n", ""),
+        ("try:\n    import nowhere_to_be_found\nexcept ImportError:\n    pass\n", ""),
+    ],
+)
+def test_a_solution_names_the_first_package_that_is_missing(source: str, missing: str) -> None:
+    files = {
+        "model_new.py": "import json\n",
+        "kernel.py": source,
+        "helpers/parts.py": "thing = 1\n",
+        "k.cu": "import",
+    }
+    sources = tuple(SourceFile(path=path, content=text) for path, text in files.items())
+    spec = BuildSpec(language="cpp")
+    assert (
+        missing_package(Solution(name="s", definition="d", author="a", spec=spec, sources=sources)) == missing
+    )

@@ -33,6 +33,7 @@ from agentforge.schema import (
 )
 from agentforge.store import Store
 
+from ..packages import missing_package
 from ._base import Claim, Submission
 
 
@@ -175,6 +176,9 @@ class _Auditor:
                 "reasons": (str(error),),
             }
             return item.model_copy(update=refused)
+        if missing := missing_package(solution):
+            why = f"it imports {missing}, which is not installed here: install it to judge this one"
+            return item.model_copy(update={"reasons": (why,)})
         try:
             identifier, evaluation = self._evaluate(definition, workloads, solution)
         except (StoreError, HarnessError):

@@ -16,7 +16,7 @@ from agentforge.languages.cpp.language import compiler_version
 from agentforge.languages.cuda import compilers
 from agentforge.languages.cuda.launch_syntax import instances, rewritten_launches, without_shadows
 from agentforge.languages.cuda.load_inline import runtime as inline_runtime
-from agentforge.languages.cuda.load_inline.build import device_code
+from agentforge.languages.cuda.load_inline.build import cuda_calls, device_code
 from agentforge.languages.cuda.load_inline.parse import Literal, NotLiteral, call_key, inline_calls
 from agentforge.languages.cuda.load_inline.port import python_for_cpu
 from agentforge.languages.cuda.shipped.agentforge_launches import EmulatorTooSlow
@@ -179,6 +179,20 @@ class TestPython:
         assert (
             python_for_cpu("import torch\ns = torch.cuda.Stream()\n")[1] == "2: torch.cuda.Stream needs a GPU"
         )
+
+
+@pytest.mark.parametrize(
+    ("call", "number"),
+    [
+        ("load_inline('n', '', 'cutlass::gemm();')", 1),
+        ("load_inline('n', 'int f();', '')", 0),
+        ("load_inline('n', 'int f();')", 0),
+        ("load_inline('n', open('a').read())", 0),
+    ],
+)
+def test_cuda_sources_may_have_no_kernel_of_their_own(call: str, number: int) -> None:
+    """A library's templates contain them, as CUTLASS's do."""
+    assert len(cuda_calls({"a.py": f"from torch.utils.cpp_extension import load_inline\n{call}\n"})) == number
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ from agentforge.schema import Diagnostic, Solution, content_hash
 from .. import source as cuda_source
 from ..load_inline import port
 from ..load_inline import runtime as load_inline_runtime
-from ..load_inline.build import inline_sources
-from ..load_inline.parse import InlineCall, inline_calls
+from ..load_inline.build import cuda_calls
+from ..load_inline.parse import InlineCall
 from ..shipped import agentforge_cuda
 from . import compile as emulator_compile
 
@@ -93,7 +93,7 @@ class EmulatorBuild:
     def _calls(self) -> Iterator[_Compilation]:
         """One compilation per call of `load_inline`, if the solution's calls contain CUDA C++."""
         files = {f.path: f.content for f in self.solution.sources}
-        calls = inline_calls(files) if inline_sources(files) else []
+        calls = cuda_calls(files)
         for call in {call.key: call for call in calls}.values():
             target = (self.folder / call.file).parent / load_inline_runtime.object_name(call.key)
             unit = port.translation_unit(call)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from ..source import without_comments
+from .parse import InlineCall, NotLiteral, inline_calls
 
 _HOST = re.compile(
     r"\b(?:torch|at|c10|pybind11|py)\s*::|\busing\s+namespace\s+(?:torch|at|c10)\b|<<<|PYBIND11_MODULE|TORCH_LIBRARY"
@@ -31,6 +32,23 @@ def inline_sources(files: Mapping[str, str]) -> dict[str, str]:
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and "__global__" in node.value:
                 found[f"{name}:{node.lineno}"] = node.value
     return found
+
+
+def cuda_calls(files: Mapping[str, str]) -> list[InlineCall]:
+    """All calls of `load_inline` in a solution, if its Python files contain CUDA C++ or give it such sources.
+
+    Raises:
+        NotLiteral: there is a kernel, and a source or the functions are not literals.
+    """
+    kernels = bool(inline_sources(files))
+    try:
+        calls = inline_calls(files)
+    except NotLiteral:
+        if kernels:
+            raise
+        return []
+    given = any(literal.text.strip() for call in calls for literal in call.cuda)
+    return calls if kernels or given else []
 
 
 def device_code(source: str) -> str:

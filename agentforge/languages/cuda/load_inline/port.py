@@ -11,8 +11,8 @@ from agentforge.schema import Solution
 
 from ..launch_syntax import rewritten_launches, without_shadows
 from ..source import for_cpu, unsupported_in
-from .build import inline_sources
-from .parse import InlineCall, NotLiteral, inline_calls
+from .build import cuda_calls, inline_sources
+from .parse import InlineCall, NotLiteral
 
 _DEVICE = (
     (re.compile(r"\bis_cuda\b"), "is_cpu"),
@@ -43,12 +43,12 @@ def prepare_inline(solution: Solution, folder: Path) -> str | None:
         The reason why it cannot run without a GPU, or None.
     """
     files = {f.path: f.content for f in solution.sources}
-    if not inline_sources(files):
-        return None
     try:
-        calls = inline_calls(files)
+        calls = cuda_calls(files)
     except NotLiteral as error:
         return f"the sources of load_inline are known only when {solution.entry_file} runs: {error}"
+    if not calls and not inline_sources(files):
+        return None
     if not calls:
         return f"{solution.entry_file} compiles CUDA C++ by other means than load_inline, which needs a GPU"
     if sum(len(literal.text) for call in calls for literal in (*call.cpp, *call.cuda)) > _MOST_TEXT:
