@@ -53,15 +53,16 @@ def _arguments():
     return (generate_input(**spec),)
 
 
-class _Theirs(torch.nn.Module):
-    def forward(self, data):
-        return ref_kernel(data)
-
+{theirs}
 
 def get_init_inputs():
     return []
 
 '''
+_THEIRS = """class _Theirs(torch.nn.Module):
+    def forward(self, data):
+        return {function}(data)
+"""
 _VERDICT = '''
 
 def native_check(model, tensors, output):
@@ -74,6 +75,14 @@ _NEW = '''
 class ModelNew(Model):
     """The submission."""
 '''
+_SUBMITTED = """class _Theirs(torch.nn.Module):
+    def forward(self, data):
+        *given, memory = data
+        memory = torch.empty_like(memory) if isinstance(memory, torch.Tensor) else memory
+        return custom_kernel((*given, memory))
+"""
+"""Of a task whose data ends with memory for the answer, which its reference leaves alone. The reference makes
+its answer in each call, and so does the submission."""
 
 
 class GpuMode:
@@ -107,8 +116,23 @@ def submission_source(task: Path, problem: SuiteProblem, submission: Path) -> st
     Raises:
         UsageError: a file cannot be read or is not Python.
     """
-    below = _BELOW.format(spec=problem.native["spec"]).replace("ref_kernel(data)", "custom_kernel(data)")
-    return _flat(task, _content(task), problem.id, submission) + below + ONLY_TENSORS + _NEW
+    text = _flat(task, _content(task), problem.id, submission)
+    theirs = _SUBMITTED if _ends_with_memory(text) else _THEIRS.format(function="custom_kernel")
+    return text + _BELOW.format(spec=problem.native["spec"], theirs=theirs) + ONLY_TENSORS + _NEW
+
+
+def _ends_with_memory(text: str) -> bool:
+    """Whether `ref_kernel` unpacks its data, and neither reads nor writes to the last part before it gives
+    that name to something else."""
+    functions = (n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef) and n.name == "ref_kernel")
+    nodes = [node for function in functions for node in ast.walk(function)]
+    for node in nodes:
+        match node:
+            case ast.Assign(targets=[ast.Tuple(elts=[*_, ast.Name(id=last)])], value=ast.Name()):
+                later = (n for n in nodes if isinstance(n, ast.Name) and n.id == last)
+                uses = [(n.lineno, isinstance(n.ctx, ast.Store)) for n in later if n.lineno > node.lineno]
+                return last != "_" and min(uses, default=(0, True))[1]
+    return False
 
 
 def _content(path: Path) -> dict[str, Any]:
@@ -139,9 +163,10 @@ def _task(path: Path, name: str, group: str) -> Iterator[SuiteProblem]:
             if not isinstance(spec, dict):
                 raise UsageError(f"{path}, {kind} {number} is no mapping: correct it")
             several = f"{name}/{kind}" if len(specs) > 1 else ""
+            around = _BELOW.format(spec=spec, theirs=_THEIRS.format(function="ref_kernel"))
             yield generated_problem(
                 f"{name}/{kind}/{number}" if several else f"{name}/{kind}",
-                "" if reason else text + _BELOW.format(spec=spec) + below,
+                "" if reason else text + around + below,
                 group=group,
                 definition=several,
                 native={**native, "kind": kind, "spec": spec, "number": number, "of": len(specs)},

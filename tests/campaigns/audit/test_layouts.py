@@ -233,6 +233,35 @@ class TestGpuMode(LayoutContract):
             )
             assert got.shape == (size,) and got.equal(expected)
 
+    @pytest.mark.parametrize(
+        ("answer", "fresh"),
+        [
+            ("return x * weights['w'] * config", True),
+            ("out = x * weights['w'] * config\n    return out", True),
+            ("out[...] = x * weights['w'] * config\n    return out", False),
+        ],
+    )
+    def test_memory_that_the_reference_leaves_alone_is_made_anew(
+        self, tmp_path: Path, answer: str, fresh: bool
+    ) -> None:
+        """Its answer is no input's memory, so a submission's may not be either."""
+        reference = (
+            "import torch\n\n\ndef ref_kernel(data):\n    x, weights, config, out = data\n    "
+            f"{answer}\n\n\ndef generate_input(size, seed):\n    x = torch.ones(size)\n"
+            "    return x, {'w': x.clone()}, 2, torch.empty(size)\n"
+        )
+        task = write_task(tmp_path / "scale_py", reference=reference)
+        text = "def custom_kernel(data):\n    return data[-1].copy_(data[0] * 2)\n"
+        files(tmp_path / "place", "s.py", text=text)
+        _, found = read_submissions(tmp_path / "place", problems=task, scratch=tmp_path / "scratch")
+        assert found[0].solution is not None
+        space: dict[str, Any] = {}
+        exec(found[0].solution.read_text(), space)
+        inputs = space["get_inputs"]()
+        got = space["ModelNew"]()(*inputs)
+        assert got.tolist() == [2.0] * 5
+        assert (got.data_ptr() != inputs[-1].data_ptr()) is fresh
+
     def test_the_folder_of_the_task_may_hold_the_submissions(self, tmp_path: Path) -> None:
         _, task = self.good(tmp_path)
         files(task, "submission.py", text=SUBMISSION)

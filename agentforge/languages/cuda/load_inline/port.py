@@ -21,7 +21,8 @@ _DEVICE = (
     (re.compile(r'"cuda(?::\d+)?"'), '"cpu"'),
 )
 _CUDA_CALLS = {"is_available": "True", "device_count": "1", "current_device": "0", "synchronize": "None",
-               "empty_cache": "None", "init": "None", "get_device_capability": "(9, 0)"}  # fmt: skip
+               "empty_cache": "None", "init": "None", "get_device_capability": "(9, 0)",
+               "manual_seed": "None", "manual_seed_all": "None"}  # fmt: skip
 """Functions of `torch.cuda` and their replacements on the CPU."""
 _MOST_TEXT = 256 << 10
 """Maximum characters of C++ that are rewritten; ten times what people write."""
