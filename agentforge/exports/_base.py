@@ -45,11 +45,6 @@ class WinningKernel:
         sources = tuple(SourceFile(path=path, content=text) for path, text in files.items())
         return self.solution.model_copy(update={"sources": sources})
 
-    @property
-    def needs_gpu(self) -> bool:
-        """Whether its language runs on GPUs only."""
-        return self.solution.spec.language in ("cuda", "cupy", "triton")
-
 
 class ExportLayout(Protocol):
     """Writes kernels as files that another project loads. Stateless; runs no line of a kernel."""

@@ -54,9 +54,9 @@ class HuggingFaceKernels:
         Raises:
             UsageError: some kernels run on GPUs only and others on the CPU.
         """
-        if len({kernel.needs_gpu for kernel in kernels}) > 1:
+        if len({kernel.solution.spec.needs_gpu for kernel in kernels}) > 1:
             raise UsageError("hf-kernels has one backend: export GPU and CPU kernels apart")
-        backend = "cuda" if kernels[0].needs_gpu else "cpu"
+        backend = "cuda" if kernels[0].solution.spec.needs_gpu else "cpu"
         classes = {k.name: "".join(word.capitalize() for word in k.name.split("_")) for k in kernels}
         lines = [f"from .{name} import ModelNew as {shown}" for name, shown in classes.items()]
         listed = ", ".join(f'"{name}"' for name in classes.values())

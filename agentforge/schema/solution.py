@@ -47,6 +47,11 @@ class BuildSpec(FrozenModel):
             raise ValueError(f"entry point must read file.py::ClassName, not {value!r}")
         return value
 
+    @property
+    def needs_gpu(self) -> bool:
+        """Whether the language runs on GPUs only."""
+        return self.language in ("cuda", "cupy", "triton")
+
 
 class Solution(FrozenModel):
     """An implementation: source files, language, entry point, author. Identified by `hash`."""

@@ -24,8 +24,6 @@ from .by_shape import ENTRY_FILE, entry_files, shape_kernels
 SUITES = ("flashinfer", "sol", "gpu-mode")
 """Suites whose layouts this module writes."""
 
-_GPU_LANGUAGES = frozenset({"cuda", "cupy", "triton"})
-
 
 def export_solutions(store: Store, name: str, folder: Path) -> list[Path]:
     """Write a campaign's verified solutions; files of an earlier export are replaced.
@@ -39,7 +37,7 @@ def export_solutions(store: Store, name: str, folder: Path) -> list[Path]:
     """
     report = build_report(store, name)
     form = report.campaign.suite.partition(":")[0]
-    texts = {}
+    texts: dict[str, str] = {}
     for arm in report.campaign.arms:
         tasks: dict[str, list[tuple[SuiteProblem, ItemReport]]] = {}
         for item in report.of_arm(arm.name).values():
@@ -47,8 +45,7 @@ def export_solutions(store: Store, name: str, folder: Path) -> list[Path]:
                 problem = store.campaign_problem(name, item.problem)
                 tasks.setdefault(_task(problem), []).append((problem, item))
         for task, items in tasks.items():
-            for path, text in _files(store, form, task, arm.name, items):
-                texts[path] = text
+            texts.update(_files(store, form, task, arm.name, items))
     if not texts:
         raise UsageError(f"campaign {name} has no verified solution yet: see `campaign status {name}`")
     return write_texts(texts, folder)
@@ -83,7 +80,7 @@ def _files(
         )
         yield f"{task}/submission_{_plain(arm)}.py", export_single_file(whole, "custom_kernel")
         return
-    on_gpu = any(s.spec.language in _GPU_LANGUAGES for s in solutions)
+    on_gpu = any(s.spec.needs_gpu for s in solutions)
     definition = str(problem.native.get("name") or task)
     body: dict[str, Any] = {
         "name": f"{_plain(definition)}_{_plain(arm)}",

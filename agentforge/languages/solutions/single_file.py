@@ -70,10 +70,10 @@ _HERE = _folder()
 def export_single_file(solution: Solution, name: str = "ModelNew") -> str:
     """Source of one Python file that defines `ModelNew` and needs only torch (and g++ for C++).
 
+    KernelBench's evaluator can run it by `exec`. `read_solution` reads it back as the same solution.
+
     Args:
         name: what the file calls the solution's entry.
-
-    KernelBench's evaluator can run it by `exec`. `read_solution` reads it back as the same solution.
     """
     files = {f.path: f.content for f in solution.sources} | {MANIFEST: manifest_text(solution)}
     embedded = files | runtime_files(solution.spec.language)

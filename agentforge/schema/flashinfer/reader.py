@@ -162,7 +162,7 @@ def solution_to_flashinfer(solution: Solution, definition: Definition, inputs: S
         "author": solution.author,
         "spec": {
             "language": "python",  # the entry is; what it loads builds itself
-            "target_hardware": ["cuda" if solution.spec.language in ("cuda", "cupy", "triton") else "cpu"],
+            "target_hardware": ["cuda" if solution.spec.needs_gpu else "cpu"],
             "entry_point": f"{code.RUN_FILE}::run",
             "dependencies": list(solution.spec.dependencies),
             "destination_passing_style": False,
