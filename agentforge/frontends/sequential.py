@@ -207,11 +207,11 @@ CTYPES = {{
 
 @functools.cache
 def library(double):
-    folder = Path(tempfile.mkdtemp(prefix="sequential-"))
-    (folder / "original.cpp").write_text(IN_DOUBLE if double else SOURCE)
-    command = ["g++", "-std=c++17", "-O2", "-fPIC", "-shared", "original.cpp", "-o", "original.so", "-lm"]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    return ctypes.CDLL(str(folder / "original.so")).agentforge_run
+    with tempfile.TemporaryDirectory(prefix="sequential-") as folder:  # a loaded library needs no file
+        Path(folder, "original.cpp").write_text(IN_DOUBLE if double else SOURCE)
+        command = ["g++", "-std=c++17", "-O2", "-fPIC", "-shared", "original.cpp", "-o", "original.so", "-lm"]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+        return ctypes.CDLL(str(Path(folder, "original.so"))).agentforge_run
 
 
 def dtype_of(kind, double):

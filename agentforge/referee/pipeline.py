@@ -32,8 +32,8 @@ _OTHER_WEIGHTS = (
 _LEAST_BLOCKS = 4
 """Blocks that are measured whatever they cost."""
 _SPARE_GROUPS = 2
-"""Process groups beyond the plan, while there is patience: in the place of one with an unsteady control, or
-if the speedup is still undecided."""
+"""Process groups beyond the plan, while there is patience: in the place of one that something may have
+disturbed, or if the speedup is still undecided."""
 
 
 @dataclass
@@ -121,9 +121,7 @@ class EvaluationPipeline:
         if not self._untimed and context.level is not Level.SMOKE:
             warm.compile_ahead(context.level)
         try:
-            context.groups.append(self._group(first=True))
-            if context.level is Level.FULL and not self._untimed:
-                self._more_groups()
+            self._measure_groups()
         finally:
             context.findings.correctness = context.comparator.correctness()
             context.baselines = warm
@@ -131,28 +129,51 @@ class EvaluationPipeline:
 
     # -- process groups
 
-    def _more_groups(self) -> None:
+    def _measure_groups(self) -> None:
+        """Measure the planned process groups, and spare ones while there is patience."""
         context, spare, repeated = self.context, _SPARE_GROUPS, 0
-        planned = context.settings.processes
-        while len(context.groups) < planned or (spare and self._patience.left > 0 and self._undecided()):
+        planned = context.settings.processes if self._verifies else 1
+        group = self._group(first=True)
+        while True:
+            patient = self._verifies and spare > 0 and self._patience.left > 0
+            if patient and not self._undisturbed(group):
+                spare, repeated = spare - 1, repeated + 1
+                context.findings.notes["redone"] = f"{repeated} process groups that something disturbed"
+            else:
+                self._keep(group)
+                if len(context.groups) >= planned and not (patient and self._undecided()):
+                    return
+                spare -= len(context.groups) >= planned
             self._check_deadline()
             begin = time.monotonic()
-            with self._stage("baselines"):
-                context.baselines = self.fresh()
-            try:
-                group = self._group(first=False)
-            finally:
-                with self._stage("end"):
-                    context.baselines.close()
-            again = spare > 0 and self._patience.left > 0 and not control_steady(context, group)
-            if again or len(context.groups) >= planned:
-                spare -= 1
+            group = self._fresh_group()
+            if len(context.groups) + repeated >= planned:  # beyond the plan
                 self._patience.spend(time.monotonic() - begin)
-            if again:
-                repeated += 1
-                context.findings.notes["redone"] = f"{repeated} process groups with an unsteady control"
-            else:
-                context.groups.append(group)
+
+    def _fresh_group(self) -> list[GroupTimes]:
+        """A process group with baselines of its own."""
+        with self._stage("baselines"):
+            self.context.baselines = self.fresh()
+        try:
+            return self._group(first=False)
+        finally:
+            with self._stage("end"):
+                self.context.baselines.close()
+
+    def _undisturbed(self, group: list[GroupTimes]) -> bool:
+        """Whether its control is steady and no overhead is in doubt."""
+        return control_steady(self.context, group) and not any(times.doubts for times in group)
+
+    def _keep(self, group: list[GroupTimes]) -> None:
+        """Let the verdict rest on this process group."""
+        self.context.groups.append(group)
+        for doubt in (doubt for times in group for doubt in times.doubts):
+            self.context.findings.doubt(ReasonCode.DEFERRED_WORK, doubt)
+
+    @property
+    def _verifies(self) -> bool:
+        """Whether the verdict may be `verified`."""
+        return self.context.level is Level.FULL and not self._untimed
 
     def _undecided(self) -> bool:
         """Whether the groups so far say too little; two groups more halve the interval between processes."""
@@ -172,7 +193,7 @@ class EvaluationPipeline:
             Timings of each workload; empty if timings mean nothing here.
         """
         context, baselines = self.context, self.context.baselines
-        context.group_times = []
+        context.group_times, context.first_group = [], first
         self._checks(When.GROUP_START)
         baselines.enter(baselines.prepared[0])
         with self._stage("start" if first else "restart") as detail:
@@ -258,8 +279,6 @@ class EvaluationPipeline:
             detail.append(context.builder.backend.telemetry())
         context.times = times
         context.group_times.append(times)
-        for doubt in times.doubts:
-            findings.doubt(ReasonCode.DEFERRED_WORK, doubt)
         if times.others:
             findings.suspect(
                 ReasonCode.MORE_PROCESSES, f"{times.others} more processes of it ran while it was timed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +48,17 @@ def module(found: Sequential) -> dict[str, Any]:
     return names
 
 
-def test_the_reference_runs_the_original(tmp_path: Path) -> None:
+def test_the_reference_runs_the_original(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
     found = read(tmp_path, SCALE, "scale", n=(100,))
     assert [p.name for p in found.inputs] == ["x"]
     names = module(found)
     (x,) = names["get_inputs"]()
     assert x.shape == (100,)
     assert torch.allclose(names["Model"]()(x), x.abs() * 0.1, rtol=1e-6)
+    assert not list(scratch.glob("sequential-*"))
 
 
 def test_in_float64_the_same_source_is_more_exact(tmp_path: Path) -> None:

@@ -67,7 +67,9 @@ class CheckContext:
     group_times: list[GroupTimes] = field(default_factory=list)
     """Timings of this process group, one entry for each workload."""
     groups: list[list[GroupTimes]] = field(default_factory=list)
-    """Timings of all process groups."""
+    """Timings of all process groups that the verdict rests on."""
+    first_group: bool = True
+    """Whether no process group was measured before this one."""
 
     folder: Path = field(init=False)
     """Of the built solution. Set after the build."""

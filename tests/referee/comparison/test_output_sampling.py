@@ -183,7 +183,11 @@ def endured(candidate: _Counter, monkeypatch: pytest.MonkeyPatch) -> str:
         inputs=inputs, outputs=[OutputForm("out")], scales=[1.0], bounds=[BOUND], strict=False
     )
     context: Any = SimpleNamespace(
-        groups=[], baselines=_Bench(), candidate=candidate, prepared=prepared, comparator=OutputComparator()
+        first_group=True,
+        baselines=_Bench(),
+        candidate=candidate,
+        prepared=prepared,
+        comparator=OutputComparator(),
     )
     return Soak(When.BEFORE_TIMING).run(context)
 

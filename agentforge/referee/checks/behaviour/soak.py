@@ -42,7 +42,7 @@ class Soak(Check):
         self.when = when
 
     def applies(self, context: CheckContext) -> bool:
-        return super().applies(context) and (self.when is When.BEFORE_TIMING or not context.groups)
+        return super().applies(context) and (self.when is When.BEFORE_TIMING or context.first_group)
 
     def run(self, context: CheckContext) -> str:
         prepared, baselines, random = context.prepared, context.baselines, SystemRandom()
@@ -59,7 +59,7 @@ class Soak(Check):
             harder.append(DrawBounds(prepared, partial(_own, context, slot)))
             del whole, leaves
         baselines.stop()
-        calls, seconds = (_LATER_CALLS, _LATER_SECONDS) if context.groups else (_CALLS, _SECONDS)
+        calls, seconds = (_CALLS, _SECONDS) if context.first_group else (_LATER_CALLS, _LATER_SECONDS)
         count, deadline = random.randrange(*calls), time.monotonic() + seconds
         done = 0
         while done < count and (done < _LEAST or time.monotonic() < deadline):

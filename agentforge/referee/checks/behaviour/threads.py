@@ -24,7 +24,7 @@ class Threads(Check):
     catches = "nothing; measures how many threads a call keeps busy (metric `threads_busy`)"
 
     def applies(self, context: CheckContext) -> bool:
-        return super().applies(context) and not context.groups  # once is enough
+        return super().applies(context) and context.first_group  # once is enough
 
     def run(self, context: CheckContext) -> str:
         candidate = context.candidate
