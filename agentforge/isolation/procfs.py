@@ -105,12 +105,28 @@ def stands_still(pid: int) -> bool:
 
 def mapped(pid: int, name: str) -> list[tuple[int, int]]:
     """Address ranges whose file's name contains `name`; empty if that cannot be read."""
+    return [_addresses(line) for line in _mappings(pid) if name in line]
+
+
+def shared(pid: int) -> list[tuple[int, int]]:
+    """Address ranges whose pages other mappings may show too: shared ones, and those of files; empty if that
+    cannot be read."""
+    fields = ((line, line.split()) for line in _mappings(pid))
+    return [
+        _addresses(line) for line, (_, rights, _, _, inode, *_) in fields if rights[3] == "s" or inode != "0"
+    ]
+
+
+def _mappings(pid: int) -> list[str]:
     try:
-        lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+        return Path(f"/proc/{pid}/maps").read_text().splitlines()
     except OSError:
         return []
-    found = [line.split()[0].split("-") for line in lines if name in line]
-    return [(int(first, 16), int(last, 16)) for first, last in found]
+
+
+def _addresses(mapping: str) -> tuple[int, int]:
+    first, last = mapping.split()[0].split("-")
+    return int(first, 16), int(last, 16)
 
 
 def resident_bytes(pid: int) -> int:

@@ -277,6 +277,8 @@ class EvaluationPipeline:
             waited = self._patience.waited - waited
             detail.append(f"waited {waited:.1f} s for free processors" if waited else "")
             detail.append(context.builder.backend.telemetry())
+        times.doubts += context.doubts_now
+        context.doubts_now = []
         context.times = times
         context.group_times.append(times)
         if times.others:

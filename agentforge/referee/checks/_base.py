@@ -68,6 +68,8 @@ class CheckContext:
     """Timings of this process group, one entry for each workload."""
     groups: list[list[GroupTimes]] = field(default_factory=list)
     """Timings of all process groups that the verdict rests on."""
+    doubts_now: list[str] = field(default_factory=list)
+    """What the checks before timing say of the work that this process group puts off."""
     first_group: bool = True
     """Whether no process group was measured before this one."""
 

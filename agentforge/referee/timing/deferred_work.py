@@ -5,10 +5,14 @@ Noise adds time to some turns of both workers; deferred work adds time to every 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from statistics import median
+from statistics import fmean, median
+
+from agentforge.schema import EvaluationStatus
+
+from ..workers.failures import WorkerFailure
 
 _SHARE, _LEAST_S = 0.25, 1e-4
 """Allowed extra overhead: 25 % of the call plus 0.1 ms."""
@@ -17,6 +21,8 @@ TELLING = 12
 twelve are above all but one of another worker's once in 20,000 times; of eight, once in 200."""
 _EXCEPTIONS = 12
 """One turn in this many may disagree."""
+SLOWEST_READ = 8e9
+"""Slowest honest read, in bytes per second: streamed stores leave an output out of the caches."""
 
 
 class Lateness(Enum):
@@ -87,6 +93,70 @@ class Overhead:
         """The claim, with the usual seconds in it."""
         late, usual = (median(beside for _, beside in turns) for turns in (self.ours, self.theirs))
         return self.claim.format(f"{late * 1e3:.2f} ms", f"{usual * 1e3:.2f} ms")
+
+
+class Overheads:
+    """Where work of the candidate may hide in a process group.
+
+    Args:
+        output_bytes: size of an output.
+    """
+
+    def __init__(self, output_bytes: int) -> None:
+        # The first two are needed only if a worker must be asked for its output, or a device has a clock.
+        self.reads = Overhead(
+            "reading its output takes {}, the reference's {}: work is deferred until the clock has stopped",
+            output_bytes / SLOWEST_READ,
+        )
+        self.hidden = Overhead(
+            "beside its device's clock it takes {}, the reference {}: work is hidden from that clock"
+        )
+        self.uneven = Overhead("its mean call is {} above its median, the reference's {}: few calls do all")
+
+    def add_turn(
+        self,
+        candidate: bool,
+        usual: Sequence[float],
+        timed: Sequence[tuple[float, float, float]],
+        *,
+        readable: bool,
+    ) -> None:
+        """Remember a turn of the candidate or of the reference.
+
+        Args:
+            usual: seconds of each call with a usual content.
+            timed: seconds of each timed call, of reading its output, and beside the device's clock.
+            readable: the supervisor reads outputs itself.
+        """
+        took, reads, hidden = zip(*timed, strict=True)
+        self.uneven.add(candidate, [(median(took), fmean(usual) - median(took))])
+        if not readable:
+            self.reads.add(candidate, zip(took, reads, strict=True))
+            self.hidden.add(candidate, zip(took, hidden, strict=True))
+
+    @property
+    def undecided(self) -> bool:
+        """Whether more turns would tell."""
+        return any(x.undecided for x in (self.reads, self.hidden, self.uneven))
+
+    def doubts(self, asked: Overhead, *, often_disturbed: bool) -> Iterator[str]:
+        """What may be deferred work or noise, in sentences.
+
+        Args:
+            asked: what looks at the state took.
+            often_disturbed: other programs ran before more than a quarter of the blocks.
+
+        Raises:
+            WorkerFailure: the candidate puts work off.
+        """
+        for beside in (self.reads, self.hidden, self.uneven, asked):
+            lateness = beside.lateness()
+            # Other programs hold up calls of several threads more often than those of one.
+            chance = beside is self.uneven and often_disturbed
+            if lateness is Lateness.CERTAIN and not chance:
+                raise WorkerFailure(EvaluationStatus.CHEATING, beside.found())
+            if lateness is not Lateness.NONE:
+                yield f"{beside.found()}, or something disturbs it: measure again"
 
 
 def _differences(ours: list[float], theirs: list[float]) -> tuple[float, float]:

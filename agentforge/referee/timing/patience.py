@@ -46,9 +46,14 @@ class Patience:
         for number in range(_SAMPLES):
             if number:
                 time.sleep(_BETWEEN_S)
-            if (os.cpu_count() or 1) - others_running() < self._threads:
+            if busy(self._threads):
                 return True
         return False
+
+
+def busy(threads: int) -> bool:
+    """Whether fewer processors are free now than this number of threads."""
+    return (os.cpu_count() or 1) - others_running() < threads
 
 
 def others_running() -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import torch
 
 from ..baselines.baselines import Baselines
@@ -12,6 +14,7 @@ from ..comparison.tolerance import derive
 from ..workers.client import WorkerClient
 from ..workers.pytree import Leaf
 from ..workers.shared_memory import Block
+from .deferred_work import SLOWEST_READ, Overhead
 
 _MANY_CALLS = 64
 """Times the least allowance, for what rounding adds up to over the calls between two looks."""
@@ -33,23 +36,37 @@ class StateWatch:
     ) -> None:
         self._control, self._candidate, self._comparator = baselines.control, candidate, comparator
         self._keys = prepared.state
+        self.asked = Overhead(
+            "reading its buffers takes {}, the reference's {}: work is deferred until somebody asks for them"
+        )
         self._policy, self._reduction = baselines.definition.tolerance, prepared.reduction
 
     def begin(self) -> None:
         """Give the control the candidate's buffers."""
         if self._keys:
-            self._hand_over(self._read(self._candidate))
+            leaves = self._read(self._candidate)
+            tensors = (x.value for x in leaves if isinstance(x.value, torch.Tensor))
+            self.asked.slack_s = sum(x.nbytes for x in tensors) / SLOWEST_READ
+            self._hand_over(leaves)
 
-    def look(self) -> None:
+    def look(self, call_s: float) -> None:
         """Compare what the calls since the last look have left.
+
+        Args:
+            call_s: seconds of one of the candidate's calls.
 
         Raises:
             WorkerFailure: INCORRECT_NUMERICAL.
         """
         if not self._keys:
             return
-        got = self._read(self._candidate)
-        for ours, theirs in zip(got, self._read(self._control), strict=True):
+        answers = []
+        for client in (self._candidate, self._control):
+            begin = time.perf_counter()
+            answers.append(self._read(client))
+            self.asked.add(client is self._candidate, [(call_s, time.perf_counter() - begin)])
+        got, expected = answers
+        for ours, theirs in zip(got, expected, strict=True):
             if isinstance(ours.value, torch.Tensor):  # `state` named the others
                 bound = derive(theirs.value, None, self._policy, self._reduction).scaled(_MANY_CALLS)
                 self._comparator.check([ours], [theirs], [bound], "after timed calls its buffer")

@@ -32,8 +32,9 @@ from ..workers.failures import WorkerFailure
 from ..workers.pytree import Leaf
 from ..workers.shared_memory import Block
 from .cpu_affinity import CpuAffinity
-from .deferred_work import Lateness, Overhead
+from .deferred_work import Overheads
 from .patience import Patience, processor_jiffies, stolen
+from .rare_work import Effort, rare_work
 from .state_watch import StateWatch
 from .statistics import LOOKS, all_enough, control_steady, undisturbed
 from .warming import warm
@@ -54,8 +55,6 @@ _KEEP, _KEEP_MORE = 1, (0.25, 4)
 _UNUSUAL_SHARE, _UNUSUAL_BYTES = 0.8, 64 << 20
 """Share of blocks that get one more call with transformed inputs, if inputs have at most this many bytes."""
 _reading_clock, _sleep = time.perf_counter, time.sleep
-_SLOWEST_READ = 8e9
-"""Slowest honest read, in bytes per second: streamed stores leave an output out of the caches."""
 
 
 @dataclass(frozen=True)
@@ -167,15 +166,8 @@ class Timer:
         self._clients: dict[str, WorkerClient] = {**baselines.clients, "candidate": candidate}
         self._placement = placement
         self._checks = OutputSampling(prepared, comparator, self._random)
-        # Needed only if a worker must be asked for its output, or a device has a clock of its own.
-        self._reads = Overhead(
-            "reading its output takes {}, the reference's {}: work is deferred until the clock has stopped",
-            self._checks.nbytes / _SLOWEST_READ,
-        )
-        self._hidden = Overhead(
-            "beside its device's clock it takes {}, the reference {}: work is hidden from that clock"
-        )
-        self._uneven = Overhead("its mean call is {} above its median, the reference's {}: few calls do all")
+        self._overheads = Overheads(self._checks.nbytes)
+        self._efforts: dict[str, list[Effort]] = {name: [] for name in self._clients}
 
     def run(self, blocks: int, seconds: float, least: int) -> GroupTimes:
         """Interleave blocks until there are enough or the time is used up.
@@ -204,7 +196,7 @@ class Timer:
             before = processor_jiffies()
             self._block(shape, times)
             if self._random.random() < _LOOK_AT_STATE:
-                self._states.look()
+                self._states.look(times.seconds["candidate"][-1])
             steal = stolen(before, processor_jiffies())
             steals.append(steal)
             if steal > _MAX_STEAL and times.redone < blocks:
@@ -215,25 +207,21 @@ class Timer:
         self._patience.spend(elapsed() - seconds)
         times.steal = statistics.fmean(steals) if steals else 0.0
         # A median hides calls that do the work of others: what they take beside it counts for each call.
-        uneven_s = self._uneven.excess_s()
+        uneven_s = self._overheads.uneven.excess_s()
         times.seconds["candidate"] = [s + uneven_s for s in times.seconds["candidate"]]
         done = times.blocks
         times.seconds = _calm(times)
         times.redone += done - times.blocks
-        for beside in (self._reads, self._hidden, self._uneven):
-            lateness = beside.lateness()
-            # Other programs hold up calls of several threads more often than those of one.
-            chance = beside is self._uneven and 4 * disturbed > done
-            if lateness is Lateness.CERTAIN and not chance:
-                raise WorkerFailure(EvaluationStatus.CHEATING, beside.found())
-            if lateness is not Lateness.NONE:
-                times.doubts.append(f"{beside.found()}, or something disturbs it: measure again")
+        times.doubts += self._overheads.doubts(self._states.asked, often_disturbed=4 * disturbed > done)
+        if self._candidate.readable:
+            ours, *others = (self._efforts[n] for n in ("candidate", *self._baselines.clients))
+            times.doubts += rare_work(ours, others, shape.calls)
         return times
 
     def _wanted(self, times: GroupTimes, blocks: int, least: int, used: float, extra: float) -> bool:
         """Whether another block is needed: see `statistics` for what stopping costs the intervals."""
         done = times.blocks
-        if done < least or any(x.undecided for x in (self._reads, self._hidden, self._uneven)):
+        if done < least or self._overheads.undecided:
             return True
         calm = _calm(times)
         left = len(calm["candidate"])
@@ -260,9 +248,11 @@ class Timer:
         for name in order:
             worker = self._clients[name].worker
             before = worker.cpu_seconds()
-            seen[name] = self._turn(name, calls, times)
+            seen[name], clock_s = self._turn(name, calls, times)
             if self._candidate.readable:  # otherwise a device does the work
-                times.processor_s.setdefault(name, []).append(worker.cpu_seconds() - before)
+                used = worker.cpu_seconds() - before
+                times.processor_s.setdefault(name, []).append(used)
+                self._efforts[name].append((clock_s, used))
         for call, got, expected in zip(calls, seen["candidate"], seen["eager"], strict=True):
             if call.unusual is None:
                 right = self._settled(call, got, expected)
@@ -337,11 +327,12 @@ class Timer:
         slot, look = self._random.randrange(inputs.slots), SamplePlan([], [], whole=True)
         return _Call(recipe, made, slot, look, keep, timed=False, unusual=unusual)
 
-    def _turn(self, name: str, calls: Sequence[_Call], times: GroupTimes) -> list[Sample]:
+    def _turn(self, name: str, calls: Sequence[_Call], times: GroupTimes) -> tuple[list[Sample], float]:
+        """What was read, and the seconds of all calls together."""
         client = self._clients[name]
         client.readable = self._candidate.readable  # all are read in the same way
         seen: list[Sample] = []
-        usual, timed = list[float](), list[tuple[float, float, float]]()
+        usual, timed, clock_s = list[float](), list[tuple[float, float, float]](), 0.0
         watched = self._random.randrange(len(calls))
         for number, call in enumerate(calls):
             if self._gap_s:
@@ -354,27 +345,25 @@ class Timer:
                 self._look_where_it_lies(call)
                 if self._random.random() < _LOOK_FOR_OTHERS:
                     times.others = max(times.others, client.worker.stop_others())
+            clock_s += nanoseconds / 1e9
             if call.unusual is None:
                 usual.append(nanoseconds / 1e9)
             if call.timed:
                 timed.append((nanoseconds / 1e9, reading, client.overhead_ns / 1e9))
-        took, reads, hidden = zip(*timed, strict=True)
-        median = statistics.median(took)
-        times.seconds[name].append(median)
+        times.seconds[name].append(statistics.median(took for took, *_ in timed))
         if client in (self._candidate, self._baselines.eager):
             ours = client is self._candidate
-            self._uneven.add(ours, [(median, statistics.fmean(usual) - median)])
-            if not client.readable:
-                self._reads.add(ours, zip(took, reads, strict=True))
-                self._hidden.add(ours, zip(took, hidden, strict=True))
+            self._overheads.add_turn(ours, usual, timed, readable=client.readable)
         if client is self._candidate:
             self._look_back(calls, seen)
-        return seen
+        return seen, clock_s
 
     def _look_where_it_lies(self, call: _Call) -> None:
         """Check that its last output is memory of its own, and that its inputs are as they were."""
         if self._candidate.readable and not self._views and self._candidate.aliases(call.slot):
             raise WorkerFailure(EvaluationStatus.CHEATING, "a timed call's output lies in its input's memory")
+        if not self._views and self._candidate.shares_pages():
+            raise WorkerFailure(EvaluationStatus.CHEATING, "a timed call's output lies in shared pages")
         if self._candidate.wrote_to_inputs(call.slot):
             raise WorkerFailure(EvaluationStatus.CHEATING, "it writes to its inputs in a timed call")
 

@@ -326,9 +326,11 @@ class WorkerClient:
         """Whether the last output shares memory with the inputs."""
         if not self.readable:
             return self._put(slot, 0).get("aliases") is True
-        ranges = procfs.mapped(self.worker.pid, "agentforge-inputs")
-        places = [s.address for s in self.memory.living[-1] if s.layout is not None and s.layout.numel]
-        return any(first <= place < last for place in places for first, last in ranges)
+        return self.memory.lies_in(procfs.mapped(self.worker.pid, "agentforge-inputs"))
+
+    def shares_pages(self) -> bool:
+        """Whether the last output lies in pages that other addresses may show too."""
+        return self.readable and self.memory.lies_in(procfs.shared(self.worker.pid))
 
     def _put(self, slot: int, which: int | str) -> dict[str, Any]:
         return self.request({"op": "put", "which": which, "slot": slot})

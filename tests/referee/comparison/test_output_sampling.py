@@ -165,11 +165,15 @@ class _Bench:
 class _Counter:
     """A candidate that is right until a call."""
 
+    readable = True
+    worker = SimpleNamespace(cpu_seconds=lambda: 0.0)
+
     def __init__(self, until: int) -> None:
         self.until, self.calls = until, 0
 
-    def call(self, slot: int) -> None:
+    def call(self, slot: int) -> int:
         self.calls += 1
+        return 10**6
 
     def fetch_parts(self, slot: int, parts: list[Part]) -> list[torch.Tensor]:
         value = float(slot + 1) if self.calls <= self.until else 0.0
@@ -184,6 +188,8 @@ def endured(candidate: _Counter, monkeypatch: pytest.MonkeyPatch) -> str:
     )
     context: Any = SimpleNamespace(
         first_group=True,
+        doubts_now=[],
+        settings=SimpleNamespace(threads=1),
         baselines=_Bench(),
         candidate=candidate,
         prepared=prepared,

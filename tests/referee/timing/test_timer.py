@@ -11,7 +11,7 @@ from agentforge.referee import Referee
 from agentforge.referee.comparison.comparator import OutputComparator
 from agentforge.referee.timing import patience as waiting
 from agentforge.referee.timing.cpu_affinity import CpuAffinity
-from agentforge.referee.timing.deferred_work import Overhead
+from agentforge.referee.timing.deferred_work import Overheads
 from agentforge.referee.timing.patience import Patience
 from agentforge.referee.timing.timer import GroupTimes, Timer, TurnShape, turn_shape
 
@@ -29,7 +29,7 @@ def times_of(*controls: float, candidate: float = 0.5, spread: float = 1.01) -> 
 
 def wanted(times: GroupTimes, used: float, extra: float = 3.0) -> bool:
     timer = object.__new__(Timer)
-    timer._reads = timer._hidden = timer._uneven = Overhead("")
+    timer._overheads = Overheads(0)
     return timer._wanted(times, BLOCKS, LEAST, used, extra)
 
 

@@ -11,6 +11,8 @@ import torch
 from agentforge.referee.comparison.draw_bounds import DrawBounds
 from agentforge.referee.comparison.output_sampling import part_of_alternative
 from agentforge.referee.comparison.tolerance import Bound, settled
+from agentforge.referee.timing.patience import busy
+from agentforge.referee.timing.rare_work import Effort, rare_work
 from agentforge.referee.workers.pytree import Leaf, Part
 
 from .._base import FULL_LEVEL, Check, CheckContext, When
@@ -61,10 +63,15 @@ class Soak(Check):
         baselines.stop()
         calls, seconds = (_CALLS, _SECONDS) if context.first_group else (_LATER_CALLS, _LATER_SECONDS)
         count, deadline = random.randrange(*calls), time.monotonic() + seconds
-        done = 0
+        done, efforts = 0, list[Effort]()
+        worker, threads = context.candidate.worker, context.settings.threads
         while done < count and (done < _LEAST or time.monotonic() < deadline):
             slot = random.randrange(len(wanted))
-            context.candidate.call(slot)
+            disturbed, before = busy(threads), worker.cpu_seconds()
+            nanoseconds = context.candidate.call(slot)
+            effort = nanoseconds / 1e9, worker.cpu_seconds() - before
+            if not (disturbed or busy(threads)):
+                efforts.append(effort)
             parts, expected, others = wanted[slot]
             chosen = random.sample(range(len(parts)), min(_CHECKED, len(parts)))
             pieces = context.candidate.fetch_parts(slot, [parts[i] for i in chosen])
@@ -79,6 +86,8 @@ class Soak(Check):
                 )  # fmt: skip
             context.comparator.calls += 1
             done += 1
+        if context.candidate.readable and self.when is When.BEFORE_TIMING:  # else a device does the work
+            context.doubts_now += rare_work(efforts)
         return f"{done} more calls were right"
 
 

@@ -1,0 +1,44 @@
+"""Detects work that few calls do for many later ones, such as filling a stock of outputs.
+
+A median hides such calls. They take longer by the clock, and they use more processor time. Other programs
+lengthen a call by the clock alone. What most turns contain, `Overheads.uneven` sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import fmean, median
+
+Effort = tuple[float, float]
+"""Seconds by the clock and of processor time: of one call, or of a turn."""
+
+_SHARE, _LEAST_S = 0.25, 1e-4
+"""How much work may lie in few calls: 25 % of the usual call plus 0.1 ms."""
+_FEWEST = 4
+"""Efforts below which nothing is said."""
+
+
+def rare_work(
+    ours: Sequence[Effort], others: Iterable[Sequence[Effort]] = (), calls: int = 1
+) -> Iterator[str]:
+    """The doubt, as a sentence, if there is one.
+
+    Args:
+        ours: the candidate's efforts.
+        others: those of other workers, whose excess is the machine's.
+        calls: number of calls in one effort.
+    """
+    if len(ours) < _FEWEST:
+        return
+    found, usual = _excess(ours), max((_excess(efforts) for efforts in others), default=0.0)
+    if found - usual > _SHARE + _LEAST_S * calls / median(clock for clock, _ in ours):
+        yield (
+            f"its mean call takes {found:.0%} more than its usual one, and others' {usual:.0%} more: "
+            "few calls work for many, or something disturbs it: measure again"
+        )
+
+
+def _excess(efforts: Sequence[Effort]) -> float:
+    """By how much the mean exceeds the lower quartile: the lesser share of clock and processor time."""
+    ordered = (sorted(values) for values in zip(*efforts, strict=True))
+    return max(0.0, min(fmean(values) / max(values[len(values) // 4], 1e-9) - 1 for values in ordered))

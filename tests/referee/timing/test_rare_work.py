@@ -1,0 +1,66 @@
+"""Work that few calls do for many is found. Other programs, which lengthen only the clock, are no doubt."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from agentforge.referee.timing.rare_work import Effort, rare_work
+
+
+def turns(
+    random: Random,
+    *,
+    period: int = 0,
+    hidden: float = 0.6,
+    held_up: float = 0.0,
+    number: int = 12,
+    calls: int = 7,
+) -> list[Effort]:
+    """Turns of a kernel of 1 ms.
+
+    Args:
+        period: one call in so many does `hidden` of the work of all.
+        held_up: share of turns that wait 5 ms for another program.
+    """
+    found, count = [], random.randrange(max(period, 1))
+    for _ in range(number):
+        seconds = 0.0
+        for _ in range(calls):
+            count += 1
+            seconds += 1e-3 * random.uniform(0.97, 1.03) * (1 - hidden * bool(period))
+            seconds += 1e-3 * hidden * period if period and count % period == 0 else 0.0
+        found.append((seconds + (5e-3 if random.random() < held_up else 0.0), 2 * seconds))
+    return found
+
+
+@pytest.mark.parametrize("period", [12, 28, 60])
+def test_a_stock_for_later_calls_is_found(period: int) -> None:
+    random = Random(period)
+    found = [bool([*rare_work(turns(random, period=period), [turns(random)], 7)]) for _ in range(100)]
+    assert sum(found) >= 95
+
+
+@pytest.mark.parametrize("held_up", [0.0, 0.2, 0.5])
+def test_noise_is_no_doubt(held_up: float) -> None:
+    random = Random(1)
+    for _ in range(200):
+        ours, others = turns(random, held_up=held_up), [turns(random, held_up=held_up)]
+        assert not [*rare_work(ours, others, 7)]
+
+
+def test_what_other_workers_do_too_is_no_doubt() -> None:
+    random = Random(2)
+    ours, theirs = turns(random, period=12), turns(random, period=12)
+    assert [*rare_work(ours, (), 7)]
+    assert not [*rare_work(ours, [theirs, theirs], 7)]
+
+
+def test_few_turns_say_nothing() -> None:
+    assert not [*rare_work([(1.0, 1.0), (9.0, 9.0)])]
+
+
+def test_the_doubt_has_its_figures() -> None:
+    (doubt,) = rare_work([(1e-3, 1e-3)] * 8 + [(9e-3, 9e-3)] * 2)
+    assert "160% more than its usual" in doubt
