@@ -20,6 +20,7 @@ from agentforge.config import load_settings
 from agentforge.isolation.child_process import ChildFailure, run_child
 from agentforge.schema import (
     AgentForgeError,
+    BusyError,
     Campaign,
     CampaignItem,
     CampaignState,
@@ -40,6 +41,10 @@ BEAT_S = 10.0
 """Seconds between heartbeats."""
 POLL_S = 2.0
 """Seconds between looks at a queue whose last items other workers have."""
+AWAY_S = 30.0
+"""Seconds without the database after which a worker takes no items of others until its next heartbeat."""
+BUSY_S = 10.0
+"""Seconds before an item whose run another process works on is given back."""
 PATIENCE_S = 300.0
 """Seconds for which a worker waits for a database that is away."""
 
@@ -58,7 +63,7 @@ class _LeaseLost(AgentForgeError):
 class _Heartbeat:
     """Renews the lease of a worker's item in a thread, with the last line that the item's process sent.
 
-    It gives back items that wait too long behind it.
+    It gives back items that wait too long behind it, and takes those of workers that died.
     """
 
     def __init__(self, store: Store, campaign: str, claims: Claims) -> None:
@@ -97,14 +102,19 @@ class _Heartbeat:
         self._stop.set()
 
     def _beat(self) -> None:
+        met = time.time()  # the monotonic clock stands still while a laptop sleeps
         while not self._stop.wait(BEAT_S):
             with suppress(StoreError):  # the lease outlives a short absence of the database
                 item = self._item
-                if item is not None and not self._store.beat_item(item, LEASE_S, self.words):
+                if item is None:
+                    self._store.get_campaign(self._campaign)  # raises if the database is away
+                elif not self._store.beat_item(item, LEASE_S, self.words):
                     self._lost = item
                 if self._claims.age_s > BEAT_S:
                     self._claims.give_back()
-                self._store.reap_items(self._campaign)
+                last, met = met, time.time()
+                if met - last < AWAY_S:  # else other workers renew their leases first
+                    self._store.reap_items(self._campaign, self._claims.worker)
 
 
 class Worker:
@@ -148,8 +158,8 @@ class Worker:
                 self._claims.give_back()
 
     def _work(self, name: str, heartbeat: _Heartbeat) -> None:
+        patiently(lambda: self._store.reap_items(name, self._claims.worker))
         while True:
-            patiently(lambda: self._store.reap_items(name))
             item = patiently(self._claims.take)
             while item is not None:
                 item = self._carry_out(item, heartbeat)
@@ -178,6 +188,9 @@ class Worker:
             return patiently(self._claims.take)
         except MachineError:
             raise
+        except BusyError as error:
+            words = str(error)
+            time.sleep(BUSY_S)
         except (HarnessError, StoreError) as error:
             outcome, words = TryOutcome.LOST, str(error)
         except ChildFailure as failure:
@@ -197,7 +210,7 @@ class Worker:
                 patiently(lambda: self._store.end_item(item, outcome, words))
         if outcome is TryOutcome.DONE:
             self._claims.done(item)
-        else:
+        elif outcome is not TryOutcome.RELEASED:
             patiently(lambda: self._store.end_item(item, outcome, words))
         following = patiently(self._claims.take)
         progress = patiently(lambda: self._store.campaign_progress(item.campaign))

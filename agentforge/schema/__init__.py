@@ -9,6 +9,7 @@ from .campaign import Arm, Campaign, CampaignItem, CampaignState, ItemState, Sui
 from .definition import Definition, DType, Precision, TolerancePolicy, WorkPolicy
 from .errors import (
     AgentForgeError,
+    BusyError,
     CannotCode,
     HarnessError,
     MachineError,
@@ -145,6 +146,7 @@ __all__ = [
     "Campaign",
     "CampaignItem",
     "CampaignState",
+    "BusyError",
     "CannotCode",
     "CardKind",
     "Citation",

@@ -23,6 +23,10 @@ class UsageError(AgentForgeError):
     """What the user asked for cannot be done as asked: a bad file, option, name or value."""
 
 
+class BusyError(UsageError):
+    """Another process works on the run: the same call succeeds when that one has ended."""
+
+
 class TargetError(UsageError):
     """The model file cannot be used: missing, does not import, lacks `Model`, raises, returns no tensor."""
 

@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from agentforge.campaigns import worker as workers
+from agentforge.campaigns.claims import Claims
 from agentforge.campaigns.item import local_target
 from agentforge.campaigns.start import parse_arms, plan_campaign
 from agentforge.campaigns.worker import Worker
@@ -97,6 +98,34 @@ def test_an_item_that_takes_too_long_fails(
     (item,) = store.campaign_items("night")
     assert item.state is ItemState.FAILED
     assert "it took more than 0.0333 minutes (--limit-minutes); it said last: " in item.reason
+
+
+def test_an_item_whose_run_another_process_works_on_is_given_back(
+    store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (problems / "broken.py").unlink()
+    _fake(monkeypatch, "busy_at_first")
+    monkeypatch.setattr(workers, "BUSY_S", 0.1)
+    said: list[str] = []
+    Worker(store, create(store, problems), tell=said.append).work()
+    assert outcomes(store) == [TryOutcome.RELEASED, TryOutcome.DONE]
+    assert "good (playbook), released after 0 s: run r-1 is being worked on" in said[0]
+
+
+@pytest.mark.slow
+def test_a_worker_takes_no_items_of_others_soon_after_the_database_was_away(
+    store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(store, problems)
+    store.take_item("night", "elsewhere:1", 0.1)
+    monkeypatch.setattr(workers, "BEAT_S", 0.5)
+    monkeypatch.setattr(workers, "AWAY_S", 0.0)
+    with workers._Heartbeat(store, "night", Claims(store, "night", "here:1", 1.0)):
+        time.sleep(1.2)
+        assert outcomes(store) == [None]
+        monkeypatch.setattr(workers, "AWAY_S", 60.0)
+        time.sleep(0.8)
+    assert outcomes(store) == [TryOutcome.LOST]
 
 
 @pytest.mark.slow

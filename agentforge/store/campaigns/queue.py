@@ -6,8 +6,11 @@ An item, its worker and the number of the try are a fencing token: a worker with
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from socket import gethostname
 from typing import Any, cast
 
+import psutil
 from sqlalchemy import Connection, CursorResult, Table, Update, select, update
 from sqlalchemy.orm import Session
 
@@ -100,8 +103,15 @@ class CampaignQueue:
             said = {"b_words": _kept(words)} if words else {}
             return _both(session.connection(), outcome, item_of_try(item) | said)
 
-    def reap_items(self, campaign: str) -> int:
-        """Take items from workers whose lease has run out; returns how many."""
+    def reap_items(self, campaign: str, worker: str = "") -> int:
+        """Take items from workers whose lease has run out; returns how many.
+
+        Other workers of this machine whose processes have not ended keep theirs: they were stopped, or the
+        database was away.
+
+        Args:
+            worker: the caller, if it is one.
+        """
         with self._db.write() as session:
             connection = session.connection()
             query = (
@@ -113,13 +123,16 @@ class CampaignQueue:
                 )
                 .with_for_update(skip_locked=True)
             )
-            rows = session.scalars(query).all()
-            for row in rows:
+            reaped = 0
+            for row in session.scalars(query).all():
                 item = item_of_try(item_of(row))
                 last = session.scalars(select(TryRow).where(*of_try()), item).one()
+                if row.worker != worker and _lives_here(row.worker, last.beat):
+                    continue
+                reaped += 1
                 words = f"worker {row.worker} died; it said last: {last.words or 'nothing'}"
                 _both(connection, TryOutcome.LOST, item | {"b_words": words, "b_beat": last.beat})
-            return len(rows)
+            return reaped
 
     def retry_items(self, campaign: str, states: tuple[ItemState, ...]) -> int:
         """Let workers take failed or quarantined items again, from the beginning; returns how many."""
@@ -206,6 +219,20 @@ def _both(connection: Connection, outcome: TryOutcome, values: dict[str, Any]) -
         return False
     connection.execute(ended.own, values)
     return True
+
+
+def _lives_here(worker: str, beat: float) -> bool:
+    """Whether it is a process of this machine that has not ended.
+
+    Args:
+        beat: its last heartbeat; a process that began later has only its number.
+    """
+    host, _, pid = worker.rpartition(":")
+    if host == gethostname()[:200]:
+        with suppress(psutil.Error, ValueError):
+            process = psutil.Process(int(pid))
+            return process.status() != psutil.STATUS_ZOMBIE and process.create_time() <= beat
+    return False
 
 
 def _kept(words: str) -> str:

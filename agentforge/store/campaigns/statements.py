@@ -35,6 +35,7 @@ from sqlalchemy import (
     true,
     update,
 )
+from sqlalchemy.orm import aliased
 from sqlalchemy.sql.dml import ReturningUpdate
 from sqlalchemy.types import TypeEngine
 
@@ -99,7 +100,7 @@ def of_try() -> tuple[ColumnElement[bool], ...]:
 
 @lru_cache(maxsize=64)
 def ended_try(dialect: str, outcome: TryOutcome, *, words: bool, died: bool = False) -> Ended:
-    """The end of a try.
+    """The end of a try. An item that is given back for a reason goes behind the others.
 
     Parameters: those of `item_of_try`, `b_words` if there are words, `b_beat` for the end of one that died.
     """
@@ -111,6 +112,10 @@ def ended_try(dialect: str, outcome: TryOutcome, *, words: bool, died: bool = Fa
         last = ItemRow.lost + 1 >= LOST_TRIES
         change["lost"] = ItemRow.lost + 1
         change["state"] = case((last, ItemState.QUARANTINED.value), else_=change["state"])
+    if outcome is TryOutcome.RELEASED and words:
+        others = aliased(ItemRow)
+        last = select(func.max(others.position)).where(others.campaign == ItemRow.campaign)
+        change["position"] = last.scalar_subquery() + 1
     if words or outcome is TryOutcome.DONE:
         change["reason"] = said if words else ""
     more = {"words": said} if words else {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ from collections import Counter
 from datetime import UTC, datetime
 
 import pytest
+from sqlalchemy import update
 
 from agentforge.schema import (
     Budget,
@@ -23,6 +25,7 @@ from agentforge.schema import (
 )
 from agentforge.store import Store
 from agentforge.store.campaigns import LOST_TRIES, Done
+from agentforge.store.tables import TryRow
 from tests.store import nouns
 from tests.store.nouns import campaign
 
@@ -148,6 +151,39 @@ def test_another_machine_does_not_continue_a_run(store: Store) -> None:
     assert again.run == "run-1"
     store.end_item(again, TryOutcome.RELEASED)
     assert take(store, "elsewhere:1").run is None
+
+
+def test_a_worker_of_this_machine_that_lives_keeps_its_item(store: Store) -> None:
+    store.create_campaign(*campaign())
+    with subprocess.Popen(["sleep", "60"]) as process:
+        time.sleep(0.02)  # its start is known to 10 ms
+        worker = f"{socket.gethostname()}:{process.pid}"
+        take(store, worker, lease_s=-1)
+        process.send_signal(signal.SIGSTOP)
+        assert store.reap_items("night") == 0
+        assert store.reap_items("night", worker) == 1, "its own are those that it does not know of"
+        take(store, worker, lease_s=-1)
+        process.kill()
+    assert store.reap_items("night") == 1
+
+
+def test_another_process_with_the_number_of_a_dead_worker_keeps_nothing(store: Store) -> None:
+    store.create_campaign(*campaign())
+    with subprocess.Popen(["sleep", "60"]) as process:
+        item = take(store, f"{socket.gethostname()}:{process.pid}", lease_s=-1)
+        with store._db.write() as session:
+            session.execute(update(TryRow).where(TryRow.item == item.id).values(beat=TryRow.beat - 60))
+        assert store.reap_items("night") == 1
+        process.kill()
+
+
+def test_an_item_that_is_given_back_for_a_reason_goes_behind_the_others(store: Store) -> None:
+    store.create_campaign(*campaign(2))
+    first = take(store)
+    assert store.end_item(first, TryOutcome.RELEASED, "another process works on its run")
+    order = [take(store) for _ in range(4)]
+    assert (order[-1].id, order[-1].reason) == (first.id, "another process works on its run")
+    assert [i.id for i in store.campaign_items("night")][0] == first.id
 
 
 def test_three_dead_workers_quarantine_an_item_with_their_last_words(store: Store) -> None:
