@@ -144,7 +144,7 @@ class Worker:
         """Carry out items until none is left or the campaign is paused.
 
         Raises:
-            MachineError: this machine cannot carry out any item; the item that showed it is given back.
+            MachineError: this machine lacks something; the item that showed it waits behind the others.
             StoreError: the database was away for too long.
             KeyboardInterrupt: the item in progress was given back.
         """
@@ -173,37 +173,20 @@ class Worker:
             time.sleep(POLL_S * random.uniform(0.5, 1.5))  # or all workers would ask at once
 
     def _carry_out(self, item: CampaignItem, heartbeat: _Heartbeat) -> CampaignItem | None:
-        """The item's try; returns the next item, if one waits."""
+        """The item's try; returns the next item, if one waits.
+
+        Raises:
+            MachineError: this machine cannot carry it out.
+        """
         outcome, words, started = TryOutcome.RELEASED, "", time.monotonic()
-        limit_s = self._campaign.limit_s * item.visits
+        heartbeat.begin(item)
         try:
-            heartbeat.begin(item)
-            try:
-                words = self._run(item, heartbeat, limit_s)
-            finally:
-                check_disk(self._home)  # whatever it found on a full disk, it is tried again
-            outcome = TryOutcome.DONE
+            ended = self._try(item, heartbeat)
+            check_disk(self._home)  # whatever it found on a full disk, it is tried again
+            outcome, words = ended
         except _LeaseLost:
             self._tell(f"{item.problem} ({item.arm}) was given to another worker")
             return patiently(self._claims.take)
-        except MachineError:
-            raise
-        except BusyError as error:
-            words = str(error)
-            time.sleep(BUSY_S)
-        except (HarnessError, StoreError) as error:
-            outcome, words = TryOutcome.LOST, str(error)
-        except ChildFailure as failure:
-            if failure.error_type == "OSError":  # a full disk would fail every other item too
-                raise MachineError(f"{failure}: free some space or repair the disk of this machine") from None
-            final = failure.kind in ("timeout", "raised")
-            outcome = TryOutcome.FAILED if final else TryOutcome.LOST
-            minutes = f"it took more than {limit_s / 60:.3g} minutes (--limit-minutes)"
-            words = f"{minutes if failure.kind == 'timeout' else failure}; it said last: {heartbeat.words}"
-        except UnsupportedTargetError as error:
-            outcome, words = TryOutcome.UNSUPPORTED, str(error)
-        except AgentForgeError as error:
-            outcome, words = TryOutcome.FAILED, str(error)
         finally:
             heartbeat.end()
             if outcome is TryOutcome.RELEASED:
@@ -212,6 +195,8 @@ class Worker:
             self._claims.done(item)
         elif outcome is not TryOutcome.RELEASED:
             patiently(lambda: self._store.end_item(item, outcome, words))
+        if outcome is TryOutcome.REFUSED:
+            raise MachineError(f"{item.problem} ({item.arm}): {words}")
         following = patiently(self._claims.take)
         progress = patiently(lambda: self._store.campaign_progress(item.campaign))
         self._tell(
@@ -219,6 +204,38 @@ class Worker:
             f"{outcome.value} after {time.monotonic() - started:.0f} s: {words}"
         )
         return following
+
+    def _try(self, item: CampaignItem, heartbeat: _Heartbeat) -> tuple[TryOutcome, str]:
+        """How the item's try ended, and its headline or the reason."""
+        limit_s = self._campaign.limit_s * item.visits
+        try:
+            return TryOutcome.DONE, self._run(item, heartbeat, limit_s)
+        except _LeaseLost:
+            raise
+        except BusyError as error:
+            time.sleep(BUSY_S)
+            return TryOutcome.RELEASED, str(error)
+        except MachineError as error:
+            return self._refused(item), str(error)
+        except (HarnessError, StoreError) as error:
+            return TryOutcome.LOST, str(error)
+        except ChildFailure as failure:
+            if failure.error_type == "OSError":  # a broken disk would fail every other item too
+                return self._refused(item), f"{failure}: free some space or repair the disk of this machine"
+            final = failure.kind in ("timeout", "raised")
+            minutes = f"it took more than {limit_s / 60:.3g} minutes (--limit-minutes)"
+            words = f"{minutes if failure.kind == 'timeout' else failure}; it said last: {heartbeat.words}"
+            return TryOutcome.FAILED if final else TryOutcome.LOST, words
+        except UnsupportedTargetError as error:
+            return TryOutcome.UNSUPPORTED, str(error)
+        except AgentForgeError as error:
+            return TryOutcome.FAILED, str(error)
+
+    def _refused(self, item: CampaignItem) -> TryOutcome:
+        """The end of a try that finds fault with the machine: the second time, it is the item's fault."""
+        tries = patiently(lambda: self._store.campaign_tries(item.campaign))
+        before = any(found.item == item.id and found.outcome is TryOutcome.REFUSED for found in tries)
+        return TryOutcome.FAILED if before else TryOutcome.REFUSED
 
     def _run(self, item: CampaignItem, heartbeat: _Heartbeat, limit_s: float) -> str:
         """The headline of the item's run."""

@@ -123,6 +123,8 @@ class TryOutcome(StrEnum):
     """The worker or its process died; it counts towards quarantine."""
     RELEASED = "released"
     """The worker gave the item back, for example at Ctrl-C; another try continues the run."""
+    REFUSED = "refused"
+    """The worker's machine lacks something; the item waits behind the others, and fails the second time."""
 
 
 class CampaignItem(FrozenModel):

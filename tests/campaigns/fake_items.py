@@ -45,6 +45,12 @@ def no_compiler(payload: Mapping[str, Any], report: Report) -> None:
     raise MachineError("there is no compiler: install g++")
 
 
+def broken_needs_a_compiler(payload: Mapping[str, Any], report: Report) -> dict[str, str]:
+    if payload["item"]["problem"] == "broken":
+        raise MachineError("there is no compiler: install g++")
+    return quick(payload, report)
+
+
 def full_disk(payload: Mapping[str, Any], report: Report) -> None:
     raise OSError(28, "No space left on device")
 

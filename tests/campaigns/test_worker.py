@@ -109,7 +109,7 @@ def test_an_item_whose_run_another_process_works_on_is_given_back(
     said: list[str] = []
     Worker(store, create(store, problems), tell=said.append).work()
     assert outcomes(store) == [TryOutcome.RELEASED, TryOutcome.DONE]
-    assert "good (playbook), released after 0 s: run r-1 is being worked on" in said[0]
+    assert "s: run r-1 is being worked on by process 1" in said[0]
 
 
 @pytest.mark.slow
@@ -136,8 +136,25 @@ def test_a_machine_that_cannot_work_gives_the_item_back(
         _fake(monkeypatch, body)
         with pytest.raises(MachineError, match=words):
             Worker(store, create(store, problems), tell=lambda _: None).work()
-    assert outcomes(store) == [TryOutcome.RELEASED] * 2
+    assert outcomes(store) == [TryOutcome.REFUSED] * 2
     assert {item.state for item in store.campaign_items("night")} == {ItemState.WAITING}
+
+
+def test_an_item_that_finds_fault_with_machines_waits_behind_the_others_and_then_fails(
+    store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fake(monkeypatch, "broken_needs_a_compiler")
+    name = create(store, problems)
+    with pytest.raises(MachineError, match=r"broken \(playbook\): there is no compiler: install g"):
+        Worker(store, name, tell=print).work()
+    said: list[str] = []
+    Worker(store, name, tell=said.append).work()
+    assert [line.partition(" after")[0] for line in said] == [
+        "[1/2] good (playbook), done",
+        "[2/2] broken (playbook), failed",
+    ]
+    assert outcomes(store) == [TryOutcome.REFUSED, TryOutcome.FAILED, TryOutcome.DONE]
+    assert store.campaign_items(name)[0].reason == "there is no compiler: install g++"
 
 
 def test_nothing_is_judged_on_a_full_disk(

@@ -56,6 +56,7 @@ _AFTER = {
     TryOutcome.UNSUPPORTED: ItemState.UNSUPPORTED,
     TryOutcome.LOST: ItemState.WAITING,
     TryOutcome.RELEASED: ItemState.WAITING,
+    TryOutcome.REFUSED: ItemState.WAITING,
 }
 
 
@@ -112,7 +113,7 @@ def ended_try(dialect: str, outcome: TryOutcome, *, words: bool, died: bool = Fa
         last = ItemRow.lost + 1 >= LOST_TRIES
         change["lost"] = ItemRow.lost + 1
         change["state"] = case((last, ItemState.QUARANTINED.value), else_=change["state"])
-    if outcome is TryOutcome.RELEASED and words:
+    if words and outcome in (TryOutcome.RELEASED, TryOutcome.REFUSED):
         others = aliased(ItemRow)
         last = select(func.max(others.position)).where(others.campaign == ItemRow.campaign)
         change["position"] = last.scalar_subquery() + 1

@@ -183,7 +183,7 @@ def test_an_item_that_is_given_back_for_a_reason_goes_behind_the_others(store: S
     assert store.end_item(first, TryOutcome.RELEASED, "another process works on its run")
     order = [take(store) for _ in range(4)]
     assert (order[-1].id, order[-1].reason) == (first.id, "another process works on its run")
-    assert [i.id for i in store.campaign_items("night")][0] == first.id
+    assert store.campaign_items("night")[0].id == first.id
 
 
 def test_three_dead_workers_quarantine_an_item_with_their_last_words(store: Store) -> None:
