@@ -18,6 +18,7 @@ from typing import Self, TypeVar
 from agentforge._version import __version__
 from agentforge.config import load_settings
 from agentforge.isolation.child_process import ChildFailure, run_child
+from agentforge.ladder import find_device
 from agentforge.schema import (
     AgentForgeError,
     BusyError,
@@ -135,7 +136,8 @@ class Worker:
     ) -> None:
         self._store, self._campaign, self._tell = store, store.get_campaign(campaign), tell
         self._overrides = list(overrides)
-        self._home = load_settings(overrides).home
+        settings = load_settings(overrides)
+        self._home, self._cache = settings.home, settings.cache
         name = f"{socket.gethostname()[:200]}:{os.getpid()}"
         self._claims = Claims(store, campaign, name, LEASE_S)
         check_version(self._campaign)
@@ -150,6 +152,7 @@ class Worker:
         """
         name = self._campaign.name
         check_disk(self._home)
+        self._check_device()
         try:
             with _Heartbeat(self._store, name, self._claims) as heartbeat:
                 self._work(name, heartbeat)
@@ -183,6 +186,8 @@ class Worker:
         try:
             ended = self._try(item, heartbeat)
             check_disk(self._home)  # whatever it found on a full disk, it is tried again
+            if ended[0] is TryOutcome.FAILED:
+                self._check_device()  # a driver that is gone would fail every other item too
             outcome, words = ended
         except _LeaseLost:
             self._tell(f"{item.problem} ({item.arm}) was given to another worker")
@@ -204,6 +209,17 @@ class Worker:
             f"{outcome.value} after {time.monotonic() - started:.0f} s: {words}"
         )
         return following
+
+    def _check_device(self) -> None:
+        """Refuse to work without the campaign's device.
+
+        Raises:
+            MachineError: this machine does not have it.
+        """
+        try:
+            find_device(self._campaign.device, self._cache)
+        except UsageError as error:
+            raise MachineError(str(error)) from error
 
     def _try(self, item: CampaignItem, heartbeat: _Heartbeat) -> tuple[TryOutcome, str]:
         """How the item's try ended, and its headline or the reason."""

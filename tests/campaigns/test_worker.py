@@ -185,6 +185,12 @@ def test_an_item_during_which_the_disk_became_full_is_given_back(
     assert outcomes(store) == [TryOutcome.RELEASED]
 
 
+def test_a_worker_without_the_campaigns_device_takes_no_item(store: Store, problems: Path) -> None:
+    with pytest.raises(MachineError, match="'tpu' is not one of the devices"):
+        Worker(store, create(store, problems, device="tpu"), tell=print).work()
+    assert outcomes(store) == []
+
+
 @pytest.mark.slow
 def test_a_process_whose_lease_is_lost_is_ended(
     store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
