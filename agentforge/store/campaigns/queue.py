@@ -236,8 +236,8 @@ def _lives_here(worker: str, beat: float) -> bool:
 
 
 def _kept(words: str) -> str:
-    """What a text column takes: PostgreSQL refuses the character U+0000."""
-    return words.replace("\0", "")[:MOST_WORDS]
+    """What a text column takes: no lone surrogates, and PostgreSQL refuses the character U+0000."""
+    return words.encode(errors="backslashreplace").decode().replace("\0", "")[:MOST_WORDS]
 
 
 def _changed(session: Session, change: Update, values: dict[str, Any] | None = None) -> int:

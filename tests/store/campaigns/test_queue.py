@@ -191,11 +191,11 @@ def test_three_dead_workers_quarantine_an_item_with_their_last_words(store: Stor
     for number in range(LOST_TRIES):
         item = take(store, f"host:{number}", lease_s=-1)
         assert item.arm == "base"
-        store.beat_item(item, -1, f"attempt {number}\0")
+        store.beat_item(item, -1, f"attempt {number}\0\udcff")
         assert store.reap_items("night") == 1
     item = store.campaign_items("night")[0]
     assert item.state is ItemState.QUARANTINED
-    assert item.reason == "worker host:2 died; it said last: attempt 2"
+    assert item.reason == "worker host:2 died; it said last: attempt 2\\udcff"
     assert take(store).arm == "llm"
     assert store.retry_items("night", (ItemState.QUARANTINED,)) == 1
     again = take(store)
