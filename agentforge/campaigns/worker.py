@@ -29,6 +29,7 @@ from agentforge.schema import (
     MachineError,
     StoreError,
     TryOutcome,
+    UnreachableError,
     UnsupportedTargetError,
     UsageError,
 )
@@ -147,7 +148,7 @@ class Worker:
 
         Raises:
             MachineError: this machine lacks something; the item that showed it waits behind the others.
-            StoreError: the database was away for too long.
+            StoreError: the database was away for too long, or cannot be written.
             KeyboardInterrupt: the item in progress was given back.
         """
         name = self._campaign.name
@@ -161,13 +162,13 @@ class Worker:
                 self._claims.give_back()
 
     def _work(self, name: str, heartbeat: _Heartbeat) -> None:
-        patiently(lambda: self._store.reap_items(name, self._claims.worker))
+        self._patiently(lambda: self._store.reap_items(name, self._claims.worker))
         while True:
-            item = patiently(self._claims.take)
+            item = self._patiently(self._claims.take)
             while item is not None:
                 item = self._carry_out(item, heartbeat)
-            progress = patiently(lambda: self._store.campaign_progress(name))
-            state = patiently(lambda: self._store.get_campaign(name)).state
+            progress = self._patiently(lambda: self._store.campaign_progress(name))
+            state = self._patiently(lambda: self._store.get_campaign(name)).state
             if state is CampaignState.PAUSED:
                 self._tell(f"campaign {name} is paused; continue it with: agentforge campaign resume {name}")
                 return
@@ -191,19 +192,19 @@ class Worker:
             outcome, words = ended
         except _LeaseLost:
             self._tell(f"{item.problem} ({item.arm}) was given to another worker")
-            return patiently(self._claims.take)
+            return self._patiently(self._claims.take)
         finally:
             heartbeat.end()
             if outcome is TryOutcome.RELEASED:
-                patiently(lambda: self._store.end_item(item, outcome, words))
+                self._patiently(lambda: self._store.end_item(item, outcome, words))
         if outcome is TryOutcome.DONE:
             self._claims.done(item)
         elif outcome is not TryOutcome.RELEASED:
-            patiently(lambda: self._store.end_item(item, outcome, words))
+            self._patiently(lambda: self._store.end_item(item, outcome, words))
         if outcome is TryOutcome.REFUSED:
             raise MachineError(f"{item.problem} ({item.arm}): {words}")
-        following = patiently(self._claims.take)
-        progress = patiently(lambda: self._store.campaign_progress(item.campaign))
+        following = self._patiently(self._claims.take)
+        progress = self._patiently(lambda: self._store.campaign_progress(item.campaign))
         self._tell(
             f"[{progress.over + self._claims.unrecorded}/{progress.items}] {item.problem} ({item.arm}), "
             f"{outcome.value} after {time.monotonic() - started:.0f} s: {words}"
@@ -249,9 +250,12 @@ class Worker:
 
     def _refused(self, item: CampaignItem) -> TryOutcome:
         """The end of a try that finds fault with the machine: the second time, it is the item's fault."""
-        tries = patiently(lambda: self._store.campaign_tries(item.campaign))
+        tries = self._patiently(lambda: self._store.campaign_tries(item.campaign))
         before = any(found.item == item.id and found.outcome is TryOutcome.REFUSED for found in tries)
         return TryOutcome.FAILED if before else TryOutcome.REFUSED
+
+    def _patiently(self, call: Callable[[], T]) -> T:
+        return patiently(call, self._tell)
 
     def _run(self, item: CampaignItem, heartbeat: _Heartbeat, limit_s: float) -> str:
         """The headline of the item's run."""
@@ -289,13 +293,20 @@ def check_disk(home: Path) -> None:
             )
 
 
-def patiently(call: Callable[[], T]) -> T:
-    """The call's result; while the database is away it is repeated, for at most `PATIENCE_S`."""
-    until = time.monotonic() + PATIENCE_S
+def patiently(call: Callable[[], T], tell: Callable[[str], None] | None = None) -> T:
+    """The call's result; while the database is away it is repeated, for at most `PATIENCE_S`.
+
+    Args:
+        tell: receives one line at the beginning of the wait.
+    """
+    until, told = time.monotonic() + PATIENCE_S, False
     while True:
         try:
             return call()
-        except StoreError:
+        except UnreachableError as error:
             if time.monotonic() > until:
                 raise
+            if tell is not None and not told:
+                tell(f"{error}; this worker waits for it, at most {PATIENCE_S / 60:.0f} minutes")
+                told = True
             time.sleep(POLL_S)

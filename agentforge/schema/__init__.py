@@ -16,6 +16,7 @@ from .errors import (
     StoreError,
     TargetError,
     TimeEnded,
+    UnreachableError,
     UnsupportedTargetError,
     UsageError,
 )
@@ -241,6 +242,7 @@ __all__ = [
     "Trial",
     "TryOutcome",
     "UnknownEvent",
+    "UnreachableError",
     "UnsupportedTargetError",
     "Usage",
     "UsageError",

@@ -47,6 +47,10 @@ class StoreError(AgentForgeError):
     """The database cannot be used: corrupt, newer than this version, locked, disk full."""
 
 
+class UnreachableError(StoreError):
+    """The database cannot be reached, or another process holds it: the same call may succeed later."""
+
+
 class HarnessError(AgentForgeError):
     """The referee itself failed; nothing is said about the candidate. The CLI exits with 3."""
 

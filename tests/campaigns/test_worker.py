@@ -23,8 +23,10 @@ from agentforge.schema import (
     ItemState,
     MachineError,
     RunStatus,
+    StoreError,
     SuiteProblem,
     TryOutcome,
+    UnreachableError,
     UsageError,
 )
 from agentforge.store import Store
@@ -230,6 +232,21 @@ def test_a_problem_travels_with_its_text(home: Path, problems: Path) -> None:
     copied, _, name = local_target(problem, settings).rpartition(":")
     assert Path(copied).read_text() == problem.source
     assert (Path(copied).is_relative_to(home), Path(copied).name, name) == (True, "good.py", "Model")
+
+
+def test_a_worker_says_once_that_it_waits_for_its_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "POLL_S", 0.0)
+    ends = iter(
+        [UnreachableError("it is away"), UnreachableError("it is away"), StoreError("the disk is full")]
+    )
+
+    def call() -> None:
+        raise next(ends)
+
+    said: list[str] = []
+    with pytest.raises(StoreError, match="disk is full"):  # at once: waiting frees no space
+        workers.patiently(call, said.append)
+    assert said == ["it is away; this worker waits for it, at most 5 minutes"]
 
 
 _WORK = """

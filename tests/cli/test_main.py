@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import typer
 
+from agentforge.cli import _options
 from agentforge.cli._main import build, explain
 from agentforge.schema import HarnessError, MachineError, StoreError, UsageError
 

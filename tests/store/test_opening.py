@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, inspect, text
 
-from agentforge.schema import StoreError
+from agentforge.schema import StoreError, UnreachableError
 from agentforge.store import Store
 from agentforge.store._migrate import REVISION, VERSION_TABLE
 from agentforge.store.tables import Table
@@ -178,7 +178,10 @@ class TestBadUrls:
 
     def test_a_server_that_is_not_there(self, tmp_path: Path) -> None:
         pytest.importorskip("psycopg")
-        _refused(f"postgresql+psycopg://me:secret@/x?host={tmp_path}", "AGENTFORGE_DATABASE_URL")
+        url = f"postgresql+psycopg://me:secret@/x?host={tmp_path}"
+        _refused(url, "AGENTFORGE_DATABASE_URL")
+        with pytest.raises(UnreachableError):
+            Store(url)
 
     def test_a_database_that_is_not_there(self, postgres_server: str) -> None:
         _refused(postgres_server.format(name="nothing"), "is not there", "create it")
@@ -233,11 +236,12 @@ class TestSurvival:
                 connection.exec_driver_sql(f"PRAGMA max_page_count={pages + 20}")  # type: ignore[attr-defined]
 
             kept = 0
-            with pytest.raises(StoreError, match="disk is full"):
+            with pytest.raises(StoreError, match="disk is full") as caught:
                 for number in range(1000):
                     store.append_event(nouns.run().id, nouns.event("tick", {"pad": "x" * 1000}))
                     kept = number + 1
             assert kept > 0
+            assert not isinstance(caught.value, UnreachableError)
             assert len(store.events(nouns.run().id)) == kept
         with Store(sqlite_url) as store:
             assert store.append_event(nouns.run().id, nouns.event("after")).seq == kept + 1
