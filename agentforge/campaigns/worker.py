@@ -104,7 +104,7 @@ class _Heartbeat:
         self._stop.set()
 
     def _beat(self) -> None:
-        met = time.time()  # the monotonic clock stands still while a laptop sleeps
+        met = time.time()  # the monotonic clock stops while a laptop sleeps
         while not self._stop.wait(BEAT_S):
             with suppress(StoreError):  # the lease outlives a short absence of the database
                 item = self._item

@@ -143,7 +143,9 @@ class CampaignItem(FrozenModel):
     lost: int = 0
     """Tries whose worker died."""
     run: str | None = None
-    """The run that has the result, or that the next try continues."""
+    """The run in progress, or that the next try continues."""
+    result_run: str | None = None
+    """The run that has the result; it stays when a later try begins another run."""
     reason: str = ""
     """Why it failed, or the last words of the worker that died."""
     seconds: float = 0.0

@@ -48,7 +48,7 @@ class StoreError(AgentForgeError):
 
 
 class UnreachableError(StoreError):
-    """The database cannot be reached, or another process holds it: the same call may succeed later."""
+    """The database cannot be reached, or another process writes to it: the same call may succeed later."""
 
 
 class HarnessError(AgentForgeError):

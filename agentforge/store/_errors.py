@@ -36,7 +36,7 @@ _ADVICE = (
 
 
 _PASSES = ("is held by another process", "cannot be reached")
-"""What is wrong only for a time."""
+"""Troubles that end by themselves."""
 
 
 def describe(where: str, error: BaseException) -> StoreError:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, inspect, text
 
-from agentforge.schema import StoreError, UnreachableError
+from agentforge.schema import StoreError, TryOutcome, UnreachableError
 from agentforge.store import Store
 from agentforge.store._migrate import REVISION, VERSION_TABLE
 from agentforge.store.tables import Table
@@ -64,6 +64,28 @@ class TestMigrations:
         engine.dispose()
         with Store(url) as store:
             assert [r.parameters for r in store.experience()["fuse"]] == [o.parameters for o in every]
+
+    def test_items_that_are_done_have_the_results_of_their_runs(self, url: str) -> None:
+        from alembic import command
+        from alembic.config import Config
+
+        from agentforge.store import _migrate
+
+        with Store(url) as store:
+            store.create_campaign(*nouns.campaign(1))
+            for name, outcome in (("run-1", TryOutcome.DONE), ("run-2", TryOutcome.FAILED)):
+                item = store.take_item("night", "host:1", 600)
+                assert item is not None and store.attach_run(item, name)
+                store.end_item(item, outcome)
+        config, engine = Config(), create_engine(url)
+        config.set_main_option("script_location", str(Path(_migrate.__file__).parent / "migrations"))
+        with engine.begin() as connection:
+            config.attributes["connection"] = connection
+            command.downgrade(config, "0012")
+        engine.dispose()
+        with Store(url) as store:
+            found = [(i.run, i.result_run) for i in store.campaign_items("night")]
+        assert found == [("run-1", "run-1"), ("run-2", None)]
 
     def test_the_newest_is_the_one_we_name(self) -> None:
         from alembic.config import Config

@@ -91,7 +91,10 @@ class CampaignQueue:
     def attach_run(self, item: CampaignItem, run: str) -> bool:
         """Say which run the try works on; False if the item belongs to another try now."""
         with self._db.write() as session:
-            return self._change(session, item, run=run)
+            if not self._change(session, item, run=run):
+                return False
+            session.execute(update(_TRIES).where(*of_try()).values(run=run), item_of_try(item))
+            return True
 
     def end_item(self, item: CampaignItem, outcome: TryOutcome, words: str = "") -> bool:
         """End the try; False, and no change, if the item belongs to another try now.
@@ -135,11 +138,14 @@ class CampaignQueue:
             return reaped
 
     def retry_items(self, campaign: str, states: tuple[ItemState, ...]) -> int:
-        """Let workers take failed or quarantined items again, from the beginning; returns how many."""
+        """Let workers take failed or quarantined items again, from the beginning; returns how many.
+
+        The result of an earlier visit stays until a try is done.
+        """
         change = (
             update(ItemRow)
             .where(ItemRow.campaign == campaign, ItemRow.state.in_([state.value for state in states]))
-            .values(state=ItemState.WAITING.value, lost=0, run=None, reason="", seconds=0.0)
+            .values(state=ItemState.WAITING.value, lost=0, run=None, reason="")
         )
         with self._db.write() as session:
             return _changed(session, change)
@@ -168,7 +174,7 @@ class CampaignQueue:
     def restore_item(self, item: int, known: CampaignItem) -> bool:
         """Give a waiting item the state and result of the same item elsewhere; False if it does not wait."""
         taken = known.model_dump(
-            mode="json", include={"state", "worker", "visits", "run", "reason", "seconds"}
+            mode="json", include={"state", "worker", "visits", "run", "result_run", "reason", "seconds"}
         )
         waits = ItemRow.state == ItemState.WAITING.value
         with self._db.write() as session:

@@ -115,8 +115,10 @@ def ended_try(dialect: str, outcome: TryOutcome, *, words: bool, died: bool = Fa
         change["state"] = case((last, ItemState.QUARANTINED.value), else_=change["state"])
     if words and outcome in (TryOutcome.RELEASED, TryOutcome.REFUSED):
         others = aliased(ItemRow)
-        last = select(func.max(others.position)).where(others.campaign == ItemRow.campaign)
-        change["position"] = last.scalar_subquery() + 1
+        behind = select(func.max(others.position) + 1).where(others.campaign == ItemRow.campaign)
+        change["position"] = behind.scalar_subquery()
+    if outcome is TryOutcome.DONE:
+        change["result_run"] = ItemRow.run
     if words or outcome is TryOutcome.DONE:
         change["reason"] = said if words else ""
     more = {"words": said} if words else {}
@@ -207,7 +209,8 @@ class Done(NamedTuple):
 
 def _done_values(begun: Seconds, ended: Seconds) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the rows of the item and of its try get, by seconds after the item was taken."""
-    item = {"state": ItemState.DONE.value, "reason": "", "seconds": _ITEMS.c.seconds + (ended - begun)}
+    seconds = _ITEMS.c.seconds + (ended - begun)
+    item = {"state": ItemState.DONE.value, "result_run": _ITEMS.c.run, "reason": "", "seconds": seconds}
     own = {"outcome": TryOutcome.DONE.value, "begun": _TRIES.c.begun + begun, "ended": _TRIES.c.begun + ended}
     return item, own
 

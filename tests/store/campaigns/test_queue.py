@@ -142,6 +142,27 @@ def test_items_that_are_done_can_be_visited_again(store: Store) -> None:
     assert (again.id, again.visits, again.run, again.tries) == (first.id, 3, "run-1", 2)
 
 
+def test_a_result_stays_until_another_run_has_one(store: Store) -> None:
+    store.create_campaign(*campaign(1))
+    first = take(store)
+    store.attach_run(first, "run-1")
+    store.end_item(first, TryOutcome.DONE)
+    store.extend_items("night", {first.id: 1})
+    second = take(store, "elsewhere:1")
+    store.attach_run(second, "run-2")
+    store.end_item(second, TryOutcome.FAILED, "it does not build")
+    store.retry_items("night", (ItemState.FAILED,))
+    third = take(store, "elsewhere:2")
+    assert (third.id, third.run, third.result_run, third.visits) == (first.id, None, "run-1", 2)
+    store.attach_run(third, "run-3")
+    assert store.exchange_items([Done(third, 0.0, 1.0)], "night", "elsewhere:2", LONG_S, most=0)[0]
+    item = store.campaign_items("night")[0]
+    assert (item.run, item.result_run) == ("run-3", "run-3")
+    assert {i: sorted(runs) for i, runs in store.campaign_runs("night").items()} == {
+        first.id: ["run-1", "run-2", "run-3"]
+    }
+
+
 def test_another_machine_does_not_continue_a_run(store: Store) -> None:
     store.create_campaign(*campaign())
     first = take(store, "host:1")
@@ -311,3 +332,6 @@ def test_device_seconds_are_those_of_the_verdicts_of_its_runs(store: Store) -> N
         store.save_evaluation(nouns.evaluation().model_copy(update={"seconds": seconds}), run)
     assert store.attach_run(item, "a")
     assert store.campaign_device_seconds("night") == {item.id: pytest.approx(1.5)}
+    store.end_item(item, TryOutcome.RELEASED)
+    assert store.attach_run(take(store, "elsewhere:1"), "b")
+    assert store.campaign_device_seconds("night") == {item.id: pytest.approx(5.5)}
