@@ -29,7 +29,8 @@ class Claims:
     """
 
     def __init__(self, store: Store, campaign: str, worker: str, lease_s: float) -> None:
-        self._store, self._campaign, self._worker, self._lease_s = store, campaign, worker, lease_s
+        self._store, self._campaign, self._lease_s = store, campaign, lease_s
+        self.worker = worker
         self._lock = threading.Lock()
         self._waiting: deque[CampaignItem] = deque()
         self._done: list[Done] = []
@@ -87,7 +88,7 @@ class Claims:
 
     def _exchange(self, most: int) -> None:
         accepted, items = self._store.exchange_items(
-            self._done, self._campaign, self._worker, self._lease_s, most
+            self._done, self._campaign, self.worker, self._lease_s, most
         )
         self._taken = time.monotonic()
         self._done = []

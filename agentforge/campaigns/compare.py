@@ -56,7 +56,7 @@ def compare(store: Store, a: str, b: str, *, baseline: str = BEST) -> Comparison
     common = [
         problem
         for problem, item in items_a.items()
-        if item.state.over and problem in items_b and items_b[problem].state.over
+        if _ended(item) and problem in items_b and _ended(items_b[problem])
     ]
     if not common:
         raise UsageError(f"{name_a} and {name_b} have ended no problem in common: nothing can be compared")
@@ -93,6 +93,11 @@ def _arm(store: Store, spec: str) -> tuple[str, dict[str, ItemReport]]:
     if arm not in known:
         raise UsageError(f"{spec!r} names no arm: write one of {', '.join(f'{campaign}/{n}' for n in known)}")
     return f"{campaign}/{arm}", report.of_arm(arm)
+
+
+def _ended(item: ItemReport) -> bool:
+    """Whether it is over, or has the result of an earlier visit."""
+    return item.state.over or bool(item.mode)
 
 
 def _speedup(item: ItemReport, baseline: str) -> float:

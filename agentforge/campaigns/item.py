@@ -20,6 +20,7 @@ from agentforge.schema import (
     RunStatus,
     SuiteProblem,
     UnsupportedTargetError,
+    UsageError,
 )
 from agentforge.store import Store
 
@@ -52,6 +53,8 @@ def run_item(payload: Mapping[str, Any], report: Callable[[str], None]) -> dict[
         arm = next(arm for arm in campaign.arms if arm.name == item.arm)
         run = store.get_run(item.run) if item.run and item.visits > 1 else None
         budget = visited(campaign.budget, item.visits, run)
+        if arm.paid:
+            budget = without(budget, _spent_by_others(store, item))
         limit_s = campaign.limit_s * item.visits
         campaign = campaign.model_copy(update={"budget": budget, "limit_s": limit_s})
         settings, attached, lock = of_campaign(campaign, arm, settings), item.run, threading.Lock()
@@ -97,6 +100,27 @@ def visited(budget: Budget, visits: int, run: Run | None = None) -> Budget:
         least = run.seconds_used / 60 + budget.minutes if finished else run.budget.minutes or 0.0
         limits["minutes"] = max(limits["minutes"], least)
     return budget.model_copy(update=limits)
+
+
+def without(budget: Budget, dollars: float) -> Budget:
+    """The budget of a run whose item spent dollars in other runs, which were given up.
+
+    Raises:
+        UsageError: nothing is left.
+    """
+    if budget.dollars is None or not dollars:
+        return budget
+    if dollars >= budget.dollars:
+        raise UsageError(
+            f"its runs that were given up spent {dollars:.2f} dollars, and its share of --dollars is "
+            f"{budget.dollars:.2f}: start another campaign with more for it"
+        )
+    return budget.model_copy(update={"dollars": budget.dollars - dollars})
+
+
+def _spent_by_others(store: Store, item: CampaignItem) -> float:
+    runs = store.campaign_runs(item.campaign).get(item.id, ())
+    return sum(call.dollars or 0.0 for run in runs if run != item.run for call in store.calls(run))
 
 
 def local_target(problem: SuiteProblem, settings: Settings) -> str:

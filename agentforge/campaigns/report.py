@@ -63,6 +63,7 @@ class ItemReport(FrozenModel):
     seconds: float = 0.0
     """Wall time of all tries."""
     tokens: int = 0
+    """Of all runs, as the dollars: also of those that were given up."""
     dollars: float | None = 0.0
     """None if a price is unknown."""
     native: NativeVerdict | None = None
@@ -146,7 +147,11 @@ def build_report(store: Store, name: str) -> CampaignReport:
     """
     campaign = store.get_campaign(name)
     problems = {problem.id: problem for problem in store.campaign_problems(name)}
-    found = [_item(store, item, problems[item.problem]) for item in store.campaign_items(name)]
+    runs = store.campaign_runs(name)
+    found = [
+        _item(store, item, problems[item.problem], runs.get(item.id, ()))
+        for item in store.campaign_items(name)
+    ]
     items, evaluations = tuple(item for item, _ in found), {(i.problem, i.arm): e for i, e in found}
     groups = list(dict.fromkeys(problem.group for problem in problems.values()))
     arms = tuple(
@@ -214,7 +219,11 @@ def score(item: ItemReport, evaluation: Evaluation | None, baseline: str) -> Pro
     )
 
 
-def _item(store: Store, item: CampaignItem, problem: SuiteProblem) -> tuple[ItemReport, Evaluation | None]:
+def _item(
+    store: Store, item: CampaignItem, problem: SuiteProblem, runs: Sequence[str]
+) -> tuple[ItemReport, Evaluation | None]:
+    """The item's result, and what all its runs cost, those that were given up too."""
+    calls = [call for run in runs for call in store.calls(run)]
     bare = ItemReport(
         problem=item.problem,
         group=problem.group,
@@ -222,22 +231,16 @@ def _item(store: Store, item: CampaignItem, problem: SuiteProblem) -> tuple[Item
         state=item.state,
         definition=problem.definition,
         reason=item.reason,
-        run=item.run,
+        run=item.result_run or item.run,
         seconds=item.seconds,
+        tokens=sum(call.tokens_in + call.tokens_out for call in calls),
+        dollars=_total(call.dollars for call in calls),
     )
-    if item.run is None:
+    if item.result_run is None:
         return bare, None
-    calls = store.calls(item.run)
-    bare = bare.model_copy(
-        update={
-            "tokens": sum(call.tokens_in + call.tokens_out for call in calls),
-            "dollars": _total(call.dollars for call in calls),
-        }
-    )
-    run = store.get_run(item.run)
+    run = store.get_run(item.result_run)
     stitched = store.get_record(run.id, StitchResult)
-    # An item that is visited again has the result of its last visit until the next one ends.
-    if stitched is None or (item.state is not ItemState.DONE and item.visits == 1):
+    if stitched is None:
         return bare, None
     trials = store.run_evaluations(run.id, run.target)
     evaluation = store.get_evaluation(stitched.evaluation) if stitched.evaluation else None
@@ -247,7 +250,7 @@ def _item(store: Store, item: CampaignItem, problem: SuiteProblem) -> tuple[Item
     native = store.get_record(run.id, NativeVerdict) if verified else None
     report = bare.model_copy(
         update={
-            "reason": "" if own else stitched.summary,
+            "reason": item.reason or ("" if own else stitched.summary),
             "mode": stitched.mode,
             "correct": own and evaluation is not None and evaluation.passed,
             "verified": verified,

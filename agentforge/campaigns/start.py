@@ -12,6 +12,7 @@ from pathlib import Path
 from agentforge._version import __version__
 from agentforge.agents import check_agents
 from agentforge.config import LLMSettings, RefereeSettings, SearchSettings, Settings
+from agentforge.devices import devices
 from agentforge.loop.budget import OVERTIME
 from agentforge.runs.checks import check_run
 from agentforge.runs.run_settings import limited, restored, with_search
@@ -80,8 +81,10 @@ def plan_campaign(
         name: None derives it from the suite and all that decides what the campaign measures.
 
     Raises:
-        UsageError, MachineError: the suite, a name, a setting or an agent cannot be used.
+        UsageError, MachineError: the suite, a name, a setting, an agent or a kind of device cannot be used.
     """
+    if device != "auto":
+        devices.check(device)
     problems = selected(open_suite(suite), selection)
     check_run(settings, None)
     for arm in arms:

@@ -41,7 +41,7 @@ def status_of(store: Store, name: str) -> CampaignStatus:
     items, progress = store.campaign_items(name), store.campaign_progress(name)
     running = tuple(item for item in items if item.state is ItemState.RUNNING)
     left = progress.items - progress.over
-    calls = [call for item in items if item.run for call in store.calls(item.run)]
+    calls = [call for runs in store.campaign_runs(name).values() for run in runs for call in store.calls(run)]
     return CampaignStatus(
         campaign=campaign,
         states=progress.states,

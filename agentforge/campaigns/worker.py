@@ -18,8 +18,10 @@ from typing import Self, TypeVar
 from agentforge._version import __version__
 from agentforge.config import load_settings
 from agentforge.isolation.child_process import ChildFailure, run_child
+from agentforge.ladder import find_device
 from agentforge.schema import (
     AgentForgeError,
+    BusyError,
     Campaign,
     CampaignItem,
     CampaignState,
@@ -27,6 +29,7 @@ from agentforge.schema import (
     MachineError,
     StoreError,
     TryOutcome,
+    UnreachableError,
     UnsupportedTargetError,
     UsageError,
 )
@@ -40,6 +43,10 @@ BEAT_S = 10.0
 """Seconds between heartbeats."""
 POLL_S = 2.0
 """Seconds between looks at a queue whose last items other workers have."""
+AWAY_S = 30.0
+"""Seconds without the database after which a worker takes no items of others until its next heartbeat."""
+BUSY_S = 10.0
+"""Seconds before an item whose run another process works on is given back."""
 PATIENCE_S = 300.0
 """Seconds for which a worker waits for a database that is away."""
 
@@ -58,7 +65,7 @@ class _LeaseLost(AgentForgeError):
 class _Heartbeat:
     """Renews the lease of a worker's item in a thread, with the last line that the item's process sent.
 
-    It gives back items that wait too long behind it.
+    It gives back items that wait too long behind it, and takes those of workers that died.
     """
 
     def __init__(self, store: Store, campaign: str, claims: Claims) -> None:
@@ -97,14 +104,19 @@ class _Heartbeat:
         self._stop.set()
 
     def _beat(self) -> None:
+        met = time.time()  # the monotonic clock stops while a laptop sleeps
         while not self._stop.wait(BEAT_S):
             with suppress(StoreError):  # the lease outlives a short absence of the database
                 item = self._item
-                if item is not None and not self._store.beat_item(item, LEASE_S, self.words):
+                if item is None:
+                    self._store.get_campaign(self._campaign)  # raises if the database is away
+                elif not self._store.beat_item(item, LEASE_S, self.words):
                     self._lost = item
                 if self._claims.age_s > BEAT_S:
                     self._claims.give_back()
-                self._store.reap_items(self._campaign)
+                last, met = met, time.time()
+                if met - last < AWAY_S:  # else other workers renew their leases first
+                    self._store.reap_items(self._campaign, self._claims.worker)
 
 
 class Worker:
@@ -125,7 +137,8 @@ class Worker:
     ) -> None:
         self._store, self._campaign, self._tell = store, store.get_campaign(campaign), tell
         self._overrides = list(overrides)
-        self._home = load_settings(overrides).home
+        settings = load_settings(overrides)
+        self._home, self._cache = settings.home, settings.cache
         name = f"{socket.gethostname()[:200]}:{os.getpid()}"
         self._claims = Claims(store, campaign, name, LEASE_S)
         check_version(self._campaign)
@@ -134,12 +147,13 @@ class Worker:
         """Carry out items until none is left or the campaign is paused.
 
         Raises:
-            MachineError: this machine cannot carry out any item; the item that showed it is given back.
-            StoreError: the database was away for too long.
+            MachineError: this machine lacks something; the item that showed it waits behind the others.
+            StoreError: the database was away for too long, or cannot be written.
             KeyboardInterrupt: the item in progress was given back.
         """
         name = self._campaign.name
         check_disk(self._home)
+        self._check_device()
         try:
             with _Heartbeat(self._store, name, self._claims) as heartbeat:
                 self._work(name, heartbeat)
@@ -148,13 +162,13 @@ class Worker:
                 self._claims.give_back()
 
     def _work(self, name: str, heartbeat: _Heartbeat) -> None:
+        self._patiently(lambda: self._store.reap_items(name, self._claims.worker))
         while True:
-            patiently(lambda: self._store.reap_items(name))
-            item = patiently(self._claims.take)
+            item = self._patiently(self._claims.take)
             while item is not None:
                 item = self._carry_out(item, heartbeat)
-            progress = patiently(lambda: self._store.campaign_progress(name))
-            state = patiently(lambda: self._store.get_campaign(name)).state
+            progress = self._patiently(lambda: self._store.campaign_progress(name))
+            state = self._patiently(lambda: self._store.get_campaign(name)).state
             if state is CampaignState.PAUSED:
                 self._tell(f"campaign {name} is paused; continue it with: agentforge campaign resume {name}")
                 return
@@ -163,49 +177,85 @@ class Worker:
             time.sleep(POLL_S * random.uniform(0.5, 1.5))  # or all workers would ask at once
 
     def _carry_out(self, item: CampaignItem, heartbeat: _Heartbeat) -> CampaignItem | None:
-        """The item's try; returns the next item, if one waits."""
+        """The item's try; returns the next item, if one waits.
+
+        Raises:
+            MachineError: this machine cannot carry it out.
+        """
         outcome, words, started = TryOutcome.RELEASED, "", time.monotonic()
-        limit_s = self._campaign.limit_s * item.visits
+        heartbeat.begin(item)
         try:
-            heartbeat.begin(item)
-            try:
-                words = self._run(item, heartbeat, limit_s)
-            finally:
-                check_disk(self._home)  # whatever it found on a full disk, it is tried again
-            outcome = TryOutcome.DONE
+            ended = self._try(item, heartbeat)
+            check_disk(self._home)  # whatever it found on a full disk, it is tried again
+            if ended[0] is TryOutcome.FAILED:
+                self._check_device()  # a driver that is gone would fail every other item too
+            outcome, words = ended
         except _LeaseLost:
             self._tell(f"{item.problem} ({item.arm}) was given to another worker")
-            return patiently(self._claims.take)
-        except MachineError:
-            raise
-        except (HarnessError, StoreError) as error:
-            outcome, words = TryOutcome.LOST, str(error)
-        except ChildFailure as failure:
-            if failure.error_type == "OSError":  # a full disk would fail every other item too
-                raise MachineError(f"{failure}: free some space or repair the disk of this machine") from None
-            final = failure.kind in ("timeout", "raised")
-            outcome = TryOutcome.FAILED if final else TryOutcome.LOST
-            minutes = f"it took more than {limit_s / 60:.3g} minutes (--limit-minutes)"
-            words = f"{minutes if failure.kind == 'timeout' else failure}; it said last: {heartbeat.words}"
-        except UnsupportedTargetError as error:
-            outcome, words = TryOutcome.UNSUPPORTED, str(error)
-        except AgentForgeError as error:
-            outcome, words = TryOutcome.FAILED, str(error)
+            return self._patiently(self._claims.take)
         finally:
             heartbeat.end()
             if outcome is TryOutcome.RELEASED:
-                patiently(lambda: self._store.end_item(item, outcome, words))
+                self._patiently(lambda: self._store.end_item(item, outcome, words))
         if outcome is TryOutcome.DONE:
             self._claims.done(item)
-        else:
-            patiently(lambda: self._store.end_item(item, outcome, words))
-        following = patiently(self._claims.take)
-        progress = patiently(lambda: self._store.campaign_progress(item.campaign))
+        elif outcome is not TryOutcome.RELEASED:
+            self._patiently(lambda: self._store.end_item(item, outcome, words))
+        if outcome is TryOutcome.REFUSED:
+            raise MachineError(f"{item.problem} ({item.arm}): {words}")
+        following = self._patiently(self._claims.take)
+        progress = self._patiently(lambda: self._store.campaign_progress(item.campaign))
         self._tell(
             f"[{progress.over + self._claims.unrecorded}/{progress.items}] {item.problem} ({item.arm}), "
             f"{outcome.value} after {time.monotonic() - started:.0f} s: {words}"
         )
         return following
+
+    def _check_device(self) -> None:
+        """Refuse to work without the campaign's device.
+
+        Raises:
+            MachineError: this machine does not have it.
+        """
+        try:
+            find_device(self._campaign.device, self._cache)
+        except UsageError as error:
+            raise MachineError(str(error)) from error
+
+    def _try(self, item: CampaignItem, heartbeat: _Heartbeat) -> tuple[TryOutcome, str]:
+        """How the item's try ended, and its headline or the reason."""
+        limit_s = self._campaign.limit_s * item.visits
+        try:
+            return TryOutcome.DONE, self._run(item, heartbeat, limit_s)
+        except _LeaseLost:
+            raise
+        except BusyError as error:
+            time.sleep(BUSY_S)
+            return TryOutcome.RELEASED, str(error)
+        except MachineError as error:
+            return self._refused(item), str(error)
+        except (HarnessError, StoreError) as error:
+            return TryOutcome.LOST, str(error)
+        except ChildFailure as failure:
+            if failure.error_type == "OSError":  # a broken disk would fail every other item too
+                return self._refused(item), f"{failure}: free some space or repair the disk of this machine"
+            final = failure.kind in ("timeout", "raised")
+            minutes = f"it took more than {limit_s / 60:.3g} minutes (--limit-minutes)"
+            words = f"{minutes if failure.kind == 'timeout' else failure}; it said last: {heartbeat.words}"
+            return TryOutcome.FAILED if final else TryOutcome.LOST, words
+        except UnsupportedTargetError as error:
+            return TryOutcome.UNSUPPORTED, str(error)
+        except AgentForgeError as error:
+            return TryOutcome.FAILED, str(error)
+
+    def _refused(self, item: CampaignItem) -> TryOutcome:
+        """The end of a try that finds fault with the machine: the second time, it is the item's fault."""
+        tries = self._patiently(lambda: self._store.campaign_tries(item.campaign))
+        before = any(found.item == item.id and found.outcome is TryOutcome.REFUSED for found in tries)
+        return TryOutcome.FAILED if before else TryOutcome.REFUSED
+
+    def _patiently(self, call: Callable[[], T]) -> T:
+        return patiently(call, self._tell)
 
     def _run(self, item: CampaignItem, heartbeat: _Heartbeat, limit_s: float) -> str:
         """The headline of the item's run."""
@@ -243,13 +293,20 @@ def check_disk(home: Path) -> None:
             )
 
 
-def patiently(call: Callable[[], T]) -> T:
-    """The call's result; while the database is away it is repeated, for at most `PATIENCE_S`."""
-    until = time.monotonic() + PATIENCE_S
+def patiently(call: Callable[[], T], tell: Callable[[str], None] | None = None) -> T:
+    """The call's result; while the database is away it is repeated, for at most `PATIENCE_S`.
+
+    Args:
+        tell: receives one line at the beginning of the wait.
+    """
+    until, told = time.monotonic() + PATIENCE_S, False
     while True:
         try:
             return call()
-        except StoreError:
+        except UnreachableError as error:
             if time.monotonic() > until:
                 raise
+            if tell is not None and not told:
+                tell(f"{error}; this worker waits for it, at most {PATIENCE_S / 60:.0f} minutes")
+                told = True
             time.sleep(POLL_S)

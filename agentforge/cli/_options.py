@@ -322,7 +322,7 @@ def write_out(file: Path, text: str, *, option: str = "--out") -> None:
     from agentforge.schema import UsageError
 
     try:
-        file.write_text(text, encoding="utf-8")
+        file.write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise UsageError(
             f"{option} {file} cannot be written ({error.strerror}): name another file"

@@ -34,7 +34,7 @@ def main(argv: list[str]) -> int:
         module, _, function = request["task"].partition(":")
         task = getattr(importlib.import_module(module), function)
         _limit_memory(request["memory_bytes"])
-        result = task(request["payload"], lambda text: send({"progress": text}))
+        result = task(request["payload"], lambda text: send({"progress": _encodable(text)}))
     except BaseException as error:  # SystemExit of the user's code is a failure as well
         send(_describe(error))
         return 0
@@ -55,13 +55,18 @@ def _limit_memory(growth: int) -> None:
 
 
 def _describe(error: BaseException) -> dict[str, Any]:
-    text = str(error)
+    text = _encodable(str(error))
     return {
         "error": type(error).__name__,
         "message": text,
         "out_of_memory": is_out_of_memory(error, text),
-        "traceback": "".join(traceback.format_exception(error))[-8000:],
+        "traceback": _encodable("".join(traceback.format_exception(error))[-8000:]),
     }
+
+
+def _encodable(text: str) -> str:
+    """The text with escapes in the place of lone surrogates, which no file, database or terminal takes."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 if __name__ == "__main__":

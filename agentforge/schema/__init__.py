@@ -9,12 +9,14 @@ from .campaign import Arm, Campaign, CampaignItem, CampaignState, ItemState, Sui
 from .definition import Definition, DType, Precision, TolerancePolicy, WorkPolicy
 from .errors import (
     AgentForgeError,
+    BusyError,
     CannotCode,
     HarnessError,
     MachineError,
     StoreError,
     TargetError,
     TimeEnded,
+    UnreachableError,
     UnsupportedTargetError,
     UsageError,
 )
@@ -141,6 +143,7 @@ __all__ = [
     "Budget",
     "BudgetLeft",
     "BuildSpec",
+    "BusyError",
     "CallSite",
     "Campaign",
     "CampaignItem",
@@ -239,6 +242,7 @@ __all__ = [
     "Trial",
     "TryOutcome",
     "UnknownEvent",
+    "UnreachableError",
     "UnsupportedTargetError",
     "Usage",
     "UsageError",

@@ -123,6 +123,8 @@ class TryOutcome(StrEnum):
     """The worker or its process died; it counts towards quarantine."""
     RELEASED = "released"
     """The worker gave the item back, for example at Ctrl-C; another try continues the run."""
+    REFUSED = "refused"
+    """The worker's machine lacks something; the item waits behind the others, and fails the second time."""
 
 
 class CampaignItem(FrozenModel):
@@ -141,7 +143,9 @@ class CampaignItem(FrozenModel):
     lost: int = 0
     """Tries whose worker died."""
     run: str | None = None
-    """The run that has the result, or that the next try continues."""
+    """The run in progress, or that the next try continues."""
+    result_run: str | None = None
+    """The run that has the result; it stays when a later try begins another run."""
     reason: str = ""
     """Why it failed, or the last words of the worker that died."""
     seconds: float = 0.0

@@ -23,6 +23,10 @@ class UsageError(AgentForgeError):
     """What the user asked for cannot be done as asked: a bad file, option, name or value."""
 
 
+class BusyError(UsageError):
+    """Another process works on the run: the same call succeeds when that one has ended."""
+
+
 class TargetError(UsageError):
     """The model file cannot be used: missing, does not import, lacks `Model`, raises, returns no tensor."""
 
@@ -41,6 +45,10 @@ class TimeEnded(AgentForgeError):
 
 class StoreError(AgentForgeError):
     """The database cannot be used: corrupt, newer than this version, locked, disk full."""
+
+
+class UnreachableError(StoreError):
+    """The database cannot be reached, or another process writes to it: the same call may succeed later."""
 
 
 class HarnessError(AgentForgeError):

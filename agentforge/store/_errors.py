@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy.exc import DBAPIError, IntegrityError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import (
+    DBAPIError,
+    IntegrityError,
+    InterfaceError,
+    NoSuchModuleError,
+    OperationalError,
+    SQLAlchemyError,
+)
 
-from agentforge.schema import StoreError
+from agentforge.schema import StoreError, UnreachableError
 
 _RIGHTS = "change its permissions, or set AGENTFORGE_HOME to a folder that you own"
 _ADVICE = (
@@ -28,6 +35,10 @@ _ADVICE = (
 )
 
 
+_PASSES = ("is held by another process", "cannot be reached")
+"""Troubles that end by themselves."""
+
+
 def describe(where: str, error: BaseException) -> StoreError:
     """The `StoreError` for a driver's or SQLAlchemy's exception."""
     if isinstance(error, ModuleNotFoundError):
@@ -42,8 +53,10 @@ def describe(where: str, error: BaseException) -> StoreError:
     if not isinstance(error, IntegrityError):
         for fragment, wrong, advice in _ADVICE:
             if fragment in text.lower():
-                return StoreError(f"database {where} {wrong}: {advice} ({first})")
-    return StoreError(f"database {where} refused an operation: {first}")
+                kind = UnreachableError if wrong in _PASSES else StoreError
+                return kind(f"database {where} {wrong}: {advice} ({first})")
+    kind = UnreachableError if isinstance(error, OperationalError | InterfaceError) else StoreError
+    return kind(f"database {where} refused an operation: {first}")
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from agentforge.isolation.procfs import boot_id
-from agentforge.schema import UsageError
+from agentforge.schema import BusyError
 
 from ._engine import Database
 from ._runs import locked_run
@@ -73,7 +73,8 @@ class Locks:
         """Hold the run while the block runs; a dead process's lock is taken over.
 
         Raises:
-            UsageError: no such run, or a live process works on it.
+            UsageError: no such run.
+            BusyError: a live process works on it.
         """
         owner = Owner.current()
         with self._db.write() as session:
@@ -98,7 +99,8 @@ class Locks:
         """Forget a run with its events, attempts and records; evaluations and kernels stay as knowledge.
 
         Raises:
-            UsageError: no such run, or a live process works on it.
+            UsageError: no such run.
+            BusyError: a live process works on it.
         """
         with self._db.write() as session:
             row = locked_run(session, run_id)
@@ -120,11 +122,11 @@ class Locks:
     def _refuse_if_alive(session: Session, held: LockRow) -> None:
         alive = Owner(held.host, held.boot, held.pid, held.started).alive()
         if alive:
-            raise UsageError(
+            raise BusyError(
                 f"run {held.run} is being worked on by process {held.pid}: wait for it, or end it first"
             )
         if alive is None and not _silent(session, held):
-            raise UsageError(
+            raise BusyError(
                 f"run {held.run} is being worked on by process {held.pid} on {held.host}: wait for it, "
                 "or end it and try again an hour after its last event"
             )

@@ -350,6 +350,7 @@ class ItemRow(Table):
     """Not the identifier: a server would then search the primary key, past all items that are over."""
     lost: Mapped[int] = mapped_column(Integer)
     run: Mapped[str | None] = mapped_column(Name)
+    result_run: Mapped[str | None] = mapped_column(Name)
     reason: Mapped[str] = mapped_column(Text)
     seconds: Mapped[float] = mapped_column(Float(53))
 
@@ -369,3 +370,5 @@ class TryRow(Table):
     outcome: Mapped[str | None] = mapped_column(Key)
     words: Mapped[str] = mapped_column(Text)
     """What the worker said last."""
+    run: Mapped[str | None] = mapped_column(Name)
+    """The run that it began."""

@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from agentforge.campaigns.item import run_item
-from agentforge.schema import MachineError
+from agentforge.schema import BusyError, MachineError
 
 Report = Callable[[str], None]
 
@@ -36,8 +35,20 @@ def quick(payload: Mapping[str, Any], report: Report) -> dict[str, str]:
     return {"run": "", "headline": "quick"}
 
 
+def busy_at_first(payload: Mapping[str, Any], report: Report) -> dict[str, str]:
+    if payload["item"]["tries"] == 1:
+        raise BusyError("run r-1 is being worked on by process 1: wait for it, or end it first")
+    return quick(payload, report)
+
+
 def no_compiler(payload: Mapping[str, Any], report: Report) -> None:
     raise MachineError("there is no compiler: install g++")
+
+
+def broken_needs_a_compiler(payload: Mapping[str, Any], report: Report) -> dict[str, str]:
+    if payload["item"]["problem"] == "broken":
+        raise MachineError("there is no compiler: install g++")
+    return quick(payload, report)
 
 
 def full_disk(payload: Mapping[str, Any], report: Report) -> None:
@@ -46,6 +57,7 @@ def full_disk(payload: Mapping[str, Any], report: Report) -> None:
 
 def on_a_known_machine(payload: Mapping[str, Any], report: Report) -> dict[str, Any]:
     """The real item, without measuring the machine's ceilings or compiling by torch.compile."""
+    from agentforge.campaigns.item import run_item
     from tests.quick import leave_out
 
     leave_out()

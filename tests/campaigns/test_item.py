@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agentforge.campaigns.item import visited
-from agentforge.schema import Budget, RunStatus
+from agentforge.campaigns.item import visited, without
+from agentforge.schema import Budget, RunStatus, UsageError
 from tests.store import nouns
 
 ONE = Budget(minutes=2.0, attempts=5)
@@ -30,3 +30,12 @@ def test_a_visit_of_a_run_that_took_longer_has_time_left(
     had = Budget(minutes=2.0 if status is RunStatus.FINISHED else 12.0)
     run = nouns.run(status=status, seconds_used=used, budget=had)
     assert visited(ONE, 2, run) == Budget(minutes=minutes, attempts=10)
+
+
+def test_runs_that_were_given_up_count_against_the_share() -> None:
+    share = Budget(minutes=2.0, dollars=1.0)
+    assert without(ONE, 5.0) == ONE, "there is no limit"
+    assert without(share, 0.0) == share
+    assert without(share, 0.75) == Budget(minutes=2.0, dollars=0.25)
+    with pytest.raises(UsageError, match=r"spent 1\.00 dollars, and its share of --dollars is 1\.00"):
+        without(share, 1.0)

@@ -20,7 +20,10 @@ from agentforge.campaigns.report import beside, build_report
 from agentforge.campaigns.status import status_of
 from agentforge.schema import (
     REUSED,
+    CampaignItem,
     Interval,
+    ItemState,
+    LLMCall,
     NativeVerdict,
     StitchResult,
     SuiteProblem,
@@ -328,3 +331,45 @@ def test_a_result_that_another_run_measured_is_named(store: Store) -> None:
     assert "| level1/1_a | base | evaluation x of run y |" in markdown(report)
     rows = csv.DictReader(io.StringIO(as_csv(report)))
     assert [row["reused"] for row in rows if row["reused"]] == ["evaluation x of run y"]
+
+
+def _visited_again_in_vain(store: Store) -> None:
+    """The first item has 3x from its first visit; the second one, on another machine, failed."""
+    number = store.campaign_items("night")[0].id
+    store.extend_items("night", {number: 1})
+    item = store.take_item("night", "elsewhere:1", 600)
+    assert item is not None and (item.id, item.run) == (number, None)
+    store.create_run(nouns.run("run-again"))
+    store.attach_run(item, "run-again")
+    call = {"run": "run-again", "role": "coder", "model": "m", "prompt": "p", "status": "answered"}
+    numbers = {"tokens_in": 10, "tokens_out": 5, "dollars": 0.9, "time": nouns.NOW}
+    store.save_call(LLMCall.model_validate({"key": "again", **call, **numbers}))
+    store.end_item(item, TryOutcome.FAILED, "it does not build")
+
+
+def test_a_result_stays_when_its_item_is_visited_again(store: Store) -> None:
+    before, compared = build_report(store, "night").items[0], compare(store, "night/base", "night/llm")
+    store.extend_items("night", {store.campaign_items("night")[0].id: 1})
+    assert build_report(store, "night").items[0].speedup == before.speedup
+    assert compare(store, "night/base", "night/llm").problems == compared.problems
+    store.end_item(taken(store), TryOutcome.DONE)
+    _visited_again_in_vain(store)
+    for state, reason in ((ItemState.FAILED, "it does not build"), (ItemState.WAITING, "")):
+        found = build_report(store, "night").items[0]
+        assert (found.state, found.verified, found.run, found.reason) == (state, True, before.run, reason)
+        assert found.speedup == before.speedup
+        store.retry_items("night", (ItemState.FAILED,))
+
+
+def taken(store: Store) -> CampaignItem:
+    item = store.take_item("night", "host:1", 600)
+    assert item is not None
+    return item
+
+
+def test_runs_that_were_given_up_cost_too(store: Store) -> None:
+    _visited_again_in_vain(store)
+    store.retry_items("night", (ItemState.FAILED,))
+    found = build_report(store, "night").items[0]
+    assert (found.tokens, found.dollars) == (15, 0.9)
+    assert status_of(store, "night").dollars == pytest.approx(0.5 + 0.9)

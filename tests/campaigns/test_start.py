@@ -54,6 +54,8 @@ def test_dollars_are_shared_by_the_runs_that_call_models(home: Path, problems: P
     ):
         with pytest.raises(UsageError, match="is no limit: give a positive number"):
             plan_campaign(suite, arms[:1], settings, **wrong)
+    with pytest.raises(UsageError, match="'tpu' is not one of the devices"):
+        plan_campaign(suite, arms, settings, device="tpu")
     with pytest.raises(UsageError, match="is no name"):
         plan_campaign(suite, arms, settings, name="a name")
 

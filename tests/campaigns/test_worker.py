@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from agentforge.campaigns import worker as workers
+from agentforge.campaigns.claims import Claims
 from agentforge.campaigns.item import local_target
 from agentforge.campaigns.start import parse_arms, plan_campaign
 from agentforge.campaigns.worker import Worker
@@ -22,8 +23,10 @@ from agentforge.schema import (
     ItemState,
     MachineError,
     RunStatus,
+    StoreError,
     SuiteProblem,
     TryOutcome,
+    UnreachableError,
     UsageError,
 )
 from agentforge.store import Store
@@ -99,6 +102,34 @@ def test_an_item_that_takes_too_long_fails(
     assert "it took more than 0.0333 minutes (--limit-minutes); it said last: " in item.reason
 
 
+def test_an_item_whose_run_another_process_works_on_is_given_back(
+    store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (problems / "broken.py").unlink()
+    _fake(monkeypatch, "busy_at_first")
+    monkeypatch.setattr(workers, "BUSY_S", 0.1)
+    said: list[str] = []
+    Worker(store, create(store, problems), tell=said.append).work()
+    assert outcomes(store) == [TryOutcome.RELEASED, TryOutcome.DONE]
+    assert "s: run r-1 is being worked on by process 1" in said[0]
+
+
+@pytest.mark.slow
+def test_a_worker_takes_no_items_of_others_soon_after_the_database_was_away(
+    store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(store, problems)
+    store.take_item("night", "elsewhere:1", 0.1)
+    monkeypatch.setattr(workers, "BEAT_S", 0.5)
+    monkeypatch.setattr(workers, "AWAY_S", 0.0)
+    with workers._Heartbeat(store, "night", Claims(store, "night", "here:1", 1.0)):
+        time.sleep(1.2)
+        assert outcomes(store) == [None]
+        monkeypatch.setattr(workers, "AWAY_S", 60.0)
+        time.sleep(0.8)
+    assert outcomes(store) == [TryOutcome.LOST]
+
+
 @pytest.mark.slow
 def test_a_machine_that_cannot_work_gives_the_item_back(
     store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
@@ -107,8 +138,25 @@ def test_a_machine_that_cannot_work_gives_the_item_back(
         _fake(monkeypatch, body)
         with pytest.raises(MachineError, match=words):
             Worker(store, create(store, problems), tell=lambda _: None).work()
-    assert outcomes(store) == [TryOutcome.RELEASED] * 2
+    assert outcomes(store) == [TryOutcome.REFUSED] * 2
     assert {item.state for item in store.campaign_items("night")} == {ItemState.WAITING}
+
+
+def test_an_item_that_finds_fault_with_machines_waits_behind_the_others_and_then_fails(
+    store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fake(monkeypatch, "broken_needs_a_compiler")
+    name = create(store, problems)
+    with pytest.raises(MachineError, match=r"broken \(playbook\): there is no compiler: install g"):
+        Worker(store, name, tell=print).work()
+    said: list[str] = []
+    Worker(store, name, tell=said.append).work()
+    assert [line.partition(" after")[0] for line in said] == [
+        "[1/2] good (playbook), done",
+        "[2/2] broken (playbook), failed",
+    ]
+    assert outcomes(store) == [TryOutcome.REFUSED, TryOutcome.FAILED, TryOutcome.DONE]
+    assert store.campaign_items(name)[0].reason == "there is no compiler: install g++"
 
 
 def test_nothing_is_judged_on_a_full_disk(
@@ -137,6 +185,12 @@ def test_an_item_during_which_the_disk_became_full_is_given_back(
     with pytest.raises(MachineError, match="is full"):
         worker.work()
     assert outcomes(store) == [TryOutcome.RELEASED]
+
+
+def test_a_worker_without_the_campaigns_device_takes_no_item(store: Store, problems: Path) -> None:
+    with pytest.raises(MachineError, match="'tpu' is not one of the devices"):
+        Worker(store, create(store, problems, device="tpu"), tell=print).work()
+    assert outcomes(store) == []
 
 
 @pytest.mark.slow
@@ -178,6 +232,21 @@ def test_a_problem_travels_with_its_text(home: Path, problems: Path) -> None:
     copied, _, name = local_target(problem, settings).rpartition(":")
     assert Path(copied).read_text() == problem.source
     assert (Path(copied).is_relative_to(home), Path(copied).name, name) == (True, "good.py", "Model")
+
+
+def test_a_worker_says_once_that_it_waits_for_its_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "POLL_S", 0.0)
+    ends = iter(
+        [UnreachableError("it is away"), UnreachableError("it is away"), StoreError("the disk is full")]
+    )
+
+    def call() -> None:
+        raise next(ends)
+
+    said: list[str] = []
+    with pytest.raises(StoreError, match="disk is full"):  # at once: waiting frees no space
+        workers.patiently(call, said.append)
+    assert said == ["it is away; this worker waits for it, at most 5 minutes"]
 
 
 _WORK = """

@@ -162,13 +162,13 @@ def test_a_report_is_written_to_a_file(run: Run, queued: str, tmp_path: Path) ->
         assert file.read_text().startswith(begins)
 
 
-def _start(folder: Path, home: Path) -> subprocess.Popen[str]:
+def _start(folder: Path, home: Path, *prefix: str) -> subprocess.Popen[str]:
     """`campaign start` with two workers, in a process."""
     command = [sys.executable, "-m", "agentforge.cli", "campaign", "start", f"folder:{folder}", "--yes"]
     command += ["--name", "night", "--workers", "2", "--device", "cpu", "--json"]
     environment = {**os.environ, "AGENTFORGE_HOME": str(home)}
     return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        [*prefix, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     )
 
 
@@ -211,3 +211,22 @@ def test_ctrl_c_gives_all_items_back(home: Path, tmp_path: Path) -> None:
             time.sleep(0.2)
         assert set(states()) == {ItemState.WAITING}
         assert not any(item.lost for item in store.campaign_items("night"))
+
+
+@pytest.mark.slow
+def test_workers_of_a_script_in_the_background_end_with_their_parent(home: Path, tmp_path: Path) -> None:
+    ignoring = ("sh", "-c", "trap '' INT; exec \"$@\"", "sh")
+    with _start(_suite(tmp_path / "problems", "import time\ntime.sleep(600)\n"), home, *ignoring) as process:
+        until = time.monotonic() + 120
+        with Store(f"sqlite:///{home / 'agentforge.db'}") as store:
+
+            def states() -> list[ItemState]:
+                return [item.state for item in store.campaign_items("night")]
+
+            while states().count(ItemState.RUNNING) < 2 and time.monotonic() < until:
+                time.sleep(0.2)
+            process.kill()
+            until = time.monotonic() + 20
+            while set(states()) != {ItemState.WAITING} and time.monotonic() < until:
+                time.sleep(0.2)
+            assert set(states()) == {ItemState.WAITING}

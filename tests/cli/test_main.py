@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import typer
 
+from agentforge.cli import _options
 from agentforge.cli._main import build, explain
 from agentforge.schema import HarnessError, MachineError, StoreError, UsageError
 
@@ -187,3 +188,8 @@ def test_a_reader_that_has_gone_is_no_failure(home: Path, command: tuple[str, ..
     finally:
         os.close(theirs)
     assert done.returncode == 0
+
+
+def test_a_file_of_an_option_takes_any_text(tmp_path: Path) -> None:
+    _options.write_out(tmp_path / "out.md", "half a pair \udcff")
+    assert (tmp_path / "out.md").read_text() == "half a pair \\udcff"

@@ -34,6 +34,11 @@ def fail(payload, report):
     raise KeyError("lost")
 
 
+def odd(payload, report):
+    report("half a pair \udcff")
+    raise RuntimeError("half a pair \udcff")
+
+
 def leave(payload, report):
     sys.exit(4)
 

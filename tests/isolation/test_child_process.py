@@ -34,6 +34,14 @@ def test_answers_larger_than_a_pipe():
     assert run("large") == "x" * 3_000_000
 
 
+def test_lone_surrogates_are_escaped():
+    lines: list[str] = []
+    with pytest.raises(ChildFailure, match=r"half a pair \\udcff") as caught:
+        run("odd", progress=lines.append)
+    assert lines == ["half a pair \\udcff"]
+    caught.value.traceback.encode()
+
+
 def test_our_own_errors_come_back_as_themselves():
     with pytest.raises(TargetError, match="mend it"):
         run("refuse")

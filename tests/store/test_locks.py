@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import create_engine, text
 
-from agentforge.schema import UsageError
+from agentforge.schema import BusyError, UsageError
 from agentforge.store import Store
 
 from . import nouns
@@ -41,7 +41,7 @@ def _holder(url: str) -> subprocess.Popen[str]:
 def test_a_live_process_keeps_it_and_a_killed_one_loses_it(locked: Store, url: str) -> None:
     with _holder(url) as child:
         try:
-            with pytest.raises(UsageError, match=f"process {child.pid}"), locked.lock_run(nouns.run().id):
+            with pytest.raises(BusyError, match=f"process {child.pid}"), locked.lock_run(nouns.run().id):
                 pytest.fail("two processes on one run")
             child.kill()
             # Not reaped yet: a zombie holds nothing either.

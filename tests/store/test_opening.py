@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, inspect, text
 
-from agentforge.schema import StoreError
+from agentforge.schema import StoreError, TryOutcome, UnreachableError
 from agentforge.store import Store
 from agentforge.store._migrate import REVISION, VERSION_TABLE
 from agentforge.store.tables import Table
@@ -64,6 +64,28 @@ class TestMigrations:
         engine.dispose()
         with Store(url) as store:
             assert [r.parameters for r in store.experience()["fuse"]] == [o.parameters for o in every]
+
+    def test_items_that_are_done_have_the_results_of_their_runs(self, url: str) -> None:
+        from alembic import command
+        from alembic.config import Config
+
+        from agentforge.store import _migrate
+
+        with Store(url) as store:
+            store.create_campaign(*nouns.campaign(1))
+            for name, outcome in (("run-1", TryOutcome.DONE), ("run-2", TryOutcome.FAILED)):
+                item = store.take_item("night", "host:1", 600)
+                assert item is not None and store.attach_run(item, name)
+                store.end_item(item, outcome)
+        config, engine = Config(), create_engine(url)
+        config.set_main_option("script_location", str(Path(_migrate.__file__).parent / "migrations"))
+        with engine.begin() as connection:
+            config.attributes["connection"] = connection
+            command.downgrade(config, "0012")
+        engine.dispose()
+        with Store(url) as store:
+            found = [(i.run, i.result_run) for i in store.campaign_items("night")]
+        assert found == [("run-1", "run-1"), ("run-2", None)]
 
     def test_the_newest_is_the_one_we_name(self) -> None:
         from alembic.config import Config
@@ -178,7 +200,10 @@ class TestBadUrls:
 
     def test_a_server_that_is_not_there(self, tmp_path: Path) -> None:
         pytest.importorskip("psycopg")
-        _refused(f"postgresql+psycopg://me:secret@/x?host={tmp_path}", "AGENTFORGE_DATABASE_URL")
+        url = f"postgresql+psycopg://me:secret@/x?host={tmp_path}"
+        _refused(url, "AGENTFORGE_DATABASE_URL")
+        with pytest.raises(UnreachableError):
+            Store(url)
 
     def test_a_database_that_is_not_there(self, postgres_server: str) -> None:
         _refused(postgres_server.format(name="nothing"), "is not there", "create it")
@@ -233,11 +258,12 @@ class TestSurvival:
                 connection.exec_driver_sql(f"PRAGMA max_page_count={pages + 20}")  # type: ignore[attr-defined]
 
             kept = 0
-            with pytest.raises(StoreError, match="disk is full"):
+            with pytest.raises(StoreError, match="disk is full") as caught:
                 for number in range(1000):
                     store.append_event(nouns.run().id, nouns.event("tick", {"pad": "x" * 1000}))
                     kept = number + 1
             assert kept > 0
+            assert not isinstance(caught.value, UnreachableError)
             assert len(store.events(nouns.run().id)) == kept
         with Store(sqlite_url) as store:
             assert store.append_event(nouns.run().id, nouns.event("after")).seq == kept + 1

@@ -41,7 +41,7 @@ def run_workers(
     finally:
         for process in processes:
             if process.poll() is None:
-                process.send_signal(signal.SIGINT)
+                process.send_signal(signal.SIGTERM)  # what a script has in the background ignores SIGINT
         for process in processes:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(STOP_S)

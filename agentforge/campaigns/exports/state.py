@@ -21,6 +21,7 @@ from agentforge.schema import (
     CampaignState,
     Evaluation,
     FrozenModel,
+    ItemState,
     LLMCall,
     NativeVerdict,
     ReasonCode,
@@ -41,7 +42,7 @@ _ELSEWHERE = "elsewhere:0"
 
 
 class ItemResult(FrozenModel):
-    """The run of an item that is over, as far as reports need it."""
+    """The run that has an item's result, or that failed, as far as reports need it."""
 
     run: Run
     search: SearchSummary | None = None
@@ -53,7 +54,7 @@ class ItemResult(FrozenModel):
 
 
 class ItemLine(FrozenModel):
-    """One line: an item, its problem without text, and its result if it is over."""
+    """One line: an item, its problem without text, and its result if there is one."""
 
     item: CampaignItem
     problem: SuiteProblem
@@ -70,7 +71,7 @@ class State(FrozenModel):
 
 
 def export_state(store: Store, name: str, path: Path, home: Path) -> None:
-    """Write a campaign to a file, atomically; items that are not over have no result in it.
+    """Write a campaign to a file, atomically, with the results that there are.
 
     Args:
         home: AgentForge's folder on this machine, which messages may name.
@@ -86,7 +87,8 @@ def export_state(store: Store, name: str, path: Path, home: Path) -> None:
     for item in store.campaign_items(name):
         problem = problems[item.problem]
         bare = problem.model_copy(update={"source": "", "file": "", "target": Path(problem.target).name})
-        result = _result(store, item) if item.state.over and item.run else None
+        shown = item.result_run or (item.run if item.state.over else None)
+        result = _result(store, shown) if shown else None
         state = ItemLine(
             item=item.model_copy(update={"worker": ""}), problem=bare, hash=problem.hash, result=result
         )
@@ -104,8 +106,8 @@ def export_state(store: Store, name: str, path: Path, home: Path) -> None:
         raise UsageError(f"{path} cannot be written ({error.strerror}): name another file") from error
 
 
-def _result(store: Store, item: CampaignItem) -> ItemResult:
-    run = store.get_run(item.run or "")
+def _result(store: Store, identifier: str) -> ItemResult:
+    run = store.get_run(identifier)
     stitched = store.get_record(run.id, StitchResult)
     final = store.get_evaluation(stitched.evaluation) if stitched and stitched.evaluation else None
     weak = (e for e in store.run_evaluations(run.id, run.target) if e.because(ReasonCode.WEAK_TASK))
@@ -170,11 +172,15 @@ def import_state(store: Store, state: State, suite: str | None) -> Campaign:
     waiting = {(i.problem, i.arm): i for i in store.campaign_items(campaign.name) if not i.state.over}
     for line in state.items:
         here = waiting.get((line.item.problem, line.item.arm))
-        if here is None or not line.item.state.over:
+        item = line.item
+        if here is None or not (item.state.over or (item.result_run and not (here.run or here.result_run))):
             continue
         if line.result is not None:
             _keep(store, line.result)
-        store.restore_item(here.id, line.item.model_copy(update={"worker": _ELSEWHERE}))
+        state_here = item.state if item.state.over else ItemState.WAITING
+        result_run = item.result_run or (item.run if item.state is ItemState.DONE else None)
+        changes = {"worker": _ELSEWHERE, "state": state_here, "result_run": result_run}
+        store.restore_item(here.id, item.model_copy(update=changes))
     return campaign
 
 

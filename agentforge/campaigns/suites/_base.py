@@ -165,9 +165,13 @@ def read_problem(path: Path) -> str:
         UsageError: it cannot be read, or is too large to be one.
     """
     try:
+        str(path).encode()
         if path.stat().st_size > _MOST_BYTES:
             raise UsageError(f"{path} has more than {_MOST_BYTES >> 20} MiB: it is no problem's file")
         return path.read_text(encoding="utf-8")
+    except UnicodeEncodeError as error:
+        shown = str(path).encode(errors="backslashreplace").decode()
+        raise UsageError(f"the name {shown} is not UTF-8: rename the file or leave it out") from error
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read ({error}): correct it or leave it out") from error
 

@@ -202,8 +202,9 @@ def work(
 
         from agentforge.isolation.linux import die_with_parent
 
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # Ray's processes block it
-        die_with_parent(signal.SIGINT)
+        # Not SIGINT: Ray's processes block it, and what a script starts in the background ignores it.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+        die_with_parent(signal.SIGTERM)
         if os.getppid() != parent:
             raise KeyboardInterrupt
     if actors:

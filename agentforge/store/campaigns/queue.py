@@ -6,8 +6,11 @@ An item, its worker and the number of the try are a fencing token: a worker with
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from socket import gethostname
 from typing import Any, cast
 
+import psutil
 from sqlalchemy import Connection, CursorResult, Table, Update, select, update
 from sqlalchemy.orm import Session
 
@@ -88,7 +91,10 @@ class CampaignQueue:
     def attach_run(self, item: CampaignItem, run: str) -> bool:
         """Say which run the try works on; False if the item belongs to another try now."""
         with self._db.write() as session:
-            return self._change(session, item, run=run)
+            if not self._change(session, item, run=run):
+                return False
+            session.execute(update(_TRIES).where(*of_try()).values(run=run), item_of_try(item))
+            return True
 
     def end_item(self, item: CampaignItem, outcome: TryOutcome, words: str = "") -> bool:
         """End the try; False, and no change, if the item belongs to another try now.
@@ -100,8 +106,15 @@ class CampaignQueue:
             said = {"b_words": _kept(words)} if words else {}
             return _both(session.connection(), outcome, item_of_try(item) | said)
 
-    def reap_items(self, campaign: str) -> int:
-        """Take items from workers whose lease has run out; returns how many."""
+    def reap_items(self, campaign: str, worker: str = "") -> int:
+        """Take items from workers whose lease has run out; returns how many.
+
+        Other workers of this machine whose processes have not ended keep theirs: they were stopped, or the
+        database was away.
+
+        Args:
+            worker: the caller, if it is one.
+        """
         with self._db.write() as session:
             connection = session.connection()
             query = (
@@ -113,20 +126,26 @@ class CampaignQueue:
                 )
                 .with_for_update(skip_locked=True)
             )
-            rows = session.scalars(query).all()
-            for row in rows:
+            reaped = 0
+            for row in session.scalars(query).all():
                 item = item_of_try(item_of(row))
                 last = session.scalars(select(TryRow).where(*of_try()), item).one()
+                if row.worker != worker and _lives_here(row.worker, last.beat):
+                    continue
+                reaped += 1
                 words = f"worker {row.worker} died; it said last: {last.words or 'nothing'}"
                 _both(connection, TryOutcome.LOST, item | {"b_words": words, "b_beat": last.beat})
-            return len(rows)
+            return reaped
 
     def retry_items(self, campaign: str, states: tuple[ItemState, ...]) -> int:
-        """Let workers take failed or quarantined items again, from the beginning; returns how many."""
+        """Let workers take failed or quarantined items again, from the beginning; returns how many.
+
+        The result of an earlier visit stays until a try is done.
+        """
         change = (
             update(ItemRow)
             .where(ItemRow.campaign == campaign, ItemRow.state.in_([state.value for state in states]))
-            .values(state=ItemState.WAITING.value, lost=0, run=None, reason="", seconds=0.0)
+            .values(state=ItemState.WAITING.value, lost=0, run=None, reason="")
         )
         with self._db.write() as session:
             return _changed(session, change)
@@ -155,7 +174,7 @@ class CampaignQueue:
     def restore_item(self, item: int, known: CampaignItem) -> bool:
         """Give a waiting item the state and result of the same item elsewhere; False if it does not wait."""
         taken = known.model_dump(
-            mode="json", include={"state", "worker", "visits", "run", "reason", "seconds"}
+            mode="json", include={"state", "worker", "visits", "run", "result_run", "reason", "seconds"}
         )
         waits = ItemRow.state == ItemState.WAITING.value
         with self._db.write() as session:
@@ -208,9 +227,23 @@ def _both(connection: Connection, outcome: TryOutcome, values: dict[str, Any]) -
     return True
 
 
+def _lives_here(worker: str, beat: float) -> bool:
+    """Whether it is a process of this machine that has not ended.
+
+    Args:
+        beat: its last heartbeat; a process that began later has only its number.
+    """
+    host, _, pid = worker.rpartition(":")
+    if host == gethostname()[:200]:
+        with suppress(psutil.Error, ValueError):
+            process = psutil.Process(int(pid))
+            return process.status() != psutil.STATUS_ZOMBIE and process.create_time() <= beat
+    return False
+
+
 def _kept(words: str) -> str:
-    """What a text column takes: PostgreSQL refuses the character U+0000."""
-    return words.replace("\0", "")[:MOST_WORDS]
+    """What a text column takes: no lone surrogates, and PostgreSQL refuses the character U+0000."""
+    return words.encode(errors="backslashreplace").decode().replace("\0", "")[:MOST_WORDS]
 
 
 def _changed(session: Session, change: Update, values: dict[str, Any] | None = None) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from itertools import product
+from typing import Any
 
-from sqlalchemy import JSON, cast, func, select, type_coerce, update
+from sqlalchemy import JSON, CompoundSelect, cast, func, select, type_coerce, union, update
 
 from agentforge.schema import (
     Campaign,
@@ -57,6 +59,19 @@ class Try:
     outcome: TryOutcome | None
     """None while it goes on."""
     words: str
+
+
+def _runs(campaign: str) -> CompoundSelect[Any]:
+    """Pairs of an item and one of its runs."""
+    columns = (ItemRow.run, ItemRow.result_run, TryRow.run)
+    return union(
+        *(
+            select(ItemRow.id, column.label("run"))
+            .join(TryRow, TryRow.item == ItemRow.id, isouter=True)
+            .where(ItemRow.campaign == campaign, column.is_not(None))
+            for column in columns
+        )
+    )
 
 
 class CampaignRecords:
@@ -176,16 +191,24 @@ class CampaignRecords:
             sum(spent for _, spent in ended) / count if count else 0.0,
         )
 
+    def campaign_runs(self, name: str) -> dict[int, list[str]]:
+        """All runs of its items, by item: those that have results, and those that were given up."""
+        found = defaultdict[int, list[str]](list)
+        with self._db.read() as session:
+            for row in session.execute(_runs(name)):
+                found[row.id].append(row.run)
+        return found
+
     def campaign_device_seconds(self, name: str) -> dict[int, float]:
         """Wall seconds of all verdicts of its items' runs, by item: builds, checks and timing."""
         with self._db.read() as session:
             on_server = session.get_bind().dialect.name == "postgresql"
             body = (cast if on_server else type_coerce)(EvaluationRow.body, JSON)
+            runs = _runs(name).subquery()
             query = (
-                select(ItemRow.id, func.sum(body["seconds"].as_float()))
-                .join(EvaluationRow, ItemRow.run == EvaluationRow.run)
-                .where(ItemRow.campaign == name)
-                .group_by(ItemRow.id)
+                select(runs.c.id, func.sum(body["seconds"].as_float()))
+                .join(EvaluationRow, runs.c.run == EvaluationRow.run)
+                .group_by(runs.c.id)
             )
             return {item: float(seconds or 0.0) for item, seconds in session.execute(query)}
 

@@ -35,6 +35,7 @@ from sqlalchemy import (
     true,
     update,
 )
+from sqlalchemy.orm import aliased
 from sqlalchemy.sql.dml import ReturningUpdate
 from sqlalchemy.types import TypeEngine
 
@@ -55,6 +56,7 @@ _AFTER = {
     TryOutcome.UNSUPPORTED: ItemState.UNSUPPORTED,
     TryOutcome.LOST: ItemState.WAITING,
     TryOutcome.RELEASED: ItemState.WAITING,
+    TryOutcome.REFUSED: ItemState.WAITING,
 }
 
 
@@ -99,7 +101,7 @@ def of_try() -> tuple[ColumnElement[bool], ...]:
 
 @lru_cache(maxsize=64)
 def ended_try(dialect: str, outcome: TryOutcome, *, words: bool, died: bool = False) -> Ended:
-    """The end of a try.
+    """The end of a try. An item that is given back for a reason goes behind the others.
 
     Parameters: those of `item_of_try`, `b_words` if there are words, `b_beat` for the end of one that died.
     """
@@ -111,6 +113,12 @@ def ended_try(dialect: str, outcome: TryOutcome, *, words: bool, died: bool = Fa
         last = ItemRow.lost + 1 >= LOST_TRIES
         change["lost"] = ItemRow.lost + 1
         change["state"] = case((last, ItemState.QUARANTINED.value), else_=change["state"])
+    if words and outcome in (TryOutcome.RELEASED, TryOutcome.REFUSED):
+        others = aliased(ItemRow)
+        behind = select(func.max(others.position) + 1).where(others.campaign == ItemRow.campaign)
+        change["position"] = behind.scalar_subquery()
+    if outcome is TryOutcome.DONE:
+        change["result_run"] = ItemRow.run
     if words or outcome is TryOutcome.DONE:
         change["reason"] = said if words else ""
     more = {"words": said} if words else {}
@@ -201,7 +209,8 @@ class Done(NamedTuple):
 
 def _done_values(begun: Seconds, ended: Seconds) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the rows of the item and of its try get, by seconds after the item was taken."""
-    item = {"state": ItemState.DONE.value, "reason": "", "seconds": _ITEMS.c.seconds + (ended - begun)}
+    seconds = _ITEMS.c.seconds + (ended - begun)
+    item = {"state": ItemState.DONE.value, "result_run": _ITEMS.c.run, "reason": "", "seconds": seconds}
     own = {"outcome": TryOutcome.DONE.value, "begun": _TRIES.c.begun + begun, "ended": _TRIES.c.begun + ended}
     return item, own
 

@@ -82,6 +82,22 @@ def test_another_machine_does_the_rest_and_sittings_add_up(store: Store, suite: 
         assert {i.state for i in third.campaign_items("kb")} == {ItemState.RUNNING}  # a worker has them
 
 
+def test_an_item_that_is_visited_again_travels_with_its_result(
+    store: Store, suite: Path, tmp_path: Path
+) -> None:
+    begun(store, suite, 1, 2, 3)
+    items = store.campaign_items("kb")
+    store.extend_items("kb", {items[0].id: 1, items[1].id: 1})
+    assert store.take_item("kb", "elsewhere:1", 600) is not None
+    export_state(store, "kb", tmp_path / "kb.gz", tmp_path)
+    with other(tmp_path) as elsewhere:
+        import_state(elsewhere, read_state(tmp_path / "kb.gz"), f"kernelbench:{suite}")
+        there = elsewhere.campaign_items("kb")
+        waiting = (ItemState.WAITING, 2, "kb-1")
+        assert (there[0].state, there[0].visits, there[0].result_run) == waiting
+        assert build_report(elsewhere, "kb").arms[0].verified == 3
+
+
 def test_what_does_not_fit_is_one_clear_sentence(store: Store, suite: Path, tmp_path: Path) -> None:
     begun(store, suite, 1)
     file = tmp_path / "kb.gz"

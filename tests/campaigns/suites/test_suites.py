@@ -17,7 +17,13 @@ def write(folder: Path, *names: str) -> None:
     for name in names:
         path = folder / f"{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"# {name}\n{MODEL}")
+        path.write_text(f"# {name}\n{MODEL}", errors="replace")
+
+
+def test_a_name_that_is_not_utf_8_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    write(tmp_path, "odd_\udcff")
+    with pytest.raises(UsageError, match=r"odd_\\udcff\.py is not UTF-8: rename the file"):
+        selected(open_suite(f"folder:{tmp_path}"), Selection())
 
 
 class TestKernelBench(SuiteContract):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ from collections import Counter
 from datetime import UTC, datetime
 
 import pytest
+from sqlalchemy import update
 
 from agentforge.schema import (
     Budget,
@@ -23,6 +25,7 @@ from agentforge.schema import (
 )
 from agentforge.store import Store
 from agentforge.store.campaigns import LOST_TRIES, Done
+from agentforge.store.tables import TryRow
 from tests.store import nouns
 from tests.store.nouns import campaign
 
@@ -139,6 +142,27 @@ def test_items_that_are_done_can_be_visited_again(store: Store) -> None:
     assert (again.id, again.visits, again.run, again.tries) == (first.id, 3, "run-1", 2)
 
 
+def test_a_result_stays_until_another_run_has_one(store: Store) -> None:
+    store.create_campaign(*campaign(1))
+    first = take(store)
+    store.attach_run(first, "run-1")
+    store.end_item(first, TryOutcome.DONE)
+    store.extend_items("night", {first.id: 1})
+    second = take(store, "elsewhere:1")
+    store.attach_run(second, "run-2")
+    store.end_item(second, TryOutcome.FAILED, "it does not build")
+    store.retry_items("night", (ItemState.FAILED,))
+    third = take(store, "elsewhere:2")
+    assert (third.id, third.run, third.result_run, third.visits) == (first.id, None, "run-1", 2)
+    store.attach_run(third, "run-3")
+    assert store.exchange_items([Done(third, 0.0, 1.0)], "night", "elsewhere:2", LONG_S, most=0)[0]
+    item = store.campaign_items("night")[0]
+    assert (item.run, item.result_run) == ("run-3", "run-3")
+    assert {i: sorted(runs) for i, runs in store.campaign_runs("night").items()} == {
+        first.id: ["run-1", "run-2", "run-3"]
+    }
+
+
 def test_another_machine_does_not_continue_a_run(store: Store) -> None:
     store.create_campaign(*campaign())
     first = take(store, "host:1")
@@ -150,16 +174,49 @@ def test_another_machine_does_not_continue_a_run(store: Store) -> None:
     assert take(store, "elsewhere:1").run is None
 
 
+def test_a_worker_of_this_machine_that_lives_keeps_its_item(store: Store) -> None:
+    store.create_campaign(*campaign())
+    with subprocess.Popen(["sleep", "60"]) as process:
+        time.sleep(0.02)  # its start is known to 10 ms
+        worker = f"{socket.gethostname()}:{process.pid}"
+        take(store, worker, lease_s=-1)
+        process.send_signal(signal.SIGSTOP)
+        assert store.reap_items("night") == 0
+        assert store.reap_items("night", worker) == 1, "its own are those that it does not know of"
+        take(store, worker, lease_s=-1)
+        process.kill()
+    assert store.reap_items("night") == 1
+
+
+def test_another_process_with_the_number_of_a_dead_worker_keeps_nothing(store: Store) -> None:
+    store.create_campaign(*campaign())
+    with subprocess.Popen(["sleep", "60"]) as process:
+        item = take(store, f"{socket.gethostname()}:{process.pid}", lease_s=-1)
+        with store._db.write() as session:
+            session.execute(update(TryRow).where(TryRow.item == item.id).values(beat=TryRow.beat - 60))
+        assert store.reap_items("night") == 1
+        process.kill()
+
+
+def test_an_item_that_is_given_back_for_a_reason_goes_behind_the_others(store: Store) -> None:
+    store.create_campaign(*campaign(2))
+    first = take(store)
+    assert store.end_item(first, TryOutcome.RELEASED, "another process works on its run")
+    order = [take(store) for _ in range(4)]
+    assert (order[-1].id, order[-1].reason) == (first.id, "another process works on its run")
+    assert store.campaign_items("night")[0].id == first.id
+
+
 def test_three_dead_workers_quarantine_an_item_with_their_last_words(store: Store) -> None:
     store.create_campaign(*campaign(1))
     for number in range(LOST_TRIES):
         item = take(store, f"host:{number}", lease_s=-1)
         assert item.arm == "base"
-        store.beat_item(item, -1, f"attempt {number}\0")
+        store.beat_item(item, -1, f"attempt {number}\0\udcff")
         assert store.reap_items("night") == 1
     item = store.campaign_items("night")[0]
     assert item.state is ItemState.QUARANTINED
-    assert item.reason == "worker host:2 died; it said last: attempt 2"
+    assert item.reason == "worker host:2 died; it said last: attempt 2\\udcff"
     assert take(store).arm == "llm"
     assert store.retry_items("night", (ItemState.QUARANTINED,)) == 1
     again = take(store)
@@ -275,3 +332,6 @@ def test_device_seconds_are_those_of_the_verdicts_of_its_runs(store: Store) -> N
         store.save_evaluation(nouns.evaluation().model_copy(update={"seconds": seconds}), run)
     assert store.attach_run(item, "a")
     assert store.campaign_device_seconds("night") == {item.id: pytest.approx(1.5)}
+    store.end_item(item, TryOutcome.RELEASED)
+    assert store.attach_run(take(store, "elsewhere:1"), "b")
+    assert store.campaign_device_seconds("night") == {item.id: pytest.approx(5.5)}
