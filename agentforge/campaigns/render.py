@@ -13,6 +13,8 @@ from .published import Beside
 from .report import BEST, THRESHOLDS, ArmReport, CampaignReport, ItemReport
 from .scores import Scores
 
+KNOWLEDGE = "what the database had before the campaign, and what each arm found itself"
+"""What the runs of a campaign with several arms may know."""
 _AGAINST = {"eager": "eager", BEST: "the best baseline"}
 
 
@@ -27,6 +29,8 @@ def _markdown(report: CampaignReport) -> Iterator[str]:
     yield f"# Campaign {campaign.name}\n"
     yield f"- Suite: `{campaign.suite}`, {campaign.problems} problems ({campaign.problems_hash})"
     yield f"- Arms: {', '.join(f'{arm.name} ({arm.agent})' for arm in campaign.arms)}"
+    if len(campaign.arms) > 1:
+        yield f"- Knowledge: {KNOWLEDGE}"
     limits = campaign.budget.model_dump(exclude_none=True).items()
     yield f"- Budget of a run: {', '.join(f'{value:g} {name}' for name, value in limits) or 'none'}"
     yield f"- Measured by AgentForge {campaign.version} on {', '.join(report.devices) or 'no device yet'}"

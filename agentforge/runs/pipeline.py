@@ -188,9 +188,12 @@ class RunPipeline:
         return RecordingEvaluator(evaluator, record) if record is not None else evaluator
 
     def _knowledge_store(self) -> Store:
-        """The run's store; an empty one of its own if verdicts are replayed, which teach nothing here."""
+        """The run's store; an empty one of its own if verdicts are replayed, which teach nothing here.
+
+        Other arms of the run's campaign teach it nothing.
+        """
         if self._replayed is None:
-            return self.run_log.store
+            return self.run_log.store.as_known_to(self.run_log.run.id)
         return Store(f"sqlite:///{self.folder / 'replayed.db'}")
 
     @property

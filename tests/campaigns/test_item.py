@@ -1,11 +1,17 @@
-"""The budget of an item's run after several visits."""
+"""What an item's run may spend and know."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
 from agentforge.campaigns.item import visited
+from agentforge.config import Settings
+from agentforge.loop import RunLog
+from agentforge.runs.pipeline import RunPipeline
 from agentforge.schema import Budget, RunStatus
+from agentforge.store import Store
 from tests.store import nouns
 
 ONE = Budget(minutes=2.0, attempts=5)
@@ -30,3 +36,14 @@ def test_a_visit_of_a_run_that_took_longer_has_time_left(
     had = Budget(minutes=2.0 if status is RunStatus.FINISHED else 12.0)
     run = nouns.run(status=status, seconds_used=used, budget=had)
     assert visited(ONE, 2, run) == Budget(minutes=minutes, attempts=10)
+
+
+def test_an_arms_run_does_not_know_what_the_other_arm_found(store: Store) -> None:
+    own = next(item.run for item in store.campaign_items("night") if item.arm == "base" and item.run)
+    names = ("target", "meter", "device", "agents", "policy", "allocator", "out")
+    unused: dict[str, Any] = dict.fromkeys(names)
+    log = RunLog(store, store.get_run(own))
+    pipeline = RunPipeline(run_log=log, settings=Settings(), **unused)
+    scope = pipeline._knowledge_store()._scope
+    assert scope is not None and scope == store.scope_of(own)
+    assert (scope.arm, scope.before) == ("base", store.get_campaign("night").created)

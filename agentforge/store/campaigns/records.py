@@ -20,6 +20,7 @@ from agentforge.schema import (
 )
 
 from .._engine import Database
+from ..knowledge.scope import Scope
 from ..tables import CampaignRow, EvaluationRow, ItemRow, ProblemRow, TryRow
 
 
@@ -159,6 +160,16 @@ class CampaignRecords:
         query = select(ItemRow).where(ItemRow.campaign == name).order_by(ItemRow.id)
         with self._db.read() as session:
             return tuple(map(item_of, session.scalars(query)))
+
+    def scope_of(self, run: str) -> Scope | None:
+        """What a run may know: None for all, unless it is an item's of a campaign with several arms."""
+        with self._db.read() as session:
+            found = select(ItemRow.campaign, ItemRow.arm).where(ItemRow.run == run).limit(1)
+            item = session.execute(found).first()
+            row = session.get(CampaignRow, item.campaign) if item else None
+            if item is None or row is None or len((campaign := _campaign(row)).arms) < 2:
+                return None
+            return Scope(item.campaign, item.arm, campaign.created)
 
     def campaign_progress(self, name: str) -> Progress:
         """Its items by state."""
