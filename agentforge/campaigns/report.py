@@ -13,8 +13,10 @@ from agentforge.schema import (
     ItemState,
     NativeVerdict,
     ReasonCode,
+    Run,
     StitchResult,
     SuiteProblem,
+    UsageError,
 )
 from agentforge.store import Store
 
@@ -27,6 +29,9 @@ KEPT = ("", "eager", "compile")
 
 BEST = "best"
 """Name of the fastest baseline of each problem."""
+
+REMOVED = "its run was removed"
+"""Why an item that is done has no result."""
 
 THRESHOLDS = (0.0, 1.0, 2.0)
 """The p of fast_p."""
@@ -214,6 +219,14 @@ def score(item: ItemReport, evaluation: Evaluation | None, baseline: str) -> Pro
     )
 
 
+def run_of(store: Store, item: CampaignItem) -> Run | None:
+    """An item's run; None if it has none, or a user removed it."""
+    try:
+        return store.get_run(item.run) if item.run else None
+    except UsageError:
+        return None
+
+
 def _item(store: Store, item: CampaignItem, problem: SuiteProblem) -> tuple[ItemReport, Evaluation | None]:
     bare = ItemReport(
         problem=item.problem,
@@ -225,16 +238,18 @@ def _item(store: Store, item: CampaignItem, problem: SuiteProblem) -> tuple[Item
         run=item.run,
         seconds=item.seconds,
     )
-    if item.run is None:
-        return bare, None
-    calls = store.calls(item.run)
+    run = run_of(store, item)
+    if run is None:
+        return bare.model_copy(
+            update={"run": None, "reason": item.reason or REMOVED} if item.run else {}
+        ), None
+    calls = store.calls(run.id)
     bare = bare.model_copy(
         update={
             "tokens": sum(call.tokens_in + call.tokens_out for call in calls),
             "dollars": _total(call.dollars for call in calls),
         }
     )
-    run = store.get_run(item.run)
     stitched = store.get_record(run.id, StitchResult)
     # An item that is visited again has the result of its last visit until the next one ends.
     if stitched is None or (item.state is not ItemState.DONE and item.visits == 1):

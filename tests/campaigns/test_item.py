@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from agentforge.campaigns.item import visited
-from agentforge.config import Settings
+from agentforge.campaigns.item import run_item, visited
+from agentforge.campaigns.suites import Selection, open_suite
+from agentforge.config import Settings, load_settings
 from agentforge.loop import RunLog
+from agentforge.runs import ModelStart
 from agentforge.runs.pipeline import RunPipeline
 from agentforge.schema import Budget, RunStatus
 from agentforge.store import Store
@@ -47,3 +51,27 @@ def test_an_arms_run_does_not_know_what_the_other_arm_found(store: Store) -> Non
     scope = pipeline._knowledge_store()._scope
     assert scope is not None and scope == store.scope_of(own)
     assert (scope.arm, scope.before) == ("base", store.get_campaign("night").created)
+
+
+def test_an_item_whose_run_was_removed_begins_anew_beside_its_modules(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "s.pytorch"
+    folder.mkdir()
+    (folder / "_helper.py").write_text("")
+    (folder / "good.py").write_text("import _helper\n")
+    problems = list(open_suite(f"folder:{folder}").problems(Selection()))
+    settings, begun = load_settings(), list[str]()
+
+    def start(what: ModelStart, *args: Any, **options: Any) -> SimpleNamespace:
+        begun.append(what.spec)
+        return SimpleNamespace(run=SimpleNamespace(id="new"), headline="")
+
+    monkeypatch.setattr("agentforge.campaigns.item.start_run", start)
+    with Store(settings.url) as store:
+        store.create_campaign(nouns.campaign(1)[0], problems)
+        item = store.take_item("night", "host:1", 600)
+        assert item is not None
+        gone = item.model_copy(update={"run": "removed", "visits": 2})
+        found = run_item({"item": gone.model_dump(mode="json"), "overrides": []}, print)
+    assert (found["run"], begun) == ("new", [str(folder / "good.py")])

@@ -33,6 +33,7 @@ from agentforge.schema import (
 )
 from agentforge.store import Store
 
+from ..report import run_of
 from ..suites import Selection, open_suite
 
 FORMAT, VERSION = "agentforge-campaign", 1
@@ -86,7 +87,8 @@ def export_state(store: Store, name: str, path: Path, home: Path) -> None:
     for item in store.campaign_items(name):
         problem = problems[item.problem]
         bare = problem.model_copy(update={"source": "", "file": "", "target": Path(problem.target).name})
-        result = _result(store, item) if item.state.over and item.run else None
+        run = run_of(store, item) if item.state.over else None
+        result = None if run is None else _result(store, run)
         state = ItemLine(
             item=item.model_copy(update={"worker": ""}), problem=bare, hash=problem.hash, result=result
         )
@@ -104,8 +106,7 @@ def export_state(store: Store, name: str, path: Path, home: Path) -> None:
         raise UsageError(f"{path} cannot be written ({error.strerror}): name another file") from error
 
 
-def _result(store: Store, item: CampaignItem) -> ItemResult:
-    run = store.get_run(item.run or "")
+def _result(store: Store, run: Run) -> ItemResult:
     stitched = store.get_record(run.id, StitchResult)
     final = store.get_evaluation(stitched.evaluation) if stitched and stitched.evaluation else None
     weak = (e for e in store.run_evaluations(run.id, run.target) if e.because(ReasonCode.WEAK_TASK))
