@@ -56,7 +56,8 @@ def sections(report: CampaignReport) -> Iterator[Section]:
     yield Section("Results", _COUNTS, [_counts(arm) for arm in report.arms])
     for baseline, said in _AGAINST.items():
         scores = [_scores(arm, arm.scores[baseline]) for arm in report.arms]
-        yield Section(f"Speed against {said}", _SCORES, scores, _MEANINGS if baseline == BEST else "")
+        note = f"{_unmeasured(report)}{_MEANINGS}" if baseline == BEST else ""
+        yield Section(f"Speed against {said}", _SCORES, scores, note)
     yield Section("Cost of a verified solution", _COSTS, [_costs(arm) for arm in report.arms])
     if report.definitions:
         rows = [
@@ -127,6 +128,18 @@ _SCORES = (
     "median, kept",
     "SOL score",
 )
+
+
+def _unmeasured(report: CampaignReport) -> str:
+    """Says beside how many results only eager was measured, so that it is their best baseline."""
+    measured = [item for item in report.items if item.speedup]
+    eager = sum(item.speedup.keys() == {"eager"} for item in measured)
+    if not eager:
+        return ""
+    return (
+        f"Beside {eager} of {len(measured)} measured results torch.compile was not measured: their best "
+        "baseline is eager. "
+    )
 
 
 def _counts(a: ArmReport) -> tuple[object, ...]:

@@ -11,6 +11,7 @@ import pytest
 
 from agentforge.campaigns.compare import compare
 from agentforge.campaigns.exports.kernelbench import export_kernelbench
+from agentforge.campaigns.exports.state import export_state, read_state
 from agentforge.campaigns.extend import extend
 from agentforge.campaigns.page import html
 from agentforge.campaigns.page.plots import BOTTOM, HEIGHT, WIDTH, cost_curves, speedup_bars
@@ -197,6 +198,47 @@ def test_an_export_has_kernelbenchs_layout(store: Store, tmp_path: Path) -> None
         "level2": ["1_c.py", "10_d.py"],
     }
     assert levels["level1"]["1_a.py"]["mean"] == pytest.approx(3000.0)
+    (timing,) = tmp_path.glob("results/timing/*/night-base-compile.json")
+    assert json.loads(timing.read_text())["level2"]["10_d.py"]["mean"] == -1.0  # nothing was measured
+
+
+def test_a_baseline_that_was_not_measured_is_not_written_and_the_report_says_so(
+    store: Store, tmp_path: Path
+) -> None:
+    assert "torch.compile was not measured" not in markdown(build_report(store, "night"))
+    for item in build_report(store, "night").items:
+        stitched = store.get_record(item.run, StitchResult) if item.run else None
+        if item.run is None or stitched is None or stitched.evaluation is None:
+            continue
+        found = store.get_evaluation(stitched.evaluation)
+        assert found.performance is not None
+        only = {
+            name: {"eager": getattr(found.performance, name)["eager"]} for name in ("baseline_s", "speedup")
+        }
+        bare = found.model_copy(update={"performance": found.performance.model_copy(update=only)})
+        stored = store.save_evaluation(bare, item.run)
+        store.save_record(item.run, stitched.model_copy(update={"evaluation": stored}))
+    export_kernelbench(store, "night", tmp_path)
+    timings = {path.name for path in tmp_path.glob("results/timing/*/*.json")}
+    assert timings == {"night-base-eager.json", "night-llm-eager.json"}
+    assert "Beside 5 of 5 measured results torch.compile was not measured" in markdown(
+        build_report(store, "night")
+    )
+
+
+def test_a_run_that_was_removed_is_no_result_and_the_rest_is_reported(store: Store, tmp_path: Path) -> None:
+    before = build_report(store, "night")
+    store.delete_run("run-1")
+    after = build_report(store, "night")
+    lost, kept = after.items[0], before.items[0]
+    assert kept.verified and not lost.verified
+    assert (lost.run, lost.reason) == (None, "its run was removed")
+    assert after.items[1:] == before.items[1:]
+    assert "| level1/1_a | base | its run was removed |" in markdown(after)
+    assert compare(store, "night/base", "night/llm").both == 0
+    export_kernelbench(store, "night", tmp_path)
+    export_state(store, "night", tmp_path / "night.gz", tmp_path)
+    assert read_state(tmp_path / "night.gz").items[0].result is None
 
 
 def test_only_kernelbench_is_exported_as_kernelbench(store: Store, tmp_path: Path) -> None:

@@ -217,10 +217,11 @@ def export(
     json: _options.Json = False,
 ) -> None:
     """Write the results: kernels, evaluations and baseline times, or a state to continue elsewhere."""
-    from agentforge.campaigns.exports import export_artifacts, export_campaign
+    from agentforge.campaigns.exports import elsewhere, export_artifacts, export_campaign
     from agentforge.campaigns.exports.state import export_state
 
     with _options.store(config, create=False) as store:
+        lacking = elsewhere(store, name) if form != "state" else ()
         if form == "suite":
             files = export_campaign(store, name, place)
         elif form == "artifacts":
@@ -228,7 +229,15 @@ def export(
         else:
             export_state(store, name, place, _options.settings(config).home)
             files = [place]
-        _written(files, as_json=json)
+    if json:
+        _print.as_json({"files": [str(file) for file in files], "elsewhere": lacking})
+        return
+    _written(files, as_json=False)
+    if lacking:
+        _print.aside(
+            f"solutions that only the database where they were measured has are left out ({len(lacking)}): "
+            f"{', '.join(lacking)}"
+        )
 
 
 def import_file(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 
 import pytest
 
+from agentforge.campaigns.exports import elsewhere, export_artifacts, export_campaign
 from agentforge.campaigns.exports.state import export_state, import_state, read_state
 from agentforge.campaigns.report import build_report
 from agentforge.campaigns.start import parse_arms, plan_campaign
@@ -31,6 +33,23 @@ def test_the_report_of_an_imported_campaign_is_the_same(store: Store, tmp_path: 
     assert [i.speedup for i in there.items] == [i.speedup for i in here.items]
     assert [i.reason for i in there.items if "in HOME/runs" in i.reason]
     assert str(tmp_path) not in gzip.decompress((tmp_path / "night.gz").read_bytes()).decode()
+
+
+def test_an_imported_campaign_exports_what_is_here(store: Store, tmp_path: Path) -> None:
+    while (item := store.take_item("night", "host:1", 600)) is not None:
+        store.end_item(item, TryOutcome.FAILED, "it failed")
+    assert elsewhere(store, "night") == ()
+    export_state(store, "night", tmp_path / "night.gz", tmp_path)
+    with other(tmp_path) as there:
+        import_state(there, read_state(tmp_path / "night.gz"), "")
+        names = ("level1/1_a (base)", "level1/1_a (llm)", "level1/2_b (base)")
+        assert elsewhere(there, "night") == names
+        files = export_campaign(there, "night", tmp_path / "files")
+        with pytest.raises(UsageError, match="was imported without its solutions"):
+            export_artifacts(there, "night", tmp_path / "artifacts", tmp_path / "cache")
+    assert not [file for file in files if file.suffix == ".py"]
+    results = json.loads((tmp_path / "files/runs/night-base-level1/eval_results.json").read_text())
+    assert [found[0]["correctness"] for found in results.values()] == [True, True]
 
 
 @pytest.fixture
