@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -135,11 +136,16 @@ def read_state(path: Path) -> State:
             head, campaign, *items = file
         if json.loads(head) != {"format": FORMAT, "version": VERSION}:
             raise ValueError("it begins with another format")
-        return State(
+        state = State(
             campaign=Campaign.model_validate_json(campaign),
             items=tuple(map(ItemLine.model_validate_json, items)),
         )
-    except (OSError, EOFError, ValueError, ValidationError) as error:
+        found = {(line.problem.id, line.item.arm) for line in state.items}
+        wanted = state.campaign.problems * len(state.campaign.arms)
+        if len(found) != wanted or len(items) != wanted:
+            raise ValueError(f"it has {len(items)} of {wanted} items")
+        return state
+    except (OSError, EOFError, zlib.error, ValueError, ValidationError) as error:
         why = str(error).partition("\n")[0]
         raise UsageError(
             f"{path} is no state of a campaign ({why}): write one with `agentforge campaign export NAME "

@@ -115,6 +115,16 @@ def test_what_does_not_fit_is_one_clear_sentence(store: Store, suite: Path, tmp_
         with pytest.raises(UsageError, match="has no problem level1/2_a"):
             import_state(elsewhere, read_state(file), f"kernelbench:{suite}")
         assert elsewhere.list_campaigns() == ()
+    whole = gzip.decompress(file.read_bytes())
+    (tmp_path / "part.gz").write_bytes(gzip.compress(b"".join(whole.splitlines(keepends=True)[:-1])))
+    with pytest.raises(UsageError, match=r"is no state of a campaign \(it has 2 of 3 items\)"):
+        read_state(tmp_path / "part.gz")
+    for place in range(10, 138):
+        damaged = bytearray(file.read_bytes())
+        damaged[place] ^= 0xFF
+        (tmp_path / "bad.gz").write_bytes(damaged)
+        with pytest.raises(UsageError, match="is no state of a campaign"):
+            read_state(tmp_path / "bad.gz")
     for content in (b"", b"text", gzip.compress(b'{"format": "x"}\n{}\n'), file.read_bytes()[:200]):
         (tmp_path / "bad.gz").write_bytes(content)
         with pytest.raises(UsageError, match="is no state of a campaign"):
