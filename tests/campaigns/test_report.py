@@ -154,8 +154,22 @@ def test_arms_are_compared_by_problems_that_both_have_ended(store: Store) -> Non
     ):
         with pytest.raises(UsageError, match=words):
             compare(store, wrong, "night/base")
-    with pytest.raises(UsageError, match="not measured against 'graph'"):
-        compare(store, "night/llm", "night/base", baseline="graph")
+    for arms in (("night/llm", "night/base"), ("night/llm", "night/llm")):
+        with pytest.raises(UsageError, match="no problem was measured against 'graph' by both arms"):
+            compare(store, *arms, baseline="graph")
+
+
+def test_a_pair_without_the_baseline_is_left_out_of_the_ratio(store: Store) -> None:
+    before = store.get_record("run-1", StitchResult)
+    assert before is not None and before.evaluation is not None
+    found = store.get_evaluation(before.evaluation)
+    assert found.performance is not None
+    speedup = {"eager": found.performance.speedup["eager"]}
+    performance = found.performance.model_copy(update={"speedup": speedup, "baseline_s": {"eager": 3.0}})
+    stored = store.save_evaluation(found.model_copy(update={"performance": performance}), "run-1")
+    store.save_record("run-1", before.model_copy(update={"evaluation": stored}))
+    result = compare(store, "night/base", "night/base", baseline="compile")
+    assert (result.both, result.measured, result.neither) == (2, 1, 2)
 
 
 def test_a_ratio_of_arms_has_an_interval(store: Store) -> None:
@@ -285,7 +299,7 @@ def test_workloads_of_one_definition_count_together(tmp_path: Path) -> None:
 
 
 def test_an_extension_visits_the_most_promising_items_again(store: Store) -> None:
-    with pytest.raises(UsageError, match="has items left"):
+    with pytest.raises(UsageError, match=r"has items left: level2/10_d \(llm, waiting\): run"):
         extend(store, "night", "fast_1", seconds=100.0)
     item = store.take_item("night", "host:1", 600)
     assert item is not None

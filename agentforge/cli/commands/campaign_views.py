@@ -194,6 +194,8 @@ def compare(
         f"verified by both {found.both}, only by A {found.only_a}, only by B {found.only_b}, by none "
         f"{found.neither} (McNemar p = {found.solved_p:.3g})"
     )
+    if found.measured < found.both:
+        _print.line(f"{found.measured} of {found.both} were measured against {found.baseline}")
     if found.ratio is not None:
         tested = "" if found.ratio_p is None else f" (Wilcoxon p = {found.ratio_p:.3g})"
         _print.line(f"speedup of A / B over {found.baseline}, if both are verified: {found.ratio}{tested}")
