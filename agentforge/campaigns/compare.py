@@ -26,6 +26,8 @@ class Comparison(FrozenModel):
     """Problems that both have ended; the others are left out."""
     both: int
     """Problems that both solved with a verified solution."""
+    measured: int
+    """Of these, problems that both measured against the baseline: `ratio` rests on them."""
     only_a: int
     only_b: int
     neither: int
@@ -61,20 +63,27 @@ def compare(store: Store, a: str, b: str, *, baseline: str = BEST) -> Comparison
     if not common:
         raise UsageError(f"{name_a} and {name_b} have ended no problem in common: nothing can be compared")
     pairs = [(items_a[problem], items_b[problem]) for problem in common]
+    both = [(x, y) for x, y in pairs if x.verified and y.verified]
+    measured = [(x, y) for x, y in both if _has(x, baseline) and _has(y, baseline)]
+    known = {name for x, y in pairs for item in (x, y) for name in item.speedup}
+    if (both and not measured) or baseline not in {BEST, "eager", "compile", *known}:
+        raise UsageError(
+            f"no problem was measured against {baseline!r} by both arms: choose another --baseline, one of "
+            f"{', '.join([BEST, *sorted(known)])}"
+        )
     only_a = sum(x.verified and not y.verified for x, y in pairs)
     only_b = sum(y.verified and not x.verified for x, y in pairs)
-    logs = [
-        math.log(_speedup(x, baseline) / _speedup(y, baseline)) for x, y in pairs if x.verified and y.verified
-    ]
+    logs = [math.log(_speedup(x, baseline) / _speedup(y, baseline)) for x, y in measured]
     return Comparison(
         a=name_a,
         b=name_b,
         baseline=baseline,
         problems=len(pairs),
-        both=len(logs),
+        both=len(both),
+        measured=len(logs),
         only_a=only_a,
         only_b=only_b,
-        neither=len(pairs) - len(logs) - only_a - only_b,
+        neither=len(pairs) - len(both) - only_a - only_b,
         solved_p=float(stats.binomtest(only_a, only_a + only_b).pvalue) if only_a + only_b else 1.0,
         ratio=_ratio(logs),
         ratio_p=float(stats.wilcoxon(logs).pvalue) if any(logs) else None,
@@ -100,11 +109,12 @@ def _ended(item: ItemReport) -> bool:
     return item.state.over or bool(item.mode)
 
 
+def _has(item: ItemReport, baseline: str) -> bool:
+    return (item.best_baseline if baseline == BEST else baseline) in item.speedup
+
+
 def _speedup(item: ItemReport, baseline: str) -> float:
-    name = item.best_baseline if baseline == BEST else baseline
-    if name not in item.speedup:
-        raise UsageError(f"{item.problem} was not measured against {name!r}: choose another --baseline")
-    return item.speedup[name].point
+    return item.speedup[item.best_baseline if baseline == BEST else baseline].point
 
 
 def _ratio(logs: list[float]) -> Interval | None:

@@ -11,6 +11,9 @@ from agentforge.store import Store
 from .allocator import Objective, Past, Prices, Visit, allocate
 from .report import ItemReport, build_report
 
+_NAMED = 5
+"""Most items that a message names."""
+
 
 class Extension(FrozenModel):
     """What the campaign's next visits are."""
@@ -50,7 +53,12 @@ def extend(
         raise UsageError("say how much the visits may take: --minutes, --dollars or both, above 0")
     report = build_report(store, name)
     if not report.finished:
-        raise UsageError(f"campaign {name} has items left: run `agentforge campaign resume {name}` first")
+        left = [f"{item.problem} ({item.arm}, {item.state})" for item in report.items if not item.state.over]
+        more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
+        raise UsageError(
+            f"campaign {name} has items left: {', '.join(left[:_NAMED])}{more}: run "
+            f"`agentforge campaign resume {name}` first"
+        )
     measured, rows = store.campaign_device_seconds(name), store.campaign_items(name)
     found = {(item.problem, item.arm): item for item in report.items if not item.weak}
     visits = allocate(

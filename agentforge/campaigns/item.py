@@ -26,6 +26,7 @@ from agentforge.store import Store
 
 from .native.check import check_natively
 from .packages import check_packages
+from .report import run_of
 from .start import of_campaign
 
 CALLS = 100
@@ -51,8 +52,8 @@ def run_item(payload: Mapping[str, Any], report: Callable[[str], None]) -> dict[
         campaign = store.get_campaign(item.campaign)
         problem = store.campaign_problem(item.campaign, item.problem)
         arm = next(arm for arm in campaign.arms if arm.name == item.arm)
-        run = store.get_run(item.run) if item.run and item.visits > 1 else None
-        budget = visited(campaign.budget, item.visits, run)
+        run = run_of(store, item.run)  # an item whose run was removed begins anew
+        budget = visited(campaign.budget, item.visits, run if item.visits > 1 else None)
         if arm.paid:
             budget = without(budget, _spent_by_others(store, item))
         limit_s = campaign.limit_s * item.visits
@@ -68,14 +69,14 @@ def run_item(payload: Mapping[str, Any], report: Callable[[str], None]) -> dict[
                     attached = event.run
                 report(event.text if isinstance(event, Progress) else event.kind)
 
-        if item.run:
+        if run is not None:
             limits = budget.model_dump(exclude_none=True) if item.visits > 1 else None
-            found = resume(item.run, settings, limits=limits, on_event=on_event)
+            found = resume(run.id, settings, limits=limits, on_event=on_event)
         else:
             if problem.unsupported:
                 raise UnsupportedTargetError(problem.unsupported)
             target = local_target(problem, settings)
-            check_packages(problem, campaign.suite, campaign.name, Path(target.partition(".py")[0]).parent)
+            check_packages(problem, campaign.suite, campaign.name, local_file(problem, settings).parent)
             start = ModelStart(target, _options(problem, campaign.limit_s / CALLS))
             found = start_run(start, settings, device=campaign.device, on_event=on_event)
         if problem.native.get("checker"):
@@ -123,16 +124,21 @@ def _spent_by_others(store: Store, item: CampaignItem) -> float:
     return sum(call.dollars or 0.0 for run in runs if run != item.run for call in store.calls(run))
 
 
-def local_target(problem: SuiteProblem, settings: Settings) -> str:
-    """The problem's target on this machine: its own file, or a copy if that is not there with this text."""
-    if not problem.file:
-        return problem.target
+def local_file(problem: SuiteProblem, settings: Settings) -> Path:
+    """The problem's file on this machine: its own, or a copy if that is not there with this text."""
     path = Path(problem.file)
-    if not (path.is_file() and path.read_bytes() == problem.source.encode()):
+    if problem.file and not (path.is_file() and path.read_bytes() == problem.source.encode()):
         path = settings.home / "problems" / problem.hash / path.name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(problem.source.encode())
-    return problem.target.replace(problem.file, str(path), 1)
+    return path
+
+
+def local_target(problem: SuiteProblem, settings: Settings) -> str:
+    """The problem's target on this machine."""
+    if not problem.file:
+        return problem.target
+    return problem.target.replace(problem.file, str(local_file(problem, settings)), 1)
 
 
 def _options(problem: SuiteProblem, longest_s: float) -> FrontendOptions:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ValidationError
+
 from agentforge.config import Settings
 from agentforge.runs import verify
 from agentforge.schema import (
@@ -98,6 +100,46 @@ def judged(bare: Recheck, report: Mapping[str, Any], evaluation: Evaluation) -> 
     )
 
 
+class _Made(BaseModel):
+    """The part of a `report.json` that this module reads."""
+
+    class Made(BaseModel):
+        """The artifact's speed when it was made."""
+
+        best_baseline: str | None = None
+        speedup: dict[str, Interval] | None = None
+
+    class Kernel(BaseModel):
+        """A kernel, and how often one forward runs it."""
+
+        name: str
+        runs_expected: int
+
+    class Provenance(BaseModel):
+        """Where the artifact was made."""
+
+        class Environment(BaseModel):
+            """Versions by program."""
+
+            toolchain: dict[str, str] | None = None
+
+        environment: Environment | None = None
+
+    performance: Made | None = None
+    kernels: tuple[Kernel, ...] = ()
+    precision: dict[str, Any] | None = None
+    provenance: Provenance | None = None
+
+
+def check_artifact(folder: Path) -> None:
+    """Refuse a folder that is no artifact.
+
+    Raises:
+        UsageError: it lacks a file, or one has a wrong content.
+    """
+    _read(folder)
+
+
 def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Any], Definition]:
     """Plan, report and definition of an artifact."""
     try:
@@ -105,17 +147,26 @@ def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Any], Definition]:
         reference = (folder / "reference_model.py").read_text()
         if not (isinstance(report, dict) and isinstance(plan["device"], str)):
             raise ValueError
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise UsageError(
             f"{folder} is no artifact: give the folder with plan.json and report.json that a run wrote"
         ) from error
     modules = folder.absolute() / FOLDER
     root = str(modules) if modules.is_dir() else None
     definition = Definition(name="artifact", op_type="model", reference=reference, import_root=root)
-    precision = report.get("precision") or {}
-    if precision.get("installed"):
-        fields = {k: precision[k] for k in Permission.model_fields}
-        definition = permitted(definition, Permission.model_validate(fields))
+    try:
+        _Made.model_validate(report)
+        precision = report.get("precision") or {}
+        if precision.get("installed"):
+            fields = {k: v for k, v in precision.items() if k in Permission.model_fields}
+            definition = permitted(definition, Permission.model_validate(fields))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise UsageError(
+            f"{folder}/report.json is not as a run wrote it ({place}: {first['msg']}): "
+            "give the folder that a run wrote"
+        ) from error
     return plan, report, definition
 
 

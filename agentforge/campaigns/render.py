@@ -13,6 +13,8 @@ from .published import Beside
 from .report import BEST, THRESHOLDS, ArmReport, CampaignReport, ItemReport
 from .scores import Scores
 
+KNOWLEDGE = "what the database had before the campaign, and what each arm found itself"
+"""What the runs of a campaign with several arms may know."""
 _AGAINST = {"eager": "eager", BEST: "the best baseline"}
 
 
@@ -27,6 +29,8 @@ def _markdown(report: CampaignReport) -> Iterator[str]:
     yield f"# Campaign {campaign.name}\n"
     yield f"- Suite: `{campaign.suite}`, {campaign.problems} problems ({campaign.problems_hash})"
     yield f"- Arms: {', '.join(f'{arm.name} ({arm.agent})' for arm in campaign.arms)}"
+    if len(campaign.arms) > 1:
+        yield f"- Knowledge: {KNOWLEDGE}"
     limits = campaign.budget.model_dump(exclude_none=True).items()
     yield f"- Budget of a run: {', '.join(f'{value:g} {name}' for name, value in limits) or 'none'}"
     yield f"- Measured by AgentForge {campaign.version} on {', '.join(report.devices) or 'no device yet'}"
@@ -52,7 +56,8 @@ def sections(report: CampaignReport) -> Iterator[Section]:
     yield Section("Results", _COUNTS, [_counts(arm) for arm in report.arms])
     for baseline, said in _AGAINST.items():
         scores = [_scores(arm, arm.scores[baseline]) for arm in report.arms]
-        yield Section(f"Speed against {said}", _SCORES, scores, _MEANINGS if baseline == BEST else "")
+        note = f"{_unmeasured(report)}{_MEANINGS}" if baseline == BEST else ""
+        yield Section(f"Speed against {said}", _SCORES, scores, note)
     yield Section("Cost of a verified solution", _COSTS, [_costs(arm) for arm in report.arms])
     if report.definitions:
         rows = [
@@ -123,6 +128,18 @@ _SCORES = (
     "median, kept",
     "SOL score",
 )
+
+
+def _unmeasured(report: CampaignReport) -> str:
+    """Says beside how many results only eager was measured, so that it is their best baseline."""
+    measured = [item for item in report.items if item.speedup]
+    eager = sum(item.speedup.keys() == {"eager"} for item in measured)
+    if not eager:
+        return ""
+    return (
+        f"Beside {eager} of {len(measured)} measured results torch.compile was not measured: their best "
+        "baseline is eager. "
+    )
 
 
 def _counts(a: ArmReport) -> tuple[object, ...]:

@@ -13,8 +13,10 @@ from agentforge.schema import (
     ItemState,
     NativeVerdict,
     ReasonCode,
+    Run,
     StitchResult,
     SuiteProblem,
+    UsageError,
 )
 from agentforge.store import Store
 
@@ -27,6 +29,9 @@ KEPT = ("", "eager", "compile")
 
 BEST = "best"
 """Name of the fastest baseline of each problem."""
+
+REMOVED = "its run was removed"
+"""Why an item that is done has no result."""
 
 THRESHOLDS = (0.0, 1.0, 2.0)
 """The p of fast_p."""
@@ -219,6 +224,14 @@ def score(item: ItemReport, evaluation: Evaluation | None, baseline: str) -> Pro
     )
 
 
+def run_of(store: Store, identifier: str | None) -> Run | None:
+    """A run of an item; None if there is none, or a user removed it."""
+    try:
+        return store.get_run(identifier) if identifier else None
+    except UsageError:
+        return None
+
+
 def _item(
     store: Store, item: CampaignItem, problem: SuiteProblem, runs: Sequence[str]
 ) -> tuple[ItemReport, Evaluation | None]:
@@ -236,9 +249,11 @@ def _item(
         tokens=sum(call.tokens_in + call.tokens_out for call in calls),
         dollars=_total(call.dollars for call in calls),
     )
-    if item.result_run is None:
+    run = run_of(store, bare.run)
+    if bare.run and run is None:
+        return bare.model_copy(update={"run": None, "reason": item.reason or REMOVED}), None
+    if run is None or item.result_run is None:
         return bare, None
-    run = store.get_run(item.result_run)
     stitched = store.get_record(run.id, StitchResult)
     if stitched is None:
         return bare, None

@@ -177,6 +177,13 @@ class WrittenFiles(FrozenModel):
     files: tuple[str, ...]
 
 
+class ExportedCampaign(WrittenFiles):
+    """What was written of a campaign."""
+
+    elsewhere: tuple[str, ...]
+    """`PROBLEM (ARM)` of verified solutions that only another database has: the campaign was imported."""
+
+
 AuditAnswer = _extended(
     "AuditAnswer",
     Audit,
@@ -268,11 +275,14 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "runs resume": ReportAnswer,
     "runs rm": RemovedRuns,
     "campaign list": CampaignList,
-    **{f"campaign {name}": StatusAnswer for name in ("start", "status", "work", "pause", "resume", "retry")},
+    **{
+        f"campaign {name}": StatusAnswer
+        for name in ("start", "status", "work", "pause", "resume", "retry", "import")
+    },
     "campaign report": CampaignReport,
     "campaign extend": Extension,
     "campaign compare": Comparison,
-    "campaign export": WrittenFiles,
+    "campaign export": ExportedCampaign,
     "audit": AuditAnswer,
     "recheck": RecheckedArtifacts,
     "kb list": CardList,

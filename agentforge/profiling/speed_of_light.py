@@ -53,6 +53,17 @@ def work_of(site: CallSite) -> Work:
     return Work(site.bytes, site.flops, dtype_of(site.outputs))
 
 
+def work_of_model(profile: Profile) -> Work | None:
+    """The least that one forward must do, if one region is the whole model; None otherwise.
+
+    The sum of several regions is no bound, because a kernel over two of them moves less than both.
+    """
+    if len(profile.call_sites) != 1:
+        return None
+    (site,) = profile.call_sites
+    return work_of(site) if not site.unit and site.calls == 1 and site.bytes else None
+
+
 def bandwidth_for(moved: float, device: DeviceSpec, roofline: Roofline) -> float:
     """Bytes/s for moving `moved` bytes: the cache's bandwidth if the working set fits the last cache."""
     cache = device.cache_bytes[-1] if device.cache_bytes else 0

@@ -18,7 +18,7 @@ from agentforge.profiling import profile_target
 from agentforge.profiling.nsight import NsightObserver
 from agentforge.profiling.profiled_evaluator import ProfiledEvaluator
 from agentforge.profiling.roofline_metrics import work_by_definition
-from agentforge.profiling.speed_of_light import at_ceilings
+from agentforge.profiling.speed_of_light import at_ceilings, speed_of_light, work_of_model
 from agentforge.referee import Evaluator, Presenter
 from agentforge.referee.workers.device_backend import backend_for
 from agentforge.schema import (
@@ -188,9 +188,12 @@ class RunPipeline:
         return RecordingEvaluator(evaluator, record) if record is not None else evaluator
 
     def _knowledge_store(self) -> Store:
-        """The run's store; an empty one of its own if verdicts are replayed, which teach nothing here."""
+        """The run's store; an empty one of its own if verdicts are replayed, which teach nothing here.
+
+        Other arms of the run's campaign teach it nothing.
+        """
         if self._replayed is None:
-            return self.run_log.store
+            return self.run_log.store.as_known_to(self.run_log.run.id)
         return Store(f"sqlite:///{self.folder / 'replayed.db'}")
 
     @property
@@ -211,12 +214,13 @@ class RunPipeline:
             return
         run_log.set_status(RunStatus.STITCHING, error="")
         run_log.event(StitchStarted(chosen=hashes))
+        judge, sol_s = self._judge_of_model(referee, result.profile)
         artifact = stitch(
             self.target,
             result.profile,
             chosen,
             folder,
-            referee=CachedEvaluator(referee, run_log),
+            referee=CachedEvaluator(judge, run_log),
             device=self.device,
             cache=self.settings.cache,
             evidence={win.bottleneck.definition.hash: win.evaluation for win in result.wins},
@@ -225,9 +229,20 @@ class RunPipeline:
             reserve_s=self.meter.stitching_s,
             compiled=self.settings.search.prove_compile,
             permission=self.permission,
+            sol_s=sol_s,
             progress=self._tell,
         )
         self._keep(artifact, result.profile, hashes)
+
+    def _judge_of_model(self, referee: Evaluator, profile: Profile) -> tuple[Evaluator, float | None]:
+        """The referee, and the speed of light of one forward if it is known: see `work_of_model`."""
+        work = work_of_model(profile)
+        if work is None:
+            return referee, None
+        roofline, again = self.known_roofline(), partial(self.roofline, doubted=True)
+        of_model = {self.target.definition.hash: work}
+        judge = ProfiledEvaluator(referee, self.device, roofline, of_model, measure_again=again)
+        return judge, speed_of_light(work, self.device, roofline).seconds
 
     def _keep(self, artifact: StitchedArtifact, profile: Profile, chosen: dict[str, str]) -> None:
         run_log, report = self.run_log, artifact.report

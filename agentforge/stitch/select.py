@@ -68,6 +68,7 @@ class Selector:
         compiled: False if torch.compile itself is not to become the artifact: then the fastest variant that
             beats eager is kept, else eager.
         moves: that the plan proposes.
+        sol_s: speed-of-light seconds of one forward; None if they are not known.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class Selector:
         alone: bool = False,
         compiled: bool = True,
         moves: Sequence[Move] = (),
+        sol_s: float | None = None,
         progress: Callable[[str], None] | None = None,
     ) -> None:
         self._alone = alone
@@ -102,7 +104,7 @@ class Selector:
         self._deadline = time.monotonic() + seconds
         self._end = None if reserve_s is None else time.monotonic() + reserve_s
         self._progress = progress or (lambda line: None)
-        self._trials = Trials(target, kernels, referee, self._end, self._progress)
+        self._trials = Trials(target, kernels, referee, self._end, self._progress, sol_s)
         self._probed: dict[str, Evaluation] = {}
 
     def run(self) -> Selection:

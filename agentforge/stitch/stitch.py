@@ -56,6 +56,7 @@ def stitch(
     reserve_s: float | None = None,
     compiled: bool = True,
     permission: Permission | None = None,
+    sol_s: float | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> StitchedArtifact:
     """Install solutions in the model and keep the variant that is fastest end to end.
@@ -72,6 +73,7 @@ def stitch(
         reserve_s: wall time after which no evaluation goes on; None for no limit.
         compiled: False if torch.compile itself is not to become the artifact.
         permission: lower precision that the user allowed; None tries none.
+        sol_s: speed-of-light seconds of one forward in the model's own precision; None if they are not known.
 
     Raises:
         TargetError: the model can no longer be captured.
@@ -97,6 +99,7 @@ def stitch(
         packed=not on_gpu and products.share(profile) >= products.WORTH_TRYING,
         alone=not on_gpu and len(profile.call_sites) == 1,
         compiled=compiled,
+        sol_s=sol_s,
         progress=progress,
     ).run()
     selection, precision = lower.improve(selection) if lower else (selection, None)

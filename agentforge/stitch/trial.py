@@ -82,6 +82,7 @@ class Trials:
 
     Args:
         end: monotonic time at which no evaluation goes on; None for no limit.
+        sol_s: speed-of-light seconds of one forward of the target; None if they are not known.
     """
 
     target: Target
@@ -89,6 +90,7 @@ class Trials:
     referee: Evaluator
     end: float | None
     progress: Callable[[str], None]
+    sol_s: float | None = None
     made: list[Trial] = field(default_factory=list)
 
     def evaluate(self, variant: Variant, level: Level, definition: Definition | None = None) -> Trial:
@@ -103,6 +105,7 @@ class Trials:
             variant.solution,
             level=level,
             deadline=self.end,
+            sol_s=self.sol_s,
         )
         evaluation = self.referee.evaluate(request)
         solutions = {name: kernel.solution for name, kernel in self.kernels.items()}

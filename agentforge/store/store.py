@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Self
 
 from ._calls import Calls
@@ -59,6 +60,12 @@ class Store(
     def revision(self) -> str:
         """Version of the tables."""
         return REVISION
+
+    def as_known_to(self, run: str) -> Store:
+        """This store, whose look-ups of knowledge find what a run may use: see `scope_of`."""
+        seen = copy(self)
+        seen._scope = self.scope_of(run)
+        return seen
 
     def check(self) -> None:
         """Read the whole database for damage, if it is a file (about a second a gigabyte).

@@ -1,11 +1,21 @@
-"""The budget of an item's run after several visits."""
+"""What an item's run may spend and know."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from agentforge.campaigns.item import visited, without
+from agentforge.campaigns.item import run_item, visited, without
+from agentforge.campaigns.suites import Selection, open_suite
+from agentforge.config import Settings, load_settings
+from agentforge.loop import RunLog
+from agentforge.runs import ModelStart
+from agentforge.runs.pipeline import RunPipeline
 from agentforge.schema import Budget, RunStatus, UsageError
+from agentforge.store import Store
 from tests.store import nouns
 
 ONE = Budget(minutes=2.0, attempts=5)
@@ -39,3 +49,38 @@ def test_runs_that_were_given_up_count_against_the_share() -> None:
     assert without(share, 0.75) == Budget(minutes=2.0, dollars=0.25)
     with pytest.raises(UsageError, match=r"spent 1\.00 dollars, and its share of --dollars is 1\.00"):
         without(share, 1.0)
+
+
+def test_an_arms_run_does_not_know_what_the_other_arm_found(store: Store) -> None:
+    own = next(item.run for item in store.campaign_items("night") if item.arm == "base" and item.run)
+    names = ("target", "meter", "device", "agents", "policy", "allocator", "out")
+    unused: dict[str, Any] = dict.fromkeys(names)
+    log = RunLog(store, store.get_run(own))
+    pipeline = RunPipeline(run_log=log, settings=Settings(), **unused)
+    scope = pipeline._knowledge_store()._scope
+    assert scope is not None and scope == store.scope_of(own)
+    assert (scope.arm, scope.before) == ("base", store.get_campaign("night").created)
+
+
+def test_an_item_whose_run_was_removed_begins_anew_beside_its_modules(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "s.pytorch"
+    folder.mkdir()
+    (folder / "_helper.py").write_text("")
+    (folder / "good.py").write_text("import _helper\n")
+    problems = list(open_suite(f"folder:{folder}").problems(Selection()))
+    settings, begun = load_settings(), list[str]()
+
+    def start(what: ModelStart, *args: Any, **options: Any) -> SimpleNamespace:
+        begun.append(what.spec)
+        return SimpleNamespace(run=SimpleNamespace(id="new"), headline="")
+
+    monkeypatch.setattr("agentforge.campaigns.item.start_run", start)
+    with Store(settings.url) as store:
+        store.create_campaign(nouns.campaign(1)[0], problems)
+        item = store.take_item("night", "host:1", 600)
+        assert item is not None
+        gone = item.model_copy(update={"run": "removed", "visits": 2})
+        found = run_item({"item": gone.model_dump(mode="json"), "overrides": []}, print)
+    assert (found["run"], begun) == ("new", [str(folder / "good.py")])

@@ -12,12 +12,13 @@ from agentforge.campaigns.recheck import Recheck, judged, recheck
 from agentforge.config import load_settings
 from agentforge.schema import Evaluation, Evidence, Interval, UsageError
 from agentforge.stitch.artifact import write_artifact
+from tests.cli.conftest import Run, home, run
 from tests.loop.test_bottleneck_state import measured
 from tests.stitch.conftest import block
 from tests.stitch.making import Stitched
 from tests.stitch.test_artifact import report
 
-__all__ = ["block"]
+__all__ = ["block", "home", "run"]
 
 MADE = Recheck(artifact="out/fast", mode="kernels", before=Interval(point=3, low=2.9, high=3.1))
 
@@ -77,6 +78,40 @@ def test_a_folder_that_is_no_artifact_is_refused(tmp_path: Path) -> None:
         (tmp_path / "plan.json").write_text(content)
         with pytest.raises(UsageError, match="is no artifact: give the folder"):
             recheck(tmp_path, load_settings([]))
+
+
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [
+        ({"performance": [1]}, "performance"),
+        (
+            {"performance": {"speedup": {"eager": {"point": 1.0, "high": 2.0}}}},
+            "performance.speedup.eager.low",
+        ),
+        ({"precision": {"installed": True}}, "precision"),
+        ({"kernels": [{"name": "a"}]}, "kernels.0.runs_expected"),
+        ({"provenance": {"environment": {"toolchain": [1]}}}, "provenance.environment.toolchain"),
+    ],
+)
+def test_a_report_with_a_wrong_content_is_one_sentence(
+    tmp_path: Path, content: dict[str, Any], place: str
+) -> None:
+    (tmp_path / "plan.json").write_text(json.dumps({"device": "cpu", "mode": "kernels"}))
+    (tmp_path / "reference_model.py").write_text("class Model: ...\n")
+    (tmp_path / "report.json").write_text(json.dumps(content))
+    with pytest.raises(UsageError, match=rf"report\.json is not as a run wrote it \({place}: "):
+        recheck(tmp_path, load_settings([]))
+
+
+def test_all_artifacts_are_looked_at_before_one_is_judged(tmp_path: Path, run: Run) -> None:
+    good = tmp_path / "good"
+    good.mkdir()
+    (good / "plan.json").write_text(json.dumps({"device": "abacus", "mode": "kernels"}))
+    (good / "report.json").write_text("{}")
+    (good / "reference_model.py").write_text("class Model: ...\n")
+    done = run("recheck", str(good), str(tmp_path / "bad"))
+    assert (done.code, done.out) == (2, "")
+    assert "bad is no artifact" in done.err
 
 
 def test_an_artifact_for_a_missing_device_is_not_judged(tmp_path: Path) -> None:

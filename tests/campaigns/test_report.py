@@ -11,6 +11,7 @@ import pytest
 
 from agentforge.campaigns.compare import compare
 from agentforge.campaigns.exports.kernelbench import export_kernelbench
+from agentforge.campaigns.exports.state import export_state, read_state
 from agentforge.campaigns.extend import extend
 from agentforge.campaigns.page import html
 from agentforge.campaigns.page.plots import BOTTOM, HEIGHT, WIDTH, cost_curves, speedup_bars
@@ -70,6 +71,7 @@ def test_a_report_is_text_and_a_table(store: Store) -> None:
     report = build_report(store, "night")
     text = markdown(report)
     assert "7 of 8 runs are over: not finished" in text
+    assert "- Knowledge: what the database had before the campaign, and what each arm found itself" in text
     assert "| base | all | 50.0% | 50.0% | 25.0% | 25.0% | 25.0% | 1.775 |" in text
     assert "## Weak tasks" in text
     assert "| level2/10_d | base | it does not import |" in text
@@ -155,8 +157,22 @@ def test_arms_are_compared_by_problems_that_both_have_ended(store: Store) -> Non
     ):
         with pytest.raises(UsageError, match=words):
             compare(store, wrong, "night/base")
-    with pytest.raises(UsageError, match="not measured against 'graph'"):
-        compare(store, "night/llm", "night/base", baseline="graph")
+    for arms in (("night/llm", "night/base"), ("night/llm", "night/llm")):
+        with pytest.raises(UsageError, match="no problem was measured against 'graph' by both arms"):
+            compare(store, *arms, baseline="graph")
+
+
+def test_a_pair_without_the_baseline_is_left_out_of_the_ratio(store: Store) -> None:
+    before = store.get_record("run-1", StitchResult)
+    assert before is not None and before.evaluation is not None
+    found = store.get_evaluation(before.evaluation)
+    assert found.performance is not None
+    speedup = {"eager": found.performance.speedup["eager"]}
+    performance = found.performance.model_copy(update={"speedup": speedup, "baseline_s": {"eager": 3.0}})
+    stored = store.save_evaluation(found.model_copy(update={"performance": performance}), "run-1")
+    store.save_record("run-1", before.model_copy(update={"evaluation": stored}))
+    result = compare(store, "night/base", "night/base", baseline="compile")
+    assert (result.both, result.measured, result.neither) == (2, 1, 2)
 
 
 def test_a_ratio_of_arms_has_an_interval(store: Store) -> None:
@@ -199,6 +215,47 @@ def test_an_export_has_kernelbenchs_layout(store: Store, tmp_path: Path) -> None
         "level2": ["1_c.py", "10_d.py"],
     }
     assert levels["level1"]["1_a.py"]["mean"] == pytest.approx(3000.0)
+    (timing,) = tmp_path.glob("results/timing/*/night-base-compile.json")
+    assert json.loads(timing.read_text())["level2"]["10_d.py"]["mean"] == -1.0  # nothing was measured
+
+
+def test_a_baseline_that_was_not_measured_is_not_written_and_the_report_says_so(
+    store: Store, tmp_path: Path
+) -> None:
+    assert "torch.compile was not measured" not in markdown(build_report(store, "night"))
+    for item in build_report(store, "night").items:
+        stitched = store.get_record(item.run, StitchResult) if item.run else None
+        if item.run is None or stitched is None or stitched.evaluation is None:
+            continue
+        found = store.get_evaluation(stitched.evaluation)
+        assert found.performance is not None
+        only = {
+            name: {"eager": getattr(found.performance, name)["eager"]} for name in ("baseline_s", "speedup")
+        }
+        bare = found.model_copy(update={"performance": found.performance.model_copy(update=only)})
+        stored = store.save_evaluation(bare, item.run)
+        store.save_record(item.run, stitched.model_copy(update={"evaluation": stored}))
+    export_kernelbench(store, "night", tmp_path)
+    timings = {path.name for path in tmp_path.glob("results/timing/*/*.json")}
+    assert timings == {"night-base-eager.json", "night-llm-eager.json"}
+    assert "Beside 5 of 5 measured results torch.compile was not measured" in markdown(
+        build_report(store, "night")
+    )
+
+
+def test_a_run_that_was_removed_is_no_result_and_the_rest_is_reported(store: Store, tmp_path: Path) -> None:
+    before = build_report(store, "night")
+    store.delete_run("run-1")
+    after = build_report(store, "night")
+    lost, kept = after.items[0], before.items[0]
+    assert kept.verified and not lost.verified
+    assert (lost.run, lost.reason) == (None, "its run was removed")
+    assert after.items[1:] == before.items[1:]
+    assert "| level1/1_a | base | its run was removed |" in markdown(after)
+    assert compare(store, "night/base", "night/llm").both == 0
+    export_kernelbench(store, "night", tmp_path)
+    export_state(store, "night", tmp_path / "night.gz", tmp_path)
+    assert read_state(tmp_path / "night.gz").items[0].result is None
 
 
 def test_only_kernelbench_is_exported_as_kernelbench(store: Store, tmp_path: Path) -> None:
@@ -245,7 +302,7 @@ def test_workloads_of_one_definition_count_together(tmp_path: Path) -> None:
 
 
 def test_an_extension_visits_the_most_promising_items_again(store: Store) -> None:
-    with pytest.raises(UsageError, match="has items left"):
+    with pytest.raises(UsageError, match=r"has items left: level2/10_d \(llm, waiting\): run"):
         extend(store, "night", "fast_1", seconds=100.0)
     item = store.take_item("night", "host:1", 600)
     assert item is not None

@@ -147,6 +147,18 @@ def test_a_worker_of_another_version_is_refused(run: Run, queued: str, home: Pat
     for command in ("work", "resume"):
         answer = run("campaign", command, "older")
         assert (answer.code, "install 0.0.7 on this machine" in answer.err) == (2, True)
+    answer = run("campaign", "start", queued, "--name", "older", "--yes")
+    assert (answer.code, "install 0.0.7 on this machine" in answer.err) == (2, True)
+
+
+def test_a_start_that_is_not_wanted_begins_nothing(
+    run: Run, suite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("typer.confirm", lambda *_, **__: False)
+    answer = run("campaign", "start", suite, "--name", "night")
+    assert (answer.code, answer.err.splitlines()[-1]) == (1, "nothing was begun")
+    assert run("campaign", "list", "--json").json == {"campaigns": []}
 
 
 def test_a_report_is_written_to_a_file(run: Run, queued: str, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from agentforge.profiling.speed_of_light import (
     gain_of,
     speed_of_light,
     work_of,
+    work_of_model,
 )
 from agentforge.schema import Bound, Profile
 from tests.store import nouns
@@ -83,3 +84,13 @@ def test_what_computes_in_nobody_knows_what_has_the_highest_peak() -> None:
     highest = max(ROOFLINE.peak_flops.values())
     assert highest > ROOFLINE.peak_flops["float32"]
     assert speed_of_light(work_of(site), DEVICE, ROOFLINE).seconds == 1e12 / highest
+
+
+def test_the_work_of_a_model_is_that_of_its_only_region() -> None:
+    profile = _profile()
+    (site,) = profile.call_sites
+    assert work_of_model(profile) == work_of(site)
+    several = [(site, site), (), (site.model_copy(update={"unit": "layers.0"}),)]
+    several += [(site.model_copy(update=changes),) for changes in ({"calls": 2}, {"bytes": 0.0})]
+    for sites in several:
+        assert work_of_model(profile.model_copy(update={"call_sites": sites})) is None

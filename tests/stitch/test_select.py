@@ -58,6 +58,7 @@ class Given:
         self.made: dict[str, tuple[str, frozenset[str]]] = {}
         self.judged: list[tuple[str, tuple[str, ...], str]] = []
         self.deadlines: list[float | None] = []
+        self.sol_s = set[float | None]()
         self.placeless: set[MoveKind] = set()
         self.units: Sequence[str] = ("",)
 
@@ -105,6 +106,7 @@ class Given:
     def evaluate(self, request: EvaluationRequest, *, progress: OnStage | None = None) -> Evaluation:
         mode, kernels = self.made[request.solution.hash]
         self.deadlines.append(request.deadline)
+        self.sol_s.add(request.sol_s)
         self.judged.append((mode, tuple(sorted(kernels)), request.level.value))
         return self.verdict(mode, kernels, request.level)
 
@@ -167,7 +169,8 @@ def test_one_operator_is_proven_at_once_and_in_no_other_variant(gain: float, tak
         over = gain if mode == "kernels" else 0.9
         return judged(kernels, level, over_eager=over, over_compile=over)
 
-    selection, given = select(verdict, "a", alone=True)
+    selection, given = select(verdict, "a", alone=True, sol_s=1e-3)
+    assert given.sol_s == {1e-3}
     assert selection.variant.mode == taken
     assert given.judged[0] == ("kernels", ("a",), "full")
     assert not any("kernels" in mode for mode, *_ in given.judged[1:])

@@ -11,12 +11,15 @@ from agentforge.store import Store
 from ..report import build_report
 from .kernelbench import export_kernelbench
 from .solutions import SUITES, export_solutions
+from .stitched import elsewhere, nothing_here, stitched_solution
 
-__all__ = ["export_artifacts", "export_campaign"]
+__all__ = ["elsewhere", "export_artifacts", "export_campaign"]
 
 
 def export_campaign(store: Store, name: str, folder: Path) -> list[Path]:
     """Write a campaign's results in the layout of its suite; KernelBench's if the suite has none of its own.
+
+    Solutions that this database lacks are left out: see `elsewhere`.
 
     Returns:
         The files.
@@ -32,6 +35,8 @@ def export_campaign(store: Store, name: str, folder: Path) -> list[Path]:
 def export_artifacts(store: Store, name: str, folder: Path, cache: Path) -> list[Path]:
     """Write the artifact of each verified item as `ARM/PROBLEM`, and build it for this machine.
 
+    Those that this database lacks are left out: see `elsewhere`.
+
     Args:
         cache: folder of compiled code.
 
@@ -43,10 +48,11 @@ def export_artifacts(store: Store, name: str, folder: Path, cache: Path) -> list
         MachineError: kernels do not build here, or a folder cannot be written.
     """
     written = []
-    for item in build_report(store, name).items:
-        if item.verified and item.run:
+    report = build_report(store, name)
+    for item in report.items:
+        if item.run and stitched_solution(store, item):
             written.append(folder / item.arm / item.problem)
             fetch_artifact(store, item.run, written[-1], cache=cache)
     if not written:
-        raise UsageError(f"campaign {name} has no verified result yet: see `campaign status {name}`")
+        raise UsageError(nothing_here(report, "result"))
     return written

@@ -19,6 +19,7 @@ from agentforge.schema import Evaluation, StitchResult, UsageError
 from agentforge.store import Store
 
 from ..report import CampaignReport, ItemReport, build_report
+from .stitched import stitched_solution
 
 _PROBLEM = re.compile(r"level(\d+)/(\d+)_.*")
 _UNKNOWN_MS = -1.0
@@ -37,7 +38,10 @@ def export_kernelbench(store: Store, name: str, folder: Path) -> list[Path]:
     """
     report = build_report(store, name)
     if not all(_PROBLEM.fullmatch(item.problem) for item in report.items):
-        raise UsageError(f"campaign {name} is not over KernelBench: its problems have no level and number")
+        raise UsageError(
+            f"campaign {name} is not over KernelBench, and its suite has no layout of results: write its "
+            "artifacts with --format artifacts"
+        )
     arms = (arm.name for arm in report.campaign.arms)
     return write_texts({str(path): text for arm in arms for path, text in _arm(store, report, arm)}, folder)
 
@@ -50,10 +54,9 @@ def _arm(store: Store, report: CampaignReport, arm: str) -> Iterator[tuple[Path,
         level, number = _numbers(item.problem)
         stitched = store.get_record(item.run, StitchResult) if item.run else None
         evaluation = store.get_evaluation(stitched.evaluation) if stitched and stitched.evaluation else None
-        if item.verified and stitched and stitched.solution:
+        if solution := stitched_solution(store, item):
             file = f"level_{level}_problem_{number}_sample_0_kernel.py"
-            text = export_single_file(store.get_solution(stitched.solution))
-            yield Path("runs", _run(report, arm, level), file), text
+            yield Path("runs", _run(report, arm, level), file), export_single_file(solution)
         results.setdefault(level, {})[str(number)] = [_result(item)]
         for baseline, milliseconds in _baselines(store, item, evaluation).items():
             entry = {"mean": milliseconds, "statistic": _STATISTIC, "device": item.device}
@@ -62,6 +65,8 @@ def _arm(store: Store, report: CampaignReport, arm: str) -> Iterator[tuple[Path,
     for level, found in results.items():
         yield Path("runs", _run(report, arm, level), "eval_results.json"), json.dumps(found, indent=1)
     for baseline, times in baselines.items():
+        if all(entry["mean"] == _UNKNOWN_MS for level in times.values() for entry in level.values()):
+            continue
         path = Path("results", "timing", device, f"{report.campaign.name}-{arm}-{baseline}.json")
         yield path, json.dumps(times, indent=1)
 
@@ -96,10 +101,12 @@ def _result(item: ItemReport) -> dict[str, Any]:
 
 
 def _baselines(store: Store, item: ItemReport, evaluation: Evaluation | None) -> dict[str, float]:
-    """Milliseconds a call, by baseline; each problem has an entry, because the analysis counts them."""
+    """Milliseconds a call, by baseline; each problem has an entry, because the analysis counts them.
+
+    Eager was measured for each problem that was profiled, torch.compile only beside some solutions.
+    """
     measured = evaluation.performance.baseline_s if evaluation and evaluation.performance else {}
     profile = store.get_profile(item.run) if item.run else None
     eager_s = measured.get("eager", profile.total_s if profile else None)
-    compiled_s = measured.get("compile", eager_s)
-    times = {"eager": eager_s, "compile": compiled_s}
+    times = {"eager": eager_s, "compile": measured.get("compile")}
     return {name: _UNKNOWN_MS if s is None else s * 1e3 for name, s in times.items()}

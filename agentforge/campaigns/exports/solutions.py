@@ -15,11 +15,12 @@ from typing import Any
 
 from agentforge.exports import write_texts
 from agentforge.languages.solutions.single_file import export_single_file
-from agentforge.schema import BuildSpec, Solution, SourceFile, StitchResult, SuiteProblem, UsageError
+from agentforge.schema import BuildSpec, Solution, SourceFile, SuiteProblem, UsageError
 from agentforge.store import Store
 
-from ..report import ItemReport, build_report
+from ..report import build_report
 from .by_shape import ENTRY_FILE, entry_files, shape_kernels
+from .stitched import nothing_here, stitched_solution
 
 SUITES = ("flashinfer", "sol", "gpu-mode")
 """Suites whose layouts this module writes."""
@@ -39,15 +40,16 @@ def export_solutions(store: Store, name: str, folder: Path) -> list[Path]:
     form = report.campaign.suite.partition(":")[0]
     texts: dict[str, str] = {}
     for arm in report.campaign.arms:
-        tasks: dict[str, list[tuple[SuiteProblem, ItemReport]]] = {}
+        tasks: dict[str, list[tuple[SuiteProblem, Solution]]] = {}
         for item in report.of_arm(arm.name).values():
-            if item.verified:
+            solution = stitched_solution(store, item)
+            if solution is not None:
                 problem = store.campaign_problem(name, item.problem)
-                tasks.setdefault(_task(problem), []).append((problem, item))
-        for task, items in tasks.items():
-            texts.update(_files(store, form, task, arm.name, items))
+                tasks.setdefault(_task(problem), []).append((problem, solution))
+        for task, found in tasks.items():
+            texts.update(_files(form, task, arm.name, found))
     if not texts:
-        raise UsageError(f"campaign {name} has no verified solution yet: see `campaign status {name}`")
+        raise UsageError(nothing_here(report, "solution"))
     return write_texts(texts, folder)
 
 
@@ -58,11 +60,9 @@ def _task(problem: SuiteProblem) -> str:
 
 
 def _files(
-    store: Store, form: str, task: str, arm: str, items: Sequence[tuple[SuiteProblem, ItemReport]]
+    form: str, task: str, arm: str, items: Sequence[tuple[SuiteProblem, Solution]]
 ) -> Iterator[tuple[str, str]]:
-    problem = items[0][0]
-    stitched = [store.get_record(item.run, StitchResult) for _, item in items if item.run]
-    solutions = [store.get_solution(found.solution) for found in stitched if found and found.solution]
+    problem, solutions = items[0][0], [solution for _, solution in items]
     kernels = [found for found in map(shape_kernels, solutions) if found is not None]
     if not kernels:
         return

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -34,6 +35,7 @@ from agentforge.schema import (
 )
 from agentforge.store import Store
 
+from ..report import run_of
 from ..suites import Selection, open_suite
 
 FORMAT, VERSION = "agentforge-campaign", 1
@@ -87,8 +89,8 @@ def export_state(store: Store, name: str, path: Path, home: Path) -> None:
     for item in store.campaign_items(name):
         problem = problems[item.problem]
         bare = problem.model_copy(update={"source": "", "file": "", "target": Path(problem.target).name})
-        shown = item.result_run or (item.run if item.state.over else None)
-        result = _result(store, shown) if shown else None
+        run = run_of(store, item.result_run or (item.run if item.state.over else None))
+        result = None if run is None else _result(store, run)
         state = ItemLine(
             item=item.model_copy(update={"worker": ""}), problem=bare, hash=problem.hash, result=result
         )
@@ -106,8 +108,7 @@ def export_state(store: Store, name: str, path: Path, home: Path) -> None:
         raise UsageError(f"{path} cannot be written ({error.strerror}): name another file") from error
 
 
-def _result(store: Store, identifier: str) -> ItemResult:
-    run = store.get_run(identifier)
+def _result(store: Store, run: Run) -> ItemResult:
     stitched = store.get_record(run.id, StitchResult)
     final = store.get_evaluation(stitched.evaluation) if stitched and stitched.evaluation else None
     weak = (e for e in store.run_evaluations(run.id, run.target) if e.because(ReasonCode.WEAK_TASK))
@@ -136,11 +137,16 @@ def read_state(path: Path) -> State:
             head, campaign, *items = file
         if json.loads(head) != {"format": FORMAT, "version": VERSION}:
             raise ValueError("it begins with another format")
-        return State(
+        state = State(
             campaign=Campaign.model_validate_json(campaign),
             items=tuple(map(ItemLine.model_validate_json, items)),
         )
-    except (OSError, EOFError, ValueError, ValidationError) as error:
+        found = {(line.problem.id, line.item.arm) for line in state.items}
+        wanted = state.campaign.problems * len(state.campaign.arms)
+        if len(found) != wanted or len(items) != wanted:
+            raise ValueError(f"it has {len(items)} of {wanted} items")
+        return state
+    except (OSError, EOFError, zlib.error, ValueError, ValidationError) as error:
         why = str(error).partition("\n")[0]
         raise UsageError(
             f"{path} is no state of a campaign ({why}): write one with `agentforge campaign export NAME "

@@ -99,7 +99,7 @@ def selected(suite: Suite, selection: Selection) -> tuple[SuiteProblem, ...]:
     seen: set[str] = set()
     for problem in found:
         if problem.id in seen:
-            raise UsageError(f"the suite has two problems {problem.id!r}: rename one of them")
+            raise UsageError(f"the suite has two problems {problem.id!r}: give one another id or name")
         seen.add(problem.id)
     return found
 

@@ -21,6 +21,8 @@ from ._base import Selection, no_levels, read_problem
 
 _KEYS = ("id", "group", "target", "inputs", "input_shapes", "input_dtypes", "init_args", "dtype")
 
+_LIST = 'write a list of strings, for example ["8,512"]'
+
 
 class TomlList:
     """The entries `[[problems]]` of a TOML file."""
@@ -66,4 +68,5 @@ class TomlList:
             return SuiteProblem.model_validate(fields)
         except ValidationError as error:
             first = error.errors()[0]
-            raise UsageError(f"{where}, {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+            said = _LIST if first["type"] == "tuple_type" else first["msg"]
+            raise UsageError(f"{where}, {'.'.join(map(str, first['loc']))}: {said}") from error

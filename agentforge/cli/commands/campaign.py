@@ -109,6 +109,7 @@ def start(
     actors = _actors(executor, cpus, gpus)
     from agentforge.campaigns.start import most, parse_arms, plan_campaign
     from agentforge.campaigns.suites import Selection
+    from agentforge.campaigns.worker import check_version
     from agentforge.schema import UsageError
 
     campaign, problems = plan_campaign(
@@ -122,12 +123,17 @@ def start(
         name=name,
     )
     with _options.store(config) as store:
-        if campaign.name not in (known.name for known in store.list_campaigns()):
+        known = next((one for one in store.list_campaigns() if one.name == campaign.name), None)
+        if known is not None:
+            check_version(known)
+        else:
             _print.aside(_said(campaign, most(campaign, workers), workers))
             if not yes:
                 if not sys.stdin.isatty():
                     raise UsageError("there is no terminal to ask at: add --yes to begin")
-                typer.confirm("Begin?", abort=True, err=True)
+                if not typer.confirm("Begin?", err=True):
+                    _print.aside("nothing was begun")
+                    raise typer.Exit(1)
         if not store.create_campaign(campaign, problems):
             _print.aside(f"campaign {campaign.name} exists: it goes on")
     _work(campaign.name, workers, config, actors, as_json=json)
@@ -312,7 +318,7 @@ def retry(
         store.get_campaign(name)
         count = store.retry_items(name, states)
         status = status_of(store, name)
-    _print.aside(f"{count} items wait again")
+    _print.aside("1 item waits again" if count == 1 else f"{count} items wait again")
     campaign_views.show_status(status, as_json=json)
 
 

@@ -194,6 +194,8 @@ def compare(
         f"verified by both {found.both}, only by A {found.only_a}, only by B {found.only_b}, by none "
         f"{found.neither} (McNemar p = {found.solved_p:.3g})"
     )
+    if found.measured < found.both:
+        _print.line(f"{found.measured} of {found.both} were measured against {found.baseline}")
     if found.ratio is not None:
         tested = "" if found.ratio_p is None else f" (Wilcoxon p = {found.ratio_p:.3g})"
         _print.line(f"speedup of A / B over {found.baseline}, if both are verified: {found.ratio}{tested}")
@@ -217,10 +219,11 @@ def export(
     json: _options.Json = False,
 ) -> None:
     """Write the results: kernels, evaluations and baseline times, or a state to continue elsewhere."""
-    from agentforge.campaigns.exports import export_artifacts, export_campaign
+    from agentforge.campaigns.exports import elsewhere, export_artifacts, export_campaign
     from agentforge.campaigns.exports.state import export_state
 
     with _options.store(config, create=False) as store:
+        lacking = elsewhere(store, name) if form != "state" else ()
         if form == "suite":
             files = export_campaign(store, name, place)
         elif form == "artifacts":
@@ -228,7 +231,15 @@ def export(
         else:
             export_state(store, name, place, _options.settings(config).home)
             files = [place]
-        _written(files, as_json=json)
+    if json:
+        _print.as_json({"files": [str(file) for file in files], "elsewhere": lacking})
+        return
+    _written(files, as_json=False)
+    if lacking:
+        _print.aside(
+            f"solutions that only the database where they were measured has are left out ({len(lacking)}): "
+            f"{', '.join(lacking)}"
+        )
 
 
 def import_file(

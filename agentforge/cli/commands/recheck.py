@@ -28,8 +28,10 @@ def recheck_command(
     Exit codes: 0 all are, 1 one is not, or that was not decided.
     """
     settings = _options.settings(config, referee__patience_s=patience)
-    from agentforge.campaigns.recheck import recheck
+    from agentforge.campaigns.recheck import check_artifact, recheck
 
+    for artifact in artifacts:
+        check_artifact(artifact)  # before the first one is judged, which takes minutes
     found = []
     for artifact in artifacts:
         found.append(recheck(artifact, settings))

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from itertools import product
-from typing import Any
 
-from sqlalchemy import JSON, CompoundSelect, cast, func, select, type_coerce, union, update
+from sqlalchemy import JSON, cast, func, select, type_coerce, update
 
 from agentforge.schema import (
     Campaign,
@@ -22,6 +21,7 @@ from agentforge.schema import (
 )
 
 from .._engine import Database
+from ..knowledge.scope import Scope, item_runs
 from ..tables import CampaignRow, EvaluationRow, ItemRow, ProblemRow, TryRow
 
 
@@ -59,19 +59,6 @@ class Try:
     outcome: TryOutcome | None
     """None while it goes on."""
     words: str
-
-
-def _runs(campaign: str) -> CompoundSelect[Any]:
-    """Pairs of an item and one of its runs."""
-    columns = (ItemRow.run, ItemRow.result_run, TryRow.run)
-    return union(
-        *(
-            select(ItemRow.id, column.label("run"))
-            .join(TryRow, TryRow.item == ItemRow.id, isouter=True)
-            .where(ItemRow.campaign == campaign, column.is_not(None))
-            for column in columns
-        )
-    )
 
 
 class CampaignRecords:
@@ -175,6 +162,16 @@ class CampaignRecords:
         with self._db.read() as session:
             return tuple(map(item_of, session.scalars(query)))
 
+    def scope_of(self, run: str) -> Scope | None:
+        """What a run may know: None for all, unless it is an item's of a campaign with several arms."""
+        with self._db.read() as session:
+            found = select(ItemRow.campaign, ItemRow.arm).where(ItemRow.run == run).limit(1)
+            item = session.execute(found).first()
+            row = session.get(CampaignRow, item.campaign) if item else None
+            if item is None or row is None or len((campaign := _campaign(row)).arms) < 2:
+                return None
+            return Scope(item.campaign, item.arm, campaign.created)
+
     def campaign_progress(self, name: str) -> Progress:
         """Its items by state."""
         query = (
@@ -195,7 +192,7 @@ class CampaignRecords:
         """All runs of its items, by item: those that have results, and those that were given up."""
         found = defaultdict[int, list[str]](list)
         with self._db.read() as session:
-            for row in session.execute(_runs(name)):
+            for row in session.execute(item_runs(name)):
                 found[row.id].append(row.run)
         return found
 
@@ -204,7 +201,7 @@ class CampaignRecords:
         with self._db.read() as session:
             on_server = session.get_bind().dialect.name == "postgresql"
             body = (cast if on_server else type_coerce)(EvaluationRow.body, JSON)
-            runs = _runs(name).subquery()
+            runs = item_runs(name).subquery()
             query = (
                 select(runs.c.id, func.sum(body["seconds"].as_float()))
                 .join(EvaluationRow, runs.c.run == EvaluationRow.run)

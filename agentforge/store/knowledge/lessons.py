@@ -13,12 +13,15 @@ from agentforge.schema import Lesson, Outcome, Strategy
 from .._engine import Database, add_once
 from ..tables import LessonRow
 from .outcomes import add_outcomes, add_strategy
+from .scope import Scope
 
 
 class Lessons:
     """Lessons by strategy."""
 
     _db: Database
+    _scope: Scope | None = None
+    """As that of `Outcomes`."""
 
     def save_lesson(self, lesson: Lesson) -> None:
         """Keep a lesson. Idempotent by its identifier."""
@@ -49,7 +52,12 @@ class Lessons:
             query = query.where(LessonRow.op_type == op_type)
         found: dict[str, tuple[Lesson, ...]] = {}
         with self._db.read() as session:
+            own = frozenset[str | None]()
+            if self._scope is not None:
+                own = frozenset(session.scalars(self._scope.runs))
             for lesson in map(Lesson.model_validate_json, session.scalars(query)):
+                if self._scope is not None and not self._scope.has(lesson, own):
+                    continue
                 found[lesson.strategy] = (*found.get(lesson.strategy, ()), lesson)
         return found
 

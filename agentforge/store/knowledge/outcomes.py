@@ -18,6 +18,7 @@ from agentforge.schema import Context, EvaluationStatus, Evidence, Outcome, Stra
 from .._engine import Database, add_all_once, add_once
 from ..tables import ContextRow, OutcomeRow, SolutionRow, StrategyRow, SummaryRow
 from . import summary
+from .scope import Scope
 from .summary import CLAIM, CLAIMED, PASSED, VERIFIED
 
 
@@ -88,6 +89,8 @@ class Outcomes:
     """Outcomes, their statistics, and strategies that no card describes."""
 
     _db: Database
+    _scope: Scope | None = None
+    """What look-ups may use; None for everything."""
 
     def record_outcomes(self, outcomes: Iterable[Outcome]) -> int:
         """Keep outcomes, all or none; returns how many were new. Idempotent by `Outcome.id`."""
@@ -127,6 +130,8 @@ class Outcomes:
             .where(OutcomeRow.time < before.astimezone(UTC))
             .order_by(OutcomeRow.time, OutcomeRow.id)
         )
+        if self._scope is not None:
+            query = query.where(self._scope.outcomes)
         found: dict[str, VerifiedSolution] = {}
         with self._db.read() as session:
             for body, definition in session.execute(query):
@@ -151,7 +156,7 @@ class Outcomes:
     def contexts(self) -> KnownContexts:
         """All contexts with experience, in the order of their hashes."""
         with self._db.read() as session:
-            rows = session.execute(_CONTEXTS).all()
+            rows = session.execute(_CONTEXTS if self._scope is None else self._scope.contexts).all()
         return KnownContexts(
             tried=tuple(_context(row.body) for row in rows if row.tried),
             claimed=tuple(_context(row.body) for row in rows if row.claimed),
@@ -205,7 +210,10 @@ class Outcomes:
         if not all(chosen.get(name, True) for name in ("contexts", "strategies")):
             return []
         with self._db.read() as session:
-            rows = session.execute(_select_summaries(*chosen), chosen).all()
+            query = _select_summaries(*chosen)
+            if self._scope is not None:
+                query = self._scope.summaries(chosen, apart=apart)
+            rows = session.execute(query, chosen).all()
             if contexts is None:  # read after the rows, because another writer may have added some
                 bodies = session.execute(select(ContextRow.hash, ContextRow.body))
                 known = {row.hash: _context(row.body) for row in bodies}
@@ -240,6 +248,8 @@ class Outcomes:
     def stored_strategies(self) -> tuple[Strategy, ...]:
         """Strategies kept by `save_strategy`, by identifier."""
         query = select(StrategyRow.body).order_by(StrategyRow.id)
+        if self._scope is not None:
+            query = query.where(self._scope.strategies)
         with self._db.read() as session:
             return tuple(Strategy.model_validate_json(body) for body in session.scalars(query))
 

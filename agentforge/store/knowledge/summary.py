@@ -140,12 +140,12 @@ def _replacement(*names: str) -> tuple[Executable, ...]:
 
     found: list[Executable] = [delete(SummaryRow).where(*chosen(SummaryRow))]
     for apart in (False, True):
-        new = _statistics(chosen(OutcomeRow), apart=apart)
+        new = statistics(chosen(OutcomeRow), apart=apart)
         found.append(insert(SummaryRow).from_select([column.name for column in new.selected_columns], new))
     return tuple(found)
 
 
-def _statistics(scope: Iterable[ColumnElement[bool]], *, apart: bool) -> Select[Any]:
+def statistics(scope: Iterable[ColumnElement[bool]], *, apart: bool) -> Select[Any]:
     """Rows of the summary.
 
     Args:

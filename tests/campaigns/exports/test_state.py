@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 
 import pytest
 
+from agentforge.campaigns.exports import elsewhere, export_artifacts, export_campaign
 from agentforge.campaigns.exports.state import export_state, import_state, read_state
 from agentforge.campaigns.report import build_report
 from agentforge.campaigns.start import parse_arms, plan_campaign
@@ -31,6 +33,23 @@ def test_the_report_of_an_imported_campaign_is_the_same(store: Store, tmp_path: 
     assert [i.speedup for i in there.items] == [i.speedup for i in here.items]
     assert [i.reason for i in there.items if "in HOME/runs" in i.reason]
     assert str(tmp_path) not in gzip.decompress((tmp_path / "night.gz").read_bytes()).decode()
+
+
+def test_an_imported_campaign_exports_what_is_here(store: Store, tmp_path: Path) -> None:
+    while (item := store.take_item("night", "host:1", 600)) is not None:
+        store.end_item(item, TryOutcome.FAILED, "it failed")
+    assert elsewhere(store, "night") == ()
+    export_state(store, "night", tmp_path / "night.gz", tmp_path)
+    with other(tmp_path) as there:
+        import_state(there, read_state(tmp_path / "night.gz"), "")
+        names = ("level1/1_a (base)", "level1/1_a (llm)", "level1/2_b (base)")
+        assert elsewhere(there, "night") == names
+        files = export_campaign(there, "night", tmp_path / "files")
+        with pytest.raises(UsageError, match="was imported without its solutions"):
+            export_artifacts(there, "night", tmp_path / "artifacts", tmp_path / "cache")
+    assert not [file for file in files if file.suffix == ".py"]
+    results = json.loads((tmp_path / "files/runs/night-base-level1/eval_results.json").read_text())
+    assert [found[0]["correctness"] for found in results.values()] == [True, True]
 
 
 @pytest.fixture
@@ -112,6 +131,16 @@ def test_what_does_not_fit_is_one_clear_sentence(store: Store, suite: Path, tmp_
         with pytest.raises(UsageError, match="has no problem level1/2_a"):
             import_state(elsewhere, read_state(file), f"kernelbench:{suite}")
         assert elsewhere.list_campaigns() == ()
+    whole = gzip.decompress(file.read_bytes())
+    (tmp_path / "part.gz").write_bytes(gzip.compress(b"".join(whole.splitlines(keepends=True)[:-1])))
+    with pytest.raises(UsageError, match=r"is no state of a campaign \(it has 2 of 3 items\)"):
+        read_state(tmp_path / "part.gz")
+    for place in range(10, 138):
+        damaged = bytearray(file.read_bytes())
+        damaged[place] ^= 0xFF
+        (tmp_path / "bad.gz").write_bytes(damaged)
+        with pytest.raises(UsageError, match="is no state of a campaign"):
+            read_state(tmp_path / "bad.gz")
     for content in (b"", b"text", gzip.compress(b'{"format": "x"}\n{}\n'), file.read_bytes()[:200]):
         (tmp_path / "bad.gz").write_bytes(content)
         with pytest.raises(UsageError, match="is no state of a campaign"):

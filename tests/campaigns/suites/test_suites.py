@@ -138,7 +138,14 @@ class TestTomlList(SuiteContract):
             ("[[problems]]\ntarget = 'a.py'\nshape = 1", "unknown key 'shape'"),
             ("[[problems]]\ntarget = 'nowhere.py'", "cannot be read"),
             ("[[problems]]\ntarget = 'hf:x'\ninput_shapes = 3", "problem 1, input_shapes"),
-            ("[[problems]]\ntarget = 'hf:x'\n[[problems]]\ntarget = 'hf:x'", "two problems 'hf.x'"),
+            (
+                "[[problems]]\ntarget = 'hf:x'\n[[problems]]\ntarget = 'hf:x'",
+                "two problems 'hf.x': give one another id",
+            ),
+            (
+                "[[problems]]\ntarget = 'hf:x'\ninput_shapes = '8,512'",
+                "input_shapes: write a list of strings",
+            ),
         ],
     )
     def test_a_wrong_list_is_one_clear_sentence(self, tmp_path: Path, text: str, words: str) -> None:

@@ -1,0 +1,109 @@
+"""Which knowledge an arm of a campaign may use, so that its arms can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    CompoundSelect,
+    Select,
+    bindparam,
+    case,
+    func,
+    null,
+    or_,
+    select,
+    union,
+)
+
+from agentforge.schema import Lesson
+
+from ..tables import ContextRow, ItemRow, OutcomeRow, StrategyRow, SummaryRow, TryRow
+from .summary import CLAIM, statistics
+
+
+def item_runs(campaign: str, arm: str | None = None) -> CompoundSelect[Any]:
+    """Pairs of an item, of one arm or of any, and one of its runs, also of those that were given up."""
+    mine = [ItemRow.campaign == campaign, *([ItemRow.arm == arm] if arm else [])]
+    return union(
+        *(
+            select(ItemRow.id, column.label("run"))
+            .join(TryRow, TryRow.item == ItemRow.id, isouter=True)
+            .where(*mine, column.is_not(None))
+            for column in (ItemRow.run, ItemRow.result_run, TryRow.run)
+        )
+    )
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What was known before the campaign, and what the arm's own runs found since.
+
+    The table of statistics counts all outcomes, so those of a scope are summed up at each look-up.
+    """
+
+    campaign: str
+    arm: str
+    before: datetime
+    """When the campaign was created."""
+
+    @property
+    def runs(self) -> Select[str | None]:
+        """Runs of the arm's items."""
+        return select(item_runs(self.campaign, self.arm).subquery().c.run)
+
+    @property
+    def outcomes(self) -> ColumnElement[bool]:
+        """Condition that an outcome is in the scope."""
+        return or_(OutcomeRow.time < self.before.astimezone(UTC), OutcomeRow.run.in_(self.runs))
+
+    @property
+    def contexts(self) -> Select[Any]:
+        """As rows of `ContextRow`: whether it was tried and claimed, and its body."""
+        found = (
+            select(
+                OutcomeRow.context,
+                func.max(case((CLAIM, 0), else_=1)).label("tried"),
+                func.max(case((CLAIM, 1), else_=0)).label("claimed"),
+            )
+            .where(self.outcomes)
+            .group_by(OutcomeRow.context)
+            .subquery()
+            .c
+        )
+        claimed = case((ContextRow.claimed, found["claimed"]), else_=0).label("claimed")
+        rows = select(found["tried"], claimed, ContextRow.body)
+        return rows.join(ContextRow, ContextRow.hash == found["context"]).order_by(ContextRow.hash)
+
+    @property
+    def strategies(self) -> ColumnElement[bool]:
+        """Condition that a strategy without a card has an outcome in the scope."""
+        return StrategyRow.id.in_(select(OutcomeRow.strategy).where(self.outcomes))
+
+    def summaries(self, names: Iterable[str], *, apart: bool) -> Select[Any]:
+        """Rows as in `SummaryRow`, without `id` and `apart`.
+
+        Args:
+            names: `contexts` and `strategies`, if they are parameters of the statement.
+        """
+        chosen = [self.outcomes]
+        chosen += [OutcomeRow.context.in_(_many("contexts"))] if "contexts" in names else []
+        chosen += [OutcomeRow.strategy.in_(_many("strategies"))] if "strategies" in names else []
+        found = statistics(chosen, apart=apart).subquery().c
+        wanted = [c.name for c in SummaryRow.__table__.c if c.name not in ("id", "apart")]
+        query = select(*(found[name] if name in found else null().label(name) for name in wanted))
+        order = ("strategy", "context", "after", "generator", "parameters")
+        return query.order_by(*(found[name] for name in order if name in found))
+
+    def has(self, lesson: Lesson, runs: frozenset[str | None]) -> bool:
+        """Whether a lesson is in the scope, whose `runs` are these."""
+        return lesson.time < self.before or lesson.run in runs
+
+
+def _many(name: str) -> BindParameter[Any]:
+    return bindparam(name, expanding=True)
