@@ -211,6 +211,7 @@ class Baselines:
         shape = self.eager.request({"op": "shape", "slot": 0})
         prepared.open_order, prepared.rounds, prepared.state = (shape[k] for k in ("open", "rounds", "state"))
         prepared.outputs_bytes = max(shape["nbytes64"], prepared.inputs.slot_bytes) + (1 << 16)
+        prepared.arithmetic = shape["arithmetic"]
         if self.definition.differentiable:
             prepared.outputs_bytes += 4 * (prepared.inputs.slot_bytes + self.weights.block.nbytes)
         self.eager.configure(prepared.body(), prepared.inputs, prepared.outputs_bytes)

@@ -43,9 +43,16 @@ def _larger(context: CheckContext) -> list[Content]:
 
 
 def _factors(context: CheckContext, only: int | None) -> list[int]:
-    """How many times as large integers may be, if each part of the reference's answer is twice as large, or
-    the same, for twice the integers. If none is larger, they may be lengths, and 32 bits are enough."""
+    """How many times as large integers may be.
+
+    Any number, if the reference only computes with them. Otherwise each part of its answer must be twice as
+    large, or the same, for twice the integers. If none is larger, they may be lengths: 32 bits are enough.
+    """
     prepared, baselines = context.prepared, context.baselines
+    tensors = prepared.inputs.tensors(0)
+    concerned = {n for n, tensor in enumerate(tensors) if times(2, only).concerns(n, tensor)}
+    if concerned <= set(prepared.arithmetic):
+        return [LARGER, BEYOND_32_BITS]
     prepared.inputs.fill(0)
     before = baselines.expect(prepared, 0)
     times(2, only).apply(prepared.inputs.tensors(0))
