@@ -17,7 +17,7 @@ from agentforge.schema import Definition, Level, TargetError, Workload, baseline
 
 from ..comparison.tolerance import Bound, Exactness, all_finite, derive, measure, scale_of, widest
 from ..inputs.acceptance import orders_that_count, try_mixtures
-from ..inputs.inputs import Arguments, Inputs, arguments_of
+from ..inputs.inputs import Arguments, Inputs, arguments_of, drawn_numbers
 from ..workers.client import WorkerClient
 from ..workers.device_backend import CPU, DeviceBackend
 from ..workers.failures import WorkerFailure
@@ -176,14 +176,15 @@ class Baselines:
     def _prepared(self, workload: Workload) -> PreparedWorkload:
         eager = self.eager
         if workload.source == "spec":
-            arguments, drawing, fresh = arguments_of(workload), None, False
+            arguments, drawing, fresh, numbers = arguments_of(workload), None, False, False
         else:
-            reply = eager.request({"op": "describe", "seed": secrets.randbits(60)})
-            fresh = reply["fresh"]
-            arguments, drawing = Arguments(reply["arguments"], reply["slot_bytes"]), self._draw
+            replies = [eager.request({"op": "describe", "seed": secrets.randbits(60)}) for _ in range(2)]
+            fresh = replies[0]["fresh"]
+            arguments, other = (Arguments(x["arguments"], x["slot_bytes"]) for x in replies)
+            drawing, numbers = self._draw, drawn_numbers(arguments, other)
         inputs = Inputs(workload, arguments, drawing)
         inputs.anew = fresh
-        prepared = PreparedWorkload(workload, inputs, inputs.slot_bytes)
+        prepared = PreparedWorkload(workload, inputs, inputs.slot_bytes, drawn_numbers=numbers)
         self._current = prepared
         eager.configure(prepared.body(), inputs, prepared.outputs_bytes)
         inputs.give(0, inputs.drawn())
@@ -210,8 +211,8 @@ class Baselines:
         """Room for float64 outputs; pages that are not touched cost nothing."""
         shape = self.eager.request({"op": "shape", "slot": 0})
         prepared.open_order, prepared.rounds, prepared.state = (shape[k] for k in ("open", "rounds", "state"))
-        prepared.outputs_bytes = max(shape["nbytes64"], prepared.inputs.slot_bytes) + (1 << 16)
         prepared.arithmetic = shape["arithmetic"]
+        prepared.outputs_bytes = max(shape["nbytes64"], prepared.inputs.slot_bytes) + (1 << 16)
         if self.definition.differentiable:
             prepared.outputs_bytes += 4 * (prepared.inputs.slot_bytes + self.weights.block.nbytes)
         self.eager.configure(prepared.body(), prepared.inputs, prepared.outputs_bytes)
