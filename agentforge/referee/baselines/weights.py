@@ -2,8 +2,8 @@
 
 A LayerNorm begins with weight 1 and bias 0, so a kernel that ignores them would pass. `varied_construction`
 adds seeded noise to running statistics and to every parameter that begins with at most two different values
-or as a constant, identity, Dirac or orthogonal matrix. Noise keeps the sign of what is not zero: a reference
-may take its root or logarithm. Only weights of torch's norms and slopes of PReLU get other signs too.
+or as a constant, identity, Dirac or orthogonal matrix. Noise keeps the sign of other values than zero: a
+reference may take their roots or logarithms. Only weights of torch's norms and slopes of PReLU change signs.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _generator(tensor: torch.Tensor, seed: int) -> torch.Generator:
 
 
 def _vary(tensor: torch.Tensor, seed: int, trained: bool = True) -> None:
-    """Add noise of either sign to zeros and to what is larger than the noise; the rest moves away from 0.
+    """Add noise of either sign to zeros and to values above 0.1; others move away from 0.
 
     Zeros that are not trained become positive: they may be a variance.
     """
@@ -76,7 +76,7 @@ def _negate_some(weight: torch.Tensor, seed: int) -> None:
 
 
 def _spread_slopes(slopes: torch.Tensor, seed: int) -> None:
-    """Some slopes above 1, where `max(x, slope * x)` is wrong, and some below 0, where order is not kept.
+    """Some slopes above 1, for which `max(x, slope * x)` is wrong; some below 0, which do not keep order.
 
     A single slope is one or the other, by the seed.
     """
