@@ -71,6 +71,10 @@ class PreparedWorkload:
     """The reference runs an operator whose order among equal values torch leaves open."""
     rounds: bool = True
     """The reference computes with numbers that are rounded, not with integers alone."""
+    drawn_numbers: bool = False
+    """`get_inputs()` draws Python numbers. Every call has those of one draw."""
+    arithmetic: list[int] = field(default_factory=list)
+    """Inputs of 64-bit integers that the reference only computes with, see `operators`."""
     sharing: Sharing = field(default_factory=Sharing)
     """What the reference's outputs were seen to share."""
     exact_ok: bool = True

@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from agentforge.problems.kernelbench import Problem, load_problem
 from agentforge.schema import Definition, Precision, TolerancePolicy
@@ -26,6 +25,7 @@ from ..workers.runner import CompileMode, gradients, runner_for
 from ..workers.server import Server, Slot, put_leaves
 from ..workers.shared_memory import Block, Layout, aligned
 from .low_precision import LowPrecision
+from .operators import Operators, is_integer
 from .precision import FINER, default_dtype, doubled, in_single, is_double, wide
 from .weights import varied_construction
 
@@ -152,13 +152,15 @@ class BaselineServer(Server):
 
     def _shape(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """Bytes of the output for a slot in float64, and the buffers that calls have changed so far."""
-        with _Arithmetic() as seen:
+        given = pytree.tree_leaves(self._slots[body["slot"]])
+        with Operators([x for x in given if isinstance(x, torch.Tensor)]) as seen:
             self._call(body, ())
         now = self._buffers()
         changed = [k for k, fresh in self._fresh.items() if k in now and not _same(now[k], fresh)]
         leaves = [*self._kept.pop(), *(Leaf(k, now[k]) for k in changed)]
         nbytes = total_bytes(leaves, 16)
-        return {"nbytes64": nbytes, "state": changed, "open": seen.open, "rounds": seen.rounds}
+        found = {"open": seen.open, "rounds": seen.rounds, "arithmetic": seen.arithmetic}
+        return {"nbytes64": nbytes, "state": changed, **found}
 
     def _exact(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """Output of the reference computed in float64, in the outputs block."""
@@ -277,7 +279,7 @@ class BaselineServer(Server):
         else:
             args, kwargs = pytree.tree_map(lambda x: _nudged(x, 4.0), self._inputs(body["slot"]))
             leaves = self._answer(self._model(*args, **kwargs), (args, kwargs))
-        found = [Leaf(x.path, x.value if _is_integer(x.value) else None) for x in leaves]
+        found = [Leaf(x.path, x.value if is_integer(x.value) else None) for x in leaves]
         put_leaves(found, self._outputs)
         return {"leaves": describe(found)}
 
@@ -370,30 +372,7 @@ def _compiled(module: torch.nn.Module, mode: CompileMode) -> Any:
 
 def _nudged(value: Any, units: float = 1.0) -> Any:
     """A tensor moved by half a unit in the last place, or by half of `units` if its type is not coarse."""
-    if isinstance(value, torch.Tensor) and not _is_integer(value) and value.itemsize > 1:
+    if isinstance(value, torch.Tensor) and not is_integer(value) and value.itemsize > 1:
         noise = (torch.rand(value.shape) - 0.5) * (units if value.itemsize > 2 else 1.0)
         return (value * (1 + noise.to(value) * torch.finfo(value.dtype).eps)).to(value.dtype)
     return value
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and not (value.is_floating_point() or value.is_complex())
-
-
-class _Arithmetic(TorchDispatchMode):
-    """Notes whether an operator runs whose order among equal values torch leaves open, and whether one takes
-    or gives anything but integers."""
-
-    _OPEN = ("aten::topk", "aten::kthvalue", "aten::median", "aten::nanmedian", "aten::mode")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open = self.rounds = False
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name, stable = func._schema.name, (kwargs or {}).get("stable", False)
-        self.open = self.open or name in self._OPEN or (name == "aten::sort" and not stable)
-        result = func(*args, **(kwargs or {}))
-        tensors = [x for x in pytree.tree_leaves((args, kwargs, result)) if isinstance(x, torch.Tensor)]
-        self.rounds = self.rounds or any(not _is_integer(t) for t in tensors)
-        return result

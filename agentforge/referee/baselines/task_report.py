@@ -17,6 +17,8 @@ class TaskReport:
     """Wrong answers that no input and no bound rejects."""
     fixed: list[int] = field(default_factory=list)
     """Numbers of inputs that never change, and for which the reference takes no other values."""
+    drawn_numbers: bool = False
+    """`get_inputs()` draws Python numbers, which are the same in every call."""
     independent: list[str] = field(default_factory=list)
     """What the answer does not depend on."""
     sharpened: dict[str, list[str]] = field(default_factory=dict)
@@ -33,13 +35,21 @@ class TaskReport:
         return [
             f"the task cannot tell {what} from the right answer: nothing that passes it is proven"
             for what in self.passing
-        ] + [f"input {number} never changes: a solution that ignores it passes" for number in self.fixed]
+        ] + [
+            *(f"input {number} never changes: a solution that ignores it passes" for number in self.fixed),
+            *[
+                "get_inputs() draws Python numbers, and every timed call has the same: "
+                "a solution may keep what it computes from them; give them as tensors"
+            ]
+            * self.drawn_numbers,
+        ]
 
     def describe(self) -> list[str]:
         """The whole report, a sentence each."""
         found = [f"{self.tried} wrong answers tried"]
         found += [f"{_listed(names)} rejected by {how}" for how, names in self.sharpened.items()]
         found += [f"input {number} never changes" for number in self.fixed]
+        found += ["get_inputs() draws Python numbers"] * self.drawn_numbers
         if self.passing:
             found.append(f"not rejected: {_listed(self.passing)}")
         return found + self.notes()
@@ -59,6 +69,7 @@ class TaskReport:
         self.passing = list(dict.fromkeys([*self.passing, *other.passing]))
         self.fixed = list(dict.fromkeys([*self.fixed, *other.fixed]))
         self.independent = list(dict.fromkeys([*self.independent, *other.independent]))
+        self.drawn_numbers = self.drawn_numbers or other.drawn_numbers
         for how, names in other.sharpened.items():
             self.sharpened[how] = list(dict.fromkeys([*self.sharpened.get(how, []), *names]))
         self.tried += other.tried

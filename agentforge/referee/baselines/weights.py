@@ -2,21 +2,28 @@
 
 A LayerNorm begins with weight 1 and bias 0, so a kernel that ignores them would pass. `varied_construction`
 adds seeded noise to running statistics and to every parameter that begins with at most two different values
-or as a constant, identity or Dirac kernel.
+or as a constant, identity, Dirac or orthogonal matrix. Noise keeps the sign of other values than zero: a
+reference may take their roots or logarithms. Only weights of torch's norms and slopes of PReLU change signs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 from unittest import mock
 
 import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
+from torch.nn.parameter import is_lazy
+
+Change = Callable[[torch.Tensor, int], None]
+"""Changes a tensor in place, by a seed."""
 
 _NOISE = 0.1
+_SHARE = 4
+"""One in this many weights of a norm is negated; as many slopes of a PReLU rise above 1, and fall below 0."""
 _NOT_TINY = 4
 """Elements below which two values may be chance."""
 
@@ -34,36 +41,94 @@ def _is_simple(tensor: torch.Tensor, trained: bool) -> bool:
     return bool((others == others[:1]).all()) if two else not others.numel()
 
 
+def _generator(tensor: torch.Tensor, seed: int) -> torch.Generator:
+    # By shape and not by order: one more or fewer constant tensor must not shift what others get.
+    return torch.Generator().manual_seed(seed + hash(tuple(tensor.shape)) % (1 << 32))
+
+
+def _vary(tensor: torch.Tensor, seed: int, trained: bool = True) -> None:
+    """Add noise of either sign to zeros and to values above 0.1; others move away from 0.
+
+    Zeros that are not trained become positive: they may be a variance.
+    """
+    noise = (torch.rand(tensor.shape, generator=_generator(tensor, seed)) * 2 - 1).mul_(_NOISE).to(tensor)
+    with torch.no_grad():
+        if not trained:
+            noise = torch.where(tensor == 0, noise.abs(), noise)
+        small = (tensor != 0) & (tensor.abs() <= _NOISE)
+        tensor.add_(torch.where(small, noise.abs() * tensor.sign(), noise))
+
+
+def _shrink(tensor: torch.Tensor, seed: int) -> None:
+    """Make each element up to a fifth smaller: no longer orthogonal, and a recurrence does not grow."""
+    noise = torch.rand(tensor.shape, generator=_generator(tensor, seed)).to(tensor)
+    with torch.no_grad():
+        tensor.mul_(1 - 2 * _NOISE * noise)
+
+
+def _negate_some(weight: torch.Tensor, seed: int) -> None:
+    """Negate a quarter of a norm's weights, and at least one of two."""
+    count = weight.numel()
+    if count > 1:
+        chosen = torch.randperm(count, generator=_generator(weight, seed))[: max(1, count // _SHARE)]
+        with torch.no_grad():
+            weight.view(-1)[chosen.to(weight.device)] *= -1
+
+
+def _spread_slopes(slopes: torch.Tensor, seed: int) -> None:
+    """Some slopes above 1, for which `max(x, slope * x)` is wrong; some below 0, which do not keep order.
+
+    A single slope is one or the other, by the seed.
+    """
+    count, generator = slopes.numel(), _generator(slopes, seed)
+    order, some = torch.randperm(count, generator=generator).to(slopes.device), max(1, count // _SHARE)
+    above, below = order[:some], order[some : 2 * some]
+    if count == 1 and seed % 2:
+        above, below = below, above
+    with torch.no_grad():
+        slopes[above] += 1
+        slopes[below] *= -1
+
+
 @contextmanager
 def varied_construction(seed: int) -> Iterator[None]:
     """While active, simple parameters and running statistics get noise that depends on seed and shape.
 
     Not thread-safe: it replaces functions of torch for the duration.
     """
+    signed: dict[int, tuple[torch.Tensor, Change]] = {}
+    """Parameters whose signs vary, by identity: a model may initialise them again."""
 
-    def vary(tensor: torch.Tensor) -> None:
-        # By shape and not by order: one more or fewer constant tensor must not shift what others get.
-        generator = torch.Generator().manual_seed(seed + hash(tuple(tensor.shape)) % (1 << 32))
-        noise = torch.rand(tensor.shape, generator=generator) * _NOISE
-        with torch.no_grad():
-            tensor.add_(noise.to(tensor.dtype))
-
-    def varying_init(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    def varying_init(function: Callable[..., torch.Tensor], change: Change = _vary) -> Any:
         def init(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
             result = function(tensor, *args, **kwargs)
             if tensor.is_floating_point():
-                vary(tensor)
+                change(tensor, seed)
+                if id(tensor) in signed:
+                    signed[id(tensor)][1](tensor, seed)
             return result
 
         return init
+
+    def signing(cls: type[nn.Module], change: Change) -> Any:
+        """`reset_parameters`, which initialises the weight, with signs that vary."""
+        initialise: Callable[[Any], None] = cls.reset_parameters
+
+        def reset_parameters(self: Any) -> None:
+            weight = self.weight
+            if isinstance(weight, torch.Tensor) and not is_lazy(weight):
+                signed[id(weight)] = weight, change
+            initialise(self)
+
+        return mock.patch.object(cls, "reset_parameters", reset_parameters)
 
     reset = _NormBase.reset_running_stats
 
     def reset_running_stats(self: Any) -> None:
         reset(self)
         if self.track_running_stats and self.running_mean is not None:
-            vary(self.running_mean)
-            vary(self.running_var)
+            _vary(self.running_mean, seed)
+            _vary(self.running_var, seed)
 
     construct = nn.Parameter.__new__
 
@@ -73,16 +138,17 @@ def varied_construction(seed: int) -> Iterator[None]:
                 # Uninitialised memory (torch.empty, filled by init later) may look constant: no harm.
                 if data.stride() and 0 not in data.stride() and _is_simple(data, requires_grad):
                     data = data.clone()
-                    vary(data)
+                    _vary(data, seed, requires_grad)
         return construct(cls, data, requires_grad)
 
-    with (
-        mock.patch.object(nn.init, "ones_", varying_init(nn.init.ones_)),
-        mock.patch.object(nn.init, "zeros_", varying_init(nn.init.zeros_)),
-        mock.patch.object(nn.init, "constant_", varying_init(nn.init.constant_)),
-        mock.patch.object(nn.init, "eye_", varying_init(nn.init.eye_)),
-        mock.patch.object(nn.init, "dirac_", varying_init(nn.init.dirac_)),
-        mock.patch.object(_NormBase, "reset_running_stats", reset_running_stats),
-        mock.patch.object(nn.Parameter, "__new__", new_parameter),
-    ):
+    with ExitStack() as patches:
+        for name in ("ones_", "zeros_", "constant_", "eye_", "dirac_"):
+            patches.enter_context(mock.patch.object(nn.init, name, varying_init(getattr(nn.init, name))))
+        orthogonal = varying_init(nn.init.orthogonal_, _shrink)
+        patches.enter_context(mock.patch.object(nn.init, "orthogonal_", orthogonal))
+        for norm in (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm):
+            patches.enter_context(signing(norm, _negate_some))
+        patches.enter_context(signing(nn.PReLU, _spread_slopes))
+        patches.enter_context(mock.patch.object(_NormBase, "reset_running_stats", reset_running_stats))
+        patches.enter_context(mock.patch.object(nn.Parameter, "__new__", new_parameter))
         yield

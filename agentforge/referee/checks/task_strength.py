@@ -129,6 +129,7 @@ class _Examination:
                 survivors.append((mutant, outcome))
         survivors = self._tighten(self._search_inputs(survivors), usual)
         self._report.fixed = [n for n, s in enumerate(self._prepared.inputs.structures) if self._fixed(n, s)]
+        self._report.drawn_numbers = self._prepared.drawn_numbers
         passing = {m.name for m, outcome in survivors if outcome is MutantOutcome.SURVIVED}
         names = list(dict.fromkeys(m.name for m, _ in survivors))
         self._report.passing = [n for n in names if n in passing]

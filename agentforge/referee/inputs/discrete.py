@@ -122,12 +122,29 @@ def _two_values(tensor: torch.Tensor) -> bool:
     return tensor.dtype == torch.bool or int(torch.unique(flat[:: max(1, flat.numel() // 4096)]).numel()) <= 2
 
 
+def times(factor: int, only: int | None) -> Content:
+    """Integers exactly some times as large, if their type has them."""
+    return _scaled(factor, only, lambda tensor: tensor * factor)
+
+
 def larger(factor: int, only: int | None) -> Content:
-    """Integers some times as large, if their type has them."""
+    """Integers about some times as large, if their type has them. Zeros stay, they may hide something.
+
+    The last bits are random: a float has every multiple of a power of two exactly.
+    """
 
     def change(tensor: torch.Tensor) -> torch.Tensor:
+        more = torch.randint(factor, tensor.shape).to(tensor.dtype)
+        return torch.where(tensor != 0, tensor * factor + more, tensor)
+
+    return _scaled(factor, only, change)
+
+
+def _scaled(factor: int, only: int | None, change: Change) -> Content:
+    def if_room(tensor: torch.Tensor) -> torch.Tensor:
         most = torch.iinfo(tensor.dtype).max // (2 * factor)
-        return tensor * factor if int(tensor.abs().max()) <= most else tensor
+        least, greatest = (int(end) for end in torch.aminmax(tensor))
+        return change(tensor) if most and -most <= least and greatest <= most else tensor
 
     name = "integers" if only is None else f"input {only}"
-    return Content(f"{name} {factor} times as large", change, only=only, takes="integers", whole=True)
+    return Content(f"{name} {factor} times as large", if_room, only=only, takes="integers", whole=True)

@@ -3,7 +3,8 @@
 Small inputs are drawn anew. Large ones are convex combinations of a base draw with itself rolled along the
 first dimension, with weights that differ by element: no mixture of known answers answers a linear operator.
 Rows of norm one get it back, infinities stay, integers and tensors of few values are rearranged. If two draws
-share what neither keeps (an order, symmetry), every content is drawn anew.
+share what neither keeps (an order, symmetry), or if a few integers are drawn from thousands (a seed), every
+content is drawn anew.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import torch
 from agentforge.schema import Distribution, TensorInput, Workload
 
 from ..baselines.reference_worker import Placer
-from ..workers.arguments import encode, layouts
+from ..workers.arguments import encode, layouts, numbers
 from ..workers.shared_memory import DTYPES, Block, Layout, contiguous_strides
 from .mixing import Blended, Draw, Given, Recipe, Rolled, Rows, Weights, between, rearranged, stored, write
 from .structure import Structure, structure_of
@@ -29,6 +30,8 @@ FRESH_BYTES = 1 << 20
 """Inputs up to this size are drawn anew for each call."""
 _LARGE_BYTES = 64 << 20
 _DRAWN_AT_A_TIME = 1 << 20
+_A_FEW, _FAR = 16, 4096
+"""Integers in a tensor, at most, that count as parameters such as seeds; two draws of one differ by more."""
 
 
 @dataclass(frozen=True)
@@ -221,7 +224,11 @@ class Inputs:
             x.nbytes > _LARGE_BYTES and not s.mixable and not s.constant
             for x, s in zip(self.layouts, shared, strict=True)
         ]
-        self.anew |= bool(varying) and (small or any(rearranged_only) or any(s.fragile for s in varying))
+        # Of a few integers, two draws would be all that a call ever sees, and answers to them could be kept.
+        seeds = any(_far_apart(*bases) for bases in pairs)
+        self.anew |= bool(varying) and (
+            small or seeds or any(rearranged_only) or any(s.fragile for s in varying)
+        )
         if not self.anew:
             for bases, structure in zip(pairs, shared, strict=True):
                 if structure.constant or _rolls(bases[0], structure):
@@ -248,6 +255,22 @@ class Inputs:
         self._bases = []
         for content in self._contents:
             content.close()
+
+
+def drawn_numbers(one: Arguments, other: Arguments) -> bool:
+    """Whether Python numbers of two draws differ: whole ones by thousands, others at all."""
+    pairs = zip(numbers(one.encoded), numbers(other.encoded), strict=False)
+    return any(abs(a - b) > (_FAR if isinstance(a, int) else 0) for a, b in pairs)
+
+
+def _far_apart(one: Draw, other: Draw) -> bool:
+    """Whether two draws of a few integers differ by thousands, so that more values occur."""
+    if not 0 < one.numel <= _A_FEW:
+        return False
+    a, b = (draw.rows(0, draw.shape[0] if draw.shape else 1) for draw in (one, other))
+    if a.is_floating_point() or a.is_complex():
+        return False
+    return bool(((a.double() - b.double()).abs() > _FAR).any())
 
 
 def _rolls(base: Draw, structure: Structure) -> bool:

@@ -75,3 +75,12 @@ def layouts(value: Any) -> list[Layout]:
             return []
         return [layout for item in value.values() for layout in layouts(item)]
     return []
+
+
+def numbers(value: Any) -> list[int | float]:
+    """Numbers in encoded arguments, in order; those of tensors and layouts are left out."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return [value]
+    if isinstance(value, dict):
+        value = [] if "tensor" in value else list(value.values())
+    return [x for item in value for x in numbers(item)] if isinstance(value, list) else []

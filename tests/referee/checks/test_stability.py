@@ -31,6 +31,7 @@ LENGTHS = problem(
     "return (x * (torch.arange(64) < x1[:, None])).sum(1)",
     "torch.randn(32, 64), torch.randint(64, 65, (32,))",
 )
+HASHING = problem("return (x ^ (x >> 7)) * 2246822519 % 65536", "torch.randint(0, 5000, (64, 64))")
 COUNTING = problem("return torch.bincount(x, minlength=50).float()", "torch.randint(0, 50, (4096,))")
 
 
@@ -61,9 +62,10 @@ UNIFORM = problem("return torch.logsumexp(x, 1)", "torch.rand(64, 64)")
         (LARGEST, ("return x.amax(-1), ", "return x[..., -1].clone(), "), "of input 0"),
         (LENGTHS, ("x1[:, None]", "64"), "values of input 1 between"),
         (UNIT_ROWS, ("torch.nn.functional.normalize(x)", "x / x.norm(dim=1, keepdim=True)"), "2**-50"),
+        (HASHING, ("return (x ^", "x = x & 8191\n        return (x ^"), "1024 times as large"),
         (SUM, ("x.sum(1)", "x.int().sum(1, dtype=torch.int32).long()"), f"{BEYOND_32_BITS} times as large"),
     ],
-    ids=["complex", "overflow", "mask", "range", "order", "lengths", "eps", "32 bits"],
+    ids=["complex", "overflow", "mask", "range", "order", "lengths", "eps", "hash", "32 bits"],
 )
 def test_what_is_known_by_heart_is_wrong(referee, task, change, found):
     with examined(referee, task, change) as context:

@@ -51,6 +51,13 @@ def test_an_input_that_never_changes_and_cannot_is_named(referee):
     assert judge(referee, problem("return x * x1", threes)).evidence is Evidence.UNVERIFIED
 
 
+def test_numbers_that_are_drawn_once_are_named(referee):
+    draws = problem("return x * x1", "torch.randn(64), int(torch.randint(1, 1 << 40, ()))")
+    evaluation = judge(referee, draws)
+    assert evaluation.evidence is Evidence.SUSPICIOUS
+    assert "draws Python numbers" in str(evaluation.reasons)
+
+
 def test_nan_everywhere_is_a_weak_task(referee):
     nan = problem("return x * torch.nan", "torch.randn(32, 32)")
     assert "cannot tell NaN everywhere" in "; ".join(judge(referee, nan).reasons)

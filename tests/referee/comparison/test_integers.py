@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentforge.referee.comparison.integers import IntegerLatitude
+from agentforge.referee.comparison.open_order import OpenOrder
 from agentforge.schema import EvaluationStatus, Evidence
 
 from ..judging import WORKLOAD, judge, problem
@@ -20,7 +21,8 @@ def latitude(
     inputs: Sequence[torch.Tensor] | None = None,
     shape: Sequence[int] = (),
 ) -> IntegerLatitude:
-    return IntegerLatitude(lambda: iter(others), None if inputs is None else lambda: inputs, tuple(shape))
+    order = None if inputs is None else OpenOrder(lambda: inputs)
+    return IntegerLatitude(lambda: iter(others), order, tuple(shape))
 
 
 def right(latitude: IntegerLatitude, got: torch.Tensor, expected: torch.Tensor, first: int = 0) -> bool:
@@ -116,6 +118,28 @@ def test_an_index_without_its_dimension_and_a_part_of_indices() -> None:
     assert not right(order, torch.tensor([3]), torch.tensor([0]), first=0)
 
 
+def choices(scores: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """The mask is for the scores; the third input of a task has nothing to do with either."""
+    return scores.masked_fill(~mask, -torch.inf).topk(4, dim=1).indices
+
+
+@given(st.integers(0, 1 << 30), st.booleans())
+def test_the_reference_says_which_of_several_inputs_count(seed: int, beside: bool) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    scores = torch.randint(0, 12, (16, 10), generator=generator).float()
+    mask = torch.rand(16, 10, generator=generator) < 0.5  # four are not always allowed
+    inputs = [scores, mask, *[torch.rand(16, 10, generator=generator)] * beside]
+    order = OpenOrder(lambda: inputs, lambda tensors: choices(*tensors[:2]))
+    asked = IntegerLatitude(lambda: iter(()), order, (16, 4))
+    expected, hidden = choices(scores, mask), scores.masked_fill(~mask, -torch.inf)
+    stable = hidden.sort(dim=1, descending=True, stable=True).indices[:, :4]
+    assert right(asked, stable, expected)
+    assert right(asked, 9 - hidden.flip(1).sort(dim=1, descending=True, stable=True).indices[:, :4], expected)
+    allowed = mask.byte().argsort(dim=1, descending=True, stable=True)[:, :4]
+    accepted = (asked.settled(allowed, expected) == allowed).all(1)
+    assert torch.equal(accepted, (hidden.gather(1, allowed) == hidden.gather(1, expected)).all(1))
+
+
 # -- whole verdicts
 
 
@@ -131,6 +155,10 @@ ROUTER = problem(
     "return torch.topk(self.linear(x), 2, dim=1)",
     "torch.randn(32, 16)",
     "self.linear = torch.nn.Linear(16, 8)",
+)
+MASKED = problem(
+    "return x.masked_fill(x1 > 0, -torch.inf).topk(4, dim=1).indices",
+    "torch.randint(0, 40, (32, 16)).float(), torch.randint(0, 2, (32, 16))",
 )
 BACKWARDS = "v, i = torch.sort(x.flip(1), dim=1, stable=True)\n        return v, x.shape[1] - 1 - i"
 
@@ -149,9 +177,10 @@ BACKWARDS = "v, i = torch.sort(x.flip(1), dim=1, stable=True)\n        return v,
         ),
         (ORDER, ("return torch.sort(x, dim=1)", BACKWARDS)),
         (STABLE, ("x, dim=1, stable=True", "x.clone(), dim=1, stable=True")),
+        (MASKED, (".topk(4, dim=1).indices", ".sort(dim=1, descending=True, stable=True).indices[:, :4]")),
         (ROUTER, ("self.linear(x)", "(x @ self.linear.weight.t() + self.linear.bias)")),
     ],
-    ids=["quantise", "signs", "topk", "sort", "stable", "router"],
+    ids=["quantise", "signs", "topk", "sort", "stable", "masked", "router"],
 )
 def test_honest_answers_are_right(referee, task, change) -> None:
     evaluation = judge(referee, task, change)
@@ -178,8 +207,9 @@ def test_honest_answers_are_right(referee, task, change) -> None:
             ("return torch.topk(x, 8, dim=1)", "v, i = torch.topk(x, 8, dim=1)\n        return v, i.flip(1)"),
         ),
         (STABLE, ("return torch.sort(x, dim=1, stable=True)", BACKWARDS)),
+        (MASKED, ("x.masked_fill(x1 > 0, -torch.inf)", "(x1 == 0).float()")),
     ],
-    ids=["truncates", "off scale", "half precision", "one index", "other order", "not stable"],
+    ids=["truncates", "off scale", "half precision", "one index", "other order", "not stable", "mask alone"],
 )
 def test_wrong_answers_are_wrong(referee, task, change) -> None:
     assert judge(referee, task, change).status is EvaluationStatus.INCORRECT_NUMERICAL

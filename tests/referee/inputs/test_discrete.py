@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentforge.referee.inputs.discrete import discrete, larger
+from agentforge.referee.inputs.discrete import BEYOND_32_BITS, discrete, larger, times
 from agentforge.referee.inputs.structure import structure_of
 
 
@@ -71,11 +71,27 @@ def test_a_permutation_stays_one():
 
 
 def test_integers_are_made_larger_if_their_type_has_room():
-    tensors = [
-        torch.tensor([3, 5]),
-        torch.tensor([3, 100], dtype=torch.int8),
-        torch.tensor([True]),
-        torch.ones(2),
-    ]
-    larger(1024, None).apply(tensors)
-    assert [t.tolist() for t in tensors] == [[3072, 5120], [3, 100], [True], [1.0, 1.0]]
+    def tensors():
+        return [
+            torch.tensor([3, -5, 0]),
+            torch.tensor([3, 100], dtype=torch.int8),
+            torch.tensor([True]),
+            torch.ones(2),
+        ]
+
+    exact, near, little = tensors(), tensors(), [torch.zeros(2, dtype=torch.int32)]
+    times(1024, None).apply(exact)
+    assert [t.tolist() for t in exact] == [[3072, -5120, 0], [3, 100], [True], [1.0, 1.0]]
+    larger(1024, None).apply(near)
+    assert [t.tolist() for t in near[1:]] == [[3, 100], [True], [1.0, 1.0]]
+    assert torch.equal(near[0].div(1024, rounding_mode="floor"), tensors()[0])
+    assert near[0][2] == 0
+    larger(BEYOND_32_BITS, None).apply(little)
+    assert little[0].tolist() == [0, 0]
+
+
+def test_larger_integers_are_no_floats():
+    ids = torch.randint(1, 1000, (4096,))
+    larger(BEYOND_32_BITS, None).apply([ids])
+    assert bool((ids.float().long() != ids).any())
+    assert ids.max() < 1001 * BEYOND_32_BITS

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from agentforge.referee.inputs import mixing as recipes
-from agentforge.referee.inputs.inputs import FRESH_BYTES, Inputs, arguments_of
+from agentforge.referee.inputs.inputs import FRESH_BYTES, Arguments, Inputs, arguments_of, drawn_numbers
 from agentforge.schema import Distribution, DType, ScalarInput, TensorInput, Workload
 
 SMALL, LARGE = (16, 32), (512, 1024)
@@ -135,3 +135,33 @@ def test_a_slot_has_its_content_again_after_it_was_given_another():
         assert torch.equal(inputs.tensors(0)[0], before + 1)
     assert torch.equal(inputs.tensors(0)[0], before)
     inputs.close()
+
+
+@pytest.mark.parametrize(("most", "anew"), [(1 << 20, True), (1000, False)])
+@pytest.mark.parametrize("shape", [(), (1,), (3,)])
+def test_a_few_integers_of_many_values_are_drawn_anew(most, anew, shape):
+    load = workload(LARGE, x=(DType.FLOAT32, Distribution()))
+    integers = Distribution(kind="integers", a=0, b=most)
+    seed = TensorInput(name="seed", shape=shape, dtype=DType.INT64, distribution=integers)
+    inputs = made(load.model_copy(update={"inputs": (*load.inputs, seed)}))
+    seen = []
+    for _ in range(6):
+        inputs.fill(0)
+        seen += inputs.tensors(0)[-1].flatten().tolist()
+    assert inputs.anew is anew
+    if anew:
+        assert len(set(seen)) == len(seen)
+    inputs.close()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "differ"),
+    [(5, 900_000, True), (5, 70, False), (0.5, 0.6, True), (0.5, 0.5, False), (False, True, False)],
+)
+def test_numbers_that_are_drawn_are_told_from_constants(one, other, differ):
+    tensor = {"tensor": [[4], "int64", [1], 0]}
+
+    def given(value):
+        return Arguments({"args": [tensor, {"tuple": [value, "text"]}], "kwargs": {"k": 3}}, 64)
+
+    assert drawn_numbers(given(one), given(other)) is differ

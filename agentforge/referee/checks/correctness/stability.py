@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentforge.referee.comparison.comparator import accepts
 from agentforge.referee.comparison.tolerance import Bound
-from agentforge.referee.inputs.discrete import BEYOND_32_BITS, LARGER, discrete, larger
+from agentforge.referee.inputs.discrete import BEYOND_32_BITS, LARGER, discrete, larger, times
 from agentforge.referee.inputs.transforms import UNUSUAL, Content
 from agentforge.referee.workers.failures import WorkerFailure
 from agentforge.referee.workers.pytree import Leaf
@@ -35,7 +35,7 @@ class Stability(Check):
 def _larger(context: CheckContext) -> list[Content]:
     """Larger integers, for inputs that the reference computes with. Others may be places or lengths."""
     tensors = context.prepared.inputs.tensors(0)
-    integers = [n for n, t in enumerate(tensors) if larger(2, None).concerns(n, t)]
+    integers = [n for n, t in enumerate(tensors) if times(2, None).concerns(n, t)]
     if context.device.kind != "cpu" or not integers:  # a place that does not exist stops a GPU
         return []
     each: list[int | None] = [None] if len(integers) == 1 else [None, *integers]
@@ -43,12 +43,19 @@ def _larger(context: CheckContext) -> list[Content]:
 
 
 def _factors(context: CheckContext, only: int | None) -> list[int]:
-    """How many times as large integers may be, if each part of the reference's answer is twice as large, or
-    the same, for twice the integers. If none is larger, they may be lengths, and 32 bits are enough."""
+    """How many times as large integers may be.
+
+    Any number, if the reference only computes with them. Otherwise each part of its answer must be twice as
+    large, or the same, for twice the integers. If none is larger, they may be lengths: 32 bits are enough.
+    """
     prepared, baselines = context.prepared, context.baselines
+    tensors = prepared.inputs.tensors(0)
+    concerned = {n for n, tensor in enumerate(tensors) if times(2, only).concerns(n, tensor)}
+    if concerned <= set(prepared.arithmetic):
+        return [LARGER, BEYOND_32_BITS]
     prepared.inputs.fill(0)
     before = baselines.expect(prepared, 0)
-    larger(2, only).apply(prepared.inputs.tensors(0))
+    times(2, only).apply(prepared.inputs.tensors(0))
     try:
         after = baselines.expect(prepared, 0)
     except WorkerFailure:

@@ -1,0 +1,104 @@
+"""Indices whose order among equal values torch leaves open: topk, sort, median and mode.
+
+An index is right if it selects the same value as the reference's. If several inputs have a value at such a
+place and they do not agree (scores and a mask), the reference decides: the values at both places change
+places in all inputs, and if its index stays, it cannot tell the places apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+Place = Sequence[torch.Tensor]
+"""Coordinates of some elements."""
+
+
+@dataclass(frozen=True)
+class OpenOrder:
+    """Decides which of the indices that differ from the reference's select the same."""
+
+    inputs: Callable[[], Sequence[torch.Tensor]]
+    answer: Callable[[Sequence[torch.Tensor]], torch.Tensor | None] = lambda _: None
+    """The reference's indices for other inputs; None if it raises."""
+
+    def same(
+        self,
+        ours: torch.Tensor,
+        theirs: torch.Tensor,
+        wrong: torch.Tensor,
+        first: int,
+        shape: tuple[int, ...],
+    ) -> torch.Tensor:
+        """Which of the `wrong` elements select the same.
+
+        Args:
+            ours: a flat part of an output, as `theirs` of the reference's, from element `first` on.
+            shape: of the whole output.
+        """
+        found = torch.zeros(wrong.numel(), dtype=torch.bool)
+        if ours.dtype is not torch.int64 or not shape:
+            return found
+        place, sources = torch.unravel_index(first + wrong, shape), list(self.inputs())
+        a, b = ours[wrong], theirs[wrong]
+        for dims, dim in sorted({(s.dim(), d) for s in sources for d in range(s.dim())}):
+            rows = {
+                number: (source.movedim(dim, -1), at)
+                for number, source in enumerate(sources)
+                if source.dim() == dims
+                and (at := _place_in(source, place, shape, dim)) is not None
+                and _inside(a, source.shape[dim])
+                and _inside(b, source.shape[dim])
+            }
+            if not rows or (dims == len(shape) and _repeats(ours, theirs, shape, dim)):
+                continue
+            equal = torch.stack([_equal(row[(*at, a)], row[(*at, b)]) for row, at in rows.values()])
+            alike = equal.any(0)
+            if not bool(equal[:, alike].all()):
+                moved = {
+                    number: _exchanged(row, [x[alike] for x in at], a[alike], b[alike]).movedim(-1, dim)
+                    for number, (row, at) in rows.items()
+                }
+                answer = self.answer([moved.get(n, source) for n, source in enumerate(sources)])
+                alike &= equal.all(0) if answer is None else answer.reshape(-1)[first + wrong] == b
+            found |= alike
+        return found
+
+
+def _exchanged(rows: torch.Tensor, at: Place, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """In each row, the value at `b` lies at `a`; one that lay at `a` and has no place takes one of `b`."""
+    ours, theirs = (torch.zeros(rows.shape, dtype=torch.bool) for _ in range(2))
+    ours[(*at, a)] = True
+    theirs[(*at, b)] = True
+    left, free = rows[ours & ~theirs], theirs & ~ours
+    moved = rows.clone()
+    if len(left) == int(free.sum()):  # as many in each row, unless an index repeats
+        moved[free] = left
+    moved[(*at, a)] = rows[(*at, b)]
+    return moved
+
+
+def _equal(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return (x == y) | ((x != x) & (y != y))
+
+
+def _inside(index: torch.Tensor, size: int) -> bool:
+    return bool(((index >= 0) & (index < size)).all())
+
+
+def _repeats(ours: torch.Tensor, theirs: torch.Tensor, shape: tuple[int, ...], dim: int) -> bool:
+    """Whether a whole output has an index twice along a dimension; the reference's has not."""
+    if ours.numel() != torch.Size(shape).numel():
+        return False
+    ordered = [x.reshape(shape).sort(dim).values.diff(dim=dim) for x in (ours, theirs)]
+    return bool((ordered[0] == 0).any()) and not bool((ordered[1] == 0).any())
+
+
+def _place_in(source: torch.Tensor, place: Place, shape: tuple[int, ...], dim: int) -> Place | None:
+    """Coordinates in `source`, without those along `dim`; None if the index cannot select along `dim`."""
+    rest = [n for d, n in enumerate(source.shape) if d != dim]
+    if len(shape) == source.dim():
+        shape, place = shape[:dim] + shape[dim + 1 :], [*place[:dim], *place[dim + 1 :]]
+    return list(place) if list(shape) == rest else None

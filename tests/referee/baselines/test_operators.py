@@ -1,0 +1,59 @@
+"""What operators say of a reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from agentforge.referee.baselines.operators import Operators
+
+IDS, TABLE = torch.randint(0, 64, (8, 8)), torch.randn(64, 4)
+
+
+def hashed(ids: torch.Tensor) -> torch.Tensor:
+    for _ in range(2):
+        ids = (ids ^ (ids >> 15)) * 2246822519
+    return (ids ^ (ids >> 16)) % 64
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        hashed,
+        lambda ids: torch.nn.functional.embedding(hashed(ids), TABLE),
+        lambda ids: TABLE[(ids.view(-1) * 31) & 63].sum(0),
+        lambda ids: ids @ ids,
+        lambda ids: torch.einsum("ij,kj->ik", ids, ids),
+        lambda ids: ids.clone().mul_(3).bitwise_xor_(ids).sum(1),
+        lambda ids: torch.stack([part + 1 for part in ids.split(4)]) % 7 < 3,
+    ],
+)
+def test_integers_that_a_reference_only_computes_with(compute: Callable[[torch.Tensor], object]) -> None:
+    with torch.no_grad(), Operators([TABLE, IDS]) as seen:
+        compute(IDS)
+    assert seen.arithmetic == [1]
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda ids: TABLE[ids],
+        lambda ids: torch.nn.functional.embedding(ids.view(-1) * 1, TABLE),
+        lambda ids: torch.arange(8) < ids.sum(1, keepdim=True),
+        lambda ids: torch.zeros(int(ids[0].sum())),
+        lambda ids: (ids.sum(), [0] * ids.view(-1)[3:].tolist()[0]),
+        lambda ids: (ids + 1).numpy(),
+        lambda ids: (ids * 2).float().sum(),
+        lambda ids: torch.where(ids > 3, ids, 0),
+        lambda ids: torch.nn.functional.one_hot(ids.unbind()[0] + 0),
+        lambda ids: torch.add(ids, ids, out=torch.empty_like(ids)) < 3,
+        lambda ids: torch.zeros(8, 8).scatter(0, ids % ids.clamp(min=8), 1.0),
+        lambda ids: torch.ones(3),
+    ],
+)
+def test_integers_that_may_be_places_or_lengths(compute: Callable[[torch.Tensor], object]) -> None:
+    with torch.no_grad(), Operators([IDS]) as seen:
+        compute(IDS)
+    assert not seen.arithmetic
