@@ -30,7 +30,8 @@ def probe(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str, A
             None.
 
     Returns:
-        `inputs`: JSON of the workload's inputs; `outputs`: shapes and dtypes; `notes`: sentences.
+        `inputs`: JSON of the workload's inputs; `outputs`: shapes and dtypes; `notes`: sentences;
+        `unsendable`: type of a constructor argument that cannot be sent to another process, or empty.
 
     Raises:
         TargetError: the model cannot be used.
@@ -64,7 +65,18 @@ def probe(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str, A
         "outputs": [[list(t.shape), str(t.dtype)] for t in first],
         "notes": notes,
         "seconds": seconds,
+        "unsendable": _unsendable(problem.get_init_inputs()),
     }
+
+
+def _unsendable(value: Any) -> str:
+    """Type of the first object in constructor arguments that is neither a tensor nor JSON; else empty."""
+    if isinstance(value, torch.Tensor) or type(value) in (type(None), bool, int, float, str, torch.dtype):
+        return ""
+    if type(value) in (list, tuple, dict):
+        items = value.values() if isinstance(value, dict) else value
+        return next(filter(None, map(_unsendable, items)), "")
+    return type(value).__name__
 
 
 def _device(name: str) -> torch.device:
