@@ -80,10 +80,10 @@ class Unit:
         return found
 
     def read(self, modules: list[Any]) -> list[Any]:
-        """Current parameters, buffers and tensor attributes.
+        """Current parameters, buffers and other tensors that the modules keep.
 
         Raises:
-            KeyError: one was removed.
+            LookupError, TypeError: one was removed.
         """
         return [
             vars(modules[index])[kind][name] if kind else vars(modules[index])[name]
@@ -106,7 +106,7 @@ class Unit:
                 return None
         try:
             tensors = self.read(modules)
-        except KeyError:
+        except (LookupError, TypeError):
             return None
         # One list comparison: calling `holds` per weight would take longer than a small kernel.
         if [(t.__class__, t.dtype, t.shape, t.stride()) for t in tensors] != self.expected:
