@@ -98,7 +98,8 @@ def write_and_probe(payload: dict[str, Any], report: Callable[[str], None]) -> d
         return {"workloads": dumped, "notes": notes, "source": source}
     source, notes = model_source(payload["config"], options)
     definition = define(payload["name"], payload["origin"], source)
-    found = probe({"definition": definition.model_dump(mode="json"), "device": payload["device"]}, report)
+    described = {"definition": definition.model_dump(mode="json"), "device": payload["device"]}
+    found = probe({**described, "chosen": True}, report)
     return {**found, "notes": [*notes, *found["notes"]], "source": source}
 
 
