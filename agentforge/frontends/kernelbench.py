@@ -22,10 +22,11 @@ class KernelBenchFile:
     def load(self, spec: str, options: FrontendOptions) -> Target:
         path = Path(spec).expanduser()
         source = read_source(path)
-        if options.inputs or options.input_shapes or options.input_dtypes or options.init_args:
+        described = options.inputs or options.input_shapes or options.input_dtypes or options.init_args
+        if described or options.dtype != "float32":
             raise UsageError(
-                f"{path.name} brings its own get_inputs(); --input, --input-shape, --input-dtype and "
-                f"--init-args go with {path.name}:ClassName"
+                f"{path.name} brings its own get_inputs(); --input, --input-shape, --input-dtype, --dtype "
+                f"and --init-args go with {path.name}:ClassName"
             )
         return make_target(
             name=path.stem,

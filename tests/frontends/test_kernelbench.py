@@ -143,9 +143,10 @@ def test_dropout_module_is_fine_in_eval(tmp_path):
     assert load_target(write(tmp_path, "return nn.Dropout(0.5).eval()(self.fc(x))")).notes == ()
 
 
-def test_options_of_another_frontend(tmp_path):
+@pytest.mark.parametrize("options", [{"input_shapes": ("1,2",)}, {"dtype": "bfloat16"}])
+def test_options_of_another_frontend(tmp_path, options):
     with pytest.raises(UsageError, match="get_inputs"):
-        load_target(write(tmp_path), FrontendOptions(input_shapes=("1,2",)))
+        load_target(write(tmp_path), FrontendOptions(**options))
 
 
 def test_bad_input(tmp_path):
