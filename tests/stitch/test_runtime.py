@@ -433,3 +433,26 @@ def test_a_tensor_deep_within_an_attribute_is_not_frozen(tmp_path: Path) -> None
     source = KEPT.replace("[torch.rand(8)]", "[(torch.rand(8),)]").replace("scales[0]", "scales[0][0]")
     with pytest.raises(Unprintable, match="deep within the attribute scales of a Model"):
         stitch_in_process(source, tmp_path)
+
+
+def test_a_named_tuple_of_the_users_comes_out(tmp_path: Path) -> None:
+    source = (
+        KEPT.replace("import torch.nn as nn", "import torch.nn as nn\nfrom typing import NamedTuple")
+        + """
+class Out(NamedTuple):
+    values: list
+    total: torch.Tensor
+
+_forward = Model.forward
+Model.forward = lambda self, x: (lambda y: Out([y], y.sum()))(_forward(self, x))
+"""
+    )
+    stitched = stitch_in_process(source, tmp_path)
+    original, optimized = both(stitched)
+    args, kwargs = stitched.inputs(0)
+    engaged(stitched, optimized, args, kwargs)  # the original's output shows the class
+    for _ in range(2):
+        output, ran = engaged(stitched, optimized, args, kwargs)
+        assert ran
+        assert type(output) is stitched.problem.module.Out
+        assert same(output, original(*args, **kwargs))

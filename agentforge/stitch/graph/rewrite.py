@@ -276,7 +276,10 @@ def _call_table(steps: Sequence[Any]) -> tuple[dict[str, str], dict[str, dict[st
 
 
 def _results(unit: CapturedUnit) -> tuple[str, list[Node], str | None]:
-    """The return expression, its nodes, and the pytree spec if code cannot express the structure."""
+    """The return expression, its nodes, and the pytree spec if code cannot express the structure.
+
+    The spec is empty if no text can express it either, as of a NamedTuple of the user's.
+    """
     output: Any = next(iter(unit.graph_module.graph.find_nodes(op="output")))
     flat = list(output.args[0])
     used = [value for value in flat if isinstance(value, Node)]
@@ -287,8 +290,8 @@ def _results(unit: CapturedUnit) -> tuple[str, list[Node], str | None]:
         return text, used, None
     try:
         dumped = _pytree.treespec_dumps(spec)
-    except Exception as error:  # any class that pytree cannot serialise
-        raise Unprintable(f"an output structure that cannot be serialised ({error})") from error
+    except Exception:  # any class that pytree cannot serialise
+        dumped = ""
     return f"({', '.join(literal(v) for v in flat)},)", used, dumped
 
 
