@@ -126,7 +126,12 @@ def test_the_folder_of_a_killed_process_names_its_owner(
     device: DeviceSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folders = []
-    monkeypatch.setattr(roofline, "run", lambda argv, **_: folders.append(Path(argv[0]).parent.name) or "{}")
+
+    def compiler(argv: list[str], **_: object) -> str:
+        folders.append(Path(argv[0]).parent.name)
+        return "{}"
+
+    monkeypatch.setattr(roofline, "run", compiler)
     roofline._compiled("stream.cpp", [1], device)
     assert folders[-1].startswith(f"agentforge-ceilings-{os.getpid()}-")  # as `remove_leftovers` reads it
 

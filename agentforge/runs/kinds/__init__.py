@@ -1,6 +1,6 @@
 """The kinds of run: what each begins with, and its phases.
 
-Names load on first use, so that a mistake in the arguments is told before the search is imported.
+Names load on first use, so that wrong arguments are refused before the search is imported.
 """
 
 from importlib import import_module
