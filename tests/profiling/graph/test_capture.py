@@ -95,6 +95,23 @@ def test_a_unit_that_its_check_refuses_is_captured_in_parts():
     assert "not this one" in captured.notes[0]
 
 
+class Packs(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.GRU(4, 4, batch_first=True)
+
+    def forward(self, x, lengths):
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True)
+        return self.rnn(packed)[1]
+
+
+def test_packed_sequences_are_the_reason():
+    captured = capture_units(Packs().eval(), (torch.randn(2, 3, 4), torch.tensor([3, 2])), {})
+    assert not captured.units
+    assert all("packed sequences" in note for note in captured.notes)
+    assert len(captured.notes) == 2
+
+
 def test_calls_of_a_shared_module_are_counted():
     class Shared(nn.Module):
         def __init__(self):
