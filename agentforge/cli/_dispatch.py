@@ -50,15 +50,15 @@ def choose(target: str, *, reference: str, origin: str, intent: str, options: Fr
             f"{Path(target).name} is not a PyTorch model: add --reference ref.py if it is a kernel, or "
             "--from sequential if it is a sequential function"
         )
-    from agentforge.runs import IntentStart, KernelStart, ModelStart, SequentialStart
+    from agentforge import runs  # each kind loads on its own
 
     if intent:
-        return IntentStart(intent)
+        return runs.IntentStart(intent)
     if origin:
-        return SequentialStart(Path(target), _sizes(options.input_shapes))
+        return runs.SequentialStart(Path(target), _sizes(options.input_shapes))
     if reference:
-        return KernelStart(Path(target), reference, options)
-    return ModelStart(target, options)
+        return runs.KernelStart(Path(target), reference, options)
+    return runs.ModelStart(target, options)
 
 
 def _sizes(shapes: Sequence[str]) -> dict[str, tuple[int, ...]]:

@@ -162,7 +162,8 @@ def show(report: Report) -> None:
     for note in report.notes:
         _print.line(f"note: {note}")
     if report.stopped:
-        _print.line(f"search: {report.attempts} attempts in {report.seconds:.0f} s; {report.stopped}")
+        tried = f"{report.attempts} attempt{'' if report.attempts == 1 else 's'}"
+        _print.line(f"search: {tried}; {report.stopped}; the run took {report.seconds:.0f} s")
     if run.artifact:
         _print.line(f"artifact: {run.artifact}")
 

@@ -96,6 +96,9 @@ def detect(kind: str = "auto") -> DeviceSpec:
     Raises:
         UsageError: unknown kind, or this machine lacks the device.
     """
+    if kind not in ("auto", *devices.names()):
+        known = ["auto", *(name for name in devices.names() if name != "null")]
+        raise UsageError(f"{kind!r} is not one of the devices: {', '.join(known)}")
     if kind != "auto":
         return devices.create(kind).detect()
     if gpu_present():

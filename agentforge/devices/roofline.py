@@ -164,7 +164,8 @@ def _compiled(source: str, arguments: Sequence[float], device: DeviceSpec) -> An
     compiler = shutil.which("g++") or shutil.which("clang++")
     if compiler is None:
         return {}
-    with tempfile.TemporaryDirectory(prefix="agentforge-ceilings-") as folder:
+    # With this name, the next run removes it if this process is killed.
+    with tempfile.TemporaryDirectory(prefix=f"agentforge-ceilings-{os.getpid()}-") as folder:
         program = str(Path(folder) / "program")
         flags = ["-O3", "-march=native", "-fopenmp", "-std=c++17"]
         threads = {"OMP_NUM_THREADS": str(device.threads)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from agentforge.registry import Registry
 from agentforge.schema import Target, UsageError
@@ -57,6 +57,15 @@ class Frontend(Protocol):
         ...
 
 
+@runtime_checkable
+class Checking(Protocol):
+    """A frontend that can refuse a specification without running the model."""
+
+    def check(self, spec: str, options: FrontendOptions) -> None:
+        """Raise what `load` raises before it starts a child process."""
+        ...
+
+
 frontends: Registry[Frontend] = Registry(
     "frontends",
     {
@@ -83,18 +92,31 @@ def load_target(
         TargetError: one sentence names the fault and the remedy.
         UsageError: no frontend accepts this form, or an option does not fit it.
     """
-    if options is not None and options.generate and not spec.startswith("hf:"):
+    options = options or FrontendOptions()
+    frontend = check_target(spec, options, frontend_options)
+    return with_shapes(frontend.load(spec, options), options.shapes, options.progress)
+
+
+def check_target(
+    spec: str, options: FrontendOptions, frontend_options: Mapping[str, Mapping[str, Any]] | None = None
+) -> Frontend:
+    """Find the frontend of a specification, and refuse what it cannot read; runs nothing.
+
+    Raises:
+        TargetError, UsageError: as for `load_target`.
+    """
+    if options.generate and not spec.startswith("hf:"):
         raise UsageError(f"--generate goes with hf:CONFIG.json of a causal language model, not with {spec}")
-    text = options.shapes if options is not None else ""
-    if options is not None and text:
-        parse_shapes(text)
+    if options.shapes:
+        parse_shapes(options.shapes)
         if options.generate:
             raise UsageError("--generate sets the shapes; leave out --shapes")
     forms = []
     for name, _ in frontends.working():
         frontend = frontends.create(name, options=(frontend_options or {}).get(name))
         if frontend.accepts(spec):
-            options = options or FrontendOptions()
-            return with_shapes(frontend.load(spec, options), text, options.progress)
+            if isinstance(frontend, Checking):
+                frontend.check(spec, options)
+            return frontend
         forms.append(frontend.form)
     raise UsageError(f"{spec!r} is no target; give {', '.join(forms)}")

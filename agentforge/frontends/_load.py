@@ -14,6 +14,26 @@ _TIMEOUT_S = 600.0
 _STARTING_S, _FORWARDS = 60.0, 10
 """With a limit for a forward: seconds for loading, and forwards, after which the model is given up."""
 _MAX_SOURCE_BYTES = 16 << 20
+_OWN_ARGUMENTS = """
+
+# --- added by AgentForge: without arguments, the constructor takes those of get_init_inputs() ---
+_initialise, _get_init_inputs = Model.__init__, get_init_inputs
+
+
+def _initialise_by_itself(self, *args, **kwargs):
+    if not args and not kwargs:
+        given = _get_init_inputs()
+        args, kwargs = ((), given) if isinstance(given, dict) else (given, {})
+    _initialise(self, *args, **kwargs)
+
+
+Model.__init__ = _initialise_by_itself
+
+
+def get_init_inputs():
+    return []
+"""
+"""Appended to a source whose constructor takes what cannot be sent to other processes, such as a config."""
 
 
 def read_source(path: Path) -> str:
@@ -115,6 +135,12 @@ def make_target(
         "longest_s": longest_s,
     }
     found = run_probe("agentforge.frontends.probe:probe", name, payload, progress)
+    if kind := found["unsendable"]:
+        definition = define(name, origin, source + _OWN_ARGUMENTS, import_root, description)
+        found["notes"].append(
+            f"get_init_inputs() returns a {kind}, which the model's constructor makes by itself; "
+            "a ModelNew is constructed without arguments"
+        )
     return as_target(definition, origin, device, found)
 
 

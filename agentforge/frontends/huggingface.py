@@ -28,19 +28,11 @@ class HuggingFace:
     def accepts(self, spec: str) -> bool:
         return spec.startswith("hf:")
 
+    def check(self, spec: str, options: FrontendOptions) -> None:
+        _config(spec, options)
+
     def load(self, spec: str, options: FrontendOptions) -> Target:
-        if find_spec("transformers") is None:
-            raise MachineError("hf: targets need transformers; install it with: pip install 'agentforge[hf]'")
-        path = Path(spec.removeprefix("hf:")).expanduser()
-        config = read_config(path)
-        if options.init_args:
-            raise UsageError("--init-args does not go with hf:; edit the config instead")
-        _check_dtype(options.dtype)
-        parse_inputs(options)
-        if options.generate:
-            parse_lengths(options.generate)
-            if options.inputs or options.input_shapes:
-                raise UsageError("--generate sets the inputs; leave out --input and --input-shape")
+        path, config = _config(spec, options)
         name = path.stem if path.stem != "config" else str(config["model_type"])
         payload = {
             "config": config,
@@ -51,6 +43,23 @@ class HuggingFace:
         }
         found = run_probe("agentforge.frontends.huggingface:write_and_probe", name, payload, options.progress)
         return as_target(define(name, spec, found["source"]), spec, options.device, found)
+
+
+def _config(spec: str, options: FrontendOptions) -> tuple[Path, dict[str, Any]]:
+    """The config and its text."""
+    if find_spec("transformers") is None:
+        raise MachineError("hf: targets need transformers; install it with: pip install 'agentforge[hf]'")
+    path = Path(spec.removeprefix("hf:")).expanduser()
+    config = read_config(path)
+    if options.init_args:
+        raise UsageError("--init-args does not go with hf:; edit the config instead")
+    _check_dtype(options.dtype)
+    parse_inputs(options)
+    if options.generate:
+        parse_lengths(options.generate)
+        if options.inputs or options.input_shapes:
+            raise UsageError("--generate sets the inputs; leave out --input and --input-shape")
+    return path, config
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -98,7 +107,8 @@ def write_and_probe(payload: dict[str, Any], report: Callable[[str], None]) -> d
         return {"workloads": dumped, "notes": notes, "source": source}
     source, notes = model_source(payload["config"], options)
     definition = define(payload["name"], payload["origin"], source)
-    found = probe({"definition": definition.model_dump(mode="json"), "device": payload["device"]}, report)
+    described = {"definition": definition.model_dump(mode="json"), "device": payload["device"]}
+    found = probe({**described, "chosen": True}, report)
     return {**found, "notes": [*notes, *found["notes"]], "source": source}
 
 

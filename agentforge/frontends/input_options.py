@@ -52,10 +52,12 @@ def parse_inputs(options: FrontendOptions) -> tuple[InputOption, ...]:
         shape = _shape(sizes, keyword, f"--input-shape {text!r} does not read; write 1,512 or name=1,512")
         inputs.append(InputOption(keyword, shape, dtype, bool(named)))
     for text in options.inputs:
-        keyword, _, described = text.partition("=")
+        keyword, equals, described = text.partition("=")
         sizes, _, named = described.partition(":")
-        dtype = parse_dtype(named, "--input") if named else default
         advice = f"--input {text!r} does not read; write name=1,512 or name=1,512:int64"
+        if not equals:
+            raise UsageError(advice)
+        dtype = parse_dtype(named, "--input") if named else default
         inputs.append(InputOption(keyword, _shape(sizes, keyword or "=", advice), dtype, bool(named)))
     return tuple(inputs)
 

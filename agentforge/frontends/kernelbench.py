@@ -19,14 +19,11 @@ class KernelBenchFile:
     def accepts(self, spec: str) -> bool:
         return ":" not in Path(spec).name
 
+    def check(self, spec: str, options: FrontendOptions) -> None:
+        _read(spec, options)
+
     def load(self, spec: str, options: FrontendOptions) -> Target:
-        path = Path(spec).expanduser()
-        source = read_source(path)
-        if options.inputs or options.input_shapes or options.input_dtypes or options.init_args:
-            raise UsageError(
-                f"{path.name} brings its own get_inputs(); --input, --input-shape, --input-dtype and "
-                f"--init-args go with {path.name}:ClassName"
-            )
+        path, source = _read(spec, options)
         return make_target(
             name=path.stem,
             origin=spec,
@@ -36,3 +33,16 @@ class KernelBenchFile:
             progress=options.progress,
             longest_s=options.longest_s,
         )
+
+
+def _read(spec: str, options: FrontendOptions) -> tuple[Path, str]:
+    """The file and its text."""
+    path = Path(spec).expanduser()
+    source = read_source(path)
+    described = options.inputs or options.input_shapes or options.input_dtypes or options.init_args
+    if described or options.dtype != "float32":
+        raise UsageError(
+            f"{path.name} brings its own get_inputs(); --input, --input-shape, --input-dtype, --dtype "
+            f"and --init-args go with {path.name}:ClassName"
+        )
+    return path, source

@@ -23,26 +23,36 @@ class ModuleClass:
     def accepts(self, spec: str) -> bool:
         return ":" in Path(spec).name
 
+    def check(self, spec: str, options: FrontendOptions) -> None:
+        _adapted(spec, options)
+
     def load(self, spec: str, options: FrontendOptions) -> Target:
-        file, _, class_name = spec.rpartition(":")
-        path = Path(file).expanduser()
-        if not class_name.isidentifier():
-            raise UsageError(f"{class_name!r} is no class name; write {path.name}:ClassName")
-        source = read_source(path)
-        if not _defines(source, class_name):
-            raise TargetError(f"{path.name} defines no {class_name}; its classes are: {_classes(source)}")
-        inputs = parse_inputs(options)
-        if not inputs:
-            raise UsageError(f"say what {class_name} takes: --input-shape 1,512 (once for each input)")
+        path, class_name, source = _adapted(spec, options)
         return make_target(
             name=f"{path.stem}_{class_name}",
             origin=spec,
-            source=source + _appendix(class_name, inputs, parse_init(options.init_args), options.dtype),
+            source=source,
             import_root=import_root_of(source, path.parent),
             device=options.device,
             progress=options.progress,
             longest_s=options.longest_s,
         )
+
+
+def _adapted(spec: str, options: FrontendOptions) -> tuple[Path, str, str]:
+    """The file, the class, and the file's text in KernelBench's convention."""
+    file, _, class_name = spec.rpartition(":")
+    path = Path(file).expanduser()
+    if not class_name.isidentifier():
+        raise UsageError(f"{class_name!r} is no class name; write {path.name}:ClassName")
+    source = read_source(path)
+    if not _defines(source, class_name):
+        raise TargetError(f"{path.name} defines no {class_name}; its classes are: {_classes(source)}")
+    inputs = parse_inputs(options)
+    if not inputs:
+        raise UsageError(f"say what {class_name} takes: --input-shape 1,512 (once for each input)")
+    added = _appendix(class_name, inputs, parse_init(options.init_args), options.dtype)
+    return path, class_name, source + added
 
 
 def parse_init(text: str) -> list[Any] | dict[str, Any]:

@@ -12,7 +12,7 @@ import torch
 from agentforge.isolation.memory_errors import is_out_of_memory
 from agentforge.problems.describe import describe_arguments, flatten_tensors
 from agentforge.problems.kernelbench import Problem, load_problem
-from agentforge.schema import Definition, TargetError, UnsupportedTargetError
+from agentforge.schema import Definition, TargetError, TensorInput, UnsupportedTargetError
 
 _NO_GPU = ("Torch not compiled with CUDA", "NVIDIA driver", "No CUDA GPUs", "No HIP GPUs", "active drivers")
 """Words in torch's and Triton's messages if code asks for a missing GPU."""
@@ -20,17 +20,19 @@ _SEED = 0
 _SAME = 1e-3
 """Largest relative L2 distance of equal outputs: atomics may reorder float sums."""
 _SLOW_S = 10.0
+_BY_HAND = "run it once by hand and fix the error"
 
 
 def probe(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str, Any]:
     """Build and run the model of a definition.
 
     Args:
-        payload: `definition` (JSON of a `Definition`), `device`, and `longest_s` (seconds of a forward) or
-            None.
+        payload: `definition` (JSON of a `Definition`), `device`, `longest_s` (seconds of a forward) or None,
+            and `chosen`, if AgentForge and `--input` chose the inputs, not the user's source.
 
     Returns:
-        `inputs`: JSON of the workload's inputs; `outputs`: shapes and dtypes; `notes`: sentences.
+        `inputs`: JSON of the workload's inputs; `outputs`: shapes and dtypes; `notes`: sentences;
+        `unsendable`: type of a constructor argument that cannot be sent to another process, or empty.
 
     Raises:
         TargetError: the model cannot be used.
@@ -46,7 +48,9 @@ def probe(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str, A
     inputs = describe_arguments(names, args, kwargs)
     report("running one forward")
     started = time.perf_counter()
-    first = _forward(definition.name, model, args, kwargs, seed=1)
+    sizes = ", ".join(f"{i.name}={','.join(map(str, i.shape))}" for i in inputs if isinstance(i, TensorInput))
+    advice = f"give other inputs than {sizes} with --input NAME=SIZES" if payload.get("chosen") else _BY_HAND
+    first = _forward(definition.name, model, args, kwargs, seed=1, advice=advice)
     seconds = time.perf_counter() - started
     longest_s = payload.get("longest_s")
     if longest_s and seconds > longest_s:  # the first one also warms up
@@ -64,7 +68,18 @@ def probe(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str, A
         "outputs": [[list(t.shape), str(t.dtype)] for t in first],
         "notes": notes,
         "seconds": seconds,
+        "unsendable": _unsendable(problem.get_init_inputs()),
     }
+
+
+def _unsendable(value: Any) -> str:
+    """Type of the first object in constructor arguments that is neither a tensor nor JSON; else empty."""
+    if isinstance(value, torch.Tensor) or type(value) in (type(None), bool, int, float, str, torch.dtype):
+        return ""
+    if type(value) in (list, tuple, dict):
+        items = value.values() if isinstance(value, dict) else value
+        return next(filter(None, map(_unsendable, items)), "")
+    return type(value).__name__
 
 
 def _device(name: str) -> torch.device:
@@ -108,7 +123,7 @@ def parameter_names(model: torch.nn.Module, count: int) -> list[str]:
     return [p.name for p in parameters if p.kind in positional][:count]
 
 
-def _stage(name: str, what: str, run: Callable[[], Any]) -> Any:
+def _stage(name: str, what: str, run: Callable[[], Any], advice: str = _BY_HAND) -> Any:
     """Run a part of the user's code."""
     try:
         return run()
@@ -118,11 +133,8 @@ def _stage(name: str, what: str, run: Callable[[], Any]) -> Any:
         if is_out_of_memory(error, str(error)):
             raise
         gpu = any(word in str(error) for word in _NO_GPU)
-        advice = (
-            "it asks for a GPU, but this machine has none: leave out the device"
-            if gpu
-            else "run it once by hand and fix the error"
-        )
+        if gpu:
+            advice = "it asks for a GPU, but this machine has none: leave out the device"
         kind = UnsupportedTargetError if gpu else TargetError
         raise kind(f"{name}: {what} raises {type(error).__name__}: {_first_line(error)}; {advice}") from error
 
@@ -133,7 +145,12 @@ def _first_line(error: BaseException) -> str:
 
 
 def _forward(
-    name: str, model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int
+    name: str,
+    model: torch.nn.Module,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    seed: int,
+    advice: str = _BY_HAND,
 ) -> list[torch.Tensor]:
     """All output tensors of one forward under `seed`, copied."""
 
@@ -142,7 +159,7 @@ def _forward(
         with torch.no_grad():
             return model(*args, **kwargs)
 
-    tensors = [t.detach().clone() for _, t in flatten_tensors(_stage(name, "forward", run))]
+    tensors = [t.detach().clone() for _, t in flatten_tensors(_stage(name, "forward", run, advice))]
     if not tensors:
         raise TargetError(
             f"{name}: forward returns no tensor; return a tensor, or a list, tuple or dict of tensors"

@@ -28,7 +28,7 @@ class RunStart(Protocol):
 
     @property
     def kind(self) -> RunKind:
-        """Decides the run's phases: see `kinds.PIPELINES`."""
+        """Decides the run's phases: see `kinds/pipelines.py`."""
         ...
 
     def check(self, settings: Settings, device: DeviceSpec) -> None:

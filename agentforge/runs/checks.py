@@ -8,11 +8,32 @@ from pathlib import Path
 
 from agentforge.config import Settings, check_threads
 from agentforge.devices import DeviceSpec
+from agentforge.ladder import find_device
 from agentforge.languages import languages
 from agentforge.schema import MachineError, Permission, RunKind, UsageError
 from agentforge.search import allocators, policies
 from agentforge.trackers import check_trackers
 from agentforge.tuning import check_tuning
+
+from ._base import RunStart
+
+
+def check_start(
+    start: RunStart, settings: Settings, *, device: str, out: Path | None, permission: Permission | None
+) -> DeviceSpec:
+    """Check everything except the agents, without importing the search.
+
+    Returns:
+        The run's device.
+
+    Raises:
+        UsageError, MachineError: see the other checks.
+    """
+    where = find_device(device, settings.cache)
+    check_run(settings, out)
+    check_permission(permission, start.kind, where)
+    start.check(settings, where)
+    return where
 
 
 def check_run(settings: Settings, out: Path | None) -> None:

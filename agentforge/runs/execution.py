@@ -23,7 +23,6 @@ from agentforge.agents import (
 from agentforge.analysis import Report, build_report
 from agentforge.config import Settings
 from agentforge.devices import DeviceSpec
-from agentforge.ladder import find_device
 from agentforge.llm import Ledger, Prices
 from agentforge.loop import Agents, BudgetMeter, OnEvent, RunLog
 from agentforge.schema import (
@@ -51,8 +50,8 @@ from agentforge.trackers import Delivery
 from ._base import RunInput, RunStart
 from .background import Background
 from .cached_evaluator import shared_conditions
-from .checks import check_language, check_permission, check_run
-from .kinds import PIPELINES
+from .checks import check_language, check_start
+from .kinds.pipelines import PIPELINES
 from .pipeline import RunPipeline
 from .run_settings import for_device, remembered
 
@@ -91,10 +90,7 @@ def start_run(
         AgentForgeError: the run can be resumed.
         KeyboardInterrupt: the run was interrupted and can be resumed.
     """
-    where = find_device(device, settings.cache)
-    start.check(settings, where)
-    check_run(settings, out)
-    check_permission(permission, start.kind, where)
+    where = check_start(start, settings, device=device, out=out, permission=permission)
     check_agents(settings.search, settings.llm)
     loading = Background(lambda: start.load(settings, where))
     import_module("agentforge.loop.graph")  # LangGraph takes a second

@@ -99,6 +99,7 @@ def test_version(run: Run) -> None:
     ],
 )
 def test_bad_usage_is_one_sentence_and_exit_code_2(run: Run, arguments: tuple[str, ...], said: str) -> None:
+    Path("model.py").write_text("class Model: pass")
     answer = run(*arguments)
     assert answer.code == 2
     assert said in answer.err

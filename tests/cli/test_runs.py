@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +51,7 @@ def test_show(run: Run, searched: Path) -> None:
     assert [t["result"].get("evidence") for t in body["tried"]] == ["verified", None, "unverified"]
     shown = run("runs", "show", "ru").out
     assert "2.00x over eager" in shown
+    assert re.search(r"search: 3 attempts; .+; the run took \d+ s", shown)
     assert "no [template]" in shown
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,20 @@ def test_a_folder_that_cannot_be_made(
 def test_a_child_that_fails(device: DeviceSpec, tmp_path: Path) -> None:
     with pytest.raises(MachineError, match="could not be measured"):
         measure_roofline(device.model_copy(update={"kind": "abacus", "torch_type": "abacus"}), tmp_path)
+
+
+def test_the_folder_of_a_killed_process_names_its_owner(
+    device: DeviceSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = []
+
+    def compiler(argv: list[str], **_: object) -> str:
+        folders.append(Path(argv[0]).parent.name)
+        return "{}"
+
+    monkeypatch.setattr(roofline, "run", compiler)
+    roofline._compiled("stream.cpp", [1], device)
+    assert folders[-1].startswith(f"agentforge-ceilings-{os.getpid()}-")  # as `remove_leftovers` reads it
 
 
 def test_the_null_device_needs_no_measurement(tmp_path: Path) -> None:

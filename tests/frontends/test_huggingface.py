@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 import pytest
 
 from agentforge.frontends import FrontendOptions, load_target
 from agentforge.frontends._load import define
-from agentforge.frontends.huggingface import HuggingFace, model_source
+from agentforge.frontends.huggingface import HuggingFace, model_source, write_and_probe
 from agentforge.problems.kernelbench import load_problem
 from agentforge.schema import TargetError, UsageError
 from agentforge.testing.frontend import FrontendContract
@@ -121,3 +122,17 @@ def test_bad_input(tmp_path):
         model_source({"model_type": "time_series_transformer"}, FrontendOptions(inputs=("past_values=1,8",)))
     with pytest.raises(UsageError, match="init-args"):
         load_target(write(tmp_path, "causal"), FrontendOptions(init_args="[1]"))
+
+
+def test_inputs_that_do_not_fit_are_not_the_users_error():
+    config = {
+        "model_type": "musicgen_decoder", "vocab_size": 50, "hidden_size": 32, "num_hidden_layers": 1,
+        "num_attention_heads": 2, "ffn_dim": 32, "num_codebooks": 2, "architectures": ["MusicgenForCausalLM"],
+    }  # fmt: skip
+    payload = {
+        "config": config, "options": asdict(FrontendOptions()), "name": "m", "origin": "m", "device": "cpu",
+    }  # fmt: skip
+    with pytest.raises(
+        TargetError, match=r"give other inputs than input_ids=[0-9,]+.* with --input NAME=SIZES"
+    ):
+        write_and_probe(payload, lambda line: None)

@@ -8,6 +8,7 @@ import pytest
 from agentforge.frontends import FrontendOptions, load_target
 from agentforge.frontends._load import declared_contract
 from agentforge.frontends.kernelbench import KernelBenchFile
+from agentforge.problems.kernelbench import load_problem
 from agentforge.schema import TargetError, UnsupportedTargetError, UsageError
 from agentforge.testing.frontend import FrontendContract
 
@@ -142,9 +143,10 @@ def test_dropout_module_is_fine_in_eval(tmp_path):
     assert load_target(write(tmp_path, "return nn.Dropout(0.5).eval()(self.fc(x))")).notes == ()
 
 
-def test_options_of_another_frontend(tmp_path):
+@pytest.mark.parametrize("options", [{"input_shapes": ("1,2",)}, {"dtype": "bfloat16"}])
+def test_options_of_another_frontend(tmp_path, options):
     with pytest.raises(UsageError, match="get_inputs"):
-        load_target(write(tmp_path), FrontendOptions(input_shapes=("1,2",)))
+        load_target(write(tmp_path), FrontendOptions(**options))
 
 
 def test_bad_input(tmp_path):
@@ -183,3 +185,37 @@ def test_a_file_may_ask_for_gradients_and_other_types(tmp_path):
 
 def test_other_values_of_these_names_say_nothing():
     assert declared_contract("differentiable = 1\ndtypes = [torch.float32]\ndtypes = 3") == {}
+
+
+CONFIGURED = """
+from typing import NamedTuple
+
+import torch
+
+class Config(NamedTuple):
+    dim: int
+
+class Model(torch.nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.fc = torch.nn.Linear(config.dim, config.dim)
+
+    def forward(self, x):
+        return self.fc(x)
+
+def get_inputs():
+    return [torch.randn(4, 8)]
+
+def get_init_inputs():
+    return [Config(8)]
+"""
+
+
+def test_a_model_makes_its_config_object_by_itself(tmp_path: Path) -> None:
+    (tmp_path / "configured.py").write_text(CONFIGURED)
+    target = load_target(str(tmp_path / "configured.py"))
+    problem = load_problem(target.definition)
+    assert problem.get_init_inputs() == []
+    assert problem.model_class().fc.in_features == 8
+    assert problem.model_class(problem.module.Config(3)).fc.in_features == 3
+    assert "returns a Config" in target.notes[0]

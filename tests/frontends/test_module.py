@@ -94,7 +94,7 @@ def test_an_input_by_name_has_its_own_dtype():
     ]
 
 
-@pytest.mark.parametrize("text", ["1,2", "a=1,x", "=3", "a:int64"])
+@pytest.mark.parametrize("text", ["1,2", "a", "a=1,x", "=3", "a:int64"])
 def test_an_input_that_does_not_read(text):
     with pytest.raises(UsageError, match=r"--input .* does not read"):
         parse_inputs(FrontendOptions(inputs=(text,)))

@@ -51,6 +51,30 @@ def test_the_command_says_it_before_the_model_is_loaded(
     assert run("runs", "list", "--json").json == {"runs": []}
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("nowhere.py",), "does not exist"),
+        (("model.py", "--shapes", "batch=1..1"), "below the second"),
+        (("model.py", "--dtype", "int64"), "brings its own get_inputs"),
+        (("model.py:Other", "--input-shape", "1,3"), "its classes are: Model"),
+        (("model.py:Model", "--input-shape", "-1,3"), "does not read"),
+        (("model.py", "--device", "tpu"), "is not one of the devices"),
+        (("model.py", "--out", "/proc/x"), "/proc cannot be written"),
+        (("model.py", "--allow", "bf16", "--metric", "no.py:f", "--bound", "1%"), "cannot be read"),
+    ],
+)
+def test_the_command_says_it_before_the_search_is_imported(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], says: str
+) -> None:
+    Path("model.py").write_text("class Model: pass")
+    monkeypatch.setitem(sys.modules, "agentforge.runs.execution", None)  # its import fails
+    monkeypatch.setitem(sys.modules, "agentforge.runs.pipeline", None)
+    answer = run("optimize", *arguments)
+    assert answer.code == 2
+    assert says in answer.err
+
+
 def test_an_out_folder_is_empty_new_or_an_artifact(tmp_path: Path) -> None:
     check_out(None)
     check_out(tmp_path / "new" / "below")

@@ -16,7 +16,7 @@ from agentforge.loop import Agents
 from agentforge.runs import IntentStart, KernelStart, ModelStart, SequentialStart, TargetStart, start_run
 from agentforge.runs._base import RunInput
 from agentforge.runs.execution import create_run, opened
-from agentforge.runs.kinds import PIPELINES
+from agentforge.runs.kinds.pipelines import PIPELINES
 from agentforge.schema import (
     Attempt,
     Event,

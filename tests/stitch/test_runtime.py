@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import torch
 
+from agentforge.stitch.graph.printer import Unprintable
+
 from .making import BLOCK, TOWERS, Stitched, same, stitch_in_process
 
 
@@ -383,3 +385,73 @@ def test_weight_norm_s_own_hooks_are_part_of_the_graph(tmp_path: Path) -> None:
     output, ran = engaged(stitched, optimized, args, kwargs)
     assert ran
     assert same(output, original(*args, **kwargs))
+
+
+KEPT = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(8)
+        self.scales, self.shifts = [torch.rand(8)], {"a": torch.rand(8)}
+
+    def forward(self, x):
+        return torch.tanh(self.norm(x)) * self.scales[0] + self.shifts["a"] + torch.tensor(2.0)
+
+def get_inputs():
+    return [torch.randn(4, 8)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_tensors_in_containers_are_read_at_each_call(tmp_path: Path) -> None:
+    stitched = stitch_in_process(KEPT, tmp_path)
+    torch.manual_seed(7)
+    original = stitched.problem.model_class().eval()  # with other tensors than the captured model
+    optimized = stitched.package.optimize(copy.deepcopy(original))
+    args, kwargs = stitched.inputs(0)
+    output, ran = engaged(stitched, optimized, args, kwargs)
+    assert ran
+    assert same(output, original(*args, **kwargs))
+    for model in (original, optimized):
+        model.scales[0].mul_(3)
+        model.shifts["a"] = torch.full((8,), 5.0)
+    assert same(engaged(stitched, optimized, args, kwargs)[0], original(*args, **kwargs))
+    optimized.scales = original.scales = (torch.ones(4, 8),)
+    assert same(engaged(stitched, optimized, args, kwargs)[0], original(*args, **kwargs))
+    optimized.scales = None
+    with pytest.raises(TypeError, match="not subscriptable"):  # as in the original
+        engaged(stitched, optimized, args, kwargs)
+
+
+def test_a_tensor_deep_within_an_attribute_is_not_frozen(tmp_path: Path) -> None:
+    source = KEPT.replace("[torch.rand(8)]", "[(torch.rand(8),)]").replace("scales[0]", "scales[0][0]")
+    with pytest.raises(Unprintable, match="deep within the attribute scales of a Model"):
+        stitch_in_process(source, tmp_path)
+
+
+def test_a_named_tuple_of_the_users_comes_out(tmp_path: Path) -> None:
+    source = (
+        KEPT.replace("import torch.nn as nn", "import torch.nn as nn\nfrom typing import NamedTuple")
+        + """
+class Out(NamedTuple):
+    values: list
+    total: torch.Tensor
+
+_forward = Model.forward
+Model.forward = lambda self, x: (lambda y: Out([y], y.sum()))(_forward(self, x))
+"""
+    )
+    stitched = stitch_in_process(source, tmp_path)
+    original, optimized = both(stitched)
+    args, kwargs = stitched.inputs(0)
+    engaged(stitched, optimized, args, kwargs)  # the original's output shows the class
+    for _ in range(2):
+        output, ran = engaged(stitched, optimized, args, kwargs)
+        assert ran
+        assert type(output) is stitched.problem.module.Out
+        assert same(output, original(*args, **kwargs))

@@ -80,6 +80,10 @@ def register(app: typer.Typer) -> None:
 
         options = inputs.frontend_options(progress=None if json else output.aside)
         start = choose(target, reference=reference, origin=origin, intent=intent, options=options)
+        from agentforge.runs.checks import check_start
+
+        # The next import takes seconds, and the run checks the same once more.
+        check_start(start, settings, device=device, out=out, permission=permission)
         from agentforge.runs import start_run
 
         follow(

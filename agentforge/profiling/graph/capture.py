@@ -19,6 +19,7 @@ import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 from torch.fx import GraphModule
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+from torch.nn.utils.rnn import PackedSequence
 
 from .normalise import normalise
 
@@ -105,9 +106,10 @@ def capture_examples(
         try:
             units.append(_export("", model, whole, check))
         except Exception as error:
-            reason = _reason(error, model)
+            calls = _observe(model, example)
+            reason = _reason(error, model, [arg for call in calls.values() for arg in call.args])
             notes.append(f"the model is profiled in parts, its submodules one by one, because {reason}")
-            _descend("", model, _observe(model, example), units, notes, check)
+            _descend("", model, calls, units, notes, check)
     return Capture(tuple(units), tuple(dict.fromkeys(notes)))
 
 
@@ -129,7 +131,9 @@ def _descend(
         try:
             units.append(_export(child_path, child, seen, check))
         except Exception as error:
-            notes.append(f"{child_path} is timed without its operators, because {_reason(error, child)}")
+            notes.append(
+                f"{child_path} is timed without its operators, because {_reason(error, child, seen.args)}"
+            )
             _descend(child_path, child, calls, units, notes, check)
 
 
@@ -205,8 +209,10 @@ def quiet() -> Iterator[None]:
         logging.disable(previous)
 
 
-def _reason(error: BaseException, module: torch.nn.Module) -> str:
-    """One clause that says why a module cannot be captured."""
+def _reason(error: BaseException, module: torch.nn.Module, args: Sequence[Any]) -> str:
+    """One clause that says why a module cannot be captured; `args` are of its calls, or of its parts."""
+    if any(isinstance(arg, PackedSequence) for arg in args):
+        return "it takes packed sequences, whose shapes depend on a tensor's values (the lengths)"
     if isinstance(
         error, GuardOnDataDependentSymNode | DataDependentOutputException | DynamicOutputShapeException
     ):

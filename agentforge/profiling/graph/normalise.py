@@ -1,8 +1,8 @@
 """Prepare an exported graph for partitioning, without changing its results.
 
-- In-place operators become out-of-place if the write has no other observer.
-- Operators without effect (eval dropout, `contiguous` of a contiguous tensor) are removed.
 - Slices of a `split` become slices of its input.
+- Operators without effect (eval dropout, `contiguous` of a contiguous tensor) are removed.
+- In-place operators become out-of-place if the write has no other observer.
 - Each view gets exactly one user, so that a region can own its views.
 """
 
@@ -13,8 +13,9 @@ from typing import Any
 
 import torch
 from torch.fx import Graph, GraphModule, Node
+from torch.utils._pytree import tree_leaves
 
-from .operators import Kind, argument, is_in_place, kind_of, op_name, value_of
+from .operators import Kind, argument, is_in_place, kind_of, op_name, run_fake, value_of
 
 _SPLITS = {"split", "split_with_sizes", "chunk", "tensor_split", "unsafe_split", "unsafe_chunk"}
 
@@ -24,9 +25,9 @@ def normalise(module: GraphModule) -> None:
     graph = module.graph
     graph.eliminate_dead_code()
     _drop_guards(graph)
-    _out_of_place(graph)
     _unpack_splits(graph)
     _drop_identities(graph)
+    _out_of_place(graph)
     _one_user_per_view(graph)
     graph.eliminate_dead_code()
     graph.lint()
@@ -81,17 +82,37 @@ def _keeps_dtype(node: Node, twin: Any) -> bool:
 
 
 def _private(written: Node, node: Node, order: dict[Node, int]) -> bool:
-    """True if the written memory has no alias: it is no view or input, and no view of it is used later."""
-    if written.op != "call_function" or kind_of(written) is Kind.VIEW:
+    """True if nothing else sees the write: an operator made the value, and no earlier alias is used later."""
+    if written.op != "call_function" or _shares(written):
         return False
-    return not any(kind_of(u) is Kind.VIEW and _last_use(u, order) > order[node] for u in written.users)
+    earlier = [user for user in written.users if order[user] < order[node]]
+    return not any(_shares(user) and _last_use(user, order) > order[node] for user in earlier)
+
+
+def _shares(node: Node) -> bool:
+    """True if a node's result may share the memory of an input: a view, or what an in-place operator returns.
+
+    Schemas do not tell about all: `dropout` and `type_as` may return their input. So fake tensors are asked.
+    """
+    if node.op != "call_function":
+        return False
+    if kind_of(node) is Kind.VIEW or is_in_place(node):
+        return True
+    given = _storages([source.meta.get("val") for source in node.all_input_nodes])
+    try:
+        return bool(given) and not given.isdisjoint(_storages(run_fake(node)))
+    except Exception:  # fake tensors cannot run it: it may share
+        return True
+
+
+def _storages(values: Any) -> set[int]:
+    return {t.untyped_storage()._cdata for t in tree_leaves(values) if isinstance(t, torch.Tensor)}
 
 
 def _last_use(node: Node, order: dict[Node, int]) -> int:
     latest = order[node]
     for user in node.users:
-        last = _last_use(user, order) if kind_of(user) is Kind.VIEW else order.get(user, 0)
-        latest = max(latest, last)
+        latest = max(latest, _last_use(user, order) if _shares(user) else order[user])
     return latest
 
 

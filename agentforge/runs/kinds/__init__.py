@@ -1,22 +1,29 @@
-"""The kinds of run: what each begins with, and its phases."""
+"""The kinds of run: what each begins with, and its phases.
 
-from collections.abc import Mapping
+Names load on first use, so that wrong arguments are refused before the search is imported.
+"""
 
-from agentforge.schema import RunKind
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from ..pipeline import RunPipeline
-from .intent import IntentRunPipeline, IntentStart
-from .kernel import KernelRunPipeline, KernelStart
-from .model import ModelStart, TargetStart
-from .sequential import SequentialStart
+if TYPE_CHECKING:
+    from .intent import IntentStart
+    from .kernel import KernelStart
+    from .model import ModelStart, TargetStart
+    from .sequential import SequentialStart
 
-__all__ = ["PIPELINES", "IntentStart", "KernelStart", "ModelStart", "SequentialStart", "TargetStart"]
+__all__ = ["IntentStart", "KernelStart", "ModelStart", "SequentialStart", "TargetStart"]
 
-PIPELINES: Mapping[RunKind, type[RunPipeline]] = {
-    RunKind.MODEL: RunPipeline,
-    RunKind.EXTERNAL: RunPipeline,
-    RunKind.KERNEL: KernelRunPipeline,
-    RunKind.SEQUENTIAL: KernelRunPipeline,
-    RunKind.INTENT: IntentRunPipeline,
+_HOMES = {
+    "IntentStart": "intent",
+    "KernelStart": "kernel",
+    "ModelStart": "model",
+    "SequentialStart": "sequential",
+    "TargetStart": "model",
 }
-"""The phases of each kind of run."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_HOMES[name]}", __name__), name)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from agentforge.config import Settings
 from agentforge.devices import DeviceSpec
-from agentforge.frontends import FrontendOptions, load_target
+from agentforge.frontends import FrontendOptions, check_target, load_target
 from agentforge.schema import RunKind, Target
 
 from .._base import RunInput
@@ -43,7 +43,8 @@ class ModelStart:
     kind: ClassVar[RunKind] = RunKind.MODEL
 
     def check(self, settings: Settings, device: DeviceSpec) -> None:
-        """Refuse a language that cannot be built here."""
+        """Refuse a target that cannot be read, and a language that cannot be built here."""
+        check_target(self.spec, self.options, settings.frontend_options)
         check_language(for_device(settings, device).search.language)
 
     def load(self, settings: Settings, device: DeviceSpec) -> RunInput:

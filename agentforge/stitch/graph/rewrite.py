@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from agentforge.profiling.graph.capture import CapturedUnit
 
 from .dataflow import Replacement, Step, needs, schedule, written_to
 from .derived import split
+from .kept import kept_tensors
 from .printer import Unprintable, events_of, literal, print_forward
 from .products import convolution_of, packable
 from .streams import StepCost, Streams, place
@@ -61,7 +62,11 @@ def rewrite(
     path = unit.path
     nodes = list(unit.graph_module.graph.nodes)
     steps, refused = schedule(nodes, replacements)
-    weights, lifted, inputs = _entering(unit, nodes)
+    # The graph takes keywords in its own order, which may differ from the call's.
+    keywords = _pytree_info(unit).in_spec.child(1).context
+    plan = outline(module, path, (unit.args, {name: unit.kwargs[name] for name in keywords}))
+    kept = kept_tensors(module, plan["modules"], unit.constants)
+    weights, lifted, inputs = _entering(nodes, unit.constants.keys() - kept.keys())
     names = {target: f"{_identifier(unit.name)}_{_identifier(target)}" for target in lifted.values()}
     calls, callables = _call_table(steps)
     results, result_nodes, spec = _results(unit)
@@ -72,13 +77,15 @@ def rewrite(
     products = packable(running, [*weights, *parts.values]) if packed else {}
     parameters = [*weights, *lifted, *inputs]
     source = print_forward(parts, parameters, calls, results, result_nodes, title, streams, products)
-    # The graph takes keywords in its own order, which may differ from the call's.
-    keywords = _pytree_info(unit).in_spec.child(1).context
-    plan = outline(module, path, (unit.args, {name: unit.kwargs[name] for name in keywords}))
     plan |= {
         "unit": unit.name,
         "source": source_name,
-        "tensors": [_tensor_entry(module, plan["modules"], target) for target in weights.values()],
+        "tensors": [
+            {**kept[target], **layout(unit.constants[target])}
+            if target in kept
+            else _tensor_entry(module, plan["modules"], target)
+            for target in weights.values()
+        ],
         "constants": [names[target] for target in lifted.values()],
         "replayable": not written_to(nodes) & set(inputs),
         "calls": callables,
@@ -133,9 +140,9 @@ def outline(
 
 
 def _entering(
-    unit: CapturedUnit, nodes: Sequence[Node]
+    nodes: Sequence[Node], created: Collection[str]
 ) -> tuple[dict[Node, str], dict[Node, str], list[Node]]:
-    """The graph's inputs: weights by their path in the module, constants, and tensor inputs."""
+    """The graph's inputs: the module's tensors by target, constants that forward creates, tensor inputs."""
     weights: dict[Node, str] = {}
     lifted: dict[Node, str] = {}
     inputs: list[Node] = []
@@ -143,7 +150,7 @@ def _entering(
         if node.op == "placeholder" and isinstance(node.meta.get("val"), torch.Tensor):
             inputs.append(node)
         elif node.op == "get_attr" and isinstance(node.meta.get("val"), torch.Tensor):
-            (lifted if node.target in unit.constants else weights)[node] = str(node.target)
+            (lifted if node.target in created else weights)[node] = str(node.target)
         elif node.op == "get_attr":
             raise Unprintable("a block of operators under another mode or condition")
     return weights, lifted, inputs
@@ -269,7 +276,10 @@ def _call_table(steps: Sequence[Any]) -> tuple[dict[str, str], dict[str, dict[st
 
 
 def _results(unit: CapturedUnit) -> tuple[str, list[Node], str | None]:
-    """The return expression, its nodes, and the pytree spec if code cannot express the structure."""
+    """The return expression, its nodes, and the pytree spec if code cannot express the structure.
+
+    The spec is empty if no text can express it either, as of a NamedTuple of the user's.
+    """
     output: Any = next(iter(unit.graph_module.graph.find_nodes(op="output")))
     flat = list(output.args[0])
     used = [value for value in flat if isinstance(value, Node)]
@@ -280,8 +290,8 @@ def _results(unit: CapturedUnit) -> tuple[str, list[Node], str | None]:
         return text, used, None
     try:
         dumped = _pytree.treespec_dumps(spec)
-    except Exception as error:  # any class that pytree cannot serialise
-        raise Unprintable(f"an output structure that cannot be serialised ({error})") from error
+    except Exception:  # any class that pytree cannot serialise
+        dumped = ""
     return f"({', '.join(literal(v) for v in flat)},)", used, dumped
 
 

@@ -45,7 +45,7 @@ def guards(signature: tuple[int, tuple[str, ...]] | None, read: Read) -> tuple[K
             return None
         try:
             every = read(module, (*args, *[kwargs[name] for name in keywords]) if kwargs else args)
-        except KeyError:
+        except (LookupError, TypeError):  # a tensor was removed
             return None
         if every is not None:
             for check in checks:

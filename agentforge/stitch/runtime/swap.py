@@ -40,14 +40,15 @@ def stitched_forward(original: type, unit: Unit, classes: tuple[type, ...]) -> C
     parameters = inspect.signature(ordinary)
     known, learn = unit.guards(classes)
     count, constants = len(unit.tensors), unit.constants
+    structure, plain = unit.structure(), unit.output_spec is None
 
     def traced(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         # Under an outer torch.compile, which guards these checks and recompiles if they change, or an export.
         inputs = unit.signature.match(args, kwargs)
         tensors = unit.weights(self, classes) if inputs is not None else None
-        if inputs is None or tensors is None or not unit.plain([*tensors, *inputs]):
+        if inputs is None or tensors is None or not unit.plain([*tensors, *inputs]) or not structure.known:
             return ordinary(self, *args, **kwargs)
-        return unit.finish(unit.traceable(*tensors, *unit.constants, *inputs))
+        return structure.around(unit.traceable(*tensors, *unit.constants, *inputs))
 
     @functools.wraps(ordinary)
     def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -57,7 +58,7 @@ def stitched_forward(original: type, unit: Unit, classes: tuple[type, ...]) -> C
         if every is not None:
             run = unit.compiled or unit.eager
             results = run(*every[:count], *constants, *every[count:]) if constants else run(*every)
-            return results if unit.output_spec is None else unit.finish(results)
+            return results if plain else structure.around(results)
         if torch.jit.is_tracing():
             return ordinary(self, *args, **kwargs)
         inputs = unit.signature.match(args, kwargs)
@@ -69,9 +70,11 @@ def stitched_forward(original: type, unit: Unit, classes: tuple[type, ...]) -> C
         tensors = unit.weights(self, classes)
         if tensors is None or not unit.plain([*tensors, *inputs]):
             return ordinary(self, *args, **kwargs)
+        if not structure.known:
+            return structure.learn(ordinary(self, *args, **kwargs))
         learn([*tensors, *inputs])
         run = unit.compiled or unit.eager
-        return unit.finish(run(*tensors, *unit.constants, *inputs))
+        return structure.around(run(*tensors, *unit.constants, *inputs))
 
     return forward
 

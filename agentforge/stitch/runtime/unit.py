@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -47,6 +46,7 @@ class Unit:
         ]
         self.constants = [constants[name] for name in plan["constants"]]
         self.output_spec: str | None = plan["output_spec"]
+        """None for what the generated forward returns; empty if each model's original forward shows it."""
         self.device: str = plan["device"]
         self.packs = bool(plan["products"])
         """Whether it computes products from packed weights."""
@@ -80,10 +80,10 @@ class Unit:
         return found
 
     def read(self, modules: list[Any]) -> list[Any]:
-        """Current parameters, buffers and tensor attributes.
+        """Current parameters, buffers and other tensors that the modules keep.
 
         Raises:
-            KeyError: one was removed.
+            LookupError, TypeError: one was removed.
         """
         return [
             vars(modules[index])[kind][name] if kind else vars(modules[index])[name]
@@ -106,7 +106,7 @@ class Unit:
                 return None
         try:
             tensors = self.read(modules)
-        except KeyError:
+        except (LookupError, TypeError):
             return None
         # One list comparison: calling `holds` per weight would take longer than a small kernel.
         if [(t.__class__, t.dtype, t.shape, t.stride()) for t in tensors] != self.expected:
@@ -127,13 +127,27 @@ class Unit:
             return False
         return not torch.is_autocast_enabled(self.device)
 
-    def finish(self, results: Any) -> Any:
-        """Restore the model's output structure."""
-        if self.output_spec is None:
-            return results
-        return _pytree.tree_unflatten(list(results), _spec(self.output_spec))
+    def structure(self) -> Structure:
+        """The output structure of a class of models."""
+        return Structure(self.output_spec)
 
 
-@functools.cache
-def _spec(text: str) -> Any:
-    return _pytree.treespec_loads(text)
+class Structure:
+    """The model's output structure, which is put around the results of a generated forward.
+
+    Args:
+        text: see `Unit.output_spec`.
+    """
+
+    def __init__(self, text: str | None) -> None:
+        self.known = text != ""
+        self._spec = _pytree.treespec_loads(text) if text else None
+
+    def learn(self, output: Any) -> Any:
+        """Take the structure of an output of the original forward; returns that output."""
+        self._spec, self.known = _pytree.tree_structure(output), True
+        return output
+
+    def around(self, results: Any) -> Any:
+        """The output that has these results as its leaves."""
+        return results if self._spec is None else _pytree.tree_unflatten(list(results), self._spec)

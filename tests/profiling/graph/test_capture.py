@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 
 import pytest
@@ -94,6 +95,23 @@ def test_a_unit_that_its_check_refuses_is_captured_in_parts():
     assert "not this one" in captured.notes[0]
 
 
+class Packs(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.GRU(4, 4, batch_first=True)
+
+    def forward(self, x, lengths):
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True)
+        return self.rnn(packed)[1]
+
+
+def test_packed_sequences_are_the_reason():
+    captured = capture_units(Packs().eval(), (torch.randn(2, 3, 4), torch.tensor([3, 2])), {})
+    assert not captured.units
+    assert all("packed sequences" in note for note in captured.notes)
+    assert len(captured.notes) == 2
+
+
 def test_calls_of_a_shared_module_are_counted():
     class Shared(nn.Module):
         def __init__(self):
@@ -137,6 +155,68 @@ def test_a_write_that_others_saw_before_it():
     assert torch.equal(got[0], wanted[0])
     assert torch.equal(got[1], wanted[1])
     assert "relu_.default" not in unit.graph_module.code
+
+
+class InPlace(nn.Module):
+    """Writes in place as users do; `way` is one of its methods."""
+
+    def __init__(self, way):
+        super().__init__()
+        self.way, self.drop = way, nn.Dropout(0.1)
+        self.register_buffer("mean", torch.zeros(4))
+
+    def forward(self, x):
+        return getattr(self, self.way)(x)
+
+    def running_mean(self, x):
+        self.mean.mul_(0.9).add_(x.mean(0), alpha=0.1)
+        return torch.tanh(x) + self.mean
+
+    def chain_on_the_input(self, x):
+        return torch.tanh(x.mul_(2).add_(1)) * 2
+
+    def through_dropout(self, x):
+        h = x * 3
+        y = self.drop(h)
+        y += 1.0
+        return y * 2 + h
+
+    def through_a_cast_without_effect(self, x):
+        h = x * 3
+        y = h.type_as(x)
+        y += 1.0
+        return y * 2 + h
+
+    def after_a_write_that_stays(self, x):
+        h = x.to(torch.float64)
+        a = h.mul_(x)
+        h.add_(1)
+        return a * 2 + h
+
+
+@pytest.mark.parametrize(
+    "way", [name for name, value in vars(InPlace).items() if name[0] != "_" and name != "forward"]
+)
+def test_writes_in_place_reach_whatever_shares_the_memory(way):
+    model, x = InPlace(way).eval(), torch.randn(3, 4)
+    (unit,) = capture_units(copy.deepcopy(model), (x.clone(),), {}).units
+    given, expected = x.clone(), x.clone()
+    wanted = model(expected)
+    assert torch.equal(unit.graph_module(given), wanted)
+    assert torch.equal(given, expected)
+    (mean,) = [b for n, b in unit.graph_module.named_buffers() if n == "mean"] or [model.mean]
+    assert torch.equal(mean, model.mean)
+
+
+def test_a_chain_of_writes_to_a_new_value_is_made_out_of_place():
+    class Chain(nn.Module):
+        def forward(self, x):
+            y = torch.zeros_like(x).add_(x).relu_()
+            return y.view(-1).mul_(2)
+
+    (unit,) = capture_units(Chain().eval(), (torch.randn(3, 4),), {}).units
+    assert "relu_.default" not in unit.graph_module.code
+    assert "add_.Tensor" not in unit.graph_module.code
 
 
 def test_keyword_arguments_in_another_order():
