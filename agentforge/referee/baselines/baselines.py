@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -15,7 +15,6 @@ import torch
 from agentforge.config import RefereeSettings
 from agentforge.schema import Definition, Level, TargetError, Workload, baseline_name
 
-from ..comparison.integers import IntegerLatitude
 from ..comparison.tolerance import Bound, Exactness, all_finite, derive, measure, scale_of, widest
 from ..inputs.acceptance import orders_that_count, try_mixtures
 from ..inputs.inputs import Arguments, Inputs, arguments_of
@@ -26,12 +25,10 @@ from ..workers.pytree import Leaf
 from ..workers.runner import CHEAP
 from ..workers.shared_memory import Block
 from .ahead import CompilingAhead
+from .latitude import with_latitude
 from .prepared import OutputForm, PreparedWorkload, broken_reference, same_bytes
 from .sealed_weights import Weights
 from .task_report import TaskReport
-
-_WAYS = 41
-"""Most ways to compute an integer output again, if an answer differs from it: float64, and moved inputs."""
 
 _T = TypeVar("_T")
 
@@ -212,6 +209,12 @@ class Baselines:
     def _make_room(self, prepared: PreparedWorkload) -> None:
         """Room for float64 outputs; pages that are not touched cost nothing."""
         shape = self.eager.request({"op": "shape", "slot": 0})
+        if shape["signs"]:
+            raise TargetError(
+                f"{self.definition.name}: the answer depends on the signs of the vectors of qr, svd, eigh or "
+                "eig. torch leaves them open, so nothing tells a right answer from a wrong one; return "
+                "something that does not depend on them"
+            )
         prepared.open_order, prepared.rounds, prepared.state = (shape[k] for k in ("open", "rounds", "state"))
         prepared.outputs_bytes = max(shape["nbytes64"], prepared.inputs.slot_bytes) + (1 << 16)
         if self.definition.differentiable:
@@ -286,7 +289,7 @@ class Baselines:
         prepared.outputs = [OutputForm.of(leaf) for leaf in leaves]
         prepared.sharing = prepared.sharing.joined(self.eager.memory.sharing())
         leaves = [
-            replace(x, latitude=self._latitude(prepared, slot, n, x.value.shape)) if form.integer else x
+            with_latitude(x, form.integer, self.eager, prepared, (slot, n))
             for n, (x, form) in enumerate(zip(leaves, prepared.outputs, strict=True))
         ]
         if all(all_finite(x.value) for x in leaves):
@@ -295,26 +298,6 @@ class Baselines:
         if others is None:
             return leaves
         return [replace(x, alternative=y.value) for x, y in zip(leaves, others, strict=True)]
-
-    def _latitude(
-        self, prepared: PreparedWorkload, slot: int, number: int, shape: torch.Size
-    ) -> IntegerLatitude:
-        """What else is right for an integer output, as long as the slot has these inputs."""
-
-        def recomputed() -> Iterator[torch.Tensor]:
-            for way in range(_WAYS):
-                body = {"op": "recomputed", "slot": slot, "way": way}
-                try:
-                    value = self.eager.leaves(self.eager.request(body))[number].value
-                except WorkerFailure:
-                    if not self.eager.worker.running:
-                        raise
-                    continue
-                if isinstance(value, torch.Tensor) and value.shape == shape:
-                    yield value
-
-        inputs = (lambda: prepared.inputs.tensors(slot)) if prepared.open_order else None
-        return IntegerLatitude(recomputed, inputs, tuple(shape), prepared.rounds)
 
     def exact(self, prepared: PreparedWorkload, slot: int) -> list[Leaf] | None:
         """The reference in float64 for a slot; None if that cannot be computed."""
