@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -26,6 +27,7 @@ from ..workers.runner import CHEAP
 from ..workers.shared_memory import Block
 from .ahead import CompilingAhead
 from .latitude import with_latitude
+from .nearby import NotDefined, bounds_nearby
 from .prepared import OutputForm, PreparedWorkload, broken_reference, same_bytes
 from .sealed_weights import Weights
 from .task_report import TaskReport
@@ -251,7 +253,7 @@ class Baselines:
         prepared.scales = [scale_of(leaf.value) for leaf in first]
         self.eager.call(slot)
         second = self.eager.fetch(slot)
-        bounds = self.bounds_for(prepared, slot)
+        bounds = self.error_bounds(prepared, slot)
         for a, b, bound in zip(first, second, bounds, strict=True):
             if isinstance(a.value, torch.Tensor) and not measure(b.value, a.value, bound).within(bound):
                 raise TargetError(
@@ -329,16 +331,25 @@ class Baselines:
         """How far the reference's last output, for this slot, moves with the last bits of its inputs."""
         return self.held_against(prepared, slot, "moved")
 
-    def held_against(self, prepared: PreparedWorkload, slot: int, against: str) -> list[Exactness]:
+    def held_against(
+        self, prepared: PreparedWorkload, slot: int, against: str, units: float = 0.0
+    ) -> list[Exactness]:
         """Error of the reference against `float64`, `moved` or `nearby`: see `BaselineServer._exactness`."""
         policy = self.definition.tolerance.model_dump(mode="json")
-        body = {"op": "exactness", "slot": slot, "against": against, "policy": policy}
+        body = {"op": "exactness", "slot": slot, "against": against, "policy": policy, "units": units}
         reply = self.eager.request({**body, "reduction": prepared.reduction})
         return [Exactness(**{**x, "bound": Bound(**x["bound"])}) for x in reply["exactness"]]
 
-    def bounds_for(self, prepared: PreparedWorkload, slot: int) -> list[Bound]:
+    def error_bounds(self, prepared: PreparedWorkload, slot: int) -> list[Bound]:
         """Bounds from the reference's own error in its last output, which was for this slot."""
         return [x.bound for x in self.exactness(prepared, slot) or self.conditioning(prepared, slot)]
+
+    def bounds_for(self, prepared: PreparedWorkload, slot: int) -> list[Bound]:
+        """As `error_bounds`, and small outputs' bounds at least by the reference's error nearby."""
+        bounds = self.error_bounds(prepared, slot)
+        with suppress(NotDefined):
+            return bounds_nearby(self, prepared, slot, bounds, every=False)
+        return bounds
 
     def gradients(
         self, prepared: PreparedWorkload, slot: int, seed: int

@@ -44,7 +44,7 @@ def with_latitude(
     if integer:
         inputs = ordered if prepared.open_order else None
         return replace(leaf, latitude=IntegerLatitude(recomputed, inputs, tuple(shape), prepared.rounds))
-    return leaf
+    return replace(leaf, recomputed=recomputed)
 
 
 def _asked(eager: WorkerClient, body: dict[str, object]) -> list[Leaf]:

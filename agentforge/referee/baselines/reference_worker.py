@@ -208,7 +208,7 @@ class BaselineServer(Server):
         """
         policy, given = TolerancePolicy.model_validate(body["policy"]), self._kept[-1]
         if body["against"] == "nearby":
-            given, better = self._nearby(body["slot"])
+            given, better = self._nearby(body["slot"], body["units"])
         else:
             compute = self._in_float64 if body["against"] == "float64" else self._moved
             better = compute(body["slot"])
@@ -247,9 +247,9 @@ class BaselineServer(Server):
             for path, bound in bounds.items()
         }
 
-    def _nearby(self, slot: int) -> tuple[list[Leaf], list[Leaf]]:
-        """The answer if inputs and weights are moved by up to 8 units in the last place; that in float64."""
-        move, near = partial(nudged, units=16.0), copy.deepcopy(self._module)
+    def _nearby(self, slot: int, units: float) -> tuple[list[Leaf], list[Leaf]]:
+        """The answer if inputs and weights are moved by up to half of `units`; that in float64."""
+        move, near = partial(nudged, units=units), copy.deepcopy(self._module)
         assert near is not None
         return self._twice(near._apply(move), pytree.tree_map(move, self._inputs(slot)))
 
