@@ -8,17 +8,14 @@ from dataclasses import replace
 
 import torch
 
-from ..comparison.tolerance import Bound, Exactness, kinds, widest
+from ..comparison.tolerance import Exactness, kinds
 from ..inputs.transforms import Answer, Content
 from ..workers.failures import WorkerFailure, trusted
 from ..workers.pytree import Leaf
 from .baselines import Baselines
+from .nearby import exact_enough
 from .prepared import PreparedWorkload
 
-_ILL_CONDITIONED = 1e-2
-"""Relative error of the reference against float64 above which its answer is chance."""
-_DRAWS_NEARBY = 4
-"""Times that the reference's error is taken with moved inputs and weights."""
 _INSTEAD_OF_NAN = (0.0, 1.0, 4.0, -4.0)
 """What NaN is replaced with; the last two in units of the largest of an input's other values."""
 
@@ -50,34 +47,6 @@ def right_answer(baselines: Baselines, prepared: PreparedWorkload, content: Cont
     if content.defined == "nan":
         outputs = _with_masked(outputs, baselines, prepared)
     return Answer(outputs, [x.bound for x in found], [x.equal for x in found])
-
-
-class NotDefined(Exception):
-    """The reference's answer is chance."""
-
-
-def bounds_nearby(baselines: Baselines, prepared: PreparedWorkload, answer: Answer) -> list[Bound]:
-    """The answer's bounds, or wider ones: the reference's own error with inputs and weights that differ in
-    their last bits.
-
-    For inputs that are alike its error may be none by chance. The mean of equal values can be exact, and
-    another right kernel's is not; a batch norm then divides the difference by a tiny deviation.
-
-    Raises:
-        NotDefined: that error is as large as the answer.
-    """
-    bounds = answer.bounds
-    for _ in range(_DRAWS_NEARBY):
-        try:
-            found = baselines.held_against(prepared, 0, "nearby")
-        except WorkerFailure:
-            if not baselines.eager.worker.running:
-                raise
-            return answer.bounds
-        if not all(_exact_enough(x) for x in found):
-            raise NotDefined
-        bounds = [widest([bound, x.bound]) for bound, x in zip(bounds, found, strict=True)]
-    return bounds
 
 
 def _with_masked(outputs: list[Leaf], baselines: Baselines, prepared: PreparedWorkload) -> list[Leaf]:
@@ -143,8 +112,4 @@ def _defined(found: Exactness, content: Content) -> bool:
         return False
     if content.defined == "infinite" and found.nan:
         return False
-    return _exact_enough(found)
-
-
-def _exact_enough(found: Exactness) -> bool:
-    return found.agrees and found.bound.reference_error <= _ILL_CONDITIONED
+    return exact_enough(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -25,7 +26,8 @@ from ..workers.pytree import Leaf
 from ..workers.runner import CHEAP
 from ..workers.shared_memory import Block
 from .ahead import CompilingAhead
-from .latitude import integer_latitude
+from .latitude import with_latitude
+from .nearby import NotDefined, bounds_nearby
 from .prepared import OutputForm, PreparedWorkload, broken_reference, same_bytes
 from .sealed_weights import Weights
 from .task_report import TaskReport
@@ -210,6 +212,12 @@ class Baselines:
     def _make_room(self, prepared: PreparedWorkload) -> None:
         """Room for float64 outputs; pages that are not touched cost nothing."""
         shape = self.eager.request({"op": "shape", "slot": 0})
+        if shape["signs"]:
+            raise TargetError(
+                f"{self.definition.name}: the answer depends on the signs of the vectors of qr, svd, eigh or "
+                "eig. torch leaves them open, so nothing tells a right answer from a wrong one; return "
+                "something that does not depend on them"
+            )
         prepared.open_order, prepared.rounds, prepared.state = (shape[k] for k in ("open", "rounds", "state"))
         prepared.arithmetic = shape["arithmetic"]
         prepared.outputs_bytes = max(shape["nbytes64"], prepared.inputs.slot_bytes) + (1 << 16)
@@ -247,7 +255,7 @@ class Baselines:
         prepared.scales = [scale_of(leaf.value) for leaf in first]
         self.eager.call(slot)
         second = self.eager.fetch(slot)
-        bounds = self.bounds_for(prepared, slot)
+        bounds = self.error_bounds(prepared, slot)
         for a, b, bound in zip(first, second, bounds, strict=True):
             if isinstance(a.value, torch.Tensor) and not measure(b.value, a.value, bound).within(bound):
                 raise TargetError(
@@ -285,9 +293,7 @@ class Baselines:
         prepared.outputs = [OutputForm.of(leaf) for leaf in leaves]
         prepared.sharing = prepared.sharing.joined(self.eager.memory.sharing())
         leaves = [
-            replace(x, latitude=integer_latitude(self.eager, prepared, slot, n, x.value.shape))
-            if form.integer
-            else x
+            with_latitude(x, form.integer, self.eager, prepared, (slot, n))
             for n, (x, form) in enumerate(zip(leaves, prepared.outputs, strict=True))
         ]
         if all(all_finite(x.value) for x in leaves):
@@ -327,16 +333,25 @@ class Baselines:
         """How far the reference's last output, for this slot, moves with the last bits of its inputs."""
         return self.held_against(prepared, slot, "moved")
 
-    def held_against(self, prepared: PreparedWorkload, slot: int, against: str) -> list[Exactness]:
+    def held_against(
+        self, prepared: PreparedWorkload, slot: int, against: str, units: float = 0.0
+    ) -> list[Exactness]:
         """Error of the reference against `float64`, `moved` or `nearby`: see `BaselineServer._exactness`."""
         policy = self.definition.tolerance.model_dump(mode="json")
-        body = {"op": "exactness", "slot": slot, "against": against, "policy": policy}
+        body = {"op": "exactness", "slot": slot, "against": against, "policy": policy, "units": units}
         reply = self.eager.request({**body, "reduction": prepared.reduction})
         return [Exactness(**{**x, "bound": Bound(**x["bound"])}) for x in reply["exactness"]]
 
-    def bounds_for(self, prepared: PreparedWorkload, slot: int) -> list[Bound]:
+    def error_bounds(self, prepared: PreparedWorkload, slot: int) -> list[Bound]:
         """Bounds from the reference's own error in its last output, which was for this slot."""
         return [x.bound for x in self.exactness(prepared, slot) or self.conditioning(prepared, slot)]
+
+    def bounds_for(self, prepared: PreparedWorkload, slot: int) -> list[Bound]:
+        """As `error_bounds`, and small outputs' bounds at least by the reference's error nearby."""
+        bounds = self.error_bounds(prepared, slot)
+        with suppress(NotDefined):
+            return bounds_nearby(self, prepared, slot, bounds, every=False)
+        return bounds
 
     def gradients(
         self, prepared: PreparedWorkload, slot: int, seed: int

@@ -1,9 +1,9 @@
-"""What else is right for an integer output, asked of the reference when an answer differs from it."""
+"""What else than the reference's answer is right: other ways to compute it, asked for on demand."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import torch
 
@@ -11,50 +11,68 @@ from ..comparison.integers import IntegerLatitude
 from ..comparison.open_order import OpenOrder
 from ..workers.client import WorkerClient
 from ..workers.failures import WorkerFailure
+from ..workers.pytree import Leaf
 from .prepared import PreparedWorkload
 
 _WAYS = 41
-"""Most ways to compute an integer output again, if an answer differs from it: float64, and moved inputs."""
-
-_T = TypeVar("_T")
+"""Most ways to compute an output again, if an answer differs from it: float64, and moved inputs."""
 
 
-def integer_latitude(
-    eager: WorkerClient, prepared: PreparedWorkload, slot: int, number: int, shape: torch.Size
-) -> IntegerLatitude:
-    """Of the reference's output of a number; it is valid as long as the slot has its inputs."""
+def with_latitude(
+    leaf: Leaf, integer: bool, eager: WorkerClient, prepared: PreparedWorkload, place: tuple[int, int]
+) -> Leaf:
+    """An output of the reference with its latitude, which holds as long as the slot has these inputs.
 
-    def of_shape(value: object) -> torch.Tensor | None:
+    Args:
+        place: slot of the inputs, and the output's number.
+    """
+    if not isinstance(leaf.value, torch.Tensor):
+        return leaf
+    slot, number = place
+    shape = leaf.value.shape
+
+    def output(leaves: list[Leaf]) -> torch.Tensor | None:
+        value = leaves[number].value if leaves else None
         return value if isinstance(value, torch.Tensor) and value.shape == shape else None
 
     def recomputed() -> Iterator[torch.Tensor]:
         for way in range(_WAYS):
-            body = {"op": "recomputed", "slot": slot, "way": way}
-            leaves = _tried(eager, lambda body=body: eager.leaves(eager.request(body)))  # type: ignore[misc]
-            value = of_shape(leaves[number].value) if leaves is not None else None
+            value = output(_asked(eager, {"op": "recomputed", "slot": slot, "way": way, "leaf": number}))
             if value is not None:
                 yield value
 
-    def answer(tensors: Sequence[torch.Tensor]) -> torch.Tensor | None:
-        def ask() -> torch.Tensor | None:
-            eager.call(slot)
-            return of_shape(eager.fetch(slot)[number].value)
+    def ordered() -> list[torch.Tensor]:
+        found = (x.value for x in _asked(eager, {"op": "ordered", "slot": slot}))
+        return [x for x in found if isinstance(x, torch.Tensor)]
 
+    def answer(tensors: Sequence[torch.Tensor]) -> torch.Tensor | None:
         with prepared.inputs.kept(slot):
             prepared.inputs.give(slot, tensors)
-            found = _tried(eager, ask)
+            try:
+                eager.call(slot)
+                found = output(eager.fetch(slot))
+            except WorkerFailure:
+                if not eager.worker.running:
+                    raise
+                found = None
         eager.call(slot)  # further questions are about its own inputs again
         return found
 
-    order = OpenOrder(lambda: prepared.inputs.tensors(slot), answer) if prepared.open_order else None
-    return IntegerLatitude(recomputed, order, tuple(shape), prepared.rounds)
+    if not integer:
+        return replace(leaf, recomputed=recomputed)
+    order = OpenOrder(lambda: prepared.inputs.tensors(slot), answer, ordered) if prepared.open_order else None
+    return replace(leaf, latitude=IntegerLatitude(recomputed, order, tuple(shape), prepared.rounds))
 
 
-def _tried(eager: WorkerClient, ask: Callable[[], _T]) -> _T | None:
-    """The result of `ask`; None if the reference raises."""
+def _asked(eager: WorkerClient, body: dict[str, object]) -> list[Leaf]:
+    """The worker's answer; nothing if it raised.
+
+    Raises:
+        WorkerFailure: its process died.
+    """
     try:
-        return ask()
+        return eager.leaves(eager.request(body))
     except WorkerFailure:
         if not eager.worker.running:
             raise
-        return None
+        return []

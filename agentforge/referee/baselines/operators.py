@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -10,7 +11,9 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
-_OPEN = ("topk", "kthvalue", "median", "nanmedian", "mode")
+from .dispatch import SIGNS, is_integer
+
+_OPEN = ("topk", "kthvalue", "median", "nanmedian", "mode", "cummax", "cummin")
 """Operators whose order among equal values torch leaves open; `sort` too, unless it is stable."""
 _ARITHMETIC = frozenset([
     "add", "sub", "rsub", "mul", "neg", "abs", "sign", "square", "sum", "cumsum", "mm", "bmm", "mv", "dot",
@@ -35,10 +38,12 @@ class Operators(TorchDispatchMode):
         inputs: its tensors.
     """
 
-    def __init__(self, inputs: list[torch.Tensor]) -> None:
+    def __init__(self, inputs: Sequence[torch.Tensor] = ()) -> None:
         super().__init__()
-        self.open = False
-        """An operator ran whose order among equal values torch leaves open."""
+        self.ordered: list[torch.Tensor] = []
+        """What operators order whose order among equal values torch leaves open."""
+        self.signs = False
+        """An operator gave vectors whose signs are open."""
         self.rounds = False
         """An operator took or gave anything but integers."""
         self._from: Any = WeakTensorKeyDictionary()
@@ -69,7 +74,9 @@ class Operators(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name, stable = func._schema.name.removeprefix("aten::"), (kwargs or {}).get("stable", False)
-        self.open = self.open or name in _OPEN or (name == "sort" and not stable)
+        if name in _OPEN or (name == "sort" and not stable):
+            self.ordered.append(args[0])
+        self.signs = self.signs or func._schema.name in SIGNS
         result = func(*args, **(kwargs or {}))
         taken, given = _tensors((args, kwargs)), _tensors(result)
         self.rounds = self.rounds or any(not is_integer(t) for t in [*taken, *given])
@@ -106,8 +113,3 @@ class _Reads(TorchFunctionMode):
 
 def _tensors(of: Any) -> list[torch.Tensor]:
     return [x for x in pytree.tree_leaves(of) if isinstance(x, torch.Tensor)]
-
-
-def is_integer(value: Any) -> bool:
-    """Whether it is a tensor of integers or booleans."""
-    return isinstance(value, torch.Tensor) and not (value.is_floating_point() or value.is_complex())

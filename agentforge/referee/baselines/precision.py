@@ -9,6 +9,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from ..workers.server import Slot
+from .dispatch import is_integer
 
 _SINGLE = {torch.float64: torch.float32, torch.complex128: torch.complex64}
 FINER = torch.finfo(torch.float64).eps / torch.finfo(torch.float32).eps
@@ -57,3 +58,11 @@ class default_dtype:  # noqa: N801 - reads as a function
 
     def __exit__(self, *_: object) -> None:
         torch.set_default_dtype(self._before)
+
+
+def nudged(value: Any, units: float = 1.0) -> Any:
+    """A tensor moved by half a unit in the last place, or by half of `units` if its type is not coarse."""
+    if isinstance(value, torch.Tensor) and not is_integer(value) and value.itemsize > 1:
+        noise = (torch.rand(value.shape) - 0.5) * (units if value.itemsize > 2 else 1.0)
+        return (value * (1 + noise.to(value) * torch.finfo(value.dtype).eps)).to(value.dtype)
+    return value

@@ -24,9 +24,10 @@ from ..workers.pytree import NUMBER, Leaf, describe, total_bytes
 from ..workers.runner import CompileMode, gradients, runner_for
 from ..workers.server import Server, Slot, put_leaves
 from ..workers.shared_memory import Block, Layout, aligned
+from .dispatch import OtherSigns, alike
 from .low_precision import LowPrecision
-from .operators import Operators, is_integer
-from .precision import FINER, default_dtype, doubled, in_single, is_double, wide
+from .operators import Operators
+from .precision import FINER, default_dtype, doubled, in_single, is_double, nudged, wide
 from .weights import varied_construction
 
 
@@ -69,6 +70,7 @@ class BaselineServer(Server):
             "alternatives": self._alternatives,
             "recomputed": self._recomputed,
             "shape": self._shape,
+            "ordered": self._ordered,
             "without": self._without,
             "rounded": self._rounded,
             "exact_gradients": self._exact_gradients,
@@ -151,16 +153,41 @@ class BaselineServer(Server):
         return {"changed": False}
 
     def _shape(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
-        """Bytes of the output for a slot in float64, and the buffers that calls have changed so far."""
+        """Bytes of the output for a slot in float64, the buffers that calls have changed so far, and what the
+        operators are."""
         given = pytree.tree_leaves(self._slots[body["slot"]])
         with Operators([x for x in given if isinstance(x, torch.Tensor)]) as seen:
             self._call(body, ())
         now = self._buffers()
         changed = [k for k, fresh in self._fresh.items() if k in now and not _same(now[k], fresh)]
-        leaves = [*self._kept.pop(), *(Leaf(k, now[k]) for k in changed)]
-        nbytes = total_bytes(leaves, 16)
-        found = {"open": seen.open, "rounds": seen.rounds, "arithmetic": seen.arithmetic}
-        return {"nbytes64": nbytes, "state": changed, **found}
+        answer = self._kept.pop()
+        leaves = [*answer, *(Leaf(k, now[k]) for k in changed)]
+        return {
+            "nbytes64": max(total_bytes(leaves, 16), total_bytes(_numbered(seen.ordered))),
+            "state": changed,
+            "open": bool(seen.ordered),
+            "rounds": seen.rounds,
+            "arithmetic": seen.arithmetic,
+            "signs": seen.signs and self._depends_on_signs(body, answer),
+        }
+
+    def _depends_on_signs(self, body: dict[str, Any], answer: list[Leaf]) -> bool:
+        """Whether the answer changes with the signs of singular vectors and the like."""
+        assert self._model is not None
+        args, kwargs = self._inputs(body["slot"])
+        with OtherSigns():
+            other = self._answer(self._model(*args, **kwargs), (args, kwargs))
+        return not all(alike(a.value, b.value) for a, b in zip(answer, other, strict=True))
+
+    def _ordered(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
+        """What a call orders by operators that leave the order among equal values open."""
+        assert self._model is not None and self._outputs is not None
+        args, kwargs = self._inputs(body["slot"])
+        with Operators() as seen:  # no counted call: the referee may still write to outputs that one drops
+            self._model(*args, **kwargs)
+        leaves = _numbered(seen.ordered)
+        put_leaves(leaves, self._outputs)
+        return {"leaves": describe(leaves)}
 
     def _exact(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """Output of the reference computed in float64, in the outputs block."""
@@ -184,7 +211,7 @@ class BaselineServer(Server):
         """
         policy, given = TolerancePolicy.model_validate(body["policy"]), self._kept[-1]
         if body["against"] == "nearby":
-            given, better = self._nearby(body["slot"])
+            given, better = self._nearby(body["slot"], body["units"])
         else:
             compute = self._in_float64 if body["against"] == "float64" else self._moved
             better = compute(body["slot"])
@@ -223,9 +250,9 @@ class BaselineServer(Server):
             for path, bound in bounds.items()
         }
 
-    def _nearby(self, slot: int) -> tuple[list[Leaf], list[Leaf]]:
-        """The answer if inputs and weights are moved by up to 8 units in the last place; that in float64."""
-        move, near = partial(_nudged, units=16.0), copy.deepcopy(self._module)
+    def _nearby(self, slot: int, units: float) -> tuple[list[Leaf], list[Leaf]]:
+        """The answer if inputs and weights are moved by up to half of `units`; that in float64."""
+        move, near = partial(nudged, units=units), copy.deepcopy(self._module)
         assert near is not None
         return self._twice(near._apply(move), pytree.tree_map(move, self._inputs(slot)))
 
@@ -268,7 +295,7 @@ class BaselineServer(Server):
         return {"leaves": describe(found)}
 
     def _recomputed(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
-        """The integer and boolean outputs for a slot, computed in another way; others are None.
+        """One output for a slot, computed in another way; others are None.
 
         `way` 0 is float64; further ones move the inputs by up to two units in the last place, those of 16-bit
         types by half a unit.
@@ -277,15 +304,15 @@ class BaselineServer(Server):
         if body["way"] == 0:
             leaves = self._in_float64(body["slot"])
         else:
-            args, kwargs = pytree.tree_map(lambda x: _nudged(x, 4.0), self._inputs(body["slot"]))
+            args, kwargs = pytree.tree_map(lambda x: nudged(x, 4.0), self._inputs(body["slot"]))
             leaves = self._answer(self._model(*args, **kwargs), (args, kwargs))
-        found = [Leaf(x.path, x.value if is_integer(x.value) else None) for x in leaves]
+        found = [Leaf(x.path, x.value if n == body["leaf"] else None) for n, x in enumerate(leaves)]
         put_leaves(found, self._outputs)
         return {"leaves": describe(found)}
 
     def _moved(self, slot: int) -> list[Leaf]:
         assert self._model is not None
-        args, kwargs = pytree.tree_map(_nudged, self._inputs(slot))
+        args, kwargs = pytree.tree_map(nudged, self._inputs(slot))
         return self._answer(self._model(*args, **kwargs), (args, kwargs))
 
     def _exact_gradients(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
@@ -353,6 +380,10 @@ def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
     return a.shape == b.shape and bool(((a == b) | ((a != a) & (b != b))).all())
 
 
+def _numbered(tensors: list[torch.Tensor]) -> list[Leaf]:
+    return [Leaf(str(n), tensor.detach()) for n, tensor in enumerate(tensors)]
+
+
 def _eps(dtype: torch.dtype) -> float:
     return torch.finfo(dtype).eps
 
@@ -368,11 +399,3 @@ def _compiled(module: torch.nn.Module, mode: CompileMode) -> Any:
 
         inductor.freezing = True  # Dynamo reads it too, so it is no option of one compilation
     return torch.compile(module, mode="max-autotune" if mode.startswith("max-autotune") else None)
-
-
-def _nudged(value: Any, units: float = 1.0) -> Any:
-    """A tensor moved by half a unit in the last place, or by half of `units` if its type is not coarse."""
-    if isinstance(value, torch.Tensor) and not is_integer(value) and value.itemsize > 1:
-        noise = (torch.rand(value.shape) - 0.5) * (units if value.itemsize > 2 else 1.0)
-        return (value * (1 + noise.to(value) * torch.finfo(value.dtype).eps)).to(value.dtype)
-    return value

@@ -12,6 +12,7 @@ from agentforge.schema import Correctness, EvaluationStatus
 from ..workers.failures import WorkerFailure
 from ..workers.pytree import Leaf
 from ..workers.shared_memory import dtype_name
+from .allowance import Allowance
 from .mismatch import describe_mismatch
 from .tolerance import Bound, Distance, explain, measure, settled
 
@@ -53,12 +54,12 @@ class OutputComparator:
         expected: Sequence[Leaf],
         bounds: Sequence[Bound],
         situation: str,
-        wider: Callable[[], Sequence[Bound]] | None = None,
+        wider: Callable[[], Sequence[Allowance]] | None = None,
     ) -> None:
         """Compare a whole output.
 
         Args:
-            wider: gives the bounds that hold if an output is outside of its own.
+            wider: gives what is allowed if an output is outside of its own bound.
 
         Raises:
             WorkerFailure: INCORRECT_SHAPE, INCORRECT_DTYPE or INCORRECT_NUMERICAL.
@@ -72,8 +73,9 @@ class OutputComparator:
         for n, (ours, theirs, bound) in enumerate(zip(got, expected, bounds, strict=True)):
             if isinstance(theirs.value, torch.Tensor):
                 self._check_form(ours, theirs.value, situation)
-                other = None if wider is None else partial(_nth, wider, n)
-                self.check_values(ours.value, _expected(ours, theirs), bound, ours.path, situation, other)
+                others = [partial(Allowance.of, theirs, bound)]
+                others += [] if wider is None else [partial(_nth, wider, n)]
+                self.check_values(ours.value, _expected(ours, theirs), bound, ours.path, situation, others)
             elif type(ours.value) is not type(theirs.value) or ours.value != theirs.value:
                 raise WorkerFailure(
                     EvaluationStatus.INCORRECT_NUMERICAL,
@@ -100,17 +102,22 @@ class OutputComparator:
         bound: Bound,
         path: str,
         situation: str,
-        wider: Callable[[], Bound] | None = None,
+        wider: Sequence[Callable[[], Allowance]] = (),
     ) -> None:
-        """Compare the values of a whole tensor; `wider` as in `check`.
+        """Compare the values of a whole tensor.
+
+        Args:
+            wider: gives what is allowed if it is outside of its bound, one after the other.
 
         Raises:
             WorkerFailure: INCORRECT_NUMERICAL.
         """
         distance = measure(got, expected, bound)
-        if wider is not None and not distance.within(bound):
-            bound = wider()
-            distance = measure(got, expected, bound)
+        for allowed in wider:
+            if distance.within(bound):
+                break
+            allowance = allowed()
+            bound, distance = allowance.bound, allowance.measure(got, expected)
         where = explain(path, tuple(got.shape), distance, got.dtype)
         self._remember(distance, bound, where)
         if not distance.within(bound):
@@ -125,13 +132,13 @@ class OutputComparator:
         scale: float,
         where: tuple[str, int],
         situation: str,
-        wider: Callable[[], tuple[Bound, float]] | None = None,
+        wider: Callable[[], Allowance] | None = None,
     ) -> None:
         """Compare a flat range of a tensor by element; a part's own norm may be small by chance.
 
         Args:
             where: path of the output and flat index that the part begins at.
-            wider: gives the bound and the scale that hold if the part is outside of these.
+            wider: gives what is allowed if the part is outside of its bound.
 
         Raises:
             WorkerFailure: INCORRECT_NUMERICAL.
@@ -143,8 +150,8 @@ class OutputComparator:
             )
         distance = measure(got, expected, bound, scale)
         if wider is not None and distance.excess > 1:
-            bound, scale = wider()
-            distance = measure(got, expected, bound, scale)
+            allowance = wider()
+            bound, distance = allowance.bound, allowance.measure(got, expected, where[1])
         if distance.excess > 1:
             at = f"{where[0]} (flat index {where[1] + distance.index})"
             raise _wrong(situation, explain(at, (), distance, got.dtype), distance, bound)
@@ -172,8 +179,8 @@ class OutputComparator:
         )
 
 
-def _nth(bounds: Callable[[], Sequence[Bound]], n: int) -> Bound:
-    return bounds()[n]
+def _nth(allowances: Callable[[], Sequence[Allowance]], n: int) -> Allowance:
+    return allowances()[n]
 
 
 def _expected(ours: Leaf, theirs: Leaf) -> torch.Tensor:

@@ -12,6 +12,7 @@ from functools import cached_property
 
 from ..baselines.prepared import PreparedWorkload
 from ..workers.pytree import Leaf
+from .allowance import Allowance
 from .tolerance import Bound, halved, scale_of, widest
 
 OwnDraw = Callable[[], tuple[Sequence[Leaf], Sequence[Bound]]]
@@ -24,16 +25,16 @@ class DrawBounds:
     def __init__(self, prepared: PreparedWorkload, own: OwnDraw) -> None:
         self._prepared, self._own = prepared, own
 
-    def of(self, output: int) -> tuple[Bound, float]:
-        """Bound of an output, and its root mean square."""
+    def of(self, output: int) -> Allowance:
+        """What an output is allowed."""
         return self._found[output]
 
-    def all(self) -> list[Bound]:
-        """The bounds of all outputs."""
-        return [bound for bound, _ in self._found]
+    def all(self) -> list[Allowance]:
+        """What each whole output is allowed, in units of its own scale."""
+        return [replace(x, scale=None) for x in self._found]
 
     @cached_property
-    def _found(self) -> list[tuple[Bound, float]]:
+    def _found(self) -> list[Allowance]:
         answer, bounds = self._own()
         found = []
         own_bounds = map(halved, bounds) if self._prepared.strict else bounds
@@ -41,5 +42,6 @@ class DrawBounds:
             usual, before = self._prepared.bounds[n], self._prepared.scales[n]
             scale = max(before, scale_of(leaf.value))
             growth = scale / before if before else 1.0  # errors grow with the answer
-            found.append((widest([replace(usual, absolute=usual.absolute * growth), own]), scale))
+            bound = widest([replace(usual, absolute=usual.absolute * growth), own])
+            found.append(Allowance.of(leaf, bound, scale))
         return found

@@ -1,8 +1,9 @@
-"""Indices whose order among equal values torch leaves open: topk, sort, median and mode.
+"""Indices whose order among equal values torch leaves open: topk, sort, median, mode, cummax and cummin.
 
-An index is right if it selects the same value as the reference's. If several inputs have a value at such a
-place and they do not agree (scores and a mask), the reference decides: the values at both places change
-places in all inputs, and if its index stays, it cannot tell the places apart.
+An index is right if it selects the same value as the reference's: of what the reference itself orders, or of
+the inputs. If several inputs have a value at such a place and they do not agree (scores and a mask), the
+reference decides: the values at both places change places in all inputs, and if its index stays, it cannot
+tell the places apart.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ class OpenOrder:
     inputs: Callable[[], Sequence[torch.Tensor]]
     answer: Callable[[Sequence[torch.Tensor]], torch.Tensor | None] = lambda _: None
     """The reference's indices for other inputs; None if it raises."""
+    ordered: Callable[[], Sequence[torch.Tensor]] = lambda: ()
+    """What the reference itself gives to the operators that order."""
 
     def same(
         self,
@@ -41,8 +44,18 @@ class OpenOrder:
         found = torch.zeros(wrong.numel(), dtype=torch.bool)
         if ours.dtype is not torch.int64 or not shape:
             return found
-        place, sources = torch.unravel_index(first + wrong, shape), list(self.inputs())
+        place = torch.unravel_index(first + wrong, shape)
         a, b = ours[wrong], theirs[wrong]
+        for source, dim in ((s, d) for s in self.ordered() for d in range(s.dim())):
+            at = _place_in(source, place, shape, dim)
+            if at is None or not (_inside(a, source.shape[dim]) and _inside(b, source.shape[dim])):
+                continue
+            if source.dim() != len(shape) or not _repeats(ours, theirs, shape, dim):
+                row = source.movedim(dim, -1)
+                found |= _equal(row[(*at, a)], row[(*at, b)])
+        if bool(found.all()):
+            return found
+        sources = list(self.inputs())
         for dims, dim in sorted({(s.dim(), d) for s in sources for d in range(s.dim())}):
             rows = {
                 number: (source.movedim(dim, -1), at)

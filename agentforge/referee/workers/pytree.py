@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -44,6 +44,8 @@ class Leaf:
     NaN or infinite) at some element. There, either value is right."""
     latitude: Latitude | None = None
     """Of an integer or boolean output of a reference: what else is right."""
+    recomputed: Callable[[], Iterator[torch.Tensor]] | None = None
+    """Of another tensor of a reference: gives it computed in other ways, one after the other."""
 
 
 def flatten(value: Any, path: str = "out") -> list[Leaf]:

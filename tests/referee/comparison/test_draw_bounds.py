@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from agentforge.referee.comparison.allowance import Allowance
 from agentforge.referee.comparison.draw_bounds import DrawBounds
 from agentforge.referee.comparison.tolerance import Bound
 from agentforge.referee.workers.pytree import Leaf
@@ -30,21 +31,21 @@ def bounds_of(scale: float, *, strict: bool = False, before: float = 1.0) -> tup
 def test_the_looser_one_counts_and_is_computed_once() -> None:
     found, asked = bounds_of(1.0)
     assert not asked
-    assert found.of(0) == (Bound(4e-6, 1e-6, 2e-6, 1e-6), 1.0)
-    assert found.all() == [found.of(0)[0]]
+    assert found.of(0) == Allowance(Bound(4e-6, 1e-6, 2e-6, 1e-6), 1.0)
+    assert found.all() == [Allowance(found.of(0).bound)]
     assert len(asked) == 1
 
 
 @pytest.mark.parametrize(("scale", "absolute"), [(10.0, 2e-5), (0.1, 2e-6)])
 def test_absolute_errors_grow_with_the_answer(scale: float, absolute: float) -> None:
-    bound, found = bounds_of(scale)[0].of(0)
-    assert found == max(scale, 1.0)
-    assert bound.absolute == pytest.approx(absolute)
+    found = bounds_of(scale)[0].of(0)
+    assert found.scale == max(scale, 1.0)
+    assert found.bound.absolute == pytest.approx(absolute)
 
 
 def test_an_output_without_a_scale_keeps_its_bound() -> None:
-    assert bounds_of(1.0, before=0.0)[0].of(0)[0].absolute == USUAL.absolute
+    assert bounds_of(1.0, before=0.0)[0].of(0).bound.absolute == USUAL.absolute
 
 
 def test_half_the_tolerance_stays_half() -> None:
-    assert bounds_of(1.0, strict=True)[0].of(0)[0].relative == pytest.approx(2.2e-6)
+    assert bounds_of(1.0, strict=True)[0].of(0).bound.relative == pytest.approx(2.2e-6)

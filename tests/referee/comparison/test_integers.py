@@ -160,6 +160,11 @@ MASKED = problem(
     "return x.masked_fill(x1 > 0, -torch.inf).topk(4, dim=1).indices",
     "torch.randint(0, 40, (32, 16)).float(), torch.randint(0, 2, (32, 16))",
 )
+HIDDEN = problem("return torch.topk(torch.where(x > 1, x, 1.0), 2)", "torch.randn(64, 16)")
+RUNNING = problem("return torch.cummax(x, dim=1)", "torch.randint(0, 9, (16, 64)).float()")
+FIRSTS = (
+    "v = torch.cummax(x, dim=1).values\n        return v, (x[:, None, :] == v[:, :, None]).byte().argmax(2)"
+)
 BACKWARDS = "v, i = torch.sort(x.flip(1), dim=1, stable=True)\n        return v, x.shape[1] - 1 - i"
 
 
@@ -178,9 +183,18 @@ BACKWARDS = "v, i = torch.sort(x.flip(1), dim=1, stable=True)\n        return v,
         (ORDER, ("return torch.sort(x, dim=1)", BACKWARDS)),
         (STABLE, ("x, dim=1, stable=True", "x.clone(), dim=1, stable=True")),
         (MASKED, (".topk(4, dim=1).indices", ".sort(dim=1, descending=True, stable=True).indices[:, :4]")),
+        (
+            HIDDEN,
+            (
+                "return torch.topk(torch.where(x > 1, x, 1.0), 2)",
+                "v, i = torch.where(x > 1, x, 1.0).sort(dim=1, descending=True, stable=True)\n"
+                "        return v[:, :2], i[:, :2]",
+            ),
+        ),
+        (RUNNING, ("return torch.cummax(x, dim=1)", FIRSTS)),
         (ROUTER, ("self.linear(x)", "(x @ self.linear.weight.t() + self.linear.bias)")),
     ],
-    ids=["quantise", "signs", "topk", "sort", "stable", "masked", "router"],
+    ids=["quantise", "signs", "topk", "sort", "stable", "masked", "hidden equals", "running", "router"],
 )
 def test_honest_answers_are_right(referee, task, change) -> None:
     evaluation = judge(referee, task, change)
@@ -208,8 +222,26 @@ def test_honest_answers_are_right(referee, task, change) -> None:
         ),
         (STABLE, ("return torch.sort(x, dim=1, stable=True)", BACKWARDS)),
         (MASKED, ("x.masked_fill(x1 > 0, -torch.inf)", "(x1 == 0).float()")),
+        (
+            HIDDEN,
+            (
+                "return torch.topk(torch.where(x > 1, x, 1.0), 2)",
+                "v, i = torch.topk(torch.where(x > 1, x, 1.0), 2)\n        return v, i.flip(1)",
+            ),
+        ),
+        (RUNNING, ("torch.cummax(x, dim=1)", "(v := torch.cummax(x, dim=1))[0], v[1] // 2")),
     ],
-    ids=["truncates", "off scale", "half precision", "one index", "other order", "not stable", "mask alone"],
+    ids=[
+        "truncates",
+        "off scale",
+        "half precision",
+        "one index",
+        "other order",
+        "not stable",
+        "mask alone",
+        "hidden",
+        "running",
+    ],
 )
 def test_wrong_answers_are_wrong(referee, task, change) -> None:
     assert judge(referee, task, change).status is EvaluationStatus.INCORRECT_NUMERICAL

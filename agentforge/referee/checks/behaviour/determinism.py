@@ -6,7 +6,7 @@ import hashlib
 
 import torch
 
-from agentforge.referee.comparison.tolerance import measure, settled
+from agentforge.referee.comparison.tolerance import settled
 from agentforge.referee.workers.failures import WorkerFailure
 from agentforge.referee.workers.pytree import Leaf
 from agentforge.schema import EvaluationStatus
@@ -45,12 +45,12 @@ class Determinism(Check):
         again = candidate.fetch(0)
         if _digest(again) == digest:
             return "bitwise the same on the same inputs"
-        for a, b, bound in zip(again, expected, harder.all(), strict=True):
+        for a, b, allowed in zip(again, expected, harder.all(), strict=True):
             if isinstance(b.value, torch.Tensor) and (
                 not isinstance(a.value, torch.Tensor)
                 or a.value.shape != b.value.shape
-                or not measure(a.value, settled(a.value, b.value, b.alternative, b.latitude), bound).within(
-                    bound
+                or not allowed.measure(a.value, settled(a.value, b.value, b.alternative, b.latitude)).within(
+                    allowed.bound
                 )
             ):
                 raise WorkerFailure(

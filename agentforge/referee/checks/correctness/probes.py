@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache, partial
 
-from agentforge.referee.baselines.answers import NotDefined, bounds_nearby, right_answer
+from agentforge.referee.baselines.answers import right_answer
+from agentforge.referee.baselines.nearby import NotDefined
 from agentforge.referee.inputs.transforms import Content, ProbeInput
 
 from .._base import CheckContext
+from .variants import allowed_nearby
 
 
 def compare_on(contents: Sequence[Content], context: CheckContext) -> str:
@@ -35,12 +37,12 @@ def compare_on(contents: Sequence[Content], context: CheckContext) -> str:
             skipped.append(content.name)
             continue
         candidate.call(0)
-        got, wider = candidate.fetch(0), cache(partial(bounds_nearby, context.baselines, prepared, answer))
-        alike = content.ties and content.defined == "finite"
+        got = candidate.fetch(0)
+        given = (context, prepared, answer.outputs, answer.bounds)
+        wider = cache(partial(allowed_nearby, *given, every=content.ties))
+        finite, situation = content.defined == "finite", f"with {content.name}"
         try:
-            context.comparator.check(
-                got, answer.outputs, answer.bounds, f"with {content.name}", wider if alike else None
-            )
+            context.comparator.check(got, *given[2:], situation, wider if finite else None)
         except NotDefined:
             skipped.append(content.name)
             continue

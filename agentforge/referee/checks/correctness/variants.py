@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache, partial
 from types import TracebackType
 from typing import Self
 
 import torch
 
+from agentforge.referee.baselines.nearby import NotDefined, bounds_nearby
 from agentforge.referee.baselines.prepared import PreparedWorkload
+from agentforge.referee.comparison.allowance import Allowance
+from agentforge.referee.comparison.tolerance import Bound
 from agentforge.referee.workers.failures import WorkerFailure
+from agentforge.referee.workers.pytree import Leaf
 from agentforge.schema import EvaluationStatus
 
 from .._base import CheckContext
+
+
+def allowed_nearby(
+    context: CheckContext,
+    prepared: PreparedWorkload,
+    answer: Sequence[Leaf],
+    bounds: Sequence[Bound],
+    *,
+    every: bool,
+) -> list[Allowance]:
+    """What an answer to slot 0 is allowed beyond its bounds: see `bounds_nearby`."""
+    wider = bounds_nearby(context.baselines, prepared, 0, bounds, every=every)
+    return [Allowance.of(leaf, bound) for leaf, bound in zip(answer, wider, strict=True)]
 
 
 class VariantComparison:
@@ -63,7 +82,7 @@ class VariantComparison:
         try:
             baselines.eager.configure(variant.body(), variant.inputs, variant.outputs_bytes)
             expected = baselines.expect(variant, 0)
-            bounds = baselines.bounds_for(variant, 0)
+            bounds = baselines.error_bounds(variant, 0)
         except WorkerFailure:
             if not baselines.eager.worker.running:
                 raise
@@ -78,5 +97,9 @@ class VariantComparison:
             if self._may_refuse and raised:
                 return "refused"
             raise
-        self._context.comparator.check(candidate.fetch(0), expected, bounds, how)
+        wider = cache(partial(allowed_nearby, self._context, variant, expected, bounds, every=False))
+        try:
+            self._context.comparator.check(candidate.fetch(0), expected, bounds, how, wider)
+        except NotDefined:
+            return "not defined by the reference"
         return "right"

@@ -1,0 +1,35 @@
+"""The error of a small output may be none by chance."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from agentforge.referee.baselines.nearby import NotDefined, bounds_nearby
+
+from ..judging import WORKLOAD, problem
+
+CANCELS = problem("return x.sum() - 18400, x * 2", "torch.randint(1, 9, (4096,)).float()")
+VANISHES = problem("return x.mul(7).sum() - x.sum() * 7 + x.sum() * 2.0**-20", "torch.rand(4096) + 1")
+
+
+def test_a_sum_that_is_exact_by_chance_may_err_as_it_does_nearby(referee) -> None:  # type: ignore[no-untyped-def]
+    baselines = referee.baselines(CANCELS, [WORKLOAD])
+    prepared = baselines.prepared[0]
+    prepared.inputs.fill(0)
+    baselines.expect(prepared, 0)
+    own, wider = baselines.error_bounds(prepared, 0), baselines.bounds_for(prepared, 0)
+    assert own[0].reference_error == 0.0
+    assert wider[0].relative > own[0].relative
+    assert wider[1] == own[1]  # many elements: chance evens out
+
+
+def test_an_answer_that_is_chance_nearby_is_not_defined(referee) -> None:  # type: ignore[no-untyped-def]
+    baselines = referee.baselines(VANISHES, [WORKLOAD])
+    prepared = baselines.prepared[0]
+    prepared.inputs.tensors(0)[0].copy_(torch.ones(4096))
+    baselines.expect(prepared, 0)
+    bounds = baselines.error_bounds(prepared, 0)
+    with pytest.raises(NotDefined):
+        bounds_nearby(baselines, prepared, 0, bounds, every=False)
+    assert baselines.bounds_for(prepared, 0) == bounds

@@ -1,0 +1,66 @@
+"""Few elements of a rounded output may each be on the other side of a tie."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from agentforge.referee.comparison.allowance import Allowance
+from agentforge.referee.comparison.tolerance import Bound
+from agentforge.referee.workers.pytree import Leaf
+from agentforge.schema import EvaluationStatus
+
+from ..judging import judge, problem
+
+BOUND = Bound(1e-6, 4e-6, 0.0, 1e-7)
+EXPECTED = torch.arange(1.0, 4001.0)
+
+
+def allowed(got: torch.Tensor, *ways: torch.Tensor, first: int = 0, count: int = 4000) -> bool:
+    leaf = Leaf("out", EXPECTED[:count], recomputed=lambda: iter(ways))
+    allowance = Allowance.of(leaf, BOUND, 2310.0)
+    expected = EXPECTED[first : first + got.numel()]
+    return allowance.measure(got, expected, first).within(allowance.bound)
+
+
+def stepped(*places: int, by: float = 1.0) -> torch.Tensor:
+    changed = EXPECTED.clone()
+    changed[list(places)] += by
+    return changed
+
+
+def test_each_element_may_have_the_value_of_another_way() -> None:
+    got = stepped(7, 9)
+    assert allowed(EXPECTED)
+    assert not allowed(got)
+    assert not allowed(got, EXPECTED, stepped(7))
+    assert allowed(got, stepped(7), EXPECTED, stepped(9).double())
+    assert allowed(got[5:15], stepped(7, 9), first=5) is False  # two of ten are not few
+    assert allowed(got[8:15], stepped(7, 9), first=8)
+    assert not allowed(got, *[EXPECTED] * 9, stepped(7, 9))  # the first nine explain nothing
+
+
+def test_neither_another_value_nor_many_elements_nor_a_small_output() -> None:
+    assert not allowed(stepped(7, by=0.5), stepped(7))
+    many = stepped(*range(0, 50, 10))
+    assert not allowed(many, many)
+    assert allowed(stepped(7)[:1000], stepped(7), count=1000)
+    assert not allowed(stepped(7)[:999], stepped(7), count=999)
+
+
+STEPS = problem(
+    "s = x.abs().amax(1, keepdim=True) / 127\nreturn torch.round(x / s) * s",
+    "torch.randn(64, 2048)",
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        (("torch.round(x / s)", "torch.round(x * (127 / x.abs().amax(1, keepdim=True)))"), "PASSED"),
+        (("torch.round(x / s)", "torch.round(x / s * (1 + 1e-4))"), "INCORRECT_NUMERICAL"),
+    ],
+    ids=["by reciprocal", "off scale"],
+)
+def test_a_rounded_output(referee, change, status) -> None:  # type: ignore[no-untyped-def]
+    assert judge(referee, STEPS, change).status is EvaluationStatus(status)
