@@ -260,6 +260,44 @@ def test_a_call_like_an_earlier_one_still_notices_every_change(towers: Stitched)
         assert not runs_kernels()
 
 
+def test_added_parts_run_the_original(block: Stitched, towers: Stitched) -> None:
+    for stitched, add in (
+        (towers, lambda model: model.left.append(torch.nn.ReLU())),
+        (towers, lambda model: setattr(model.left, "extra", torch.nn.ReLU())),
+        (block, lambda model: setattr(model.qkv, "bias", torch.nn.Parameter(torch.ones(96)))),
+        (block, lambda model: setattr(model.down, "bias", None)),
+    ):
+        original, optimized = both(stitched)
+        args, kwargs = stitched.inputs(0)
+        with torch.no_grad():
+            assert all(engaged(stitched, optimized, args, kwargs)[1] for _ in range(2))
+            add(original)
+            add(optimized)
+            output, ran = engaged(stitched, optimized, args, kwargs)
+            assert not ran
+            assert same(output, original(*args, **kwargs))
+
+
+def test_a_model_with_other_parts_or_settings_is_refused(block: Stitched, cnn: Stitched) -> None:
+    for stitched, change, said in (
+        (
+            block,
+            lambda m: m.norms.append(torch.nn.ReLU()),
+            "'norms' has the submodules 0, 1, 2, not .* 0, 1;",
+        ),
+        (
+            block,
+            lambda m: setattr(m.down, "bias", None),
+            "'down' has the parameters weight, not .* weight, bias",
+        ),
+        (cnn, lambda m: setattr(m.n, "eps", 0.1), "eps of its submodule 'n' is 0.1, not the captured 1e-05"),
+    ):
+        model = stitched.model()
+        change(model)
+        with pytest.raises(ValueError, match=said):
+            stitched.package.optimize(model)
+
+
 def test_jit_trace_records_the_original(towers: Stitched) -> None:
     original, optimized = both(towers)
     args, _ = towers.inputs(0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
 from typing import Any
 
@@ -71,6 +71,7 @@ def reader(
     training: Sequence[bool],
     hooks: Sequence[int],
     tensors: Sequence[tuple[int, str, str]],
+    parts: Sequence[Mapping[str, Mapping[str, bool]]],
 ) -> Read:
     """A function of the unit's module and the inputs that returns weights and inputs, None if a part changed.
 
@@ -80,23 +81,37 @@ def reader(
         training: mode of the unit's module, then of each submodule.
         hooks: number of forward hooks of each submodule.
         tensors: module, dictionary and name of each weight.
+        parts: names in the dictionaries of each module, and whether they are not None; see `Unit.parts`.
     """
-    lines = [
-        "def read(root, inputs):",
-        " d0 = root.__dict__",
-        f" if d0['training'] is not {training[0]}: return None",
-    ]
-    lines.append(" if hooks or pre_hooks: return None")
-    for n, ((parent, name), mode, count) in enumerate(zip(modules, training[1:], hooks, strict=True), 1):
-        lines.append(f" m = d{parent}['_modules'][{name!r}]; d{n} = m.__dict__")
-        lines.append(f" if m.__class__ is not c{n} or d{n}['training'] is not {mode}: return None")
-        number = f"len(d{n}['_forward_hooks']) + len(d{n}['_forward_pre_hooks']) != {count}"
-        plain = f"d{n}['_forward_hooks'] or d{n}['_forward_pre_hooks']"
-        lines.append(f" if {number if count else plain} or 'forward' in d{n}: return None")
-    found = [f"d{n}[{kind!r}][{name!r}]" if kind else f"d{n}[{name!r}]" for n, kind, name in tensors]
+    lines = ["def read(root, inputs):", " if hooks or pre_hooks: return None"]
+    parents = [0, *(parent for parent, _ in modules)]
+    for n, (mode, own) in enumerate(zip(training, parts, strict=True)):
+        tests = [f"not d{n}['training']" if mode else f"d{n}['training']"]
+        if n == 0:
+            lines.append(" d0 = root.__dict__")
+        else:
+            lines.append(f" m = s{parents[n]}[{modules[n - 1][1]!r}]; d{n} = m.__dict__")
+            number = f"len(d{n}['_forward_hooks']) + len(d{n}['_forward_pre_hooks']) != {hooks[n - 1]}"
+            plain = f"d{n}['_forward_hooks'] or d{n}['_forward_pre_hooks']"
+            tests += [f"m.__class__ is not c{n}", number if hooks[n - 1] else plain, f"'forward' in d{n}"]
+        for short, kind in (("s", "_modules"), ("p", "_parameters")):
+            if own[kind]:
+                lines.append(f" {short}{n} = d{n}[{kind!r}]")
+                tests.append(f"len({short}{n}) != {len(own[kind])}")
+            else:
+                tests.append(f"d{n}[{kind!r}]")
+        tests += [f"d{n}[{kind!r}][{name!r}] is not None" for kind, name in absent(own)]
+        lines.append(f" if {' or '.join(tests)}: return None")
+    places = {"": "d{}", "_parameters": "p{}", "_buffers": "d{}['_buffers']"}
+    found = [f"{places[kind].format(n)}[{name!r}]" for n, kind, name in tensors]
     lines.append(f" return ({''.join(f'{place}, ' for place in found)}*inputs,)")
     code: CodeType = compile("\n".join(lines), "<guards>", "exec")
     names: dict[str, Any] = {f"c{n}": cls for n, cls in enumerate(classes, 1)}
     names |= {"hooks": _nn._global_forward_hooks, "pre_hooks": _nn._global_forward_pre_hooks}
     exec(code, names)
     return names["read"]
+
+
+def absent(parts: Mapping[str, Mapping[str, bool]]) -> list[tuple[str, str]]:
+    """Dictionary and name of what a module has as None."""
+    return [(kind, name) for kind, names in parts.items() for name, exists in names.items() if not exists]

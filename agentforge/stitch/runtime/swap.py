@@ -40,6 +40,7 @@ def stitched_forward(original: type, unit: Unit, classes: tuple[type, ...]) -> C
     parameters = inspect.signature(ordinary)
     known, learn = unit.guards(classes)
     count, constants = len(unit.tensors), unit.constants
+    is_compiling = torch.compiler.is_compiling  # looking it up in each call would cost 40 ns
 
     def traced(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         # Under an outer torch.compile, which guards these checks and recompiles if they change, or an export.
@@ -51,7 +52,7 @@ def stitched_forward(original: type, unit: Unit, classes: tuple[type, ...]) -> C
 
     @functools.wraps(ordinary)
     def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if torch.compiler.is_compiling():
+        if is_compiling():
             return traced(self, args, kwargs)
         every = known(self, args, kwargs)
         if every is not None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import enum
 import functools
+import types
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,9 +13,11 @@ import torch
 from torch.nn.modules import module as _nn
 from torch.utils import _pytree
 
-from .guards import Known, Learn, guards, reader
+from .guards import Known, Learn, absent, guards, reader
 from .layout import Layout
 from .signature import Signature
+
+_NOTHING = object()
 
 
 class Unit:
@@ -35,6 +39,11 @@ class Unit:
         self.signature = Signature(plan["signature"])
         self.modules: list[tuple[int, str]] = [(m["parent"], m["name"]) for m in plan["modules"]]
         self.class_names: list[str] = [m["class"] for m in plan["modules"]]
+        self.parts: list[dict[str, dict[str, bool]]] = [m["parts"] for m in (plan, *plan["modules"])]
+        """Names in `_modules`, `_parameters` and `_buffers` of each module, the unit's own first, and whether
+        they are not None; buffers only if they are None."""
+        self.settings: list[list[tuple[list[str], str]]] = [m["settings"] for m in (plan, *plan["modules"])]
+        """Place and text of the values of each module that its forward may have baked in; see `settings`."""
         self.hooks: list[int] = [m["hooks"] for m in plan["modules"]]
         self.training: list[bool] = [plan["training"], *(m["training"] for m in plan["modules"])]
         self.tensors: list[tuple[int, str, str]] = [
@@ -64,9 +73,35 @@ class Unit:
         captured = next((c for c in lineage if c.__qualname__ == self.class_name), None)
         return captured is not None and captured.forward is lineage[0].forward  # type: ignore[attr-defined]
 
+    def difference(self, modules: list[Any]) -> str:
+        """What the modules have otherwise than the captured ones, as a sentence; empty if nothing.
+
+        Compares names of submodules and parameters, and the settings.
+        """
+        names = [self.path]
+        for parent, name in self.modules:
+            names.append(f"{names[parent]}.{name}".strip("."))
+        for module, name, parts in zip(modules, names, self.parts, strict=True):
+            what = f"its submodule {name!r}" if name else "it"
+            for kind, noun in (("_modules", "submodules"), ("_parameters", "parameters")):
+                found = {key: value is not None for key, value in vars(module)[kind].items()}
+                ordered = kind != "_modules" or list(found) == list(parts[kind])
+                if found != parts[kind] or not ordered:
+                    return f"{what} has the {noun} {_names(found)}, not the captured {_names(parts[kind])}"
+            if any(vars(module)[kind].get(key) is not None for kind, key in absent(parts)):
+                return f"{what} has a buffer that was None when it was captured"
+        for module, name, entries in zip(modules, names, self.settings, strict=True):
+            for place, captured_text in entries:
+                text = setting(module, place)
+                if text != captured_text:
+                    what = f" of its submodule {name!r}" if name else ""
+                    now = f"is {text or 'an object'}, not the captured {captured_text}"
+                    return f"the attribute {'.'.join(place)}{what} {now}"
+        return ""
+
     def guards(self, classes: Sequence[type]) -> tuple[Known, Learn]:
         """See `guards`; for modules of these classes."""
-        read = reader(self.modules, classes, self.training, self.hooks, self.tensors)
+        read = reader(self.modules, classes, self.training, self.hooks, self.tensors, self.parts)
         return guards(self.signature.direct, read)
 
     def walk(self, module: Any) -> list[Any] | None:
@@ -104,9 +139,17 @@ class Unit:
                 return None
             if len(child._forward_hooks) + len(child._forward_pre_hooks) != hooks:
                 return None
+        for child, parts in zip(modules, self.parts, strict=True):
+            own = vars(child)
+            if any(len(own[kind]) != len(parts[kind]) for kind in ("_modules", "_parameters")):
+                return None
+            if any(own[kind].get(name) is not None for kind, name in absent(parts)):
+                return None
         try:
             tensors = self.read(modules)
         except KeyError:
+            return None
+        if any(tensor is None for tensor in tensors):
             return None
         # One list comparison: calling `holds` per weight would take longer than a small kernel.
         if [(t.__class__, t.dtype, t.shape, t.stride()) for t in tensors] != self.expected:
@@ -132,6 +175,37 @@ class Unit:
         if self.output_spec is None:
             return results
         return _pytree.tree_unflatten(list(results), _spec(self.output_spec))
+
+
+def setting(module: Any, place: Sequence[str]) -> str:
+    """Text of an attribute, or of a field of a configuration that is one; empty if it has no plain value."""
+    value = module
+    for name in place:
+        value = fields(value).get(name, _NOTHING)
+    return plain_text(value)
+
+
+def fields(value: Any) -> dict[Any, Any]:
+    """Attributes of an object or items of a dict."""
+    return value if isinstance(value, dict) else getattr(value, "__dict__", {})
+
+
+def plain_text(value: Any) -> str:
+    """Text of a number, string, flag, None, enumeration, function or a tuple or list of those; else empty."""
+    if value is None or type(value) in (bool, int, float, str):
+        return repr(value)
+    if isinstance(value, (tuple, list)) and value:
+        texts = [plain_text(item) for item in value]
+        return f"({', '.join(texts)})" if all(texts) else ""
+    if isinstance(value, enum.Enum):
+        return str(value)
+    if isinstance(value, (types.FunctionType, types.BuiltinFunctionType)):
+        return value.__name__
+    return ""
+
+
+def _names(parts: Mapping[str, bool]) -> str:
+    return ", ".join(name for name, exists in parts.items() if exists) or "(none)"
 
 
 @functools.cache
