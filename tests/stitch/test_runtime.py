@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 import torch
+from torch._subclasses import FakeTensorMode
+from torch.autograd import forward_ad
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from .making import BLOCK, TOWERS, Stitched, same, stitch_in_process
 
@@ -280,16 +283,8 @@ def test_added_parts_run_the_original(block: Stitched, towers: Stitched) -> None
 
 def test_a_model_with_other_parts_or_settings_is_refused(block: Stitched, cnn: Stitched) -> None:
     for stitched, change, said in (
-        (
-            block,
-            lambda m: m.norms.append(torch.nn.ReLU()),
-            "'norms' has the submodules 0, 1, 2, not .* 0, 1;",
-        ),
-        (
-            block,
-            lambda m: setattr(m.down, "bias", None),
-            "'down' has the parameters weight, not .* weight, bias",
-        ),
+        (block, lambda m: m.norms.append(torch.nn.ReLU()), "'norms' has the submodules 0, 1, 2, not .* 0, 1"),
+        (block, lambda m: setattr(m.down, "bias", None), "'down' has the parameters weight, not .*, bias"),
         (cnn, lambda m: setattr(m.n, "eps", 0.1), "eps of its submodule 'n' is 0.1, not the captured 1e-05"),
     ):
         model = stitched.model()
@@ -305,6 +300,39 @@ def test_jit_trace_records_the_original(towers: Stitched) -> None:
         optimized(*args)
         traced = torch.jit.trace(optimized, args)
         assert same(traced(*args), original(*args))
+
+
+@pytest.mark.parametrize("transform", ["jvp", "dual", "vmap", "make_fx", "make_fx before dispatch", "fake"])
+@pytest.mark.parametrize("known", [True, False])
+def test_transforms_see_the_original(towers: Stitched, transform: str, known: bool) -> None:
+    original, optimized = both(towers)
+    (x, y), _ = towers.inputs(0)
+    for model in (original, optimized):
+        model.requires_grad_(False)
+
+    def transformed(model: torch.nn.Module) -> Any:
+        match transform:
+            case "jvp":
+                return torch.func.jvp(lambda x: model(x, y), (x,), (y,))
+            case "dual":
+                with forward_ad.dual_level():
+                    dual = model(forward_ad.make_dual(x, y), y)[0]
+                    return tuple(forward_ad.unpack_dual(dual))
+            case "vmap":
+                return torch.vmap(model, in_dims=(0, None))(torch.stack([x, y]), y)
+            case "fake":
+                with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+                    return tuple(model(mode.from_tensor(x), mode.from_tensor(y))[0].shape)
+            case _:
+                return make_fx(model, pre_dispatch="before" in transform)(x, y)(y, x)
+
+    with torch.no_grad():
+        if known:
+            optimized(x, y)
+        before = runs(towers)
+        assert same(transformed(optimized), transformed(original))
+        assert runs(towers) == before
+        assert engaged(towers, optimized, (x, y), {})[1]
 
 
 @pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode])

@@ -7,6 +7,7 @@ from types import CodeType
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 from torch.nn.modules import module as _nn
 
 _TensorGuards: Any
@@ -36,12 +37,15 @@ def guards(signature: tuple[int, tuple[str, ...]] | None, read: Read) -> tuple[K
         read: returns weights and inputs if the modules are still the captured ones; see `reader`.
     """
     positional, keywords = signature or (0, ())
-    number, wants_gradients, tracing = len(keywords), torch.is_grad_enabled, torch._C._is_tracing
+    number, wants_gradients, modes = len(keywords), torch.is_grad_enabled, torch._C._len_torch_dispatch_stack
     checks: tuple[Callable[..., bool], ...] = ()
 
     def known(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
         """Weights and inputs of a call like one that was learned; None if the full checks must decide."""
-        if not checks or len(args) != positional or len(kwargs) != number or wants_gradients() or tracing():
+        if not checks or len(args) != positional or len(kwargs) != number or wants_gradients():
+            return None
+        # The dispatch keys show functorch's transforms and jit.trace, but no make_fx and no dual tensor.
+        if modes() or forward_ad._current_level >= 0:
             return None
         try:
             every = read(module, (*args, *[kwargs[name] for name in keywords]) if kwargs else args)
@@ -56,13 +60,30 @@ def guards(signature: tuple[int, tuple[str, ...]] | None, read: Read) -> tuple[K
     def learn(every: Sequence[Any]) -> None:
         """Remember a call that passed: its weights and inputs, in the order of the generated forward."""
         nonlocal checks
-        if signature is None or _TensorGuards is None or wants_gradients():
+        if signature is None or _TensorGuards is None or wants_gradients() or modes():
             return
         shapes, strides = [list(t.shape) for t in every], [list(t.stride()) for t in every]
         check = _TensorGuards(*every, dynamic_dims_sizes=shapes, dynamic_dims_strides=strides).check
         checks = (check, *checks)[:_MOST]
 
     return known, learn
+
+
+def transformed() -> bool:
+    """True if the call is traced or transformed, which needs each operator: a kernel would hide them."""
+    if torch.jit.is_tracing() or forward_ad._current_level >= 0:
+        return True
+    if torch._C._functorch.maybe_current_level() is not None:
+        return True
+    if torch._ops._len_torch_dispatch_stack_pre_dispatch():
+        return True
+    if not torch._C._len_torch_dispatch_stack():
+        return False
+    # Under other modes, which only watch or count operators, the kernels run.
+    kinds = torch._C._TorchDispatchModeKey
+    return any(
+        torch._C._get_dispatch_mode(k) is not None for k in (kinds.PROXY, kinds.FAKE, kinds.FUNCTIONAL)
+    )
 
 
 def reader(

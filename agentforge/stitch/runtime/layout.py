@@ -29,7 +29,8 @@ class Layout(NamedTuple):
         ignored.
         """
         # torch.export traces with tensors of its own.
-        plain = type(tensor) in _PLAIN or type(tensor).__name__ == "FakeTensor"
+        fake = torch.compiler.is_compiling() and type(tensor).__name__ == "FakeTensor"
+        plain = fake or type(tensor) in _PLAIN
         if not plain or tensor.dtype != self.dtype or tensor.shape != self.shape:
             return False
         if tensor.layout != torch.strided or tensor.device.type != self.device:

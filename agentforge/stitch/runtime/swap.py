@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from .guards import transformed
 from .unit import Unit
 
 
@@ -59,7 +60,7 @@ def stitched_forward(original: type, unit: Unit, classes: tuple[type, ...]) -> C
             run = unit.compiled or unit.eager
             results = run(*every[:count], *constants, *every[count:]) if constants else run(*every)
             return results if unit.output_spec is None else unit.finish(results)
-        if torch.jit.is_tracing():
+        if transformed():
             return ordinary(self, *args, **kwargs)
         inputs = unit.signature.match(args, kwargs)
         if inputs is None:
