@@ -183,7 +183,10 @@ def _signature(call: tuple[tuple[Any, ...], dict[str, Any]]) -> dict[str, Any]:
         if isinstance(value, torch.Tensor):
             leaves.append({"path": path, "tensor": layout(value)})
         elif type(value) in (tuple, list, dict):
-            containers.append({"path": path, "type": type(value).__name__, "length": len(value)})
+            keys = list(value) if isinstance(value, dict) else None
+            containers.append(
+                {"path": path, "type": type(value).__name__, "length": len(value), "keys": keys}
+            )
             for key in value if isinstance(value, dict) else range(len(value)):
                 visit(value[key], [*path, key])
         elif value is None or isinstance(value, (bool, int, float, str)):
