@@ -293,6 +293,44 @@ def test_a_model_with_other_parts_or_settings_is_refused(block: Stitched, cnn: S
             stitched.package.optimize(model)
 
 
+_WRITES = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(16)
+
+    def forward(self, x, y):
+        gate = torch.sigmoid(y) * 2
+        x.add_(1.0)
+        return self.norm(torch.tanh(gate + y)) * gate
+
+
+def get_inputs():
+    return [torch.randn(4, 16), torch.randn(4, 16)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_inputs_that_share_memory_run_the_original_if_one_is_written(tmp_path: Path) -> None:
+    stitched = stitch_in_process(_WRITES, tmp_path)
+    original, optimized = both(stitched)
+    (x, y), _ = stitched.inputs(0)
+    assert not stitched.plans[0]["replayable"]
+    for known in (False, True):
+        for shared in (lambda x: (x, x), lambda x: (x, x.view(4, 16)), lambda x: (x[:4], x[:4])):
+            output, ran = engaged(stitched, optimized, shared(x.clone()), {})
+            with torch.no_grad():
+                assert same(output, original(*shared(x.clone())))
+            assert not ran
+        assert engaged(stitched, optimized, (x.clone(), y), {})[1], known
+
+
 def test_jit_trace_records_the_original(towers: Stitched) -> None:
     original, optimized = both(towers)
     args, _ = towers.inputs(0)

@@ -123,6 +123,7 @@ def outline(
         **described(module),
         "tensors": [],
         "constants": [],
+        "replayable": True,
         "calls": {},
         "output_spec": None,
         "streams": None,

@@ -26,7 +26,9 @@ Known = Callable[[Any, "tuple[Any, ...]", "dict[str, Any]"], "tuple[Any, ...] | 
 Learn = Callable[[Sequence[Any]], None]
 
 
-def guards(signature: tuple[int, tuple[str, ...]] | None, read: Read) -> tuple[Known, Learn]:
+def guards(
+    signature: tuple[int, tuple[str, ...]] | None, read: Read, apart: Callable[..., bool] | None
+) -> tuple[Known, Learn]:
     """Two functions: one recognises calls like those that the other was given.
 
     Both are closures: each attribute that they read would cost 20 ns for each call.
@@ -35,6 +37,7 @@ def guards(signature: tuple[int, tuple[str, ...]] | None, read: Read) -> tuple[K
         signature: number of positional arguments and the keywords, if all leaves are tensors directly among
             the arguments; None if they are not, and no call is recognised.
         read: returns weights and inputs if the modules are still the captured ones; see `reader`.
+        apart: tells whether no input of weights and inputs shares memory; None if that does not matter.
     """
     positional, keywords = signature or (0, ())
     number, wants_gradients, modes = len(keywords), torch.is_grad_enabled, torch._C._len_torch_dispatch_stack
@@ -54,7 +57,7 @@ def guards(signature: tuple[int, tuple[str, ...]] | None, read: Read) -> tuple[K
         if every is not None:
             for check in checks:
                 if check(*every):
-                    return every
+                    return every if apart is None or apart(every) else None
         return None
 
     def learn(every: Sequence[Any]) -> None:

@@ -46,8 +46,10 @@ def stitched_forward(original: type, unit: Unit, classes: tuple[type, ...]) -> C
     def traced(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         # Under an outer torch.compile, which guards these checks and recompiles if they change, or an export.
         inputs = unit.signature.match(args, kwargs)
-        tensors = unit.weights(self, classes) if inputs is not None else None
-        if inputs is None or tensors is None or not unit.plain([*tensors, *inputs]):
+        if inputs is None or (unit.writes and len(inputs) > 1):  # a trace does not show shared memory
+            return ordinary(self, *args, **kwargs)
+        tensors = unit.weights(self, classes)
+        if tensors is None or not unit.plain([*tensors, *inputs]):
             return ordinary(self, *args, **kwargs)
         return unit.finish(unit.traceable(*tensors, *unit.constants, *inputs))
 
@@ -70,6 +72,8 @@ def stitched_forward(original: type, unit: Unit, classes: tuple[type, ...]) -> C
             return ordinary(self, *args, **kwargs)
         tensors = unit.weights(self, classes)
         if tensors is None or not unit.plain([*tensors, *inputs]):
+            return ordinary(self, *args, **kwargs)
+        if unit.writes and not unit.apart([*tensors, *inputs]):
             return ordinary(self, *args, **kwargs)
         learn([*tensors, *inputs])
         run = unit.compiled or unit.eager

@@ -57,6 +57,8 @@ class Unit:
         self.constants = [constants[name] for name in plan["constants"]]
         self.output_spec: str | None = plan["output_spec"]
         self.device: str = plan["device"]
+        self.writes: bool = not plan["replayable"]
+        """Whether it writes to its inputs."""
         self.packs = bool(plan["products"])
         """Whether it computes products from packed weights."""
         self.warned = False
@@ -102,7 +104,7 @@ class Unit:
     def guards(self, classes: Sequence[type]) -> tuple[Known, Learn]:
         """See `guards`; for modules of these classes."""
         read = reader(self.modules, classes, self.training, self.hooks, self.tensors, self.parts)
-        return guards(self.signature.direct, read)
+        return guards(self.signature.direct, read, self.apart if self.writes else None)
 
     def walk(self, module: Any) -> list[Any] | None:
         """The unit's modules, itself first; None if one is missing."""
@@ -156,6 +158,16 @@ class Unit:
             kept = all(lay.holds(t) for lay, t in zip(self.layouts, tensors, strict=True))
             return tensors if kept else None
         return tensors
+
+    def apart(self, every: Sequence[torch.Tensor]) -> bool:
+        """True if no input shares memory with another input or a weight.
+
+        The steps of a forward that writes to inputs were ordered for such calls.
+        """
+        places = [tensor.untyped_storage().data_ptr() for tensor in every]
+        count = len(self.tensors)
+        given = [place for place in places[count:] if place]
+        return len({*given}) == len(given) and not {*given} & {*places[:count]}
 
     def plain(self, tensors: Sequence[Any]) -> bool:
         """True if neither gradients nor autocast are requested."""
