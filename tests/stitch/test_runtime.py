@@ -16,6 +16,29 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from .making import BLOCK, TOWERS, Stitched, same, stitch_in_process
 
+_WRITES = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(16)
+
+    def forward(self, x, y):
+        gate = torch.sigmoid(y) * 2
+        x.add_(1.0)
+        return self.norm(torch.tanh(gate + y)) * gate
+
+
+def get_inputs():
+    return [torch.randn(4, 16), torch.randn(4, 16)]
+
+
+def get_init_inputs():
+    return []
+"""
+
 
 def runs(stitched: Stitched) -> int:
     return sum(stitched.package.calls().values())
@@ -233,6 +256,34 @@ def test_a_pickled_model_loads_as_the_original(block: Stitched, monkeypatch: pyt
     assert same(output, original(*args, **kwargs))
 
 
+def test_a_class_says_itself_what_is_copied_and_pickled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = _WRITES.replace(
+        "    def forward(",
+        """        self.lock = threading.Lock()
+
+    def __getstate__(self):
+        return {name: value for name, value in vars(self).items() if name != "lock"}
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self.lock = threading.Lock()
+
+    def forward(""",
+    ).replace("import torch\n", "import threading\n\nimport torch\n", 1)
+    stitched = stitch_in_process(source, tmp_path)
+    original, optimized = both(stitched)
+    monkeypatch.setitem(sys.modules, type(original).__module__, stitched.problem.module)
+    for made in (copy.deepcopy(optimized), pickle.loads(pickle.dumps(optimized))):
+        assert made.lock is not optimized.lock
+        assert isinstance(made, type(original))
+    twin = copy.deepcopy(optimized)
+    assert type(twin) is type(optimized)
+    args, kwargs = stitched.inputs(0)
+    assert engaged(stitched, twin, args, kwargs)[1]
+
+
 def test_a_call_like_an_earlier_one_still_notices_every_change(towers: Stitched) -> None:
     """The second call of a kind takes the short way, so each change is made after one that did."""
     _, optimized = both(towers)
@@ -291,30 +342,6 @@ def test_a_model_with_other_parts_or_settings_is_refused(block: Stitched, cnn: S
         change(model)
         with pytest.raises(ValueError, match=said):
             stitched.package.optimize(model)
-
-
-_WRITES = """
-import torch
-
-
-class Model(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.norm = torch.nn.LayerNorm(16)
-
-    def forward(self, x, y):
-        gate = torch.sigmoid(y) * 2
-        x.add_(1.0)
-        return self.norm(torch.tanh(gate + y)) * gate
-
-
-def get_inputs():
-    return [torch.randn(4, 16), torch.randn(4, 16)]
-
-
-def get_init_inputs():
-    return []
-"""
 
 
 def test_inputs_that_share_memory_run_the_original_if_one_is_written(tmp_path: Path) -> None:

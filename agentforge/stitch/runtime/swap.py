@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import copyreg
 import functools
 import inspect
 from collections.abc import Callable
@@ -17,17 +16,24 @@ from .unit import Unit
 
 def _deepcopy(self: Any, memo: dict[int, Any]) -> Any:
     """Return a copy that is stitched too."""
-    original = type(self)._agentforge_original
-    twin: Any = original.__new__(original)
-    twin.__class__ = type(self)
-    memo[id(self)] = twin
-    vars(twin).update(copy.deepcopy(vars(self), memo))
+    make, args, state, *_ = (*_reduce(self, 1), None)
+    twin = memo[id(self)] = make(*copy.deepcopy(args, memo))
+    if type(twin) is type(self)._agentforge_original:
+        twin.__class__ = type(self)
+    if state is not None:
+        twin.__setstate__(copy.deepcopy(state, memo))
     return twin
 
 
 def _reduce(self: Any, protocol: Any) -> Any:
-    """Pickle the original model, so that it loads without this artifact."""
-    return copyreg._reconstructor, (type(self)._agentforge_original, object, None), dict(vars(self))  # type: ignore[attr-defined]
+    """Pickle the original model, so that it loads without this artifact.
+
+    Protocol 1 names the class among the arguments of a function, where it can be replaced; it uses a
+    class's own `__getstate__` and `__reduce__` as later ones do.
+    """
+    original = type(self)._agentforge_original
+    make, args, *rest = original.__reduce_ex__(self, 1)
+    return make, tuple(original if arg is type(self) else arg for arg in args), *rest
 
 
 def stitched_class(original: type, unit: Unit, classes: tuple[type, ...]) -> type:
