@@ -411,6 +411,24 @@ def test_export_has_the_kernels_in_its_graph(towers: Stitched, context: Any) -> 
         assert same(program.module()(*args), original(*args))
 
 
+def test_a_dynamic_size_traces_the_original(towers: Stitched) -> None:
+    original, optimized = both(towers)
+    args, _ = towers.inputs(0)
+    more = [torch.cat([x, x]) for x in args]
+    rows = {0: torch.export.Dim("rows", min=2, max=64)}
+    before = runs(towers)
+    with torch.no_grad():
+        for strict in (False, True):
+            program = torch.export.export(optimized, args, dynamic_shapes=(rows, rows), strict=strict)
+            assert same(program.module()(*more), original(*more))
+        for x in args:
+            torch._dynamo.mark_dynamic(x, 0)
+        compiled = torch.compile(optimized, fullgraph=True, backend="eager")
+        for given in (args, more):
+            assert same(compiled(*given), original(*given))
+    assert runs(towers) == before
+
+
 def test_a_kept_baseline_has_no_layer_around_it(towers: Stitched, tmp_path: Path) -> None:
     kept = stitch_in_process(TOWERS, tmp_path, "compile")
     model = kept.model()
