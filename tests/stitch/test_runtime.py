@@ -318,6 +318,7 @@ def test_added_parts_run_the_original(block: Stitched, towers: Stitched) -> None
     for stitched, add in (
         (towers, lambda model: model.left.append(torch.nn.ReLU())),
         (towers, lambda model: setattr(model.left, "extra", torch.nn.ReLU())),
+        (towers, lambda model: setattr(model.gate, "bias", None)),
         (block, lambda model: setattr(model.qkv, "bias", torch.nn.Parameter(torch.ones(96)))),
         (block, lambda model: setattr(model.down, "bias", None)),
     ):

@@ -16,12 +16,12 @@ from .unit import Unit
 
 def _deepcopy(self: Any, memo: dict[int, Any]) -> Any:
     """Return a copy that is stitched too."""
-    make, args, state, *_ = (*_reduce(self, 1), None)
+    make, args, *rest = _reduce(self, 1)
     twin = memo[id(self)] = make(*copy.deepcopy(args, memo))
     if type(twin) is type(self)._agentforge_original:
         twin.__class__ = type(self)
-    if state is not None:
-        twin.__setstate__(copy.deepcopy(state, memo))
+    if rest and rest[0] is not None:
+        twin.__setstate__(copy.deepcopy(rest[0], memo))
     return twin
 
 
@@ -45,7 +45,7 @@ def stitched_forward(original: type, unit: Unit, classes: tuple[type, ...]) -> C
     """A forward that dispatches between the stitched and the original code."""
     ordinary: Callable[..., Any] = original.forward  # type: ignore[attr-defined]
     parameters = inspect.signature(ordinary)
-    known, learn = unit.guards(classes)
+    known, learn, weights = unit.guards(classes)
     count, constants = len(unit.tensors), unit.constants
     is_compiling = torch.compiler.is_compiling  # looking it up in each call would cost 40 ns
 
@@ -76,7 +76,7 @@ def stitched_forward(original: type, unit: Unit, classes: tuple[type, ...]) -> C
             inputs = unit.signature.match(*call) if call else None
         if inputs is None:
             return ordinary(self, *args, **kwargs)
-        tensors = unit.weights(self, classes)
+        tensors = weights(self)
         if tensors is None or not unit.plain([*tensors, *inputs]):
             return ordinary(self, *args, **kwargs)
         if unit.writes and not unit.apart([*tensors, *inputs]):

@@ -101,10 +101,18 @@ class Unit:
                     return f"the attribute {'.'.join(place)}{what} {now}"
         return ""
 
-    def guards(self, classes: Sequence[type]) -> tuple[Known, Learn]:
-        """See `guards`; for modules of these classes."""
+    def guards(self, classes: Sequence[type]) -> tuple[Known, Learn, Callable[[Any], Sequence[Any] | None]]:
+        """See `guards`, for modules of these classes; the third function is a faster `weights`."""
         read = reader(self.modules, classes, self.training, self.hooks, self.tensors, self.parts)
-        return guards(self.signature.direct, read, self.apart if self.writes else None)
+
+        def weights(module: Any) -> Sequence[Any] | None:
+            try:
+                tensors = read(module, ())
+            except KeyError:
+                return None
+            return None if tensors is None else self._kept(tensors)
+
+        return *guards(self.signature.direct, read, self.apart if self.writes else None), weights
 
     def walk(self, module: Any) -> list[Any] | None:
         """The unit's modules, itself first; None if one is missing."""
@@ -127,8 +135,11 @@ class Unit:
             for index, kind, name in self.tensors
         ]
 
-    def weights(self, module: Any, classes: Sequence[Any]) -> list[Any] | None:
-        """Return the weights if the module is still the captured one, else None."""
+    def weights(self, module: Any, classes: Sequence[Any]) -> Sequence[Any] | None:
+        """Return the weights if the module is still the captured one, else None.
+
+        torch.compile can trace it.
+        """
         if _nn._global_forward_hooks or _nn._global_forward_pre_hooks:
             return None
         modules = self.walk(module)
@@ -151,6 +162,10 @@ class Unit:
             tensors = self.read(modules)
         except KeyError:
             return None
+        return self._kept(tensors)
+
+    def _kept(self, tensors: Sequence[Any]) -> Sequence[Any] | None:
+        """The tensors if all of them have their captured layout, else None."""
         if any(tensor is None for tensor in tensors):
             return None
         # One list comparison: calling `holds` per weight would take longer than a small kernel.
