@@ -38,7 +38,7 @@ def test_what_was_added_or_was_none_is_noticed(change: str) -> None:
         case "a module":
             module.append(torch.nn.ReLU())
         case "a parameter":
-            module[0].scale = torch.nn.Parameter(torch.ones(1))
+            module.scale = torch.nn.Parameter(torch.ones(1))
         case "a bias":
             module[0].bias = torch.nn.Parameter(torch.ones(2))
         case "a buffer":

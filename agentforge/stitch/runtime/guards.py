@@ -19,6 +19,12 @@ except ImportError:  # a version of torch without it: every call takes the full 
 _MOST = 4
 """Most kinds of call that are known at a time; inference mode and no_grad are two."""
 
+_FIXED = frozenset(
+    f"torch.nn.modules.{name}"
+    for name in ("linear", "conv", "normalization", "batchnorm", "activation", "dropout", "sparse", "pooling")
+)
+"""Modules of PyTorch whose classes, if they have no submodules, read no parts that are added to them."""
+
 Read = Callable[[Any, "tuple[Any, ...]"], "tuple[Any, ...] | None"]
 
 
@@ -121,9 +127,9 @@ def reader(
         for short, kind in (("s", "_modules"), ("p", "_parameters")):
             if own[kind]:
                 lines.append(f" {short}{n} = d{n}[{kind!r}]")
-                tests.append(f"len({short}{n}) != {len(own[kind])}")
-            else:
-                tests.append(f"d{n}[{kind!r}]")
+            if n and not own["_modules"] and classes[n - 1].__module__ in _FIXED:
+                continue
+            tests.append(f"len({short}{n}) != {len(own[kind])}" if own[kind] else f"d{n}[{kind!r}]")
         tests += [f"d{n}[{kind!r}][{name!r}] is not None" for kind, name in absent(own)]
         lines.append(f" if {' or '.join(tests)}: return None")
     places = {"": "d{}", "_parameters": "p{}", "_buffers": "d{}['_buffers']"}
