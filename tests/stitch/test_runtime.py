@@ -10,10 +10,36 @@ from typing import Any
 
 import pytest
 import torch
+from torch._subclasses import FakeTensorMode
+from torch.autograd import forward_ad
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from agentforge.stitch.graph.printer import Unprintable
 
 from .making import BLOCK, TOWERS, Stitched, same, stitch_in_process
+
+_WRITES = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(16)
+
+    def forward(self, x, y):
+        gate = torch.sigmoid(y) * 2
+        x.add_(1.0)
+        return self.norm(torch.tanh(gate + y)) * gate
+
+
+def get_inputs():
+    return [torch.randn(4, 16), torch.randn(4, 16)]
+
+
+def get_init_inputs():
+    return []
+"""
 
 
 def runs(stitched: Stitched) -> int:
@@ -232,6 +258,34 @@ def test_a_pickled_model_loads_as_the_original(block: Stitched, monkeypatch: pyt
     assert same(output, original(*args, **kwargs))
 
 
+def test_a_class_says_itself_what_is_copied_and_pickled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = _WRITES.replace(
+        "    def forward(",
+        """        self.lock = threading.Lock()
+
+    def __getstate__(self):
+        return {name: value for name, value in vars(self).items() if name != "lock"}
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self.lock = threading.Lock()
+
+    def forward(""",
+    ).replace("import torch\n", "import threading\n\nimport torch\n", 1)
+    stitched = stitch_in_process(source, tmp_path)
+    original, optimized = both(stitched)
+    monkeypatch.setitem(sys.modules, type(original).__module__, stitched.problem.module)
+    for made in (copy.deepcopy(optimized), pickle.loads(pickle.dumps(optimized))):
+        assert made.lock is not optimized.lock
+        assert isinstance(made, type(original))
+    twin = copy.deepcopy(optimized)
+    assert type(twin) is type(optimized)
+    args, kwargs = stitched.inputs(0)
+    assert engaged(stitched, twin, args, kwargs)[1]
+
+
 def test_a_call_like_an_earlier_one_still_notices_every_change(towers: Stitched) -> None:
     """The second call of a kind takes the short way, so each change is made after one that did."""
     _, optimized = both(towers)
@@ -262,6 +316,51 @@ def test_a_call_like_an_earlier_one_still_notices_every_change(towers: Stitched)
         assert not runs_kernels()
 
 
+def test_added_parts_run_the_original(block: Stitched, towers: Stitched) -> None:
+    for stitched, add in (
+        (towers, lambda model: model.left.append(torch.nn.ReLU())),
+        (towers, lambda model: setattr(model.left, "extra", torch.nn.ReLU())),
+        (towers, lambda model: setattr(model.gate, "bias", None)),
+        (block, lambda model: setattr(model.qkv, "bias", torch.nn.Parameter(torch.ones(96)))),
+        (block, lambda model: setattr(model.down, "bias", None)),
+    ):
+        original, optimized = both(stitched)
+        args, kwargs = stitched.inputs(0)
+        with torch.no_grad():
+            assert all(engaged(stitched, optimized, args, kwargs)[1] for _ in range(2))
+            add(original)
+            add(optimized)
+            output, ran = engaged(stitched, optimized, args, kwargs)
+            assert not ran
+            assert same(output, original(*args, **kwargs))
+
+
+def test_a_model_with_other_parts_or_settings_is_refused(block: Stitched, cnn: Stitched) -> None:
+    for stitched, change, said in (
+        (block, lambda m: m.norms.append(torch.nn.ReLU()), "'norms' has the submodules 0, 1, 2, not .* 0, 1"),
+        (block, lambda m: setattr(m.down, "bias", None), "'down' has the parameters weight, not .*, bias"),
+        (cnn, lambda m: setattr(m.n, "eps", 0.1), "eps of its submodule 'n' is 0.1, not the captured 1e-05"),
+    ):
+        model = stitched.model()
+        change(model)
+        with pytest.raises(ValueError, match=said):
+            stitched.package.optimize(model)
+
+
+def test_inputs_that_share_memory_run_the_original_if_one_is_written(tmp_path: Path) -> None:
+    stitched = stitch_in_process(_WRITES, tmp_path)
+    original, optimized = both(stitched)
+    (x, y), _ = stitched.inputs(0)
+    assert not stitched.plans[0]["replayable"]
+    for known in (False, True):
+        for shared in (lambda x: (x, x), lambda x: (x, x.view(4, 16)), lambda x: (x[:4], x[:4])):
+            output, ran = engaged(stitched, optimized, shared(x.clone()), {})
+            with torch.no_grad():
+                assert same(output, original(*shared(x.clone())))
+            assert not ran
+        assert engaged(stitched, optimized, (x.clone(), y), {})[1], known
+
+
 def test_jit_trace_records_the_original(towers: Stitched) -> None:
     original, optimized = both(towers)
     args, _ = towers.inputs(0)
@@ -269,6 +368,39 @@ def test_jit_trace_records_the_original(towers: Stitched) -> None:
         optimized(*args)
         traced = torch.jit.trace(optimized, args)
         assert same(traced(*args), original(*args))
+
+
+@pytest.mark.parametrize("transform", ["jvp", "dual", "vmap", "make_fx", "make_fx before dispatch", "fake"])
+@pytest.mark.parametrize("known", [True, False])
+def test_transforms_see_the_original(towers: Stitched, transform: str, known: bool) -> None:
+    original, optimized = both(towers)
+    (x, y), _ = towers.inputs(0)
+    for model in (original, optimized):
+        model.requires_grad_(False)
+
+    def transformed(model: torch.nn.Module) -> Any:
+        match transform:
+            case "jvp":
+                return torch.func.jvp(lambda x: model(x, y), (x,), (y,))
+            case "dual":
+                with forward_ad.dual_level():
+                    dual = model(forward_ad.make_dual(x, y), y)[0]
+                    return tuple(forward_ad.unpack_dual(dual))
+            case "vmap":
+                return torch.vmap(model, in_dims=(0, None))(torch.stack([x, y]), y)
+            case "fake":
+                with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+                    return tuple(model(mode.from_tensor(x), mode.from_tensor(y))[0].shape)
+            case _:
+                return make_fx(model, pre_dispatch="before" in transform)(x, y)(y, x)
+
+    with torch.no_grad():
+        if known:
+            optimized(x, y)
+        before = runs(towers)
+        assert same(transformed(optimized), transformed(original))
+        assert runs(towers) == before
+        assert engaged(towers, optimized, (x, y), {})[1]
 
 
 @pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode])
@@ -280,6 +412,24 @@ def test_export_has_the_kernels_in_its_graph(towers: Stitched, context: Any) -> 
         targets = [str(node.target) for node in program.graph.nodes]
         assert any(target.startswith(f"agentforge_{towers.package._ARTIFACT.id}") for target in targets)
         assert same(program.module()(*args), original(*args))
+
+
+def test_a_dynamic_size_traces_the_original(towers: Stitched) -> None:
+    original, optimized = both(towers)
+    args, _ = towers.inputs(0)
+    more = [torch.cat([x, x]) for x in args]
+    rows = {0: torch.export.Dim("rows", min=2, max=64)}
+    before = runs(towers)
+    with torch.no_grad():
+        for strict in (False, True):
+            program = torch.export.export(optimized, args, dynamic_shapes=(rows, rows), strict=strict)
+            assert same(program.module()(*more), original(*more))
+        for x in args:
+            torch._dynamo.mark_dynamic(x, 0)
+        compiled = torch.compile(optimized, fullgraph=True, backend="eager")
+        for given in (args, more):
+            assert same(compiled(*given), original(*given))
+    assert runs(towers) == before
 
 
 def test_a_kept_baseline_has_no_layer_around_it(towers: Stitched, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ class OtherSigns(TorchDispatchMode):
 
 
 def alike(a: Any, b: Any) -> bool:
-    """Whether two values that an answer holds differ by no more than rounding."""
+    """Whether two values in an answer differ by no more than rounding."""
     if not isinstance(a, torch.Tensor):
         return bool(a == b)
     if is_integer(a):

@@ -21,7 +21,7 @@ _WAYS = 41
 def with_latitude(
     leaf: Leaf, integer: bool, eager: WorkerClient, prepared: PreparedWorkload, place: tuple[int, int]
 ) -> Leaf:
-    """An output of the reference with its latitude, which holds as long as the slot has these inputs.
+    """An output of the reference with its latitude, which is valid as long as the slot has these inputs.
 
     Args:
         place: slot of the inputs, and the output's number.

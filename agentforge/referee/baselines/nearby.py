@@ -31,7 +31,7 @@ _ILL_CONDITIONED = 1e-2
 
 
 class Reference(Protocol):
-    """What is asked: `Baselines`."""
+    """Asks the reference: a part of `Baselines`."""
 
     eager: WorkerClient
     definition: Definition

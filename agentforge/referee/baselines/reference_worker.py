@@ -153,8 +153,7 @@ class BaselineServer(Server):
         return {"changed": False}
 
     def _shape(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
-        """Bytes of the output for a slot in float64, the buffers that calls have changed so far, and what the
-        operators are."""
+        """Bytes of the output in float64, the buffers that calls have changed, and what the operators say."""
         given = pytree.tree_leaves(self._slots[body["slot"]])
         with Operators([x for x in given if isinstance(x, torch.Tensor)]) as seen:
             self._call(body, ())

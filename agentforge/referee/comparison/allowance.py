@@ -1,6 +1,6 @@
 """What an output that is outside of its bound may be all the same.
 
-A floating-point output may be rounded to steps (quantisation). At a tie the last bit of what is rounded
+A floating-point output may be rounded to steps (quantisation). At a tie the last bit of the number
 decides, and another right answer is a whole step off. So a few elements may each have the value that the
 reference gives in float64, or on inputs that are moved by a few units in the last place. Integer outputs
 have `integers.IntegerLatitude` for this.
@@ -25,11 +25,11 @@ _FEW = 1e-3
 
 @dataclass(frozen=True)
 class Allowance:
-    """The bound that holds for an output outside of its usual one, and other ways to compute it."""
+    """The bound of an output outside of its usual one, and other ways to compute it."""
 
     bound: Bound
     scale: float | None = None
-    """Root mean square of the output; None to take it from what is compared."""
+    """Root mean square of the output; None to take it from the compared part."""
     recomputed: Callable[[], Iterator[torch.Tensor]] | None = None
     """The output computed in other ways, one after the other."""
 
@@ -40,7 +40,7 @@ class Allowance:
         return Allowance(bound, scale, None if small else leaf.recomputed)
 
     def measure(self, got: torch.Tensor, expected: torch.Tensor, first: int = 0) -> Distance:
-        """The distance from what is right.
+        """The distance from a right answer.
 
         Args:
             first: flat index of the output that both begin at.

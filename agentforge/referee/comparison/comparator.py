@@ -59,7 +59,7 @@ class OutputComparator:
         """Compare a whole output.
 
         Args:
-            wider: gives what is allowed if an output is outside of its own bound.
+            wider: gives the allowance if an output is outside of its own bound.
 
         Raises:
             WorkerFailure: INCORRECT_SHAPE, INCORRECT_DTYPE or INCORRECT_NUMERICAL.
@@ -107,7 +107,7 @@ class OutputComparator:
         """Compare the values of a whole tensor.
 
         Args:
-            wider: gives what is allowed if it is outside of its bound, one after the other.
+            wider: gives the allowances if it is outside of its bound, one after the other.
 
         Raises:
             WorkerFailure: INCORRECT_NUMERICAL.
@@ -138,7 +138,7 @@ class OutputComparator:
 
         Args:
             where: path of the output and flat index that the part begins at.
-            wider: gives what is allowed if the part is outside of its bound.
+            wider: gives the allowance if the part is outside of its bound.
 
         Raises:
             WorkerFailure: INCORRECT_NUMERICAL.

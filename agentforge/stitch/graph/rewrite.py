@@ -24,6 +24,7 @@ from .kept import kept_tensors
 from .printer import Unprintable, events_of, literal, print_forward
 from .products import convolution_of, packable
 from .streams import StepCost, Streams, place
+from .structure import described
 
 
 @dataclass
@@ -123,14 +124,13 @@ def outline(
     return {
         "path": path,
         "unit": path,
-        "class": type(module).__qualname__,
-        "training": module.training,
         "device": _device(module, call),
         "source": "",
         "signature": _signature(call),
-        "modules": _modules(module),
+        **described(module),
         "tensors": [],
         "constants": [],
+        "replayable": True,
         "calls": {},
         "output_spec": None,
         "streams": None,
@@ -154,44 +154,6 @@ def _entering(
         elif node.op == "get_attr":
             raise Unprintable("a block of operators under another mode or condition")
     return weights, lifted, inputs
-
-
-def _modules(module: torch.nn.Module) -> list[dict[str, Any]]:
-    """All submodules, parents first; a module's index is its position in [unit, *these]."""
-    entries: list[dict[str, Any]] = []
-
-    def visit(parent: torch.nn.Module, index: int) -> None:
-        for name, child in parent._modules.items():
-            if child is None:
-                continue
-            entries.append(
-                {
-                    "parent": index,
-                    "name": name,
-                    "class": type(child).__qualname__,
-                    "training": child.training,
-                    "hooks": _hooks(child),
-                }
-            )
-            visit(child, len(entries))
-
-    visit(module, 0)
-    return entries
-
-
-def _hooks(module: torch.nn.Module) -> int:
-    """Number of a module's hooks; only torch's own are fully captured in the graph.
-
-    Raises:
-        Unprintable: a hook that is not torch's.
-    """
-    hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
-    for hook in hooks:
-        if not type(hook).__module__.startswith("torch.nn.utils"):
-            raise Unprintable(
-                f"a forward hook on a {type(module).__name__}, which the graph does not capture"
-            )
-    return len(hooks)
 
 
 def _tensor_entry(
@@ -229,7 +191,10 @@ def _signature(call: tuple[tuple[Any, ...], dict[str, Any]]) -> dict[str, Any]:
         if isinstance(value, torch.Tensor):
             leaves.append({"path": path, "tensor": layout(value)})
         elif type(value) in (tuple, list, dict):
-            containers.append({"path": path, "type": type(value).__name__, "length": len(value)})
+            keys = list(value) if isinstance(value, dict) else None
+            containers.append(
+                {"path": path, "type": type(value).__name__, "length": len(value), "keys": keys}
+            )
             for key in value if isinstance(value, dict) else range(len(value)):
                 visit(value[key], [*path, key])
         elif value is None or isinstance(value, (bool, int, float, str)):

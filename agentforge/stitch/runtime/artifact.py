@@ -147,9 +147,12 @@ class Artifact:
             modules = unit.walk(module) if module is not None else None
             if modules is None or not unit.fits(modules):
                 part = f"its submodule {unit.path!r}" if unit.path else "it"
+                difference = f"{part} is not the {unit.class_name} that was captured"
+            else:  # torch.compile traces the given model, with whatever it has
+                difference = "" if self.mode.startswith("compile") else unit.difference(modules)
+            if modules is None or difference:
                 raise ValueError(
-                    f"this artifact was made for another model: {part} is not the {unit.class_name} "
-                    "that was captured; pass a model built the same way"
+                    f"this artifact was made for another model: {difference}; pass a model built the same way"
                 )
             found.append((unit, module, tuple(type(m) for m in modules)))
         for unit, module, classes in found:

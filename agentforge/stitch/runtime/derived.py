@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -13,8 +15,7 @@ DERIVED = "derived weights"
 """Counter name: a forward read its derived values."""
 
 _COLUMNS = 1021
-"""Words in a row of the sums that a weight is recognised by. A prime: rows of a matrix that change places
-change the sums."""
+"""Least number of words in a row of the sums that a weight is recognised by."""
 _SMALL = 1 << 14
 """Bytes up to which tensors are joined and compared by one call: calls take longer than reading them."""
 
@@ -51,8 +52,9 @@ class Contents:
             return
         even = flat.numel() & ~1
         words = flat[:even].view(torch.int64 if flat.storage_offset() % 2 == 0 else torch.int32)
-        whole = words.numel() // _COLUMNS * _COLUMNS
-        self._rows.append(words[:whole].view(-1, _COLUMNS))
+        columns = _columns(len(tensor), tensor.numel() // len(tensor))
+        whole = words.numel() // columns * columns
+        self._rows.append(words[:whole].view(-1, columns))
         self._whole += [words[whole:], flat[even:]]
 
     def same(self, tensors: Sequence[torch.Tensor]) -> bool:
@@ -69,6 +71,15 @@ class Contents:
     def untouched(self, tensors: Sequence[torch.Tensor]) -> bool:
         """Whether they are the same, and PyTorch has not written to them, not even the same values."""
         return [t._version for t in tensors] == self._versions and self.same(tensors)
+
+
+@functools.cache
+def _columns(rows: int, width: int) -> int:
+    """A prime above the sides of a matrix: two of its rows or columns that change places change the sums."""
+    number = (max(rows, width, _COLUMNS - 1) + 1) | 1
+    while any(number % divisor == 0 for divisor in range(3, math.isqrt(number) + 1, 2)):
+        number += 2
+    return number
 
 
 class _Made(NamedTuple):

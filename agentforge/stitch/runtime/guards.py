@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 from torch.nn.modules import module as _nn
 
 _TensorGuards: Any
@@ -18,6 +19,12 @@ except ImportError:  # a version of torch without it: every call takes the full 
 _MOST = 4
 """Most kinds of call that are known at a time; inference mode and no_grad are two."""
 
+_FIXED = frozenset(
+    f"torch.nn.modules.{name}"
+    for name in ("linear", "conv", "normalization", "batchnorm", "activation", "dropout", "sparse", "pooling")
+)
+"""Modules of PyTorch whose classes, if they have no submodules, read no parts that are added to them."""
+
 Read = Callable[[Any, "tuple[Any, ...]"], "tuple[Any, ...] | None"]
 
 
@@ -25,7 +32,9 @@ Known = Callable[[Any, "tuple[Any, ...]", "dict[str, Any]"], "tuple[Any, ...] | 
 Learn = Callable[[Sequence[Any]], None]
 
 
-def guards(signature: tuple[int, tuple[str, ...]] | None, read: Read) -> tuple[Known, Learn]:
+def guards(
+    signature: tuple[int, tuple[str, ...]] | None, read: Read, apart: Callable[..., bool] | None
+) -> tuple[Known, Learn]:
     """Two functions: one recognises calls like those that the other was given.
 
     Both are closures: each attribute that they read would cost 20 ns for each call.
@@ -34,14 +43,18 @@ def guards(signature: tuple[int, tuple[str, ...]] | None, read: Read) -> tuple[K
         signature: number of positional arguments and the keywords, if all leaves are tensors directly among
             the arguments; None if they are not, and no call is recognised.
         read: returns weights and inputs if the modules are still the captured ones; see `reader`.
+        apart: tells whether no input of weights and inputs shares memory; None if that does not matter.
     """
     positional, keywords = signature or (0, ())
-    number, wants_gradients, tracing = len(keywords), torch.is_grad_enabled, torch._C._is_tracing
+    number, wants_gradients, modes = len(keywords), torch.is_grad_enabled, torch._C._len_torch_dispatch_stack
     checks: tuple[Callable[..., bool], ...] = ()
 
     def known(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
         """Weights and inputs of a call like one that was learned; None if the full checks must decide."""
-        if not checks or len(args) != positional or len(kwargs) != number or wants_gradients() or tracing():
+        if not checks or len(args) != positional or len(kwargs) != number or wants_gradients():
+            return None
+        # The dispatch keys show functorch's transforms and jit.trace, but no make_fx and no dual tensor.
+        if modes() or forward_ad._current_level >= 0:
             return None
         try:
             every = read(module, (*args, *[kwargs[name] for name in keywords]) if kwargs else args)
@@ -50,13 +63,13 @@ def guards(signature: tuple[int, tuple[str, ...]] | None, read: Read) -> tuple[K
         if every is not None:
             for check in checks:
                 if check(*every):
-                    return every
+                    return every if apart is None or apart(every) else None
         return None
 
     def learn(every: Sequence[Any]) -> None:
         """Remember a call that passed: its weights and inputs, in the order of the generated forward."""
         nonlocal checks
-        if signature is None or _TensorGuards is None or wants_gradients():
+        if signature is None or _TensorGuards is None or wants_gradients() or modes():
             return
         shapes, strides = [list(t.shape) for t in every], [list(t.stride()) for t in every]
         check = _TensorGuards(*every, dynamic_dims_sizes=shapes, dynamic_dims_strides=strides).check
@@ -65,12 +78,30 @@ def guards(signature: tuple[int, tuple[str, ...]] | None, read: Read) -> tuple[K
     return known, learn
 
 
+def transformed() -> bool:
+    """True if the call is traced or transformed, which needs each operator: a kernel would hide them."""
+    if torch.jit.is_tracing() or forward_ad._current_level >= 0:
+        return True
+    if torch._C._functorch.maybe_current_level() is not None:
+        return True
+    if torch._ops._len_torch_dispatch_stack_pre_dispatch():
+        return True
+    if not torch._C._len_torch_dispatch_stack():
+        return False
+    # Under other modes, which only watch or count operators, the kernels run.
+    kinds = torch._C._TorchDispatchModeKey
+    return any(
+        torch._C._get_dispatch_mode(k) is not None for k in (kinds.PROXY, kinds.FAKE, kinds.FUNCTIONAL)
+    )
+
+
 def reader(
     modules: Sequence[tuple[int, str]],
     classes: Sequence[type],
     training: Sequence[bool],
     hooks: Sequence[int],
     tensors: Sequence[tuple[int, str, str]],
+    parts: Sequence[Mapping[str, Mapping[str, bool]]],
 ) -> Read:
     """A function of the unit's module and the inputs that returns weights and inputs, None if a part changed.
 
@@ -80,23 +111,43 @@ def reader(
         training: mode of the unit's module, then of each submodule.
         hooks: number of forward hooks of each submodule.
         tensors: module, dictionary and name of each weight.
+        parts: names in the dictionaries of each module, and whether they are not None; see `Unit.parts`.
     """
-    lines = [
-        "def read(root, inputs):",
-        " d0 = root.__dict__",
-        f" if d0['training'] is not {training[0]}: return None",
-    ]
-    lines.append(" if hooks or pre_hooks: return None")
-    for n, ((parent, name), mode, count) in enumerate(zip(modules, training[1:], hooks, strict=True), 1):
-        lines.append(f" m = d{parent}['_modules'][{name!r}]; d{n} = m.__dict__")
-        lines.append(f" if m.__class__ is not c{n} or d{n}['training'] is not {mode}: return None")
-        number = f"len(d{n}['_forward_hooks']) + len(d{n}['_forward_pre_hooks']) != {count}"
-        plain = f"d{n}['_forward_hooks'] or d{n}['_forward_pre_hooks']"
-        lines.append(f" if {number if count else plain} or 'forward' in d{n}: return None")
-    found = [f"d{n}[{kind!r}][{name!r}]" if kind else f"d{n}[{name!r}]" for n, kind, name in tensors]
+    lines = ["def read(root, inputs):", " if hooks or pre_hooks: return None"]
+    parents = [0, *(parent for parent, _ in modules)]
+    for n, (mode, own) in enumerate(zip(training, parts, strict=True)):
+        tests = [f"not d{n}['training']" if mode else f"d{n}['training']"]
+        if n == 0:
+            lines.append(" d0 = root.__dict__")
+        else:
+            lines.append(f" m = s{parents[n]}[{modules[n - 1][1]!r}]; d{n} = m.__dict__")
+            number = f"len(d{n}['_forward_hooks']) + len(d{n}['_forward_pre_hooks']) != {hooks[n - 1]}"
+            plain = f"d{n}['_forward_hooks'] or d{n}['_forward_pre_hooks']"
+            tests += [f"m.__class__ is not c{n}", number if hooks[n - 1] else plain, f"'forward' in d{n}"]
+        for short, kind in (("s", "_modules"), ("p", "_parameters")):
+            if own[kind]:
+                lines.append(f" {short}{n} = d{n}[{kind!r}]")
+            if n and not own["_modules"] and classes[n - 1].__module__ in _FIXED:
+                continue
+            tests.append(f"len({short}{n}) != {len(own[kind])}" if own[kind] else f"d{n}[{kind!r}]")
+        tests += [f"d{n}[{kind!r}][{name!r}] is not None" for kind, name in absent(own)]
+        lines.append(f" if {' or '.join(tests)}: return None")
+    found = [f"{_holder(n, kind)}[{name!r}]" for n, kind, name in tensors]
     lines.append(f" return ({''.join(f'{place}, ' for place in found)}*inputs,)")
     code: CodeType = compile("\n".join(lines), "<guards>", "exec")
     names: dict[str, Any] = {f"c{n}": cls for n, cls in enumerate(classes, 1)}
     names |= {"hooks": _nn._global_forward_hooks, "pre_hooks": _nn._global_forward_pre_hooks}
     exec(code, names)
     return names["read"]
+
+
+def _holder(number: int, kind: str) -> str:
+    """Code of the dictionary or list with a tensor of a module."""
+    if kind == "_parameters":
+        return f"p{number}"
+    return f"d{number}[{kind!r}]" if kind else f"d{number}"
+
+
+def absent(parts: Mapping[str, Mapping[str, bool]]) -> list[tuple[str, str]]:
+    """Dictionary and name of what a module has as None."""
+    return [(kind, name) for kind, names in parts.items() for name, exists in names.items() if not exists]

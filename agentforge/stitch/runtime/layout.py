@@ -29,12 +29,21 @@ class Layout(NamedTuple):
         ignored.
         """
         # torch.export traces with tensors of its own.
-        plain = type(tensor) in _PLAIN or type(tensor).__name__ == "FakeTensor"
-        if not plain or tensor.dtype != self.dtype or tensor.shape != self.shape:
+        fake = torch.compiler.is_compiling() and type(tensor).__name__ == "FakeTensor"
+        plain = fake or type(tensor) in _PLAIN
+        if not plain or tensor.dtype != self.dtype or not self._has_shape(tensor):
             return False
         if tensor.layout != torch.strided or tensor.device.type != self.device:
             return False
         return same_strides(self.shape, tensor.stride(), self.strides)
+
+    def _has_shape(self, tensor: Any) -> bool:
+        if not torch.compiler.is_compiling():
+            return bool(tensor.shape == self.shape)
+        # A comparison would make a size that the caller wants dynamic a constant.
+        known: Any = torch.fx.experimental.symbolic_shapes.statically_known_true
+        pairs = zip(tensor.shape, self.shape, strict=False)
+        return tensor.ndim == len(self.shape) and all(known(size == wanted) for size, wanted in pairs)
 
 
 def same_strides(shape: Sequence[int], a: Sequence[int], b: Sequence[int]) -> bool:

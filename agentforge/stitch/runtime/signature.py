@@ -25,7 +25,9 @@ class Signature:
         self.positional: int = plan["positional"]
         self.keywords: tuple[str, ...] = tuple(plan["keywords"])
         kinds = {"tuple": tuple, "list": list, "dict": dict}
-        self.containers = [(tuple(c["path"]), kinds[c["type"]], c["length"]) for c in plan["containers"]]
+        self.containers = [
+            (tuple(c["path"]), kinds[c["type"]], c["length"], c["keys"]) for c in plan["containers"]
+        ]
         self.leaves = [
             Input(
                 tuple(leaf["path"]),
@@ -50,9 +52,11 @@ class Signature:
             return None
         root = (args, kwargs)
         try:
-            for path, kind, length in self.containers:
+            for path, kind, length, keys in self.containers:
                 value = _at(root, path)
                 if type(value) is not kind or len(value) != length:
+                    return None
+                if keys is not None and list(value) != keys:  # a forward may iterate over a dict
                     return None
             tensors = []
             for path, layout, constant in self.leaves:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import copyreg
 import functools
 import inspect
 from collections.abc import Callable
@@ -11,22 +10,30 @@ from typing import Any
 
 import torch
 
+from .guards import transformed
 from .unit import Unit
 
 
 def _deepcopy(self: Any, memo: dict[int, Any]) -> Any:
     """Return a copy that is stitched too."""
-    original = type(self)._agentforge_original
-    twin: Any = original.__new__(original)
-    twin.__class__ = type(self)
-    memo[id(self)] = twin
-    vars(twin).update(copy.deepcopy(vars(self), memo))
+    make, args, *rest = _reduce(self, 1)
+    twin = memo[id(self)] = make(*copy.deepcopy(args, memo))
+    if type(twin) is type(self)._agentforge_original:
+        twin.__class__ = type(self)
+    if rest and rest[0] is not None:
+        twin.__setstate__(copy.deepcopy(rest[0], memo))
     return twin
 
 
 def _reduce(self: Any, protocol: Any) -> Any:
-    """Pickle the original model, so that it loads without this artifact."""
-    return copyreg._reconstructor, (type(self)._agentforge_original, object, None), dict(vars(self))  # type: ignore[attr-defined]
+    """Pickle the original model, so that it loads without this artifact.
+
+    Protocol 1 names the class among the arguments of a function, where it can be replaced; it uses a
+    class's own `__getstate__` and `__reduce__` as later ones do.
+    """
+    original = type(self)._agentforge_original
+    make, args, *rest = original.__reduce_ex__(self, 1)
+    return make, tuple(original if arg is type(self) else arg for arg in args), *rest
 
 
 def stitched_class(original: type, unit: Unit, classes: tuple[type, ...]) -> type:
@@ -38,28 +45,31 @@ def stitched_forward(original: type, unit: Unit, classes: tuple[type, ...]) -> C
     """A forward that dispatches between the stitched and the original code."""
     ordinary: Callable[..., Any] = original.forward  # type: ignore[attr-defined]
     parameters = inspect.signature(ordinary)
-    known, learn = unit.guards(classes)
+    known, learn, weights = unit.guards(classes)
     count, constants = len(unit.tensors), unit.constants
     structure, plain = unit.structure(), unit.output_spec is None
+    is_compiling = torch.compiler.is_compiling  # looking it up in each call would cost 40 ns
 
     def traced(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         # Under an outer torch.compile, which guards these checks and recompiles if they change, or an export.
         inputs = unit.signature.match(args, kwargs)
-        tensors = unit.weights(self, classes) if inputs is not None else None
-        if inputs is None or tensors is None or not unit.plain([*tensors, *inputs]) or not structure.known:
+        if inputs is None or (unit.writes and len(inputs) > 1):  # a trace does not show shared memory
+            return ordinary(self, *args, **kwargs)
+        tensors = unit.weights(self, classes)
+        if tensors is None or not unit.plain([*tensors, *inputs]) or not structure.known:
             return ordinary(self, *args, **kwargs)
         return structure.around(unit.traceable(*tensors, *unit.constants, *inputs))
 
     @functools.wraps(ordinary)
     def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if torch.compiler.is_compiling():
+        if is_compiling():
             return traced(self, args, kwargs)
         every = known(self, args, kwargs)
         if every is not None:
             run = unit.compiled or unit.eager
             results = run(*every[:count], *constants, *every[count:]) if constants else run(*every)
             return results if plain else structure.around(results)
-        if torch.jit.is_tracing():
+        if transformed():
             return ordinary(self, *args, **kwargs)
         inputs = unit.signature.match(args, kwargs)
         if inputs is None:
@@ -67,8 +77,10 @@ def stitched_forward(original: type, unit: Unit, classes: tuple[type, ...]) -> C
             inputs = unit.signature.match(*call) if call else None
         if inputs is None:
             return ordinary(self, *args, **kwargs)
-        tensors = unit.weights(self, classes)
+        tensors = weights(self)
         if tensors is None or not unit.plain([*tensors, *inputs]):
+            return ordinary(self, *args, **kwargs)
+        if unit.writes and not unit.apart([*tensors, *inputs]):
             return ordinary(self, *args, **kwargs)
         if not structure.known:
             return structure.learn(ordinary(self, *args, **kwargs))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import enum
+import types
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -10,9 +12,11 @@ import torch
 from torch.nn.modules import module as _nn
 from torch.utils import _pytree
 
-from .guards import Known, Learn, guards, reader
+from .guards import Known, Learn, absent, guards, reader
 from .layout import Layout
 from .signature import Signature
+
+_NOTHING = object()
 
 
 class Unit:
@@ -34,6 +38,11 @@ class Unit:
         self.signature = Signature(plan["signature"])
         self.modules: list[tuple[int, str]] = [(m["parent"], m["name"]) for m in plan["modules"]]
         self.class_names: list[str] = [m["class"] for m in plan["modules"]]
+        self.parts: list[dict[str, dict[str, bool]]] = [m["parts"] for m in (plan, *plan["modules"])]
+        """Names in `_modules`, `_parameters` and `_buffers` of each module, the unit's own first, and whether
+        they are not None; buffers only if they are None."""
+        self.settings: list[list[tuple[list[str], str]]] = [m["settings"] for m in (plan, *plan["modules"])]
+        """Place and text of the values of each module that its forward may have baked in; see `settings`."""
         self.hooks: list[int] = [m["hooks"] for m in plan["modules"]]
         self.training: list[bool] = [plan["training"], *(m["training"] for m in plan["modules"])]
         self.tensors: list[tuple[int, str, str]] = [
@@ -48,6 +57,8 @@ class Unit:
         self.output_spec: str | None = plan["output_spec"]
         """None for what the generated forward returns; empty if each model's original forward shows it."""
         self.device: str = plan["device"]
+        self.writes: bool = not plan["replayable"]
+        """Whether it writes to its inputs."""
         self.packs = bool(plan["products"])
         """Whether it computes products from packed weights."""
         self.warned = False
@@ -64,10 +75,44 @@ class Unit:
         captured = next((c for c in lineage if c.__qualname__ == self.class_name), None)
         return captured is not None and captured.forward is lineage[0].forward  # type: ignore[attr-defined]
 
-    def guards(self, classes: Sequence[type]) -> tuple[Known, Learn]:
-        """See `guards`; for modules of these classes."""
-        read = reader(self.modules, classes, self.training, self.hooks, self.tensors)
-        return guards(self.signature.direct, read)
+    def difference(self, modules: list[Any]) -> str:
+        """What the modules have otherwise than the captured ones, as a sentence; empty if nothing.
+
+        Compares names of submodules and parameters, and the settings.
+        """
+        names = [self.path]
+        for parent, name in self.modules:
+            names.append(f"{names[parent]}.{name}".strip("."))
+        for module, name, parts in zip(modules, names, self.parts, strict=True):
+            what = f"its submodule {name!r}" if name else "it"
+            for kind, noun in (("_modules", "submodules"), ("_parameters", "parameters")):
+                found = {key: value is not None for key, value in vars(module)[kind].items()}
+                ordered = kind != "_modules" or list(found) == list(parts[kind])
+                if found != parts[kind] or not ordered:
+                    return f"{what} has the {noun} {_names(found)}, not the captured {_names(parts[kind])}"
+            if any(vars(module)[kind].get(key) is not None for kind, key in absent(parts)):
+                return f"{what} has a buffer that was None when it was captured"
+        for module, name, entries in zip(modules, names, self.settings, strict=True):
+            for place, captured_text in entries:
+                text = setting(module, place)
+                if text != captured_text:
+                    what = f" of its submodule {name!r}" if name else ""
+                    now = f"is {text or 'an object'}, not the captured {captured_text}"
+                    return f"the attribute {'.'.join(place)}{what} {now}"
+        return ""
+
+    def guards(self, classes: Sequence[type]) -> tuple[Known, Learn, Callable[[Any], Sequence[Any] | None]]:
+        """See `guards`, for modules of these classes; the third function is a faster `weights`."""
+        read = reader(self.modules, classes, self.training, self.hooks, self.tensors, self.parts)
+
+        def weights(module: Any) -> Sequence[Any] | None:
+            try:
+                tensors = read(module, ())
+            except KeyError:
+                return None
+            return None if tensors is None else self._kept(tensors)
+
+        return *guards(self.signature.direct, read, self.apart if self.writes else None), weights
 
     def walk(self, module: Any) -> list[Any] | None:
         """The unit's modules, itself first; None if one is missing."""
@@ -90,8 +135,11 @@ class Unit:
             for index, kind, name in self.tensors
         ]
 
-    def weights(self, module: Any, classes: Sequence[Any]) -> list[Any] | None:
-        """Return the weights if the module is still the captured one, else None."""
+    def weights(self, module: Any, classes: Sequence[Any]) -> Sequence[Any] | None:
+        """Return the weights if the module is still the captured one, else None.
+
+        torch.compile can trace it.
+        """
         if _nn._global_forward_hooks or _nn._global_forward_pre_hooks:
             return None
         modules = self.walk(module)
@@ -104,15 +152,37 @@ class Unit:
                 return None
             if len(child._forward_hooks) + len(child._forward_pre_hooks) != hooks:
                 return None
+        for child, parts in zip(modules, self.parts, strict=True):
+            own = vars(child)
+            if any(len(own[kind]) != len(parts[kind]) for kind in ("_modules", "_parameters")):
+                return None
+            if any(own[kind].get(name) is not None for kind, name in absent(parts)):
+                return None
         try:
             tensors = self.read(modules)
         except (LookupError, TypeError):
+            return None
+        return self._kept(tensors)
+
+    def _kept(self, tensors: Sequence[Any]) -> Sequence[Any] | None:
+        """The tensors if all of them have their captured layout, else None."""
+        if any(tensor is None for tensor in tensors):
             return None
         # One list comparison: calling `holds` per weight would take longer than a small kernel.
         if [(t.__class__, t.dtype, t.shape, t.stride()) for t in tensors] != self.expected:
             kept = all(lay.holds(t) for lay, t in zip(self.layouts, tensors, strict=True))
             return tensors if kept else None
         return tensors
+
+    def apart(self, every: Sequence[torch.Tensor]) -> bool:
+        """True if no input shares memory with another input or a weight.
+
+        The steps of a forward that writes to inputs were ordered for such calls.
+        """
+        places = [tensor.untyped_storage().data_ptr() for tensor in every]
+        count = len(self.tensors)
+        given = [place for place in places[count:] if place]
+        return len({*given}) == len(given) and not {*given} & {*places[:count]}
 
     def plain(self, tensors: Sequence[Any]) -> bool:
         """True if neither gradients nor autocast are requested."""
@@ -151,3 +221,34 @@ class Structure:
     def around(self, results: Any) -> Any:
         """The output that has these results as its leaves."""
         return results if self._spec is None else _pytree.tree_unflatten(list(results), self._spec)
+
+
+def setting(module: Any, place: Sequence[str]) -> str:
+    """Text of an attribute, or of a field of a configuration that is one; empty if it has no plain value."""
+    value = module
+    for name in place:
+        value = fields(value).get(name, _NOTHING)
+    return plain_text(value)
+
+
+def fields(value: Any) -> dict[Any, Any]:
+    """Attributes of an object or items of a dict."""
+    return value if isinstance(value, dict) else getattr(value, "__dict__", {})
+
+
+def plain_text(value: Any) -> str:
+    """Text of a number, string, flag, None, enumeration, function or a tuple or list of those; else empty."""
+    if value is None or type(value) in (bool, int, float, str):
+        return repr(value)
+    if isinstance(value, (tuple, list)) and value:
+        texts = [plain_text(item) for item in value]
+        return f"({', '.join(texts)})" if all(texts) else ""
+    if isinstance(value, enum.Enum):
+        return str(value)
+    if isinstance(value, (types.FunctionType, types.BuiltinFunctionType)):
+        return value.__name__
+    return ""
+
+
+def _names(parts: Mapping[str, bool]) -> str:
+    return ", ".join(name for name, exists in parts.items() if exists) or "(none)"

@@ -1,0 +1,143 @@
+"""Describe the modules of a unit for the plan: classes, parts, hooks, and settings that a forward reads."""
+
+from __future__ import annotations
+
+import dis
+import inspect
+from collections.abc import Iterator
+from types import CodeType
+from typing import Any
+
+import torch
+
+from ..runtime.unit import fields, plain_text
+from .printer import Unprintable
+
+_CONFIGS = frozenset({"config", "cfg", "conf", "args", "hparams", "opt", "options", "params"})
+"""Names of attributes that have a model's configuration; names that end in these after `_` too."""
+
+_ABOUT = frozenset(
+    {"name", "id", "uid", "uuid", "device", "dtype", "path", "name_or_path", "model_id", "torch_dtype"}
+    | {"architectures", "transformers_version", "tokenizer_class", "training", "gradient_checkpointing"}
+)
+"""Names of values that say what a model is or where it is, or matter in training only: models that are built
+the same way may differ in them."""
+
+_LONGEST = 1000
+"""Characters of a value's text; longer ones are data and not compared."""
+
+
+def described(module: torch.nn.Module) -> dict[str, Any]:
+    """What the plan says of a unit's own module, with an entry for each submodule, parents first.
+
+    A submodule's index is its position in [unit, *these].
+
+    Raises:
+        Unprintable: a hook that is not torch's.
+    """
+    seen: set[int] = set()
+    entries: list[dict[str, Any]] = []
+
+    def visit(parent: torch.nn.Module, index: int) -> None:
+        for name, child in parent._modules.items():
+            if child is not None:
+                hooks = _hooks(child)
+                entries.append({"parent": index, "name": name, **_entry(child, seen), "hooks": hooks})
+                visit(child, len(entries))
+
+    own = _entry(module, seen)
+    visit(module, 0)
+    return {**own, "modules": entries}
+
+
+def _entry(module: torch.nn.Module, seen: set[int]) -> dict[str, Any]:
+    parts: dict[str, dict[str, bool]] = {
+        kind: {name: value is not None for name, value in vars(module)[kind].items()}
+        for kind in ("_modules", "_parameters")
+    }
+    # Modules may add buffers in a forward, so only those matter that were None.
+    parts["_buffers"] = {name: False for name, value in module._buffers.items() if value is None}
+    settings = [(list(place), text) for place, text in _settings(module, seen)]
+    return {
+        "class": type(module).__qualname__,
+        "training": module.training,
+        "parts": parts,
+        "settings": settings,
+    }
+
+
+def _hooks(module: torch.nn.Module) -> int:
+    """Number of a module's hooks; only torch's own are fully captured in the graph.
+
+    Raises:
+        Unprintable: a hook that is not torch's.
+    """
+    hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
+    for hook in hooks:
+        if not type(hook).__module__.startswith("torch.nn.utils"):
+            raise Unprintable(
+                f"a forward hook on a {type(module).__name__}, which the graph does not capture"
+            )
+    return len(hooks)
+
+
+def _settings(module: torch.nn.Module, seen: set[int]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Places and texts of a module's plain attributes and of its configuration's fields.
+
+    What the forward assigns, such as a counter, is state and no setting.
+
+    Args:
+        seen: configurations that an earlier module has; this one's are added.
+    """
+    if not module.training and "Drop" in type(module).__name__:
+        return
+    assigned = _assigned(type(module))
+    made = {name for cls in type(module).__mro__ for name in _names_in(cls)}
+    for name, value in vars(module).items():
+        if name in assigned or (name.startswith("_") and name not in made):
+            continue
+        if name.rpartition("_")[2] in _CONFIGS and name != "generation_config" and fields(value):
+            if id(value) not in seen:
+                seen.add(id(value))
+                inner = ((key, item) for key, item in fields(value).items() if isinstance(key, str))
+                kept = [(key, item) for key, item in inner if not key.startswith("_")]
+                yield from (((name, key), text) for key, text in _plain(kept, module.training))
+        else:
+            yield from (((key,), text) for key, text in _plain([(name, value)], module.training))
+
+
+def _plain(values: list[tuple[str, Any]], training: bool) -> Iterator[tuple[str, str]]:
+    for name, value in values:
+        about = name in _ABOUT or (not training and ("drop" in name or name.startswith("init")))
+        text = "" if about else plain_text(value)
+        if 0 < len(text) <= _LONGEST:
+            yield name, text
+
+
+def _names_in(cls: type) -> tuple[str, ...]:
+    """Names that a class's own constructor uses."""
+    code = getattr(vars(cls).get("__init__"), "__code__", None)
+    return code.co_names if code is not None and cls is not torch.nn.Module else ()
+
+
+def _assigned(cls: type) -> set[str]:
+    """Attributes that the forward, or a method that it calls, assigns."""
+    found: set[str] = set()
+    waiting, done = ["forward"], set()
+    while waiting:
+        name = waiting.pop()
+        function: Any = inspect.unwrap(getattr(cls, name))
+        if name in done or not hasattr(function, "__code__"):
+            continue
+        done.add(name)
+        for code in _codes(function.__code__):
+            found |= {step.argval for step in dis.get_instructions(code) if step.opname == "STORE_ATTR"}
+            waiting += [used for used in code.co_names if callable(getattr(cls, used, None))]
+    return found
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)

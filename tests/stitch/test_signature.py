@@ -1,0 +1,15 @@
+"""The call that a unit is dispatched on."""
+
+from __future__ import annotations
+
+import torch
+
+from agentforge.stitch.graph.rewrite import _signature
+from agentforge.stitch.runtime.signature import Signature
+
+
+def test_a_dict_in_another_order_is_another_call() -> None:
+    a, b = torch.zeros(2), torch.ones(2)
+    signature = Signature(_signature((({"b": b, "a": a}, [a]), {})))
+    assert signature.match(({"b": b, "a": a}, [a]), {}) is not None
+    assert signature.match(({"a": a, "b": b}, [a]), {}) is None
