@@ -2,58 +2,67 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from agentforge.config import RefereeSettings
-from agentforge.referee import EvaluationRequest, Referee, pipeline
-from agentforge.referee.timing.timer import GroupTimes, Timer
+from agentforge.referee import pipeline
+from agentforge.referee.pipeline import EvaluationPipeline
+from agentforge.referee.result import Findings
+from agentforge.referee.timing.patience import Patience
+from agentforge.referee.timing.timer import GroupTimes
 from agentforge.schema import Level
-
-from .judging import DEVICE, WORKLOAD, problem, solution_of
 
 DOUBT = "its mean call is above its median"
 
 
+def measured(
+    monkeypatch: pytest.MonkeyPatch, doubtful: list[int], patience_s: float, *, undecided: bool = False
+) -> tuple[int, Any]:
+    """How many groups a verdict measures, and its context; groups with these numbers are in doubt."""
+    context: Any = SimpleNamespace(
+        level=Level.FULL, settings=SimpleNamespace(processes=3), groups=[], findings=Findings()
+    )
+    monkeypatch.setattr(pipeline, "control_steady", lambda *_: True)
+
+    def groups() -> Iterator[list[GroupTimes]]:
+        for number in range(9):
+            yield [GroupTimes(doubts=[DOUBT] if number in doubtful else [])]
+
+    left = groups()
+    run: Any = object.__new__(EvaluationPipeline)
+    run.context, run._untimed, run._patience = context, "", Patience(patience_s, threads=1)
+    run._group = lambda *, first: next(left)
+    run._fresh_group = lambda: next(left)
+    run._check_deadline = lambda: None
+    run._undecided = lambda: undecided
+    run._measure_groups()
+    return 9 - len(list(left)), context
+
+
 @pytest.mark.parametrize(
-    ("doubtful", "patience_s", "groups", "doubted"),
+    ("doubtful", "patience_s", "count", "doubts"),
     [
-        ([0], 1000.0, 4, False),
-        ([1, 2], 1000.0, 5, False),
-        ([0, 1, 2], 1000.0, 5, True),  # two spare groups and no more
-        ([0], 0.0, 3, True),
+        ([], 9.0, 3, 0),
+        ([0], 9.0, 4, 0),
+        ([1, 2], 9.0, 5, 0),
+        ([0, 1, 2], 9.0, 5, 1),  # two spare groups and no more
+        ([0], 0.0, 3, 1),
     ],
 )
 def test_a_group_in_doubt_is_measured_again(
-    doubtful: list[int],
-    patience_s: float,
-    groups: int,
-    doubted: bool,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    doubtful: list[int], patience_s: float, count: int, doubts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    measured: list[GroupTimes] = []
+    found, context = measured(monkeypatch, doubtful, patience_s)
+    assert (found, len(context.groups)) == (count, 3)
+    assert [text for _, text in context.findings.doubts] == [DOUBT] * doubts
 
-    class Doubting(Timer):
-        def run(self, *arguments: Any) -> GroupTimes:
-            times = super().run(*arguments)
-            times.doubts = [DOUBT] if len(measured) in doubtful else []
-            measured.append(times)
-            return times
 
-    monkeypatch.setattr(pipeline, "Timer", Doubting)
-    monkeypatch.setattr(pipeline, "control_steady", lambda *_: True)
-    monkeypatch.setattr(pipeline, "noise", lambda *_: "")
-    definition = problem("return torch.softmax(x, dim=1)", "torch.randn(64, 256)")
-    settings = RefereeSettings(
-        threads=1, task_seconds=0, random_seeds=1, full_blocks=4, full_seconds=0.1, compile_baseline=False,
-        processes=3, patience_s=patience_s,
-    )  # fmt: skip
-    request = EvaluationRequest(definition, [WORKLOAD], solution_of(definition), Level.FULL)
-    with Referee(settings, device=DEVICE, cache=tmp_path) as referee:
-        found = referee.evaluate(request)
-    assert found.passed, found.reasons
-    assert len(measured) == groups
-    assert any(DOUBT in reason for reason in found.reasons) == doubted
+@pytest.mark.parametrize(("doubtful", "kept"), [([], 5), ([0], 4), ([0, 1], 3)])
+def test_spare_groups_are_two_for_all_reasons(
+    doubtful: list[int], kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, context = measured(monkeypatch, doubtful, 9.0, undecided=True)
+    assert (found, len(context.groups)) == (5, kept)

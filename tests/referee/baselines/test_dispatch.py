@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from agentforge.referee.baselines.dispatch import Arithmetic, OtherSigns, alike
+from agentforge.referee.baselines.dispatch import OtherSigns, alike
+from agentforge.referee.baselines.operators import Operators
 from agentforge.schema import TargetError
 
 from ..judging import WORKLOAD, problem
@@ -28,7 +29,7 @@ SQUARE = X.mT @ X
     ],
 )
 def test_what_an_open_order_is_of(function: Callable[[torch.Tensor], object], found: int) -> None:
-    with Arithmetic() as seen:
+    with Operators() as seen:
         function(X)
     assert len(seen.ordered) == found
 
