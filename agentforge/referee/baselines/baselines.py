@@ -180,10 +180,8 @@ class Baselines:
         if workload.source == "spec":
             arguments, drawing, fresh, numbers = arguments_of(workload), None, False, False
         else:
-            replies = [eager.request({"op": "describe", "seed": secrets.randbits(60)}) for _ in range(2)]
-            fresh = replies[0]["fresh"]
-            arguments, other = (Arguments(x["arguments"], x["slot_bytes"]) for x in replies)
-            drawing, numbers = self._draw, drawn_numbers(arguments, other)
+            arguments, fresh = self._described()
+            drawing, numbers = self._draw, drawn_numbers(arguments, lambda: self._described()[0])
         inputs = Inputs(workload, arguments, drawing)
         inputs.anew = fresh
         prepared = PreparedWorkload(workload, inputs, inputs.slot_bytes, drawn_numbers=numbers)
@@ -208,6 +206,11 @@ class Baselines:
             if not self.eager.worker.running:
                 raise
             return None
+
+    def _described(self) -> tuple[Arguments, bool]:
+        """Arguments of a new draw, and whether the reference asks for one for each call."""
+        reply = self.eager.request({"op": "describe", "seed": secrets.randbits(60)})
+        return Arguments(reply["arguments"], reply["slot_bytes"]), reply["fresh"]
 
     def _make_room(self, prepared: PreparedWorkload) -> None:
         """Room for float64 outputs; pages that are not touched cost nothing."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import torch
@@ -35,26 +35,27 @@ def with_latitude(
         value = leaves[number].value if leaves else None
         return value if isinstance(value, torch.Tensor) and value.shape == shape else None
 
+    def asked(body: dict[str, object]) -> list[Leaf]:
+        return _tried(eager, lambda: eager.leaves(eager.request({**body, "slot": slot})))
+
+    def called() -> list[Leaf]:
+        eager.call(slot)
+        return eager.fetch(slot)
+
     def recomputed() -> Iterator[torch.Tensor]:
         for way in range(_WAYS):
-            value = output(_asked(eager, {"op": "recomputed", "slot": slot, "way": way, "leaf": number}))
+            value = output(asked({"op": "recomputed", "way": way, "leaf": number}))
             if value is not None:
                 yield value
 
     def ordered() -> list[torch.Tensor]:
-        found = (x.value for x in _asked(eager, {"op": "ordered", "slot": slot}))
+        found = (x.value for x in asked({"op": "ordered"}))
         return [x for x in found if isinstance(x, torch.Tensor)]
 
     def answer(tensors: Sequence[torch.Tensor]) -> torch.Tensor | None:
         with prepared.inputs.kept(slot):
             prepared.inputs.give(slot, tensors)
-            try:
-                eager.call(slot)
-                found = output(eager.fetch(slot))
-            except WorkerFailure:
-                if not eager.worker.running:
-                    raise
-                found = None
+            found = output(_tried(eager, called))
         eager.call(slot)  # further questions are about its own inputs again
         return found
 
@@ -64,14 +65,14 @@ def with_latitude(
     return replace(leaf, latitude=IntegerLatitude(recomputed, order, tuple(shape), prepared.rounds))
 
 
-def _asked(eager: WorkerClient, body: dict[str, object]) -> list[Leaf]:
+def _tried(eager: WorkerClient, ask: Callable[[], list[Leaf]]) -> list[Leaf]:
     """The worker's answer; nothing if it raised.
 
     Raises:
         WorkerFailure: its process died.
     """
     try:
-        return eager.leaves(eager.request(body))
+        return ask()
     except WorkerFailure:
         if not eager.worker.running:
             raise

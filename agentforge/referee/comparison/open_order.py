@@ -8,13 +8,15 @@ tell the places apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 
 Place = Sequence[torch.Tensor]
 """Coordinates of some elements."""
+Rows = tuple[torch.Tensor, Place]
+"""A tensor whose last dimension an index selects along, and the coordinates in the others."""
 
 
 @dataclass(frozen=True)
@@ -46,27 +48,28 @@ class OpenOrder:
             return found
         place = torch.unravel_index(first + wrong, shape)
         a, b = ours[wrong], theirs[wrong]
-        for source, dim in ((s, d) for s in self.ordered() for d in range(s.dim())):
-            at = _place_in(source, place, shape, dim)
-            if at is None or not (_inside(a, source.shape[dim]) and _inside(b, source.shape[dim])):
-                continue
-            if source.dim() != len(shape) or not _repeats(ours, theirs, shape, dim):
-                row = source.movedim(dim, -1)
+
+        def selected(sources: Sequence[torch.Tensor]) -> Iterator[tuple[int, dict[int, Rows]]]:
+            """Each dimension that the indices may select along, and the sources that they fit, by number."""
+            for dims, dim in sorted({(s.dim(), d) for s in sources for d in range(s.dim())}):
+                rows = {
+                    number: (source.movedim(dim, -1), at)
+                    for number, source in enumerate(sources)
+                    if source.dim() == dims
+                    and (at := _place_in(source, place, shape, dim)) is not None
+                    and _inside(a, source.shape[dim])
+                    and _inside(b, source.shape[dim])
+                }
+                if rows and not (dims == len(shape) and _repeats(ours, theirs, shape, dim)):
+                    yield dim, rows
+
+        for _, rows in selected(self.ordered()):
+            for row, at in rows.values():
                 found |= _equal(row[(*at, a)], row[(*at, b)])
         if bool(found.all()):
             return found
-        sources = list(self.inputs())
-        for dims, dim in sorted({(s.dim(), d) for s in sources for d in range(s.dim())}):
-            rows = {
-                number: (source.movedim(dim, -1), at)
-                for number, source in enumerate(sources)
-                if source.dim() == dims
-                and (at := _place_in(source, place, shape, dim)) is not None
-                and _inside(a, source.shape[dim])
-                and _inside(b, source.shape[dim])
-            }
-            if not rows or (dims == len(shape) and _repeats(ours, theirs, shape, dim)):
-                continue
+        sources = self.inputs()
+        for dim, rows in selected(sources):
             equal = torch.stack([_equal(row[(*at, a)], row[(*at, b)]) for row, at in rows.values()])
             alike = equal.any(0)
             if not bool(equal[:, alike].all()):

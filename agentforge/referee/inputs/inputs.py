@@ -257,9 +257,14 @@ class Inputs:
             content.close()
 
 
-def drawn_numbers(one: Arguments, other: Arguments) -> bool:
-    """Whether Python numbers of two draws differ: whole ones by thousands, others at all."""
-    pairs = zip(numbers(one.encoded), numbers(other.encoded), strict=False)
+def drawn_numbers(one: Arguments, draw: Callable[[], Arguments]) -> bool:
+    """Whether Python numbers of two draws differ: whole ones by thousands, others at all.
+
+    Args:
+        draw: makes the other draw, which is needed only if there are numbers.
+    """
+    found = numbers(one.encoded)
+    pairs = zip(found, numbers(draw().encoded), strict=False) if found else ()
     return any(abs(a - b) > (_FAR if isinstance(a, int) else 0) for a, b in pairs)
 
 

@@ -14,7 +14,7 @@ from agentforge.schema import EvaluationStatus
 
 from ..workers.failures import WorkerFailure
 
-_SHARE, _LEAST_S = 0.25, 1e-4
+SHARE, LEAST_S = 0.25, 1e-4
 """Allowed extra overhead: 25 % of the call plus 0.1 ms."""
 TELLING = 12
 """Least number of turns of each worker. If noise hits turns by chance, all but one of
@@ -70,7 +70,7 @@ class Overhead:
         if not self.ours or not self.theirs:
             return Lateness.NONE
         ours, theirs = (sorted(beside for _, beside in turns) for turns in (self.ours, self.theirs))
-        allowed = _SHARE * median(call for call, _ in self.ours) + _LEAST_S + self.slack_s
+        allowed = SHARE * median(call for call, _ in self.ours) + LEAST_S + self.slack_s
         least = min(len(ours), len(theirs))
         if max(_differences(ours, theirs)) <= allowed:
             return Lateness.NONE

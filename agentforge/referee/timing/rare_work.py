@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean, median
 
+from .deferred_work import LEAST_S, SHARE
+
 Effort = tuple[float, float]
 """Seconds by the clock and of processor time: of one call, or of a turn."""
 
-_SHARE, _LEAST_S = 0.25, 1e-4
-"""How much work may lie in few calls: 25 % of the usual call plus 0.1 ms."""
 _FEWEST = 4
 """Efforts below which nothing is said."""
 
@@ -31,7 +31,7 @@ def rare_work(
     if len(ours) < _FEWEST:
         return
     found, usual = _excess(ours), max((_excess(efforts) for efforts in others), default=0.0)
-    if found - usual > _SHARE + _LEAST_S * calls / median(clock for clock, _ in ours):
+    if found - usual > SHARE + LEAST_S * calls / median(clock for clock, _ in ours):
         yield (
             f"its mean call takes {found:.0%} more than its usual one, and others' {usual:.0%} more: "
             "few calls work for many, or something disturbs it: measure again"

@@ -360,10 +360,9 @@ class Timer:
 
     def _look_where_it_lies(self, call: _Call) -> None:
         """Check that its last output is memory of its own, and that its inputs are as they were."""
-        if self._candidate.readable and not self._views and self._candidate.aliases(call.slot):
-            raise WorkerFailure(EvaluationStatus.CHEATING, "a timed call's output lies in its input's memory")
-        if not self._views and self._candidate.shares_pages():
-            raise WorkerFailure(EvaluationStatus.CHEATING, "a timed call's output lies in shared pages")
+        if self._candidate.readable and not self._views and self._candidate.shares_pages():
+            where = "its input's memory" if self._candidate.aliases(call.slot) else "shared pages"
+            raise WorkerFailure(EvaluationStatus.CHEATING, f"a timed call's output lies in {where}")
         if self._candidate.wrote_to_inputs(call.slot):
             raise WorkerFailure(EvaluationStatus.CHEATING, "it writes to its inputs in a timed call")
 

@@ -329,8 +329,8 @@ class WorkerClient:
         return self.memory.lies_in(procfs.mapped(self.worker.pid, "agentforge-inputs"))
 
     def shares_pages(self) -> bool:
-        """Whether the last output lies in pages that other addresses may show too."""
-        return self.readable and self.memory.lies_in(procfs.shared(self.worker.pid))
+        """Whether the last output lies in pages that other addresses may show too, as those of inputs."""
+        return self.memory.lies_in(procfs.shared(self.worker.pid))
 
     def _put(self, slot: int, which: int | str) -> dict[str, Any]:
         return self.request({"op": "put", "which": which, "slot": slot})
