@@ -10,7 +10,11 @@ from agentforge.referee.baselines.nearby import NotDefined, bounds_nearby
 from ..judging import WORKLOAD, problem
 
 CANCELS = problem("return x.sum() - 18400, x * 2", "torch.randint(1, 9, (4096,)).float()")
-VANISHES = problem("return x.mul(7).sum() - x.sum() * 7 + x.sum() * 2.0**-20", "torch.rand(4096) + 1")
+VANISHES = problem(
+    "k = torch.arange(3.0, 40.0, 2.0)\nreturn (x * k[:, None]).sum(1) - x.sum() * k + x.sum() * 2.0**-20",
+    "torch.rand(4096) + 1",
+)
+"""Of many sums, some are rounded in another way wherever the inputs move."""
 
 
 def test_a_sum_that_is_exact_by_chance_may_err_as_it_does_nearby(referee) -> None:  # type: ignore[no-untyped-def]
