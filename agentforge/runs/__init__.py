@@ -1,6 +1,6 @@
 """Runs: a target goes in, a verified faster model comes out.
 
-Names load on first use, so that one verdict does not import the search.
+Names load on first use: one verdict does not import the search, and wrong arguments are refused before it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._base import RunStart
     from .execution import start_run
-    from .kinds import IntentStart, KernelStart, ModelStart, SequentialStart, TargetStart
+    from .kinds.intent import IntentStart
+    from .kinds.kernel import KernelStart
+    from .kinds.model import ModelStart, TargetStart
+    from .kinds.sequential import SequentialStart
     from .resumption import resume
     from .session import Workbench
     from .verification import verify
@@ -30,7 +33,12 @@ __all__ = [
 ]
 
 _HOMES = {
+    "IntentStart": "kinds.intent",
+    "KernelStart": "kinds.kernel",
+    "ModelStart": "kinds.model",
     "RunStart": "_base",
+    "SequentialStart": "kinds.sequential",
+    "TargetStart": "kinds.model",
     "Workbench": "session",
     "resume": "resumption",
     "start_run": "execution",
@@ -39,6 +47,6 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_HOMES.get(name, 'kinds')}", __name__), name)
+    return getattr(import_module(f".{_HOMES[name]}", __name__), name)

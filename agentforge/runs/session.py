@@ -44,7 +44,7 @@ from agentforge.store import Store
 
 from .checks import check_out, check_run
 from .execution import create_run, opened
-from .kinds import ModelStart
+from .kinds.model import ModelStart
 from .pipeline import RunPipeline
 from .run_settings import for_device
 
