@@ -42,10 +42,33 @@ def test_each_element_may_have_the_value_of_another_way() -> None:
 
 def test_neither_another_value_nor_many_elements_nor_a_small_output() -> None:
     assert not allowed(stepped(7, by=0.5), stepped(7))
-    many = stepped(*range(0, 50, 10))
+    many = stepped(*range(0, 90, 10))
     assert not allowed(many, many)
-    assert allowed(stepped(7)[:1000], stepped(7), count=1000)
-    assert not allowed(stepped(7)[:999], stepped(7), count=999)
+    assert allowed(stepped(7)[:500], stepped(7), count=500)
+    assert not allowed(stepped(7)[:499], stepped(7), count=499)
+
+
+def moved(*places: int, by: float) -> list[torch.Tensor]:
+    """Nine ways in which these elements take different values, up to `by` from the usual one."""
+    return [stepped(*places, by=by * way / 9) for way in range(1, 10)]
+
+
+def test_an_element_that_moves_with_its_inputs_may_have_any_value_among_its_own() -> None:
+    assert allowed(stepped(7, by=0.55), *moved(7, by=1.0))
+    assert not allowed(stepped(7, by=-0.6), *moved(7, by=1.0))
+    assert not allowed(stepped(7, by=1.7), *moved(7, by=1.0))
+    assert not allowed(stepped(7, 8, by=0.55), *moved(7, by=1.0))
+    assert not allowed(stepped(7, by=0.5), *moved(7, by=1.0)[:8])  # too few ways
+
+
+def test_few_elements_that_make_the_norm_too_large() -> None:
+    bound = Bound(1e-6, 0.1, 100.0, 1e-7)  # each element is near enough by itself
+    leaf = Leaf("out", EXPECTED, recomputed=lambda: iter(moved(7, 9, by=1.0)))
+    allowance = Allowance.of(leaf, bound)
+    assert not Allowance(bound).measure(stepped(7, 9, by=0.55), EXPECTED).within(bound)
+    assert allowance.measure(stepped(7, 9, by=0.55), EXPECTED).within(bound)
+    assert not allowance.measure(stepped(7, 10, by=0.55), EXPECTED).within(bound)
+    assert not allowance.measure(stepped(*range(9), by=0.55), EXPECTED).within(bound)
 
 
 STEPS = problem(
