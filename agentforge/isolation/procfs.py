@@ -108,13 +108,27 @@ def mapped(pid: int, name: str) -> list[tuple[int, int]]:
     return [_addresses(line) for line in _mappings(pid) if name in line]
 
 
-def shared(pid: int) -> list[tuple[int, int]]:
-    """Address ranges whose pages other mappings may show too: shared ones, and those of files; empty if that
-    cannot be read."""
-    fields = ((line, line.split()) for line in _mappings(pid))
-    return [
-        _addresses(line) for line, (_, rights, _, _, inode, *_) in fields if rights[3] == "s" or inode != "0"
-    ]
+def shown_twice(pid: int, name: str) -> list[tuple[int, int]]:
+    """Address ranges whose pages another range of the process shows too, and those whose file's name contains
+    `name`; empty if that cannot be read."""
+    found, files = [], dict[tuple[str, str], list[tuple[int, int, int]]]()
+    for line in _mappings(pid):
+        _, _, offset, device, inode, *_ = line.split()
+        first, last = _addresses(line)
+        if name in line:
+            found.append((first, last))
+        elif inode != "0":
+            begin = int(offset, 16)
+            files.setdefault((device, inode), []).append((begin, begin + last - first, first))
+    for parts in files.values():
+        reaches, holder = 0, (0, 0)
+        for begin, end, first in sorted(parts):
+            place = (first, first + end - begin)
+            if begin < reaches:
+                found += [place, holder]
+            if end > reaches:
+                reaches, holder = end, place
+    return found
 
 
 def _mappings(pid: int) -> list[str]:

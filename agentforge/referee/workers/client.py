@@ -36,6 +36,7 @@ _clock = time.perf_counter_ns
 _LAST_WORD_S, _WATCH_S = 0.2, 0.2
 """Seconds to wait for the end of a process whose memory is gone, and between checks of memory use."""
 _MISPLACED, _READ_ONLY = "its output is not at the address that it names", "its output cannot be written to"
+_INPUTS = "agentforge-inputs"  # in the names of their files
 _NOT_SHOWN = "put"
 """The request with a slot that needs the slot as the last call left it."""
 
@@ -326,11 +327,11 @@ class WorkerClient:
         """Whether the last output shares memory with the inputs."""
         if not self.readable:
             return self._put(slot, 0).get("aliases") is True
-        return self.memory.lies_in(procfs.mapped(self.worker.pid, "agentforge-inputs"))
+        return self.memory.lies_in(procfs.mapped(self.worker.pid, _INPUTS))
 
     def shares_pages(self) -> bool:
-        """Whether the last output lies in pages that other addresses may show too, as those of inputs."""
-        return self.memory.lies_in(procfs.shared(self.worker.pid))
+        """Whether the last output lies in pages that other addresses show too, or in those of inputs."""
+        return self.memory.lies_in(procfs.shown_twice(self.worker.pid, _INPUTS))
 
     def _put(self, slot: int, which: int | str) -> dict[str, Any]:
         return self.request({"op": "put", "which": which, "slot": slot})
