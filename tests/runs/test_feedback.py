@@ -61,8 +61,9 @@ class Run:
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known_roofline: None) -> Iterator[Run]:
-    """Without what comes after the search."""
+    """Without what comes after the search, and without another try on a quieter machine."""
     monkeypatch.setattr("agentforge.runs.pipeline.RunPipeline.stitch", lambda *_: None)
+    monkeypatch.setattr("agentforge.loop.steps.remeasure", lambda *_, **__: False)
     monkeypatch.setenv("AGENTFORGE_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("AGENTFORGE_DATABASE_URL", raising=False)
     monkeypatch.setenv("OPENAI_API_KEY", "none")
