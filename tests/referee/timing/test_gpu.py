@@ -10,9 +10,10 @@ from random import Random
 from typing import Any
 
 import pytest
+import torch
 
 from agentforge.referee.timing.device_lock import gpu_lock
-from agentforge.referee.timing.gpu import Mode, Reading, Telemetry, compare, rotations
+from agentforge.referee.timing.gpu import Mode, Reading, Telemetry, compare, device, rotations
 from agentforge.referee.timing.gpu.device import CallTime
 from agentforge.referee.timing.gpu.events import credible, empty_call
 from agentforge.referee.timing.gpu.telemetry import reasons
@@ -157,3 +158,22 @@ def test_a_gpu_is_held_by_one_timing_at_a_time(tmp_path: Path) -> None:
         with gpu_lock(tmp_path, "GPU-3", "timing"):
             assert len(list(tmp_path.iterdir())) == 3
     assert is_free(first) and is_free(second)
+
+
+def test_a_graph_is_captured_for_each_form_of_inputs_and_each_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    captured: list[object] = []
+
+    def void(_: object) -> None: ...
+
+    def recorded(call: Callable[[], object]) -> Callable[[], None]:
+        captured.append(call())
+        return lambda: void(call())
+
+    monkeypatch.setattr(device, "graphed", recorded)
+    model = device.GraphedModel(lambda pair, *, times: (pair[0] + pair[1]) * times)
+    x, y = torch.ones(4), torch.arange(4.0)
+    for times in (2, 3):
+        for values in (x, y):
+            found = model([values, y], times=times)
+            assert torch.equal(found, (values + y) * times)
+    assert len(captured) == 2

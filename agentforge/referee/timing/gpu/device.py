@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
+from torch.utils import _pytree as pytree
 
 _LIMIT_PERSISTING_L2 = 0x06
 """cudaLimitPersistingL2CacheSize."""
@@ -79,6 +80,7 @@ class TorchGpu:
         if self._runtime is not None:
             self._runtime.cudaDeviceSetLimit(_LIMIT_PERSISTING_L2, ctypes.c_size_t(0))
             self._runtime.cudaCtxResetPersistingL2Cache()
+            self._runtime.cudaGetLastError()  # else torch's next launch raises if a device has neither
         self._zero(self._scratch)
         self._synchronize()
 
@@ -113,24 +115,31 @@ class GraphedModel:
 
     def __init__(self, model: Callable[..., Any]) -> None:
         self._model = model
-        self._graphs: dict[Any, tuple[list[torch.Tensor], Callable[[], None], list[Any]]] = {}
+        self._graphs: dict[Any, tuple[list[Any], Callable[[], None], list[Any]]] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the model gives; the next call of the same form overwrites it."""
-        tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor)]
-        form = tuple((t.shape, t.stride(), t.dtype) for t in tensors)
+        leaves, structure = pytree.tree_flatten((args, kwargs))
+        form = repr(structure), tuple(_form(x) for x in leaves)
         if form not in self._graphs:
-            kept = {id(t): t.clone() for t in tensors}
-            given = [kept.get(id(a), a) for a in args]
-            named = {k: kept.get(id(v), v) for k, v in kwargs.items()}
+            kept = [x.clone() if isinstance(x, torch.Tensor) else x for x in leaves]
+            given, named = pytree.tree_unflatten(kept, structure)
             result: list[Any] = []
             replay = graphed(lambda: result.append(self._model(*given, **named)))
-            self._graphs[form] = [kept[id(t)] for t in tensors], replay, result
+            self._graphs[form] = kept, replay, result
         places, replay, result = self._graphs[form]
-        for place, tensor in zip(places, tensors, strict=True):
-            place.copy_(tensor)
+        for place, leaf in zip(places, leaves, strict=True):
+            if isinstance(place, torch.Tensor):
+                place.copy_(leaf)
         replay()
         return result[-1]
+
+
+def _form(leaf: Any) -> Any:
+    """What a graph depends on: a tensor's layout, and the value of anything else."""
+    if isinstance(leaf, torch.Tensor):
+        return leaf.shape, leaf.stride(), leaf.dtype
+    return type(leaf), repr(leaf)
 
 
 def rotations(bytes_of_inputs: int, l2_bytes: int) -> int:
