@@ -58,6 +58,10 @@ HEADERS: dict[str, str] = {
 """Parts of the standard library that NVRTC lacks and kernels use: widths and limits, nothing to link."""
 
 
+_PARTS = ("cuda_fp16.h", "crt/mma.h", "nv/target")
+"""A header of each part that kernels include: run-time library, compiler and CCCL are separate packages."""
+
+
 class Toolkit(NamedTuple):
     """Paths of NVRTC and CUDA's headers."""
 
@@ -77,27 +81,34 @@ def _layouts() -> Iterator[tuple[Path, list[Path]]]:
                 packages / "cuda_nvrtc/lib",
                 [packages / "cuda_runtime/include", packages / "cuda_cccl/include"],
             )
-    for name in (os.environ.get("CUDA_HOME"), "/usr/local/cuda", "/opt/cuda"):
-        if name:
-            yield Path(name) / "lib64", [Path(name) / "include", Path(name) / "include/cccl"]
+    from shutil import which  # imported here: it would take half of a compiler process's start
+
+    nvcc = which("nvcc")
+    beside = Path(nvcc).resolve().parents[1] if nvcc else None
+    for name in filter(None, (os.environ.get("CUDA_HOME"), beside, "/usr/local/cuda", "/opt/cuda")):
+        yield Path(name) / "lib64", [Path(name) / "include", Path(name) / "include/cccl"]
 
 
 def find_toolkit() -> Toolkit | None:
-    """The first NVRTC on this machine, without loading it; None if there is none."""
+    """The first NVRTC on this machine, without loading it; None if there is none.
+
+    Headers that its packages lack are taken from the next place: torch brings NVRTC without all of them.
+    """
     headers: list[Path] = []
+    missing = set(_PARTS)
     library: Path | None = None
     for libraries, includes in _layouts():
         if library is None:
             found = sorted(p for p in libraries.glob("libnvrtc.so.*") if "alt" not in p.name)
             library = found[0] if found else None
-        if not headers and (includes[0] / "cuda_fp16.h").is_file():
-            headers = includes
+        found_here = {part for part in missing if any((p / part).is_file() for p in includes)}
+        if found_here:
+            headers += (p for p in includes if p.is_dir())
+            missing -= found_here
     if library is None:
         return None
     builtins = sorted(p for p in library.parent.glob("libnvrtc-builtins.so.*") if "alt" not in p.name)
-    return Toolkit(
-        str(library), str(builtins[0]) if builtins else "", tuple(str(p) for p in headers if p.is_dir())
-    )
+    return Toolkit(str(library), str(builtins[0]) if builtins else "", tuple(map(str, headers)))
 
 
 class Compiled(NamedTuple):

@@ -1,0 +1,34 @@
+"""Which compiler, headers and GPU CUDA C++ is compiled with."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentforge.languages.cuda.compile.nvrtc import find_toolkit
+
+
+def _files(*paths: Path) -> None:
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+
+
+def test_headers_that_torchs_packages_lack_come_from_the_toolkit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages, toolkit = tmp_path / "site" / "nvidia" / "cu13", tmp_path / "toolkit"
+    _files(packages / "lib" / "libnvrtc.so.13", packages / "include" / "cuda_fp16.h")
+    _files(toolkit / "lib64" / "libnvrtc.so.12", toolkit / "include" / "cuda_fp16.h")
+    _files(toolkit / "include" / "crt" / "mma.h", toolkit / "include" / "cccl" / "nv" / "target")
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "site")])
+    monkeypatch.setenv("CUDA_HOME", str(toolkit))
+    found = find_toolkit()
+    assert found is not None and found.library == str(packages / "lib" / "libnvrtc.so.13")
+    includes = [packages / "include", toolkit / "include", toolkit / "include" / "cccl"]
+    assert found.includes == tuple(map(str, includes))
+    _files(packages / "include" / "crt" / "mma.h", packages / "include" / "nv" / "target")
+    found = find_toolkit()
+    assert found is not None and found.includes == (str(packages / "include"),)
