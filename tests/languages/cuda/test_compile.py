@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentforge.languages.cuda.compile.nvrtc import find_toolkit
+from agentforge.languages.cuda.compile.pipeline import gpu_target
 
 
 def _files(*paths: Path) -> None:
@@ -32,3 +33,26 @@ def test_headers_that_torchs_packages_lack_come_from_the_toolkit(
     _files(packages / "include" / "crt" / "mma.h", packages / "include" / "nv" / "target")
     found = find_toolkit()
     assert found is not None and found.includes == (str(packages / "include"),)
+
+
+@pytest.mark.parametrize(
+    ("visible", "target"), [(None, "sm_90"), ("1,0", "sm_86"), ("MIG-1234", "sm_90"), ("7", "sm_90")]
+)
+def test_the_target_is_the_first_visible_gpus(
+    visible: str | None, target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "nvidia-smi"
+    program.write_text(
+        '#!/bin/sh\ncase "$*" in\n*--id=1) echo 8.6 ;;\n*--id=*) echo "No devices were found"; exit 6 ;;\n'
+        "*) echo 9.0; echo 8.6 ;;\nesac\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    gpu_target.cache_clear()
+    try:
+        assert gpu_target() == target
+    finally:
+        gpu_target.cache_clear()

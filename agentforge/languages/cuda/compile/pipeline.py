@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -90,14 +91,18 @@ def compilers() -> Compiler | None:
 
 @lru_cache(maxsize=1)
 def gpu_target() -> str:
-    """Target of the first GPU, such as `sm_90`; empty without a GPU."""
+    """Target of the first GPU that CUDA shows, such as `sm_90`; empty without a GPU."""
     query = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
-    try:
-        done = subprocess.run(query, capture_output=True, text=True, timeout=20, check=False)
-    except OSError:
-        return ""
-    match = re.match(r"\s*(\d+)\.(\d)", done.stdout) if done.returncode == 0 else None
-    return f"sm_{match[1]}{match[2]}" if match else ""
+    first = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip()
+    for chosen in ([f"--id={first}"] if first else [], []):  # it does not know parts of a GPU
+        try:
+            done = subprocess.run([*query, *chosen], capture_output=True, text=True, timeout=20, check=False)
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+        match = re.match(r"\s*(\d+)\.(\d)", done.stdout)
+        if done.returncode == 0 and match:
+            return f"sm_{match[1]}{match[2]}"
+    return ""
 
 
 @dataclass(frozen=True)
