@@ -9,6 +9,7 @@ import pytest
 
 from agentforge.languages.cuda.compile.nvrtc import find_toolkit
 from agentforge.languages.cuda.compile.pipeline import gpu_target
+from agentforge.languages.cuda.shipped import agentforge_cuda
 
 
 def _files(*paths: Path) -> None:
@@ -56,3 +57,20 @@ def test_the_target_is_the_first_visible_gpus(
         assert gpu_target() == target
     finally:
         gpu_target.cache_clear()
+
+
+def test_a_cubin_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "scale.cu").write_text('extern "C" __global__ void scale(float* x) { x[0] *= 2; }\n')
+    kernels = agentforge_cuda.load(str(tmp_path / "model_new.py"), "scale.cu")
+    monkeypatch.setattr(agentforge_cuda, "compile_here", lambda *_: b"machine code")
+
+    def full(path: Path, data: bytes) -> int:
+        with path.open("wb") as file:
+            file.write(data[:4])
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="no space"):
+        patch.setattr(Path, "write_bytes", full)
+        kernels._cubin("sm_90")
+    assert kernels._cubin("sm_90") == b"machine code"
+    assert [path.suffix for path in tmp_path.glob("scale.*.sm_90.cubin")] == [".cubin"]
