@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from agentforge.agents.llm import prompts
+from agentforge.languages import languages, run_command
 from agentforge.languages.cpp.language import compiler_version
+from agentforge.languages.cuda import compilers
+from agentforge.testing.language import make_solution
 
 CHECK = """
 import sys
@@ -40,3 +43,18 @@ def test_the_example_computes_what_it_says(name: str, tmp_path: Path) -> None:
     command = [sys.executable, "-c", CHECK, name]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.mark.skipif(compilers() is None, reason="needs a CUDA compiler")
+def test_the_examples_compile_as_cupy_compiles_them(tmp_path: Path) -> None:
+    for name in ("pointwise", "rows", "scan", "softmax"):
+        text = prompts.render(f"coder/examples/cupy/{name}.md.j2")
+        found = re.search(r"```python\n(.*?)```", text, re.DOTALL)
+        assert found is not None
+        folder = tmp_path / name
+        folder.mkdir()
+        built = languages.create("cupy").build(
+            make_solution("cupy", {"model_new.py": found[1]}),
+            folder, cache=tmp_path / ".cache", run=run_command, timeout_s=60, device="cpu",
+        )  # fmt: skip
+        assert built.ok and built.resources, built.diagnostics

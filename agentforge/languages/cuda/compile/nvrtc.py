@@ -23,8 +23,8 @@ OPTIONS = (
     "-default-device",
     "--ptxas-options=--verbose",
     "--extra-device-vectorization",
-    "--pre-include=agentforge_standard.h",
 )
+_PRE_INCLUDE = "--pre-include=agentforge_standard.h"
 _INTEGERS = "".join(
     f"typedef {sign}{base} {prefix}int{bits}_t;\n"
     for bits, base in ((8, "char"), (16, "short"), (32, "int"), (64, "long long"))
@@ -136,19 +136,27 @@ class Nvrtc:
         return major.value, minor.value
 
     def compile(
-        self, source: str, name: str, target: str, options: Sequence[str], instances: Sequence[str] = ()
+        self,
+        source: str,
+        name: str,
+        target: str,
+        options: Sequence[str],
+        instances: Sequence[str] = (),
+        standard: bool = True,
     ) -> Compiled:
         """Compile one source to a cubin.
 
         Args:
             name: for messages; `#include "..."` is relative to it.
             instances: template instances such as `kernel<float>`; all are ignored if one is invalid.
+            standard: provide `HEADERS`; False compiles as another user of NVRTC would.
         """
         program = ctypes.c_void_p()
-        texts = (ctypes.c_char_p * len(HEADERS))(*(t.encode() for t in HEADERS.values()))
-        names = (ctypes.c_char_p * len(HEADERS))(*(n.encode() for n in HEADERS))
+        headers = HEADERS if standard else {}
+        texts = (ctypes.c_char_p * len(headers))(*(t.encode() for t in headers.values()))
+        names = (ctypes.c_char_p * len(headers))(*(n.encode() for n in headers))
         code = self._library.nvrtcCreateProgram(
-            ctypes.byref(program), source.encode(), name.encode(), len(HEADERS), texts, names
+            ctypes.byref(program), source.encode(), name.encode(), len(headers), texts, names
         )
         if code:
             return Compiled(code, f"nvrtc: error: {self._error(code)}", b"")
@@ -156,12 +164,13 @@ class Nvrtc:
             folders = [f"--include-path={folder}" for folder in self._toolkit.includes]
             for instance in instances:
                 self._library.nvrtcAddNameExpression(program, instance.encode())
-            listed = [o.encode() for o in (f"--gpu-architecture={target}", *OPTIONS, *folders, *options)]
+            own = (*OPTIONS, _PRE_INCLUDE) if standard else OPTIONS
+            listed = [o.encode() for o in (f"--gpu-architecture={target}", *own, *folders, *options)]
             code = self._library.nvrtcCompileProgram(
                 program, len(listed), (ctypes.c_char_p * len(listed))(*listed)
             )
             if code and instances:
-                return self.compile(source, name, target, options)
+                return self.compile(source, name, target, options, standard=standard)
             log = self._take(program, "ProgramLog").rstrip(b"\0").decode(errors="replace")
             if code and not log.strip():
                 log = f"nvrtc: error: {self._error(code)}"
@@ -189,7 +198,12 @@ def main(argv: Sequence[str]) -> int:
     for job in request["jobs"]:
         source = Path(job["source"])
         done = nvrtc.compile(
-            source.read_text(), job["name"], job["target"], job["options"], job.get("instances", ())
+            source.read_text(),
+            job["name"],
+            job["target"],
+            job["options"],
+            job.get("instances", ()),
+            job.get("standard", True),
         )
         if done.cubin:
             Path(job["output"]).write_bytes(done.cubin)

@@ -59,10 +59,12 @@ class Job(NamedTuple):
     """Path in the folder; empty if the cubin is not kept."""
     instances: tuple[str, ...] = ()
     """Templates to instantiate, if possible."""
+    standard: bool = True
+    """Compiled with parts of the standard library that NVRTC lacks."""
 
 
 class LiteralSource(NamedTuple):
-    """CUDA C++ in a string of a Python file."""
+    """CUDA C++ in a string of a Python file that another library compiles by NVRTC."""
 
     place: str
     """`model_new.py:12`: the file and the source's first line in it."""
@@ -70,6 +72,8 @@ class LiteralSource(NamedTuple):
     options: tuple[str, ...] = ()
     instances: tuple[str, ...] = ()
     """Templates to instantiate, if possible."""
+    standard: bool = False
+    """Compiled with parts of the standard library, as nvcc has them."""
 
 
 @lru_cache(maxsize=1)
@@ -174,7 +178,9 @@ class Compiler:
             stated, flags = _flags(place)
             for target in self._targets(place, stated, device):
                 options = (*flags, *literal.options)
-                jobs.append(Job(literal.place, literal.code, target, options, "", literal.instances))
+                jobs.append(
+                    Job(literal.place, literal.code, target, options, "", literal.instances, literal.standard)
+                )
         for job in jobs:
             if device != "cuda" or job.target != gpu_target():
                 target_limits(job.target)
@@ -276,7 +282,7 @@ class CompileOutcome(NamedTuple):
 
 def _is_beyond_nvrtc(job: Job, outcome: CompileOutcome) -> bool:
     """True if nvcc may succeed where NVRTC failed: host headers, host code."""
-    return outcome.cubin is None and bool(_NOT_NVRTC.search(outcome.log + job.content))
+    return job.standard and outcome.cubin is None and bool(_NOT_NVRTC.search(outcome.log + job.content))
 
 
 @dataclass
@@ -317,6 +323,7 @@ class _CompilerRun:
                     "target": job.target,
                     "options": [*job.flags, include],
                     "instances": job.instances,
+                    "standard": job.standard,
                 }
             )
         body = json.dumps({"toolkit": self.compiler.toolkit, "jobs": requests})
