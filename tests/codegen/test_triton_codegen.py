@@ -25,7 +25,8 @@ from agentforge.languages.triton.launches import parse_launches
 from agentforge.resources import resource
 from agentforge.schema import BuildSpec, CannotCode, Plan, Solution
 
-from .triton_cases import CASES, REGIONS, gpu_task, written
+from .compiled import problem
+from .triton_cases import CASES, REGIONS, Region, gpu_task, written
 
 ROOT = Path(__file__).parents[2]
 SLOW = {
@@ -101,6 +102,18 @@ def test_refusals_name_the_reason(region: str, kernel: str, reason: str) -> None
     task = gpu_task(REGIONS[region], "sqlite://")
     with pytest.raises(CannotCode, match=reason):
         PlaybookCoder().code(task, Plan(strategy="try", template=TRITON_KERNEL + kernel), None)
+
+
+@pytest.mark.parametrize("heads", [((4, 16), (1, 16), (1, 16)), ((2, 16), (2, 16), (2, 8)), ((1, 264),) * 3])
+def test_attention_of_other_heads_is_refused(heads: Sequence[tuple[int, int]]) -> None:
+    body = (
+        "return aten.matmul.default(aten.softmax.int(aten.matmul.default(\n"
+        "    x0, aten.transpose.int(x1, -2, -1)), -1), x2)"
+    )
+    inputs = [torch.randn(1, count, 9, size) for count, size in heads]
+    task = gpu_task(Region("attention", "triton-flash-attention", body, inputs), "sqlite://")
+    with pytest.raises(CannotCode, match="with the same heads"):
+        PlaybookCoder().code(task, Plan(strategy="try", template=TRITON_KERNEL + "flash-attention"), None)
 
 
 def test_a_kernel_that_we_bring_is_put_in_for_one_workload() -> None:

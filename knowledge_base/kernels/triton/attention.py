@@ -130,6 +130,8 @@ def attention(
     """
     q, k, v, p = q.contiguous(), k.contiguous(), v.contiguous(), PARAMETERS
     batch, heads, queries, size = q.shape
+    if k.shape != v.shape or k.shape != (batch, heads, k.shape[-2], size):
+        raise ValueError(f"q {tuple(q.shape)} does not fit k {tuple(k.shape)} and v {tuple(v.shape)}")
     padded = max(16, triton.next_power_of_2(size))
     block_m, block_n, warps = blocks(q, padded)
     scale = LOG2E * (1 / math.sqrt(size) if scale is None else scale)
