@@ -17,6 +17,7 @@ from agentforge.agents.playbook.coder import PlaybookCoder
 from agentforge.agents.playbook.triton import TRITON_KERNEL
 from agentforge.codegen.library import kernel_templates
 from agentforge.codegen.triton.kernels import Blocks
+from agentforge.codegen.triton.program import generate_triton
 from agentforge.knowledge import load_cards
 from agentforge.languages import run_command
 from agentforge.languages.triton.compile.ahead import AheadOfTime
@@ -172,3 +173,10 @@ def test_a_norm_that_is_spelled_out_compiles_for_hopper(tmp_path: Path) -> None:
     assert outcome.ok, outcome.diagnostics
     assert [r.spill_store_bytes for r in outcome.resources] == [0]
     assert len(inputs) == 3
+
+
+@pytest.mark.parametrize(("elements", "kind"), [(2**31 - 100, "int64"), (2**31 - 2**20, "int32")])
+def test_positions_beyond_the_last_element_fit_their_type(elements: int, kind: str) -> None:
+    definition, workload = problem("return x0 * 2.0", [torch.empty(elements, device="meta")])
+    text = generate_triton(definition, (workload,), Blocks())[0].content
+    assert f"program = tl.program_id(0).to(tl.{kind})" in text
