@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import torch
 
 from agentforge.codegen.library import kernel_templates
 from agentforge.devices import gpu_present
@@ -131,3 +133,11 @@ def test_a_piece_that_fails_or_hangs_costs_only_itself(
 
 def test_the_ladder_runs_dry() -> None:
     assert len(dry("ladder")["rungs"]) > 10
+
+
+def test_the_gated_products_stay_far_from_half_precisions_largest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(RUN.parents[1]))
+    operators = importlib.import_module("gpu.operators")
+    monkeypatch.setattr(operators, "rand", lambda *shape: torch.randn(shape))
+    operator = operators.OPERATORS["fused_mlp"]
+    assert operator.reference(*operator.inputs(64, 4096, 512)).abs().max() < 1000
