@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from agentforge.codegen.library import kernel_templates
-from agentforge.devices import gpu_present
+from agentforge.devices import detect, gpu_present
 from agentforge.languages.triton.language import triton_version
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -133,6 +133,35 @@ def test_a_piece_that_fails_or_hangs_costs_only_itself(
 
 def test_the_ladder_runs_dry() -> None:
     assert len(dry("ladder")["rungs"]) > 10
+
+
+def test_a_piece_that_raises_keeps_what_it_measured(
+    run: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def piece(given: Any) -> dict[str, Any]:
+        given.keep({"verdicts": [1]})
+        raise RuntimeError("the GPU is gone")
+
+    detect("auto")  # remembers the compilers' versions
+    monkeypatch.syspath_prepend(str(RUN.parents[1]))
+    monkeypatch.setenv("PATH", "")  # neither git nor nvidia-smi
+    monkeypatch.setitem(run.PIECES, "verdict", piece)
+    assert run.measure("verdict", tmp_path, 30.0) == 1
+    found = json.loads((tmp_path / "gpu-verdict.json").read_text())
+    assert found["verdicts"] == [1] and "the GPU is gone" in found["failed"]
+    assert not found["ok"] and not found["cut_off"] and found["commit"] == found["driver"] == ""
+
+
+def test_each_attack_is_kept_before_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(RUN.parents[1]))
+    attacks = importlib.import_module("gpu.attacks")
+    monkeypatch.setattr(attacks, "failed_launch", lambda _: {"ok": True})
+    monkeypatch.setattr(
+        attacks.hostile, "attempt", lambda _: iter([("a", {"ok": True}), ("b", {"ok": False})])
+    )
+    kept: list[list[str]] = []
+    found = attacks.attempt(True, lambda answer: kept.append(list(answer["attacks"])))
+    assert kept == [["failed_launch", "a"], ["failed_launch", "a", "b"]] and not found["ok"]
 
 
 def test_the_gated_products_stay_far_from_half_precisions_largest(monkeypatch: pytest.MonkeyPatch) -> None:
