@@ -54,7 +54,10 @@ class Run:
 
 
 def ladder(run: Run) -> Answer:
-    """What this GPU can do, rung by rung, and what AgentForge does without."""
+    """What this GPU can do, rung by rung, and what AgentForge does without; later pieces need not ask."""
+    from agentforge.config import load_settings
+    from agentforge.devices import detect
+    from agentforge.devices.fallbacks import remember
     from agentforge.ladder import RungResult, climb
 
     rungs: list[Answer] = []
@@ -64,6 +67,8 @@ def ladder(run: Run) -> Answer:
         run.keep({"rungs": rungs})
 
     found = climb(on_rung=note)
+    if found.broken is None:
+        remember(detect("cuda"), load_settings([]).cache, found.fallbacks)
     ok = found.broken is None or run.dry
     return {"ok": ok, "rungs": rungs, "fallbacks": list(found.fallbacks)}
 

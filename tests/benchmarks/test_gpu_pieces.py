@@ -15,7 +15,9 @@ import pytest
 import torch
 
 from agentforge.codegen.library import kernel_templates
-from agentforge.devices import detect, gpu_present
+from agentforge.config import load_settings
+from agentforge.devices import DeviceSpec, detect, gpu_present, with_fallbacks
+from agentforge.ladder import LADDER, Ladder, RungOutcome, RungResult
 from agentforge.languages.triton.language import triton_version
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -170,3 +172,16 @@ def test_the_gated_products_stay_far_from_half_precisions_largest(monkeypatch: p
     monkeypatch.setattr(operators, "rand", lambda *shape: torch.randn(shape))
     operator = operators.OPERATORS["fused_mlp"]
     assert operator.reference(*operator.inputs(64, 4096, 512)).abs().max() < 1000
+
+
+def test_later_pieces_know_what_the_ladder_found(
+    run: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpu = DeviceSpec(kind="cuda", name="GPU", architecture="sm_90")
+    rungs = [RungResult(rung=rung.name, outcome=RungOutcome.WORKS) for rung in LADDER]
+    rungs[-1] = rungs[-1].model_copy(update={"outcome": RungOutcome.FAILS, "fallback": "no-streams"})
+    monkeypatch.setenv("AGENTFORGE_HOME", str(tmp_path))
+    monkeypatch.setattr("agentforge.ladder.climb", lambda **_: Ladder(rungs=tuple(rungs)))
+    monkeypatch.setattr("agentforge.devices.detect", lambda _: gpu)
+    assert run.ladder(run.Run(60.0, tmp_path, False, lambda _: None))["ok"]
+    assert with_fallbacks(gpu, load_settings([]).cache).fallbacks == ("no-streams",)
