@@ -84,7 +84,7 @@ def _layouts() -> Iterator[tuple[Path, list[Path]]]:
     from shutil import which  # imported here: it would take half of a compiler process's start
 
     nvcc = which("nvcc")
-    beside = Path(nvcc).resolve().parents[1] if nvcc else None
+    beside = str(Path(nvcc).resolve().parents[1]) if nvcc else ""
     for name in filter(None, (os.environ.get("CUDA_HOME"), beside, "/usr/local/cuda", "/opt/cuda")):
         yield Path(name) / "lib64", [Path(name) / "include", Path(name) / "include/cccl"]
 
