@@ -16,12 +16,6 @@ from agentforge.devices import detect
 def provenance() -> dict[str, Any]:
     """JSON-able provenance of this process."""
     device = detect("auto")
-    commit = subprocess.run(
-        ["git", "-c", "safe.directory=*", "rev-parse", "--short", "HEAD"],  # an ordinary user may not own it
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout.strip()
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": " ".join(["python", *(Path(a).name if a.startswith("/") else a for a in sys.argv)]),
@@ -31,5 +25,15 @@ def provenance() -> dict[str, Any]:
         "toolchain": device.toolchain,
         "platform": platform.platform(),
         "user": "root" if os.geteuid() == 0 else "ordinary",
-        "commit": commit,
+        "commit": _commit(),
     }
+
+
+def _commit() -> str:
+    """Empty if this is no checkout, or there is no git."""
+    # An ordinary user may not own it.
+    command = ["git", "-c", "safe.directory=*", "rev-parse", "--short", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:
+        return ""

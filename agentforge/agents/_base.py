@@ -46,6 +46,11 @@ class Hardware:
     vector_bits: int = 0
     """Width of a CPU's vector registers; 0 if unknown."""
 
+    @property
+    def parallel(self) -> str:
+        """What works side by side: `16 threads`, or `132 multiprocessors` of a GPU."""
+        return f"{self.threads} {'multiprocessors' if self.architecture.startswith('sm_') else 'threads'}"
+
 
 @dataclass(frozen=True)
 class Past:

@@ -8,7 +8,7 @@ from agentforge.schema import UsageError
 
 from ._base import DeviceSpec, Roofline
 from ._child import ChildFailed, run_python
-from .toolchain import gpu_present, toolchain
+from .toolchain import driver_version, gpu_present, toolchain
 
 _PROBE = """
 import json, torch
@@ -47,6 +47,7 @@ def detect_cuda() -> DeviceSpec:
             "install a CUDA build of torch, or use --device cpu"
         )
     major, minor = facts["capability"]
+    driver = driver_version()
     return DeviceSpec(
         kind="cuda",
         name=facts["name"],
@@ -54,7 +55,11 @@ def detect_cuda() -> DeviceSpec:
         threads=facts["multiprocessors"],
         memory_bytes=facts["memory"],
         cache_bytes=tuple(size for size in (facts["l1"], facts["l2"]) if size),
-        toolchain={"cuda": facts["cuda"], **toolchain(("nvcc", "g++"), _PACKAGES)},
+        toolchain={
+            "cuda": facts["cuda"],
+            **({"driver": driver} if driver else {}),
+            **toolchain(("nvcc", "g++"), _PACKAGES),
+        },
     )
 
 

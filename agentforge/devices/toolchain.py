@@ -43,6 +43,14 @@ def package_version(name: str) -> str | None:
         return None
 
 
+def driver_version(file: Path = Path("/sys/module/nvidia/version")) -> str:
+    """Version of NVIDIA's driver, as `580.95.05`; empty if the system does not show it."""
+    try:
+        return file.read_text().strip()
+    except OSError:
+        return ""
+
+
 def gpu_present() -> bool:
     """True if an NVIDIA driver has created a device; makes no driver call."""
     return Path("/dev/nvidiactl").exists() or Path("/dev/dxg").exists()

@@ -74,7 +74,7 @@ def with_roofline(
         return evaluation
     found = list(achieved(performance.latency_s, work, device, roofline)) if work else []
     busy = values_of(evaluation.metrics).get(THREADS_BUSY)
-    if busy is not None and device.threads:
+    if busy is not None and device.threads and device.torch_device == "cpu":  # else they only launch
         found.append(Metric(name=THREADS_SHARE, value=busy / device.threads, unit="1", source="referee"))
     # A profiler's metrics over the kernels' own time stay: the classification cites them.
     metrics = merged_metrics(found, evaluation.metrics)

@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from agentforge.config import load_settings
+from agentforge.devices import Fallback
+from agentforge.devices.fallbacks import remember
 from agentforge.frontends import FrontendOptions
 from agentforge.isolation.sandboxes import sandboxes
+from agentforge.ladder import find_device
 from agentforge.profiling.nsight.metrics import WANTED
 from agentforge.runs import ModelStart, start_run
 from agentforge.schema import AgentForgeError, Attempt, Event, Progress
@@ -55,6 +58,9 @@ def _in(sandbox: str, minutes: float, target: Path, device: str) -> dict[str, An
             ]
         )
         try:
+            if device == "cuda":  # its ladder was climbed already
+                gpu = find_device(device, load_settings([]).cache)
+                remember(gpu, settings.cache, map(Fallback, gpu.fallbacks))
             start_run(
                 ModelStart(str(target), FrontendOptions()), settings, device=device, on_event=events.append
             )

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentforge.config import RefereeSettings
-from agentforge.devices import detect
+from agentforge.config import RefereeSettings, load_settings
+from agentforge.ladder import find_device
 from agentforge.referee import EvaluationRequest, Referee
 from agentforge.schema import BuildSpec, Definition, Evaluation, Evidence, Solution, SourceFile, Workload
 
@@ -199,9 +199,10 @@ def attempt(device: str = "cuda", names: Sequence[str] = ()) -> Iterator[tuple[s
     settings = RefereeSettings(compile_baseline=False, call_timeout_s=20)
     workload = Workload(name="reference", source="reference")
     chosen = [a for a in ATTACKS if a.name in names or (not names and (device == "cuda" or not a.gpu))]
+    where = find_device(device, load_settings([]).cache)
     with (
         tempfile.TemporaryDirectory() as cache,
-        Referee(settings, device=detect(device), cache=Path(cache)) as referee,
+        Referee(settings, device=where, cache=Path(cache)) as referee,
     ):
         for attack in chosen:
             verdict = referee.evaluate(

@@ -118,7 +118,7 @@ OPERATORS: dict[str, Operator] = {
     ),
     "fused_mlp": Operator(
         ("fused-mlp", "cuda-fused-mlp"), "gated_products", lambda x, g, u: F.silu(x @ g.t()) * (x @ u.t()),
-        lambda m, k, n: (rand(m, k), rand(n, k), rand(n, k)),
+        lambda m, k, n: (rand(m, k), rand(n, k) / k**0.5, rand(n, k) / k**0.5),
         ((2048, 2048, 5504), (2048, 4096, 11008)), (20, 24, 40), {}, lambda m, k, n: 4.0 * m * k * n,
     ),
 }  # fmt: skip

@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 import tomllib
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -53,7 +54,10 @@ class Run:
 
 
 def ladder(run: Run) -> Answer:
-    """What this GPU can do, rung by rung, and what AgentForge does without."""
+    """What this GPU can do, rung by rung, and what AgentForge does without; later pieces need not ask."""
+    from agentforge.config import load_settings
+    from agentforge.devices import detect
+    from agentforge.devices.fallbacks import remember
     from agentforge.ladder import RungResult, climb
 
     rungs: list[Answer] = []
@@ -63,6 +67,8 @@ def ladder(run: Run) -> Answer:
         run.keep({"rungs": rungs})
 
     found = climb(on_rung=note)
+    if found.broken is None:
+        remember(detect("cuda"), load_settings([]).cache, found.fallbacks)
     ok = found.broken is None or run.dry
     return {"ok": ok, "rungs": rungs, "fallbacks": list(found.fallbacks)}
 
@@ -79,16 +85,17 @@ def verdict(run: Run) -> Answer:
     from gpu.verdict import measure
 
     if not run.dry:
-        return measure()
-    found = measure("null", 64)
+        return measure(run.keep)
+    found = measure(run.keep, "null", 64)
     return {**found, "ok": all(v["status"] == "PASSED" for v in found["verdicts"])}
 
 
 def tests(run: Run) -> Answer:
-    """Every test that needs a GPU."""
-    names = ("languages", "kernels", "stitch", "referee", "devices", "profiling", "ladder")
+    """Every test that needs a GPU, except the ladder, which is a piece of its own."""
+    names = ("languages", "kernels", "stitch", "referee", "devices", "profiling")
     folders = [f"tests/{name}" for name in names if (ROOT / "tests" / name).is_dir()]
-    options = ["-q", "-rs", "-m", "gpu", "--continue-on-collection-errors", *(["--co"] if run.dry else [])]
+    options = ["-rs", "-m", "gpu", "--continue-on-collection-errors"]
+    options += ["-q", "--co"] if run.dry else ["-v"]
     return command([sys.executable, "-m", "pytest", *options, *folders], run.left)
 
 
@@ -117,7 +124,7 @@ def attacks(run: Run) -> Answer:
     """Attacks on a timer on a GPU: another stream, a persisting L2 carve-out, a failed launch."""
     from gpu.attacks import attempt
 
-    return attempt(run.dry)
+    return attempt(run.dry, run.keep)
 
 
 def feedback(run: Run) -> Answer:
@@ -177,7 +184,8 @@ PIECES: dict[str, Callable[[Run], Answer]] = {
 def command(argv: list[str], seconds: float) -> Answer:
     """Run a program; return its exit status and the end of its output."""
     begin = time.monotonic()
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    # Unbuffered: what a program that takes too long has said is an answer too.
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     try:
         done = subprocess.run(
             argv, capture_output=True, text=True, timeout=max(1.0, seconds), cwd=ROOT, env=environment,
@@ -223,26 +231,36 @@ def no_gpu() -> str:
 
 
 def driver() -> str:
-    """Version of the driver; name and identity of each GPU."""
+    """Version of the driver, name and identity of each GPU; empty if nvidia-smi is missing (containers)."""
     query = ["nvidia-smi", "--query-gpu=driver_version,name,uuid,vbios_version", "--format=csv,noheader"]
-    return subprocess.run(query, capture_output=True, text=True, check=False).stdout.strip()
+    try:
+        return subprocess.run(query, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:
+        return ""
 
 
 def measure(piece: str, output: Path, seconds: float) -> int:
     """Run a piece on this GPU; return its exit code."""
     from _provenance import provenance
 
-    from agentforge.referee.timing.gpu import Telemetry
+    from agentforge.referee.timing.gpu.telemetry import Telemetry, visible_gpu
 
-    telemetry = Telemetry()
+    telemetry = Telemetry(visible_gpu())
     head = {**provenance(), "driver": driver(), "before": telemetry.read().model_dump(), "piece": piece}
     output.mkdir(parents=True, exist_ok=True)
     place = output / f"gpu-{piece}.json"
 
+    kept: Answer = {}
+
     def keep(answer: Answer) -> None:
+        kept.update(answer)
         place.write_text(json.dumps({**head, "ok": False, "cut_off": True, **answer}, indent=1) + "\n")
 
-    answer = PIECES[piece](Run(seconds - 20.0, output, False, keep))
+    try:
+        answer = PIECES[piece](Run(seconds - 20.0, output, False, keep))
+    except Exception:
+        traceback.print_exc()
+        answer = {**kept, "ok": False, "failed": traceback.format_exc()[-_TAIL:]}
     keep({**answer, "cut_off": False, "after": telemetry.read().model_dump()})
     print(f"{place}: {'ok' if answer['ok'] else 'FAILED'}")
     return 0 if answer["ok"] else 1
@@ -274,12 +292,15 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=HERE.parent / "results")
     parser.add_argument("--dry", action="store_true", help="run the same code without a GPU, on tiny sizes")
     chosen = parser.parse_args()
+    output = chosen.output.resolve()  # programs that a piece starts run in another folder
+    paths = [str(HERE.parent), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    os.environ["PYTHONPATH"] = os.pathsep.join(paths)  # for all programs that a piece starts
     if chosen.piece == "list":
         for name, piece in PIECES.items():
             print(f"{name:10} {(piece.__doc__ or '').strip()}")
         return 0
     if chosen.piece in ("all", "page"):
-        return every(chosen.piece, chosen.minutes, chosen.output)
+        return every(chosen.piece, chosen.minutes, output)
     if lacks := missing(chosen.piece):
         print(
             f"{chosen.piece} needs packages that {sys.executable} lacks: pip install {' '.join(lacks)}",
@@ -287,14 +308,14 @@ def main() -> int:
         )
         return 2
     if chosen.dry:
-        answer = PIECES[chosen.piece](Run(LIMIT_S, chosen.output, True, lambda _: None))
+        answer = PIECES[chosen.piece](Run(LIMIT_S, output, True, lambda _: None))
         print(json.dumps(answer, indent=1))
         return 0 if answer["ok"] else 1
     reason = no_gpu()
     if reason:
         print(f"benchmarks/gpu needs an NVIDIA GPU: {reason}", file=sys.stderr)
         return 2
-    return measure(chosen.piece, chosen.output, chosen.seconds)
+    return measure(chosen.piece, output, chosen.seconds)
 
 
 if __name__ == "__main__":

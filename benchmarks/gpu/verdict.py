@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from agentforge.codegen.library import kernel_templates
-from agentforge.config import RefereeSettings
-from agentforge.devices import detect
+from agentforge.config import RefereeSettings, load_settings
+from agentforge.ladder import find_device
 from agentforge.referee import EvaluationRequest, Referee
 from agentforge.schema import BuildSpec, Definition, DType, Solution, SourceFile, TensorInput, Workload
 
+Keep = Callable[[dict[str, Any]], None]
 LIMIT_S = 3.0
 _REPEATS = 3
 _REFERENCE = """
@@ -50,16 +52,21 @@ def _solution(definition: Definition, number: int) -> Solution:
     )
 
 
-def measure(device: str = "cuda", size: int = 4096) -> dict[str, Any]:
-    """Seconds of each verdict at level quick; the first one also starts the baselines."""
+def measure(keep: Keep, device: str = "cuda", size: int = 4096) -> dict[str, Any]:
+    """Seconds of each verdict at level quick; the first one also starts the baselines.
+
+    Args:
+        keep: writes the results so far.
+    """
     definition = Definition(name="softmax", op_type="softmax", reference=_REFERENCE.format(size=size))
     workload = Workload(
         name=f"{size}x{size}", inputs=(TensorInput(name="x", shape=(size, size), dtype=DType.FLOAT32),)
     )
+    where = find_device(device, load_settings([]).cache)
     found: list[dict[str, Any]] = []
     with (
         tempfile.TemporaryDirectory() as cache,
-        Referee(RefereeSettings(), device=detect(device), cache=Path(cache)) as referee,
+        Referee(RefereeSettings(), device=where, cache=Path(cache)) as referee,
     ):
         for number in range(_REPEATS + 1):
             begin = time.perf_counter()
@@ -78,6 +85,7 @@ def measure(device: str = "cuda", size: int = 4096) -> dict[str, Any]:
                     },
                 }
             )
+            keep({"verdicts": found})
     warm = sorted(v["seconds"] for v in found[1:])
     right = all(v["status"] == "PASSED" for v in found)
     return {"ok": right and warm[0] <= LIMIT_S, "limit_s": LIMIT_S, "warm_s": warm, "verdicts": found}

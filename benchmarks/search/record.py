@@ -37,9 +37,10 @@ from loops.records import MOST_OTHERS  # noqa: E402
 from agentforge.agents import Task  # noqa: E402
 from agentforge.agents.playbook.coder import PlaybookCoder  # noqa: E402
 from agentforge.config import RefereeSettings, Settings  # noqa: E402
-from agentforge.devices import DeviceSpec, Roofline, detect, measure_roofline  # noqa: E402
+from agentforge.devices import DeviceSpec, Roofline, measure_roofline  # noqa: E402
 from agentforge.frontends import FrontendOptions, load_target  # noqa: E402
 from agentforge.knowledge import KnowledgeBase, context_for  # noqa: E402
+from agentforge.ladder import find_device  # noqa: E402
 from agentforge.profiling import profile_target  # noqa: E402
 from agentforge.referee import EvaluationRequest, Evaluator, Referee  # noqa: E402
 from agentforge.resources import resource  # noqa: E402
@@ -276,7 +277,7 @@ def record_all(
 
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="landscapes-")))
-        device, cache = detect(device_kind), folder / "cache"
+        device, cache = find_device(device_kind, Settings().cache), folder / "cache"
         store = Store(f"sqlite:///{folder / 'experience.db'}")
         stack.callback(store.close)
         bench = Bench(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
@@ -11,9 +12,12 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import torch
 
 from agentforge.codegen.library import kernel_templates
-from agentforge.devices import gpu_present
+from agentforge.config import load_settings
+from agentforge.devices import DeviceSpec, detect, gpu_present, with_fallbacks
+from agentforge.ladder import LADDER, Ladder, RungOutcome, RungResult
 from agentforge.languages.triton.language import triton_version
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -131,3 +135,53 @@ def test_a_piece_that_fails_or_hangs_costs_only_itself(
 
 def test_the_ladder_runs_dry() -> None:
     assert len(dry("ladder")["rungs"]) > 10
+
+
+def test_a_piece_that_raises_keeps_what_it_measured(
+    run: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def piece(given: Any) -> dict[str, Any]:
+        given.keep({"verdicts": [1]})
+        raise RuntimeError("the GPU is gone")
+
+    detect("auto")  # remembers the compilers' versions
+    monkeypatch.syspath_prepend(str(RUN.parents[1]))
+    monkeypatch.setenv("PATH", "")  # neither git nor nvidia-smi
+    monkeypatch.setitem(run.PIECES, "verdict", piece)
+    assert run.measure("verdict", tmp_path, 30.0) == 1
+    found = json.loads((tmp_path / "gpu-verdict.json").read_text())
+    assert found["verdicts"] == [1] and "the GPU is gone" in found["failed"]
+    assert not found["ok"] and not found["cut_off"] and found["commit"] == found["driver"] == ""
+
+
+def test_each_attack_is_kept_before_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(RUN.parents[1]))
+    attacks = importlib.import_module("gpu.attacks")
+    monkeypatch.setattr(attacks, "failed_launch", lambda _: {"ok": True})
+    monkeypatch.setattr(
+        attacks.hostile, "attempt", lambda _: iter([("a", {"ok": True}), ("b", {"ok": False})])
+    )
+    kept: list[list[str]] = []
+    found = attacks.attempt(True, lambda answer: kept.append(list(answer["attacks"])))
+    assert kept == [["failed_launch", "a"], ["failed_launch", "a", "b"]] and not found["ok"]
+
+
+def test_the_gated_products_stay_far_from_half_precisions_largest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(RUN.parents[1]))
+    operators = importlib.import_module("gpu.operators")
+    monkeypatch.setattr(operators, "rand", lambda *shape: torch.randn(shape))
+    operator = operators.OPERATORS["fused_mlp"]
+    assert operator.reference(*operator.inputs(64, 4096, 512)).abs().max() < 1000
+
+
+def test_later_pieces_know_what_the_ladder_found(
+    run: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpu = DeviceSpec(kind="cuda", name="GPU", architecture="sm_90")
+    rungs = [RungResult(rung=rung.name, outcome=RungOutcome.WORKS) for rung in LADDER]
+    rungs[-1] = rungs[-1].model_copy(update={"outcome": RungOutcome.FAILS, "fallback": "no-streams"})
+    monkeypatch.setenv("AGENTFORGE_HOME", str(tmp_path))
+    monkeypatch.setattr("agentforge.ladder.climb", lambda **_: Ladder(rungs=tuple(rungs)))
+    monkeypatch.setattr("agentforge.devices.detect", lambda _: gpu)
+    assert run.ladder(run.Run(60.0, tmp_path, False, lambda _: None))["ok"]
+    assert with_fallbacks(gpu, load_settings([]).cache).fallbacks == ("no-streams",)

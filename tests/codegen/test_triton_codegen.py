@@ -17,6 +17,7 @@ from agentforge.agents.playbook.coder import PlaybookCoder
 from agentforge.agents.playbook.triton import TRITON_KERNEL
 from agentforge.codegen.library import kernel_templates
 from agentforge.codegen.triton.kernels import Blocks
+from agentforge.codegen.triton.program import generate_triton
 from agentforge.knowledge import load_cards
 from agentforge.languages import run_command
 from agentforge.languages.triton.compile.ahead import AheadOfTime
@@ -25,7 +26,8 @@ from agentforge.languages.triton.launches import parse_launches
 from agentforge.resources import resource
 from agentforge.schema import BuildSpec, CannotCode, Plan, Solution
 
-from .triton_cases import CASES, REGIONS, gpu_task, written
+from .compiled import problem
+from .triton_cases import CASES, REGIONS, Region, gpu_task, written
 
 ROOT = Path(__file__).parents[2]
 SLOW = {
@@ -103,6 +105,18 @@ def test_refusals_name_the_reason(region: str, kernel: str, reason: str) -> None
         PlaybookCoder().code(task, Plan(strategy="try", template=TRITON_KERNEL + kernel), None)
 
 
+@pytest.mark.parametrize("heads", [((4, 16), (1, 16), (1, 16)), ((2, 16), (2, 16), (2, 8)), ((1, 264),) * 3])
+def test_attention_of_other_heads_is_refused(heads: Sequence[tuple[int, int]]) -> None:
+    body = (
+        "return aten.matmul.default(aten.softmax.int(aten.matmul.default(\n"
+        "    x0, aten.transpose.int(x1, -2, -1)), -1), x2)"
+    )
+    inputs = [torch.randn(1, count, 9, size) for count, size in heads]
+    task = gpu_task(Region("attention", "triton-flash-attention", body, inputs), "sqlite://")
+    with pytest.raises(CannotCode, match="with the same heads"):
+        PlaybookCoder().code(task, Plan(strategy="try", template=TRITON_KERNEL + "flash-attention"), None)
+
+
 def test_a_kernel_that_we_bring_is_put_in_for_one_workload() -> None:
     task = gpu_task(REGIONS["softmax"], "sqlite://")
     bottleneck = task.bottleneck.model_copy(update={"workloads": task.bottleneck.workloads * 2})
@@ -159,3 +173,10 @@ def test_a_norm_that_is_spelled_out_compiles_for_hopper(tmp_path: Path) -> None:
     assert outcome.ok, outcome.diagnostics
     assert [r.spill_store_bytes for r in outcome.resources] == [0]
     assert len(inputs) == 3
+
+
+@pytest.mark.parametrize(("elements", "kind"), [(2**31 - 100, "int64"), (2**31 - 2**20, "int32")])
+def test_positions_beyond_the_last_element_fit_their_type(elements: int, kind: str) -> None:
+    definition, workload = problem("return x0 * 2.0", [torch.empty(elements, device="meta")])
+    text = generate_triton(definition, (workload,), Blocks())[0].content
+    assert f"program = tl.program_id(0).to(tl.{kind})" in text

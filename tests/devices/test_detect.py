@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from agentforge.devices import detect, gpu_present, tool_version
+from agentforge.devices import cuda, detect, gpu_present, tool_version
 from agentforge.devices.cpu import architecture, cache_sizes, cores, vector_bits
+from agentforge.devices.toolchain import driver_version
 from agentforge.schema import UsageError
 
 
@@ -108,3 +110,13 @@ def test_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prints: str, 
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     assert tool_version(name) == version
+
+
+def test_another_driver_is_another_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = {"name": "GPU", "capability": [9, 0], "multiprocessors": 132, "memory": 1, "l2": 2, "l1": 3}
+    monkeypatch.setattr(cuda, "gpu_present", lambda: True)
+    monkeypatch.setattr(cuda, "run_python", lambda *_, **__: json.dumps({**facts, "cuda": "13.0"}))
+    monkeypatch.setattr(cuda, "driver_version", lambda: driver_version(tmp_path / "version"))
+    assert "driver" not in detect("cuda").toolchain
+    (tmp_path / "version").write_text("580.95.05\n")
+    assert detect("cuda").toolchain["driver"] == "580.95.05"

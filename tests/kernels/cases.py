@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -161,6 +162,17 @@ def attention(
     return tuple(got), tuple(want)
 
 
+def far_columns(k: ModuleType) -> Answer:
+    """A weight whose last column begins beyond 2^31 elements, in a file that is almost all holes."""
+    stride = (1 << 30) + 8
+    with tempfile.TemporaryDirectory() as folder:
+        elements = 2 * stride + 16
+        memory = torch.from_file(f"{folder}/weight", shared=True, size=elements, dtype=FP16)
+        a, b = rand(5, 16, dtype=FP16), memory.as_strided((16, 3), (1, stride))
+        b.copy_(rand(16, 3))
+        return k.matmul(a, b), (a.double() @ b.double()).to(FP16)
+
+
 def strange(columns: int, dtype: torch.dtype) -> torch.Tensor:
     """Rows of -inf, with a NaN, with an infinity, all but one -inf, and of large numbers; not contiguous."""
     x = rand(columns, 5, dtype=dtype).t()
@@ -239,6 +251,7 @@ CASES: dict[str, tuple[str, str, Callable[[ModuleType], Answer]]] = {
     "matmul small blocks": ("matmul", "matmul_small", lambda k: matmul(k, 70, 51, 37)),
     "matmul fp16": ("matmul", "", lambda k: matmul(k, 33, 65, 40, FP16)),
     "matmul bf16": ("matmul", "matmul_small", lambda k: matmul(k, 33, 17, 40, BF16)),
+    "matmul far columns": ("matmul", "matmul_small", far_columns),
     "fused mlp": ("fused_mlp", "", lambda k: fused_mlp(k, 9, 40, 70)),
     "fused mlp small blocks": ("fused_mlp", "fused_mlp_small", lambda k: fused_mlp(k, 9, 37, 51)),
     "fused mlp bf16": ("fused_mlp", "", lambda k: fused_mlp(k, 9, 40, 33, BF16)),

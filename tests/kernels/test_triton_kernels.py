@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from agentforge.codegen.library import KernelTemplate, kernel_templates, parse_template
 from agentforge.languages import run_command
@@ -21,7 +22,7 @@ from agentforge.languages.triton.launches import Launch, parse_launches
 from agentforge.schema import UsageError
 from agentforge.testing.language import make_solution
 
-from .cases import CASES, FOLDER
+from .cases import CASES, FOLDER, load
 from .large import DTYPES, LARGE
 
 pytestmark = pytest.mark.skipif(not triton_version(), reason="Triton is not installed")
@@ -58,6 +59,21 @@ def test_kernel_is_right(answers: dict[str, dict[str, Any]], name: str) -> None:
     assert "raised" not in found, found["raised"]
     assert found["launches"]
     assert all(error <= _UNITS for error in found["errors"]), found["errors"]
+
+
+def test_many_heads_fit_a_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    grids: list[tuple[int, ...]] = []
+
+    class Tile:
+        def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., None]:
+            grids.append(grid)
+            return lambda *_, **__: None
+
+    module = load("attention")
+    monkeypatch.setattr(module, "attention_tile", Tile())
+    windows = torch.empty(8192, 16, 49, 32, dtype=torch.float16, device="meta")
+    module.attention(windows, windows, windows)
+    assert grids and all(size < 65536 for size in grids[0][1:])
 
 
 def test_every_file_is_checked() -> None:

@@ -205,3 +205,11 @@ def test_ceilings_are_doubted_where_something_is_faster(
         )
         assert bool(found.reasons) is doubted
     assert referee.told == pytest.approx(told)
+
+
+def test_threads_of_the_host_say_nothing_of_a_gpu() -> None:
+    gpu = DEVICE.model_copy(update={"kind": "cuda", "torch_type": "", "threads": 132})
+    launching = _evaluation(0.1, metrics=(Metric(name="threads_busy", value=1.0, source="referee"),))
+    found = with_roofline(launching, LARGE, gpu, ROOFLINE)
+    assert "threads_share" not in {m.name for m in found.metrics}
+    assert found.classification is not None and found.classification.bound is Bound.LATENCY

@@ -5,7 +5,10 @@ from __future__ import annotations
 import copy
 import pickle
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +18,7 @@ from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from agentforge.stitch.graph.printer import Unprintable
+from agentforge.stitch.runtime.kernel import on_its_gpu
 
 from .making import BLOCK, TOWERS, Stitched, same, stitch_in_process
 
@@ -605,3 +609,24 @@ Model.forward = lambda self, x: (lambda y: Out([y], y.sum()))(_forward(self, x))
         assert ran
         assert type(output) is stitched.problem.module.Out
         assert same(output, original(*args, **kwargs))
+
+
+def test_a_forward_runs_with_its_tensors_gpu_current(monkeypatch: pytest.MonkeyPatch) -> None:
+    current, seen = [0], []
+
+    @contextmanager
+    def device(index: int) -> Iterator[None]:
+        before, current[0] = current[0], index
+        yield
+        current[0] = before
+
+    def on(index: int) -> Any:
+        return SimpleNamespace(is_cuda=True, get_device=lambda: index)
+
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: current[0])
+    monkeypatch.setattr(torch.cuda, "device", device)
+    run = on_its_gpu(lambda *_: seen.append(current[0]))
+    run(torch.ones(1))
+    run(on(0))
+    run(torch.ones(1), on(1))
+    assert seen == [0, 0, 1] and current == [0]

@@ -207,6 +207,9 @@ def _attention(node: Node) -> _Call | None:
         return None
     if mask is not None or any(_rank(x) != 4 for x in (q, k, v)):
         raise CannotCode("the kernel takes four dimensions and no mask but the causal one")
+    heads, size = q.meta["val"].shape[:2], q.meta["val"].shape[3]
+    if any(x.meta["val"].shape[:2] != heads or x.meta["val"].shape[3] != size for x in (k, v)) or size > 256:
+        raise CannotCode("the kernel takes q, k and v with the same heads, of at most 256 elements")
     return _Call(node, "attention", (q, k, v), {"causal": causal, "scale": scale})
 
 

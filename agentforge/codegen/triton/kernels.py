@@ -118,9 +118,11 @@ class TritonWriter:
 
     @property
     def _integer(self) -> str:
-        """Type of positions; 64 bits only if addresses need them."""
-        wide = any(b.span >= _INT32 for b in (*self.inputs, *self.outputs)) or self.nest.elements >= _INT32
-        return "tl.int64" if wide else "tl.int32"
+        """Type of positions; 64 bits only if addresses need them. The last block's positions reach beyond the
+        last element."""
+        largest = max(self.nest.elements, *(b.span for b in (*self.inputs, *self.outputs)))
+        beyond = max(self.blocks.block, self.blocks.max_block, self.blocks.lanes)
+        return "tl.int64" if largest + beyond > _INT32 else "tl.int32"
 
     def _program(self, name: str) -> None:
         self._add(f"{name} = tl.program_id(0).to({self._integer})")

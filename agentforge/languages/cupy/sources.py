@@ -84,7 +84,8 @@ def _read_raw(call: ast.Call, kind: str, file: str, values: LiteralValues, found
         return
     code, line = pieces[0].text, pieces[0].line
     found.names += kernel_bodies(code) or [f"{kind} in line {call.lineno}"]
-    source = LiteralSource(f"{file}:{line}", code, nvrtc_options(options), tuple(templates))
+    standard = not arguments.keys().isdisjoint(("backend", "jitify"))  # nvcc has headers that NVRTC lacks
+    source = LiteralSource(f"{file}:{line}", code, nvrtc_options(options), tuple(templates), standard)
     if source not in found.sources:
         found.sources.append(source)
     problem = unsupported_in(code, file, line=line)

@@ -10,19 +10,20 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from agentforge.languages import occupancy
 from agentforge.languages._base import PRELUDE, BuildResult, CommandRunner
 from agentforge.languages.info import TRITON
-from agentforge.languages.occupancy import target_limits
 from agentforge.languages.python.language import write_checked
 from agentforge.languages.step import BuildStep
 from agentforge.registry import Availability
 from agentforge.schema import Diagnostic, MachineError, Solution, UsageError
 
+from ..cuda.compile.pipeline import gpu_target
 from .compile.ahead import AheadOfTime
 from .launches import Launch, parse_launches
 
 TARGETS = ("sm_80", "sm_90", "sm_100")
-"""Targets if a solution names none."""
+"""Targets if a solution names none and there is no GPU."""
 DECLARED = "AHEAD_OF_TIME"
 """Module-level literal in which a solution may declare its kernel launches: a list of `Launch`es."""
 _UNTIMED = (
@@ -124,7 +125,7 @@ class Triton:
 
 
 def solution_targets(solution: Solution) -> tuple[str, ...]:
-    """The targets that a solution names in its flags, or the default ones.
+    """The targets that a solution names in its flags, else this machine's GPU, else the default ones.
 
     Raises:
         UsageError: an unknown target or flag.
@@ -135,8 +136,9 @@ def solution_targets(solution: Solution) -> tuple[str, ...]:
             raise UsageError(
                 f"unknown flag {flag!r} of triton; it supports {_TARGET_FLAG}sm_90 and other targets"
             )
-        named.append(target_limits(flag.removeprefix(_TARGET_FLAG)).name)
-    return tuple(dict.fromkeys(named)) or TARGETS
+        named.append(occupancy.target_limits(flag.removeprefix(_TARGET_FLAG)).name)
+    here = gpu_target()
+    return tuple(dict.fromkeys(named)) or ((here,) if here in occupancy.TARGETS else TARGETS)
 
 
 def declared_launches(solution: Solution) -> tuple[list[Launch], list[Diagnostic]]:

@@ -77,6 +77,19 @@ def opaque_operator(
     return operator
 
 
+def on_its_gpu(forward: Callable[..., Any]) -> Callable[..., Any]:
+    """`forward` with its tensors' GPU as the current one, on which Triton and CuPy launch."""
+
+    def call(*tensors: torch.Tensor) -> Any:
+        index = next((t.get_device() for t in tensors if t.is_cuda), -1)
+        if index < 0 or index == torch.cuda.current_device():
+            return forward(*tensors)
+        with torch.cuda.device(index):
+            return forward(*tensors)
+
+    return call
+
+
 def _import(path: Path, name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:

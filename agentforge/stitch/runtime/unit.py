@@ -13,6 +13,7 @@ from torch.nn.modules import module as _nn
 from torch.utils import _pytree
 
 from .guards import Known, Learn, absent, guards, reader
+from .kernel import on_its_gpu
 from .layout import Layout
 from .signature import Signature
 
@@ -63,6 +64,8 @@ class Unit:
         """Whether it computes products from packed weights."""
         self.warned = False
         self.eager, self.traceable = forwards
+        if self.device == "cuda":
+            self.eager = on_its_gpu(self.eager)
         self.compiled: Callable[..., Any] | None = None
         if compiled:
             self.compiled = torch.compile(self.traceable, dynamic=False)

@@ -76,9 +76,11 @@ def attention_tile(
     M: tl.constexpr, N: tl.constexpr, D: tl.constexpr,
 ):  # fmt: skip
     """M queries of one head; the scale is that of powers of two."""
-    head = tl.program_id(1).to(tl.int64)
-    # With a causal mask the last rows have most work: they begin first.
-    tile = tl.num_programs(0) - 1 - tl.program_id(0)
+    # One number for all: a second axis of the grid ends at 65535 programs. The programs of a head follow one
+    # another. With a causal mask its last rows have most work: they begin first.
+    number, tiles = tl.program_id(0), tl.cdiv(queries, M)
+    head = (number // tiles).to(tl.int64)
+    tile = tiles - 1 - number % tiles
     row = tile * M + tl.arange(0, M)
     inner = tl.arange(0, D)
     q_at = head * queries * size + row[:, None].to(tl.int64) * size + inner[None, :]
@@ -128,12 +130,14 @@ def attention(
     """
     q, k, v, p = q.contiguous(), k.contiguous(), v.contiguous(), PARAMETERS
     batch, heads, queries, size = q.shape
+    if k.shape != v.shape or k.shape != (batch, heads, k.shape[-2], size):
+        raise ValueError(f"q {tuple(q.shape)} does not fit k {tuple(k.shape)} and v {tuple(v.shape)}")
     padded = max(16, triton.next_power_of_2(size))
     block_m, block_n, warps = blocks(q, padded)
     scale = LOG2E * (1 / math.sqrt(size) if scale is None else scale)
     out = torch.empty_like(q)
     if out.numel():
-        attention_tile[(triton.cdiv(queries, block_m), batch * heads)](
+        attention_tile[(triton.cdiv(queries, block_m) * batch * heads,)](
             q, k, v, out, queries, k.shape[2], size, scale,
             CAUSAL=causal, PADDED=padded != size, PRECISION=p["precision"], M=block_m, N=block_n, D=padded,
             num_warps=warps, num_stages=p["num_stages"],

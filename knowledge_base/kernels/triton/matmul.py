@@ -68,8 +68,10 @@ def product(
     col = number % of_group // height * N + tl.arange(0, N)
     inner = tl.arange(0, K)
     # Rows and columns beyond the end compute others again, and are not stored: no mask in the loop.
-    a_at = a_ptr + (row % m)[:, None].to(tl.int64) * a_row + inner[None, :] * a_col
-    b_at = b_ptr + inner[:, None].to(tl.int64) * b_row + (col % n)[None, :] * b_col
+    row_at, col_at, inner_at = (row % m).to(tl.int64), (col % n).to(tl.int64), inner.to(tl.int64)
+    a_at = a_ptr + row_at[:, None] * a_row + inner_at[None, :] * a_col
+    b_at = b_ptr + inner_at[:, None] * b_row + col_at[None, :] * b_col
+    step = tl.full((), K, tl.int64)
     total = tl.zeros((M, N), tl.float32)
     for start in range(0, k, K):
         if EVEN:
@@ -79,8 +81,8 @@ def product(
             a = tl.load(a_at, mask=inner[None, :] < k - start, other=0.0)
             b = tl.load(b_at, mask=inner[:, None] < k - start, other=0.0)
         total = tl.dot(a, b, total, input_precision=PRECISION)
-        a_at += K * a_col
-        b_at += K * b_row
+        a_at += step * a_col
+        b_at += step * b_row
     if BIAS:
         total += tl.load(bias_ptr + col, mask=col < n, other=0.0).to(tl.float32)[None, :]
     total = activated(total, ACTIVATION)

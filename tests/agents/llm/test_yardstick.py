@@ -116,3 +116,11 @@ def test_the_referee_accepts_kernel_and_reference(task: Task, tmp_path: Path) ->
         assert each.evaluation.correctness is not None
     assert found.kernel is not None
     assert plain.kernel is None
+
+
+def test_a_gpu_has_multiprocessors() -> None:
+    gpu = replace(HARDWARE, device="NVIDIA H100", architecture="sm_90", threads=132)
+    text = prompts.render("author/write.md.j2", intent="add", hardware=gpu, earlier="", objection="")
+    assert "NVIDIA H100, 132 multiprocessors," in text
+    text = prompts.render("author/write.md.j2", intent="add", hardware=HARDWARE, earlier="", objection="")
+    assert f"{HARDWARE.threads} threads," in text

@@ -29,6 +29,7 @@ class Driver:
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
         self.fails = ""
+        self.static = 0
 
     def __getattr__(self, name: str) -> Any:
         def call(*arguments: Any) -> int:
@@ -44,6 +45,7 @@ class Driver:
             "cuModuleLoadData": MODULE,
             "cuModuleGetFunction": FUNCTION,
             "cuDeviceGetAttribute": MOST_SHARED,
+            "cuFuncGetAttribute": self.static,
         }
         if name == "cuModuleGetFunction" and arguments[2] != b"scale":
             return 500
@@ -93,6 +95,17 @@ def test_much_shared_memory_is_asked_for_once_and_bounded_by_the_gpu(library: Dr
         CudaError, match=f"asks for {228 << 10} bytes .* this GPU allows {MOST_SHARED} per block"
     ):
         gpu.launch("scale", configuration(1, 32, 228 << 10), [])
+
+
+def test_shared_memory_that_a_kernel_declares_counts_too(library: Driver) -> None:
+    library.static = 128
+    gpu = Gpu(b"cubin", 0, ["scale"])
+    gpu.launch("scale", configuration(1, 32, (48 << 10) - 128), [])
+    assert "cuFuncSetAttribute" not in library.names()
+    gpu.launch("scale", configuration(1, 32, 48 << 10), [])
+    assert library.names().count("cuFuncSetAttribute") == 1
+    with pytest.raises(CudaError, match=f"beside the 128 that it declares; this GPU allows {MOST_SHARED}"):
+        gpu.launch("scale", configuration(1, 32, MOST_SHARED), [])
 
 
 def test_a_refused_launch_says_its_sizes_and_the_drivers_words(library: Driver) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -10,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from agentforge.agents.llm import prompts
+from agentforge.languages import languages, run_command
 from agentforge.languages.cpp.language import compiler_version
+from agentforge.languages.cuda import compilers
+from agentforge.testing.language import make_solution
 
 CHECK = """
 import sys
@@ -40,3 +44,28 @@ def test_the_example_computes_what_it_says(name: str, tmp_path: Path) -> None:
     command = [sys.executable, "-c", CHECK, name]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("name", ["pointwise", "rows", "scan", "softmax"])
+def test_the_example_passes_tensors_and_launches_on_torchs_stream(name: str) -> None:
+    found = re.search(r"```python\n(.*?)```", prompts.render(f"coder/examples/cupy/{name}.md.j2"), re.DOTALL)
+    assert found is not None
+    on_stream = [n for n in ast.walk(ast.parse(found[1])) if isinstance(n, ast.With)]
+    assert len(on_stream) == 1 and "ExternalStream" in ast.unparse(on_stream[0].items[0])
+    inside = ast.unparse(on_stream[0])
+    assert inside.count("from_dlpack") == found[1].count("from_dlpack") > 0
+
+
+@pytest.mark.skipif(compilers() is None, reason="needs a CUDA compiler")
+def test_the_examples_compile_as_cupy_compiles_them(tmp_path: Path) -> None:
+    for name in ("pointwise", "rows", "scan", "softmax"):
+        text = prompts.render(f"coder/examples/cupy/{name}.md.j2")
+        found = re.search(r"```python\n(.*?)```", text, re.DOTALL)
+        assert found is not None
+        folder = tmp_path / name
+        folder.mkdir()
+        built = languages.create("cupy").build(
+            make_solution("cupy", {"model_new.py": found[1]}),
+            folder, cache=tmp_path / ".cache", run=run_command, timeout_s=60, device="cpu",
+        )  # fmt: skip
+        assert built.ok and built.resources, built.diagnostics

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentforge.languages import language_info, languages, run_command
+from agentforge.languages import BuildResult, language_info, languages, run_command
 from agentforge.languages.cuda import compilers
 from agentforge.languages.cupy import language as cupy_language
 from agentforge.languages.cupy.installed import cupy_problem
@@ -124,3 +124,22 @@ def test_a_build_for_a_gpu_refuses_before_it_compiles(
 
 def test_its_kernels_are_its_own() -> None:
     assert language_info("cupy").own_kernels
+
+
+@pytest.mark.skipif(compilers() is None, reason="needs a CUDA compiler")
+@pytest.mark.parametrize("name", ["INFINITY", "int64_t(1)"])
+def test_what_cupys_compiler_lacks_is_an_error_at_its_line(name: str, tmp_path: Path) -> None:
+    text = SCALE.replace("x[i] * by;", f"x[i] * by - float({name});")
+    assert text != SCALE
+
+    def built(source: str) -> BuildResult:
+        return languages.create("cupy").build(
+            make_solution("cupy", {"model_new.py": source}),
+            tmp_path, cache=tmp_path / ".cache", run=run_command, timeout_s=60, device="cpu",
+        )  # fmt: skip
+
+    found = built(text)
+    line = text[: text.index(name)].count("\n") + 1
+    assert not found.ok
+    assert any("undefined" in d.message and d.line == line for d in found.diagnostics), found.diagnostics
+    assert built(text.replace('"scale"', '"scale", backend="nvcc"')).ok

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from agentforge.testing.language import LanguageContract
+from agentforge.languages.triton import language
+from agentforge.languages.triton.language import TARGETS
+from agentforge.testing.language import LanguageContract, make_solution
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
@@ -31,3 +33,19 @@ class TestTriton(LanguageContract):
     broken = {"model_new.py": SCALE.replace("BLOCK: tl.constexpr):", "BLOCK: tl.constexpr)")}
     broken_file = "model_new.py"
     broken_line = 7
+
+
+@pytest.mark.parametrize(
+    ("here", "flags", "targets"),
+    [
+        ("", (), TARGETS),
+        ("sm_89", (), ("sm_89",)),
+        ("sm_75", (), TARGETS),
+        ("sm_89", ("--target=sm_90",), ("sm_90",)),
+    ],
+)
+def test_kernels_are_compiled_for_the_gpu_that_is_here(
+    here: str, flags: tuple[str, ...], targets: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(language, "gpu_target", lambda: here)
+    assert language.solution_targets(make_solution("triton", {"model_new.py": SCALE}, flags)) == targets

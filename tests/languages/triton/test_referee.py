@@ -8,6 +8,7 @@ import pytest
 
 from agentforge.config import RefereeSettings
 from agentforge.devices import detect
+from agentforge.languages.triton.language import solution_targets
 from agentforge.referee import EvaluationRequest, Referee
 from agentforge.schema import (
     BuildSpec,
@@ -116,7 +117,7 @@ def test_honest_kernel_is_right_and_of_unknown_speed(referee: Referee, level: Le
     assert verdict.correctness is not None and verdict.correctness.checked_calls > 3
     assert [u.name for u in verdict.kernels if u.own] == ["fused"]
     assert {(r.kernel, r.target) for r in verdict.resources} == {
-        ("fused(BLOCK=1024)", t) for t in ("sm_80", "sm_90", "sm_100")
+        ("fused(BLOCK=1024)", t) for t in solution_targets(solution(HEAD, definition("custom-only")))
     }
     assert all(r.registers > 0 and r.occupancy for r in verdict.resources)
     engaged = {s.name: s.detail for s in verdict.stages}["engagement"]

@@ -23,8 +23,8 @@ OPTIONS = (
     "-default-device",
     "--ptxas-options=--verbose",
     "--extra-device-vectorization",
-    "--pre-include=agentforge_standard.h",
 )
+_PRE_INCLUDE = "--pre-include=agentforge_standard.h"
 _INTEGERS = "".join(
     f"typedef {sign}{base} {prefix}int{bits}_t;\n"
     for bits, base in ((8, "char"), (16, "short"), (32, "int"), (64, "long long"))
@@ -58,6 +58,10 @@ HEADERS: dict[str, str] = {
 """Parts of the standard library that NVRTC lacks and kernels use: widths and limits, nothing to link."""
 
 
+_PARTS = ("cuda_fp16.h", "crt/mma.h", "nv/target")
+"""A header of each part that kernels include: run-time library, compiler and CCCL are separate packages."""
+
+
 class Toolkit(NamedTuple):
     """Paths of NVRTC and CUDA's headers."""
 
@@ -77,27 +81,34 @@ def _layouts() -> Iterator[tuple[Path, list[Path]]]:
                 packages / "cuda_nvrtc/lib",
                 [packages / "cuda_runtime/include", packages / "cuda_cccl/include"],
             )
-    for name in (os.environ.get("CUDA_HOME"), "/usr/local/cuda", "/opt/cuda"):
-        if name:
-            yield Path(name) / "lib64", [Path(name) / "include", Path(name) / "include/cccl"]
+    from shutil import which  # imported here: it would take half of a compiler process's start
+
+    nvcc = which("nvcc")
+    beside = str(Path(nvcc).resolve().parents[1]) if nvcc else ""
+    for name in filter(None, (os.environ.get("CUDA_HOME"), beside, "/usr/local/cuda", "/opt/cuda")):
+        yield Path(name) / "lib64", [Path(name) / "include", Path(name) / "include/cccl"]
 
 
 def find_toolkit() -> Toolkit | None:
-    """The first NVRTC on this machine, without loading it; None if there is none."""
+    """The first NVRTC on this machine, without loading it; None if there is none.
+
+    Headers that its packages lack are taken from the next place: torch brings NVRTC without all of them.
+    """
     headers: list[Path] = []
+    missing = set(_PARTS)
     library: Path | None = None
     for libraries, includes in _layouts():
         if library is None:
             found = sorted(p for p in libraries.glob("libnvrtc.so.*") if "alt" not in p.name)
             library = found[0] if found else None
-        if not headers and (includes[0] / "cuda_fp16.h").is_file():
-            headers = includes
+        found_here = {part for part in missing if any((p / part).is_file() for p in includes)}
+        if found_here:
+            headers += (p for p in includes if p.is_dir())
+            missing -= found_here
     if library is None:
         return None
     builtins = sorted(p for p in library.parent.glob("libnvrtc-builtins.so.*") if "alt" not in p.name)
-    return Toolkit(
-        str(library), str(builtins[0]) if builtins else "", tuple(str(p) for p in headers if p.is_dir())
-    )
+    return Toolkit(str(library), str(builtins[0]) if builtins else "", tuple(map(str, headers)))
 
 
 class Compiled(NamedTuple):
@@ -125,19 +136,27 @@ class Nvrtc:
         return major.value, minor.value
 
     def compile(
-        self, source: str, name: str, target: str, options: Sequence[str], instances: Sequence[str] = ()
+        self,
+        source: str,
+        name: str,
+        target: str,
+        options: Sequence[str],
+        instances: Sequence[str] = (),
+        standard: bool = True,
     ) -> Compiled:
         """Compile one source to a cubin.
 
         Args:
             name: for messages; `#include "..."` is relative to it.
             instances: template instances such as `kernel<float>`; all are ignored if one is invalid.
+            standard: provide `HEADERS`; False compiles as another user of NVRTC would.
         """
         program = ctypes.c_void_p()
-        texts = (ctypes.c_char_p * len(HEADERS))(*(t.encode() for t in HEADERS.values()))
-        names = (ctypes.c_char_p * len(HEADERS))(*(n.encode() for n in HEADERS))
+        headers = HEADERS if standard else {}
+        texts = (ctypes.c_char_p * len(headers))(*(t.encode() for t in headers.values()))
+        names = (ctypes.c_char_p * len(headers))(*(n.encode() for n in headers))
         code = self._library.nvrtcCreateProgram(
-            ctypes.byref(program), source.encode(), name.encode(), len(HEADERS), texts, names
+            ctypes.byref(program), source.encode(), name.encode(), len(headers), texts, names
         )
         if code:
             return Compiled(code, f"nvrtc: error: {self._error(code)}", b"")
@@ -145,12 +164,13 @@ class Nvrtc:
             folders = [f"--include-path={folder}" for folder in self._toolkit.includes]
             for instance in instances:
                 self._library.nvrtcAddNameExpression(program, instance.encode())
-            listed = [o.encode() for o in (f"--gpu-architecture={target}", *OPTIONS, *folders, *options)]
+            own = (*OPTIONS, _PRE_INCLUDE) if standard else OPTIONS
+            listed = [o.encode() for o in (f"--gpu-architecture={target}", *own, *folders, *options)]
             code = self._library.nvrtcCompileProgram(
                 program, len(listed), (ctypes.c_char_p * len(listed))(*listed)
             )
             if code and instances:
-                return self.compile(source, name, target, options)
+                return self.compile(source, name, target, options, standard=standard)
             log = self._take(program, "ProgramLog").rstrip(b"\0").decode(errors="replace")
             if code and not log.strip():
                 log = f"nvrtc: error: {self._error(code)}"
@@ -178,7 +198,12 @@ def main(argv: Sequence[str]) -> int:
     for job in request["jobs"]:
         source = Path(job["source"])
         done = nvrtc.compile(
-            source.read_text(), job["name"], job["target"], job["options"], job.get("instances", ())
+            source.read_text(),
+            job["name"],
+            job["target"],
+            job["options"],
+            job.get("instances", ()),
+            job.get("standard", True),
         )
         if done.cubin:
             Path(job["output"]).write_bytes(done.cubin)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -58,10 +59,12 @@ class Job(NamedTuple):
     """Path in the folder; empty if the cubin is not kept."""
     instances: tuple[str, ...] = ()
     """Templates to instantiate, if possible."""
+    standard: bool = True
+    """Compiled with parts of the standard library that NVRTC lacks."""
 
 
 class LiteralSource(NamedTuple):
-    """CUDA C++ in a string of a Python file."""
+    """CUDA C++ in a string of a Python file that another library compiles by NVRTC."""
 
     place: str
     """`model_new.py:12`: the file and the source's first line in it."""
@@ -69,6 +72,8 @@ class LiteralSource(NamedTuple):
     options: tuple[str, ...] = ()
     instances: tuple[str, ...] = ()
     """Templates to instantiate, if possible."""
+    standard: bool = False
+    """Compiled with parts of the standard library, as nvcc has them."""
 
 
 @lru_cache(maxsize=1)
@@ -90,14 +95,18 @@ def compilers() -> Compiler | None:
 
 @lru_cache(maxsize=1)
 def gpu_target() -> str:
-    """Target of the first GPU, such as `sm_90`; empty without a GPU."""
+    """Target of the first GPU that CUDA shows, such as `sm_90`; empty without a GPU."""
     query = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
-    try:
-        done = subprocess.run(query, capture_output=True, text=True, timeout=20, check=False)
-    except OSError:
-        return ""
-    match = re.match(r"\s*(\d+)\.(\d)", done.stdout) if done.returncode == 0 else None
-    return f"sm_{match[1]}{match[2]}" if match else ""
+    first = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip()
+    for chosen in ([f"--id={first}"] if first else [], []):  # it does not know parts of a GPU
+        try:
+            done = subprocess.run([*query, *chosen], capture_output=True, text=True, timeout=20, check=False)
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+        match = re.match(r"\s*(\d+)\.(\d)", done.stdout)
+        if done.returncode == 0 and match:
+            return f"sm_{match[1]}{match[2]}"
+    return ""
 
 
 @dataclass(frozen=True)
@@ -169,7 +178,9 @@ class Compiler:
             stated, flags = _flags(place)
             for target in self._targets(place, stated, device):
                 options = (*flags, *literal.options)
-                jobs.append(Job(literal.place, literal.code, target, options, "", literal.instances))
+                jobs.append(
+                    Job(literal.place, literal.code, target, options, "", literal.instances, literal.standard)
+                )
         for job in jobs:
             if device != "cuda" or job.target != gpu_target():
                 target_limits(job.target)
@@ -271,7 +282,7 @@ class CompileOutcome(NamedTuple):
 
 def _is_beyond_nvrtc(job: Job, outcome: CompileOutcome) -> bool:
     """True if nvcc may succeed where NVRTC failed: host headers, host code."""
-    return outcome.cubin is None and bool(_NOT_NVRTC.search(outcome.log + job.content))
+    return job.standard and outcome.cubin is None and bool(_NOT_NVRTC.search(outcome.log + job.content))
 
 
 @dataclass
@@ -312,6 +323,7 @@ class _CompilerRun:
                     "target": job.target,
                     "options": [*job.flags, include],
                     "instances": job.instances,
+                    "standard": job.standard,
                 }
             )
         body = json.dumps({"toolkit": self.compiler.toolkit, "jobs": requests})

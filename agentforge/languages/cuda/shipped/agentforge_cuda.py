@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -275,7 +276,9 @@ class Library:
             return path.read_bytes()
         kept = _cpp._writable_folder(self._source.parent) / path.name
         if not kept.is_file():
-            kept.write_bytes(compile_here(self._source, target, flags))
+            draft = kept.with_name(f"{kept.name}.{os.getpid()}")
+            draft.write_bytes(compile_here(self._source, target, flags))
+            draft.replace(kept)  # at once: another process of a distributed run may read it already
         return kept.read_bytes()
 
 

@@ -19,7 +19,8 @@ else:  # beside a solution
         CudaError,
     )
 
-_STATIC_LIMIT = 48 << 10
+_WITHOUT_ASKING = 48 << 10
+"""Bytes of shared memory per block, static and dynamic together, that need no request."""
 
 
 def compile_here(source: Path, target: str, flags: Sequence[str]) -> bytes:
@@ -62,8 +63,10 @@ def driver_version() -> tuple[int, int] | None:
     return number.value // 1000, number.value % 1000 // 10
 
 
-_SHARED_OPT_IN, _MAX_DYNAMIC_SHARED = 97, 8
-"""CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
+_SHARED_OPT_IN = 97
+"""CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN."""
+_STATIC_SHARED, _MAX_DYNAMIC_SHARED = 1, 8
+"""CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
 
 
 class Gpu:
@@ -74,7 +77,9 @@ class Gpu:
         self._driver = _driver()
         self._device, self._context, self._module = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
         self._functions: dict[str, ctypes.c_void_p] = {}
+        self._static: dict[str, int] = {}
         self._granted: dict[str, int] = {}
+        """Bytes of dynamic shared memory that a launch may have, by kernel."""
         with torch.cuda.device(index):
             torch.cuda.current_stream().query()  # initialises CUDA in torch
             self._enter()
@@ -88,6 +93,11 @@ class Gpu:
                 code = self._driver.cuModuleGetFunction(ctypes.byref(function), self._module, name.encode())
                 if code == 0:
                     self._functions[name] = function
+                    static = ctypes.c_int()
+                    found = self._driver.cuFuncGetAttribute(ctypes.byref(static), _STATIC_SHARED, function)
+                    self._check(found, f"asking for the shared memory of {name}")
+                    self._static[name] = static.value
+                    self._granted[name] = max(_WITHOUT_ASKING - static.value, 0)
 
     def _enter(self) -> None:
         """Make torch's context current in this thread: a thread that used only cached memory has none."""
@@ -115,14 +125,16 @@ class Gpu:
         )
 
     def _grant(self, name: str, function: ctypes.c_void_p, shared: int) -> None:
-        """Request dynamic shared memory beyond 48 KiB, as CUDA requires."""
-        if shared <= max(_STATIC_LIMIT, self._granted.get(name, 0)):
+        """Request shared memory beyond 48 KiB, as CUDA requires; what a kernel declares counts too."""
+        if shared <= self._granted[name]:
             return
-        most = ctypes.c_int()
+        static, most = self._static[name], ctypes.c_int()
         self._driver.cuDeviceGetAttribute(ctypes.byref(most), _SHARED_OPT_IN, self._device)
-        if shared > most.value:
+        if static + shared > most.value:
+            declared = f" beside the {static} that it declares" if static else ""
             raise CudaError(
-                f"{name} asks for {shared} bytes of shared memory; this GPU allows {most.value} per block"
+                f"{name} asks for {shared} bytes of shared memory{declared}; "
+                f"this GPU allows {most.value} per block"
             )
         self._check(
             self._driver.cuFuncSetAttribute(function, _MAX_DYNAMIC_SHARED, shared), "granting shared memory"
