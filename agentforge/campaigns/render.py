@@ -111,7 +111,8 @@ _CHECKERS = "Our verdict stays as it is: it comes from other inputs and another 
 _MEANINGS = (
     "fast_p is the share of all problems with a verified solution that is more than p times as fast. "
     '"Low end" counts the low end of the 95 % interval. "Passed" means verified solutions only. "Kept" '
-    "means all problems, and one without a solution keeps its baseline."
+    "means all problems, and one without a solution keeps its baseline. The SOL score is the mean over the "
+    "problems whose speed of light is known; one without a solution counts as 0."
 )
 _TOGETHER = (
     "The mean is geometric, over all workloads; one without a verified solution keeps its baseline. fast_p "
@@ -126,7 +127,7 @@ _SCORES = (
     "median, passed",
     "geomean, kept",
     "median, kept",
-    "SOL score",
+    "SOL score (problems)",
 )
 
 
@@ -163,7 +164,7 @@ def _scores(arm: ArmReport, scores: Scores) -> tuple[object, ...]:
         *(f"{scores.fast_low[f'{p:g}']:.1%}" for p in THRESHOLDS[1:]),
         *(_number(value, ".3f") for value in (scores.geometric_mean_speedup, scores.median_speedup)),
         *(_number(value, ".3f") for value in (scores.geometric_mean_kept, scores.median_kept)),
-        _number(scores.sol_score, ".3f"),
+        "-" if scores.sol_score is None else f"{scores.sol_score:.3f} ({scores.sol_known})",
     )
 
 

@@ -18,11 +18,12 @@ from agentforge.profiling import profile_target
 from agentforge.profiling.nsight import NsightObserver
 from agentforge.profiling.profiled_evaluator import ProfiledEvaluator
 from agentforge.profiling.roofline_metrics import work_by_definition
-from agentforge.profiling.speed_of_light import at_ceilings, speed_of_light, work_of_model
+from agentforge.profiling.speed_of_light import at_ceilings, least_time, speed_of_light, work_of_model
 from agentforge.referee import Evaluator, Presenter
 from agentforge.referee.workers.device_backend import backend_for
 from agentforge.schema import (
     ArtifactReport,
+    Evaluation,
     Level,
     ModelPlan,
     Permission,
@@ -261,6 +262,7 @@ class RunPipeline:
                 proven=artifact.proven,
                 solution=artifact.solution.hash,
                 evaluation=evaluation,
+                sol_s=self._least_time(profile, artifact.evaluation),
                 calls={d: runs[solution] for d, solution in chosen.items() if solution in runs},
                 tokens_per_second=report["tokens_per_second"],
                 moves=tuple(move["kind"] for move in report["moves"] if move["kept"]),
@@ -270,6 +272,13 @@ class RunPipeline:
                 notes=tuple(f"{site} stays: {why}" for site, why in left.items()),
             )
         )
+
+    def _least_time(self, profile: Profile, evaluation: Evaluation | None) -> float | None:
+        """See `StitchResult.sol_s`."""
+        sol_s = least_time(profile, self.device, self.known_roofline())
+        performance = evaluation.performance if evaluation else None
+        measured = [performance.latency_s, *performance.baseline_s.values()] if performance else []
+        return sol_s if sol_s and min([*measured, profile.total_s]) >= sol_s else None
 
     def keep_result(self, result: StitchResult) -> None:
         """Store what the run produced; kernels that are right and unverified become files beside it."""

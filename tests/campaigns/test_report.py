@@ -67,6 +67,19 @@ def test_scores_count_verified_solutions_over_all_problems(store: Store) -> None
     ]
 
 
+def test_the_sol_score_counts_what_keeps_its_baseline_as_nothing(store: Store) -> None:
+    for run in ("run-1", "run-4"):  # 3x of eager, which takes 3 s; and an artifact that keeps eager
+        stitched = store.get_record(run, StitchResult)
+        assert stitched is not None
+        store.save_record(run, stitched.model_copy(update={"sol_s": 0.5}))
+    report = build_report(store, "night")
+    scores = {arm.arm: arm.scores["eager"] for arm in report.arms if not arm.group}
+    assert scores["base"].sol_score == pytest.approx(2.5 / (2.5 + 0.5))
+    assert (scores["base"].sol_known, scores["llm"].sol_known, scores["llm"].sol_score) == (1, 1, 0.0)
+    assert "| 0.833 (1) |" in markdown(report)
+    assert "| 0.000 (1) |" in markdown(report)
+
+
 def test_a_report_is_text_and_a_table(store: Store) -> None:
     report = build_report(store, "night")
     text = markdown(report)
