@@ -42,9 +42,8 @@ def export_solutions(store: Store, name: str, folder: Path) -> list[Path]:
     for arm in report.campaign.arms:
         tasks: dict[str, list[tuple[SuiteProblem, Solution]]] = {}
         for item in report.of_arm(arm.name).values():
-            solution = stitched_solution(store, item)
-            if solution is not None:
-                problem = store.campaign_problem(name, item.problem)
+            solution, problem = stitched_solution(store, item), store.campaign_problem(name, item.problem)
+            if solution is not None and problem.source:  # an import may have neither
                 tasks.setdefault(_task(problem), []).append((problem, solution))
         for task, found in tasks.items():
             texts.update(_files(form, task, arm.name, found))

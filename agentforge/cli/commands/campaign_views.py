@@ -215,13 +215,24 @@ def export(
             "built here. state: a file for `campaign import`.",
         ),
     ] = "suite",
+    solutions: Annotated[
+        bool,
+        typer.Option(
+            "--solutions",
+            help="With --format state: also the text of solutions and problems, so that the other machine can "
+            "write artifacts.",
+        ),
+    ] = False,
     config: _options.Config = None,
     json: _options.Json = False,
 ) -> None:
     """Write the results: kernels, evaluations and baseline times, or a state to continue elsewhere."""
     from agentforge.campaigns.exports import elsewhere, export_artifacts, export_campaign
     from agentforge.campaigns.exports.state import export_state
+    from agentforge.schema import UsageError
 
+    if solutions and form != "state":
+        raise UsageError("--solutions goes with --format state: the other formats have them in any case")
     with _options.store(config, create=False) as store:
         lacking = elsewhere(store, name) if form != "state" else ()
         if form == "suite":
@@ -229,7 +240,7 @@ def export(
         elif form == "artifacts":
             files = export_artifacts(store, name, place, _options.settings(config).cache)
         else:
-            export_state(store, name, place, _options.settings(config).home)
+            export_state(store, name, place, _options.settings(config).home, solutions=solutions)
             files = [place]
     if json:
         _print.as_json({"files": [str(file) for file in files], "elsewhere": lacking})
