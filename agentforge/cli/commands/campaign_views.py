@@ -1,7 +1,8 @@
-"""`agentforge campaign list | status | report | compare | export | import`."""
+"""`agentforge campaign list | status | report | compare | export | import | rm`."""
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,7 @@ def register(campaign: typer.Typer) -> None:
     campaign.command(name="compare")(compare)
     campaign.command(name="export")(export)
     campaign.command(name="import")(import_file)
+    campaign.command(name="rm")(remove)
 
 
 def list_campaigns(config: _options.Config = None, json: _options.Json = False) -> None:
@@ -270,3 +272,28 @@ def import_file(
     with _options.store(config) as store:
         campaign = import_state(store, state, located(suite) if suite else "")
         show_status(status_of(store, campaign.name), as_json=json)
+
+
+def remove(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of campaigns.")],
+    runs: Annotated[bool, typer.Option("--runs", help="Remove the runs of their items too.")] = False,
+    config: _options.Config = None,
+    json: _options.Json = False,
+) -> None:
+    """Remove campaigns; what was learned is kept, and so are their runs without --runs."""
+    settings = _options.settings(config)
+    removed: list[str] = []
+    with _options.store(config, create=False) as store:
+        for name in dict.fromkeys(names):
+            store.reap_items(name)
+            found = {run for of_item in store.campaign_runs(name).values() for run in of_item}
+            store.delete_campaign(name)
+            for run in sorted(found & {one.id for one in store.list_runs()}) if runs else ():
+                store.delete_run(run)
+                shutil.rmtree(settings.runs / run, ignore_errors=True)
+                removed.append(run)
+    if json:
+        _print.as_json({"removed": list(dict.fromkeys(names)), "runs": removed})
+    else:
+        also = f", and {len(removed)} runs" if runs else ""
+        _print.line(f"removed: {', '.join(dict.fromkeys(names))}{also}")

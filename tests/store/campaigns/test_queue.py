@@ -17,6 +17,7 @@ from sqlalchemy import update
 
 from agentforge.schema import (
     Budget,
+    BusyError,
     CampaignItem,
     CampaignState,
     ItemState,
@@ -49,6 +50,26 @@ def test_starting_twice_changes_nothing(store: Store) -> None:
     assert store.list_campaigns() == (made,)
     assert store.campaign_problems("night") == tuple(problems)
     assert store.campaign_problem("night", "p1") == problems[1]
+
+
+def test_a_removed_campaign_leaves_nothing_but_its_runs(store: Store) -> None:
+    store.create_campaign(*campaign())
+    item = take(store)
+    store.create_run(nouns.run("run"))
+    store.attach_run(item, "run")
+    with pytest.raises(BusyError, match="worker host:1 has an item of campaign night"):
+        store.delete_campaign("night")
+    store.end_item(item, TryOutcome.DONE)
+    store.delete_campaign("night")
+    assert (store.list_campaigns(), store.campaign_items("night"), store.campaign_tries("night")) == (
+        (),
+        (),
+        (),
+    )
+    assert store.get_run("run").id == "run"
+    with pytest.raises(UsageError, match="there is no campaign 'night'"):
+        store.delete_campaign("night")
+    assert store.create_campaign(*campaign())
 
 
 def test_a_name_belongs_to_one_campaign(store: Store) -> None:
