@@ -91,12 +91,11 @@ def least_bytes(graph: Graph) -> float:
     written: dict[Node, int] = {}
     for output in graph.find_nodes(op="output"):
         for node in output.all_input_nodes:
-            size = _size(node)
-            while kind_of(node) is Kind.VIEW and node.all_input_nodes:
-                node = node.all_input_nodes[0]
-            if node.op == "call_function":
-                whole = _size(node) or size
-                written[node] = min(whole, written.get(node, 0) + size)
+            size, base = _size(node), node
+            while kind_of(base) is Kind.VIEW and base.all_input_nodes:
+                base = base.all_input_nodes[0]
+            if base.op == "call_function":
+                written[base] = min(_size(base) or size, written.get(base, 0) + size)
     return float(sum(read.values()) + sum(written.values()))
 
 

@@ -167,8 +167,8 @@ class Profile(FrozenModel):
     attributed: float
     """Sum of call sites' times / total time."""
     least_bytes: float = 0.0
-    """Least bytes of one forward as a whole: every input and weight read once, every output written once. 0 if
-    it was not captured as one graph."""
+    """Least bytes of one forward as a whole: every input and weight read once, every output written once. 0
+    if it was not captured as one graph."""
     call_sites: tuple[CallSite, ...]
     bottlenecks: tuple[Bottleneck, ...]
     """Ranked by `gain_s`, largest first."""

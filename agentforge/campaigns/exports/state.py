@@ -58,7 +58,7 @@ class ItemResult(FrozenModel):
     """The end-to-end evaluation, then those that say that the problem is weak."""
     calls: tuple[LLMCall, ...] = ()
     target: Target | None = None
-    """This and the next two make the artifact; None if the file has no solutions, or the artifact no kernels."""
+    """This and the next two make the artifact; None without solutions, or if the artifact has no kernels."""
     solution: Solution | None = None
     artifact: ArtifactReport | None = None
 
@@ -188,9 +188,9 @@ def import_state(store: Store, state: State, suite: str | None) -> Campaign:
     """Keep a campaign with its results; one that is here already gets the results that it lacks.
 
     Args:
-        suite: `NAME:PLACE` of the problems on this machine. Empty only if the campaign is here already, the file
-            has their text, or all items are over: then nothing can be retried. None for a store that is only
-            read.
+        suite: `NAME:PLACE` of the problems on this machine. Empty only if the campaign is here already, the
+            file has their text, or all items are over: then nothing can be retried. None for a store that is
+            only read.
 
     Raises:
         UsageError: problems are missing or have another text, or a campaign of this name has other settings.

@@ -204,6 +204,8 @@ def compare(
     for what, ratio in (("wall time", found.seconds_ratio), ("dollars", found.dollars_ratio)):
         if ratio is not None:
             _print.line(f"{what} of A / B: {ratio:.2f}")
+    for text in found.differs:
+        _print.line(f"what differs: {text}")
 
 
 def export(
@@ -221,8 +223,8 @@ def export(
         bool,
         typer.Option(
             "--solutions",
-            help="With --format state: also the text of solutions and problems, so that the other machine can "
-            "write artifacts.",
+            help="With --format state: also the text of solutions and problems, so that the other machine "
+            "can write artifacts.",
         ),
     ] = False,
     config: _options.Config = None,
