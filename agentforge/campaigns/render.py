@@ -227,11 +227,11 @@ def as_csv(report: CampaignReport) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[str]:
-    """Lines of a Markdown table."""
+    """Lines of a Markdown table. A cell is one line, whatever its text has."""
     yield f"| {' | '.join(head)} |"
     yield "|" + "---|" * len(head)
     for row in rows:
-        yield f"| {' | '.join(str(cell).replace('|', '/') for cell in row)} |"
+        yield f"| {' | '.join(' '.join(str(cell).split()).replace('|', '/') for cell in row)} |"
 
 
 def _number(value: float | None, form: str) -> str:

@@ -96,6 +96,13 @@ def test_a_report_is_text_and_a_table(store: Store) -> None:
     assert type(report).model_validate_json(report.model_dump_json()) == report
 
 
+def test_a_reason_of_several_lines_stays_in_its_row(store: Store) -> None:
+    report = build_report(store, "night")
+    odd = report.items[6].model_copy(update={"reason": "it fails:\n\n  File | line 3\r\nValueError"})
+    text = markdown(report.model_copy(update={"items": (*report.items[:6], odd, *report.items[7:])}))
+    assert f"| {odd.problem} | {odd.arm} | it fails: File / line 3 ValueError |" in text
+
+
 def test_a_page_has_the_tables_and_plots(store: Store) -> None:
     report = build_report(store, "night")
     hostile = report.items[0].model_copy(update={"problem": "<script>alert(1)</script>"})

@@ -89,7 +89,7 @@ def _files(
         "spec": _spec(form, on_gpu=on_gpu),
         "sources": [{"path": path, "content": text or "\n"} for path, text in files.items()],
     }
-    folder = f"solutions/agentforge/{problem.group or 'other'}/{_plain(definition)}"
+    folder = f"solutions/agentforge/{_plain(problem.group or 'other')}/{_plain(definition)}"
     place = f"{folder}/{body['name']}.json" if form == "flashinfer" else f"{task}/solution_{_plain(arm)}.json"
     yield place, json.dumps(body, indent=1) + "\n"
 
