@@ -103,8 +103,8 @@ def selected(suite: Suite, selection: Selection) -> tuple[SuiteProblem, ...]:
     for problem in found:
         if not _is_id(problem.id):
             raise UsageError(
-                f"the suite has a problem {problem.id!r}: an id is a relative path without '..' and of at most "
-                f"{_MOST_ID} characters"
+                f"the suite has a problem {problem.id!r}: an id is a relative path without '..' and of at "
+                f"most {_MOST_ID} characters"
             )
         if problem.id in seen:
             raise UsageError(f"the suite has two problems {problem.id!r}: give one another id or name")

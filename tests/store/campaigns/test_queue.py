@@ -72,6 +72,15 @@ def test_a_removed_campaign_leaves_nothing_but_its_runs(store: Store) -> None:
     assert store.create_campaign(*campaign())
 
 
+def test_a_clock_that_is_set_back_takes_no_time_from_an_item(store: Store) -> None:
+    store.create_campaign(*campaign())
+    item = take(store)
+    with store._db.write() as session:
+        session.execute(update(TryRow).values(begun=TryRow.begun + 3600))
+    assert store.end_item(item, TryOutcome.FAILED, "it failed")
+    assert store.campaign_items("night")[0].seconds == 0.0
+
+
 def test_a_name_belongs_to_one_campaign(store: Store) -> None:
     store.create_campaign(*campaign())
     with pytest.raises(UsageError, match="exists with other budget: choose another --name"):
