@@ -76,6 +76,10 @@ def status(
             show_status(status_of(store, name), as_json=json)
 
 
+_REST = 20.0
+"""Rest between two looks of `--watch`, over the time that a look takes."""
+
+
 def _watch(store: Store, name: str) -> None:
     """A live view; without a terminal, only its last state is printed."""
     from rich.console import Group
@@ -88,13 +92,15 @@ def _watch(store: Store, name: str) -> None:
     console = _print.console()
     with Live(console=console, auto_refresh=False) as live:
         while True:
+            begun = time.monotonic()
             found = patiently(lambda: status_of(store, name))
             lines = [Text(line) for line in _status_lines(found)]
             grids = [_print.grid(head, rows, console.width) for head, rows in _status_tables(found)]
             live.update(Group(*lines, *grids), refresh=True)
             if found.finished:
                 return
-            time.sleep(POLL_S)
+            # A large database takes long to read, and reading it takes processors from what is measured.
+            time.sleep(max(POLL_S, _REST * (time.monotonic() - begun)))
 
 
 def show_status(status: CampaignStatus, *, as_json: bool) -> None:

@@ -23,7 +23,7 @@ from agentforge.schema import (
 
 from .._engine import Database
 from ..knowledge.scope import Scope, item_runs
-from ..tables import CampaignRow, EvaluationRow, ItemRow, ProblemRow, TryRow
+from ..tables import CallRow, CampaignRow, EvaluationRow, ItemRow, ProblemRow, TryRow
 
 
 @dataclass(frozen=True)
@@ -230,6 +230,19 @@ class CampaignRecords:
                 .group_by(runs.c.id)
             )
             return {item: float(seconds or 0.0) for item, seconds in session.execute(query)}
+
+    def campaign_spending(self, name: str) -> tuple[int, float]:
+        """Tokens, and dollars as far as they are known, of all calls of its items' runs."""
+        with self._db.read() as session:
+            on_server = session.get_bind().dialect.name == "postgresql"
+            body = (cast if on_server else type_coerce)(CallRow.body, JSON)
+            runs = select(item_runs(name).subquery().c.run)
+            query = select(
+                func.sum(body["tokens_in"].as_integer() + body["tokens_out"].as_integer()),
+                func.sum(body["dollars"].as_float()),
+            ).where(CallRow.run.in_(runs))
+            tokens, dollars = session.execute(query).one()
+            return int(tokens or 0), float(dollars or 0.0)
 
     def campaign_tries(self, name: str) -> tuple[Try, ...]:
         """All tries of its items, by item and number."""
