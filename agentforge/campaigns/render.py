@@ -94,7 +94,7 @@ def sections(report: CampaignReport) -> Iterator[Section]:
 
 
 _COUNTS = (
-    "arm", "group", "problems", "verified", "correct", "failed", "unsupported", "weak tasks",
+    "arm", "group", "problems", "over", "verified", "correct", "failed", "unsupported", "weak tasks",
     "seconds", "dollars",
 )  # fmt: skip
 _COSTS = ("arm", "group", "seconds", "tokens", "dollars")
@@ -144,7 +144,7 @@ def _unmeasured(report: CampaignReport) -> str:
 
 
 def _counts(a: ArmReport) -> tuple[object, ...]:
-    counts = (a.problems, a.verified, a.correct, a.failed, a.unsupported, a.weak)
+    counts = (a.problems, a.over, a.verified, a.correct, a.failed, a.unsupported, a.weak)
     return (*_which(a), *counts, f"{a.seconds:.0f}", _money(a.dollars))
 
 

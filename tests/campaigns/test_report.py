@@ -84,6 +84,8 @@ def test_a_report_is_text_and_a_table(store: Store) -> None:
     report = build_report(store, "night")
     text = markdown(report)
     assert "7 of 8 runs are over: not finished" in text
+    assert "| base | all | 4 | 4 | 2 | 2 | 1 | 0 | 0 |" in text
+    assert "| llm | all | 4 | 3 | 1 | 2 | 0 | 0 | 1 |" in text
     assert "- Knowledge: what the database had before the campaign, and what each arm found itself" in text
     assert "| base | all | 50.0% | 50.0% | 25.0% | 25.0% | 25.0% | 1.775 |" in text
     assert "## Weak tasks" in text
