@@ -93,7 +93,8 @@ def start_run(
     where = check_start(start, settings, device=device, out=out, permission=permission)
     check_agents(settings.search, settings.llm)
     loading = Background(lambda: start.load(settings, where))
-    import_module("agentforge.loop.graph")  # LangGraph takes a second
+    for slow in ("agentforge.loop.graph", "agentforge.referee.workers.device_backend"):  # LangGraph, torch
+        import_module(slow)
     found = loading.result()  # before the store makes files, perhaps in the folder that is read
     found = replace(found, settings=for_device(found.settings, where))
     check_language(found.settings.search.language)

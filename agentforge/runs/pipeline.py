@@ -20,7 +20,6 @@ from agentforge.profiling.profiled_evaluator import ProfiledEvaluator
 from agentforge.profiling.roofline_metrics import work_by_definition
 from agentforge.profiling.speed_of_light import at_ceilings, least_time, speed_of_light, work_of_model
 from agentforge.referee import Evaluator, Presenter
-from agentforge.referee.workers.device_backend import backend_for
 from agentforge.schema import (
     ArtifactReport,
     Evaluation,
@@ -125,6 +124,8 @@ class RunPipeline:
 
     def profile(self) -> Profile:
         """The run's profile, made once, at ceilings that were measured before it and after it."""
+        from agentforge.referee.workers.device_backend import backend_for  # it needs torch
+
         run_log = self.run_log
         profile = run_log.store.get_profile(run_log.run.id)
         if profile is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -84,3 +86,10 @@ def test_an_item_whose_run_was_removed_begins_anew_beside_its_modules(
         gone = item.model_copy(update={"run": "removed", "visits": 2})
         found = run_item({"item": gone.model_dump(mode="json"), "overrides": []}, print)
     assert (found["run"], begun) == ("new", [str(folder / "good.py")])
+
+
+def test_an_item_is_loaded_before_torch_is() -> None:
+    """Each item has a process of its own, which imports torch while another one loads the problem."""
+    code = "import agentforge.campaigns.item, sys; print({'torch', 'langgraph'} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
