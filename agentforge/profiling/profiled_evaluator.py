@@ -51,9 +51,8 @@ class ProfiledEvaluator:
 
     def evaluate(self, request: EvaluationRequest, *, progress: OnStage | None = None) -> Evaluation:
         """See `Evaluator`."""
-        from agentforge.referee.checks.speed_of_light import (
-            contradicted,
-        )  # it needs torch: not before the search
+        # It needs torch, which loads while the model does.
+        from agentforge.referee.checks.speed_of_light import contradicted
 
         work = self.work.get(request.definition.hash)
         evaluation = self._ask(request, work, progress)

@@ -58,7 +58,7 @@ def list_campaigns(config: _options.Config = None, json: _options.Json = False) 
 def status(
     name: _options.CampaignName,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Show it anew every 2 s until no item is left.")
+        bool, typer.Option("--watch", help="Show it anew, at most every 2 s, until no item is left.")
     ] = False,
     config: _options.Config = None,
     json: _options.Json = False,
@@ -99,7 +99,7 @@ def _watch(store: Store, name: str) -> None:
             live.update(Group(*lines, *grids), refresh=True)
             if found.finished:
                 return
-            # A large database takes long to read, and reading it takes processors from what is measured.
+            # To read a large database takes processors, which may be timed.
             time.sleep(max(POLL_S, _REST * (time.monotonic() - begun)))
 
 

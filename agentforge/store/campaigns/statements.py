@@ -109,9 +109,7 @@ def ended_try(dialect: str, outcome: TryOutcome, *, words: bool, died: bool = Fa
     begun = select(TryRow.begun).where(*of_try()).scalar_subquery()
     said = bindparam("b_words", type_=String)
     greatest = func.greatest if dialect == "postgresql" else func.max
-    spent = greatest(
-        0.0, ended - begun
-    )  # a file has no clock of its own: that of the machine may be set back
+    spent = greatest(0.0, ended - begun)  # the clock of a machine may be set back
     change: dict[str, Any] = {"seconds": ItemRow.seconds + spent, "state": _AFTER[outcome].value}
     if outcome is TryOutcome.LOST:
         last = ItemRow.lost + 1 >= LOST_TRIES

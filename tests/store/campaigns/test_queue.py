@@ -21,6 +21,7 @@ from agentforge.schema import (
     CampaignItem,
     CampaignState,
     ItemState,
+    LLMCall,
     TryOutcome,
     UsageError,
 )
@@ -365,3 +366,19 @@ def test_device_seconds_are_those_of_the_verdicts_of_its_runs(store: Store) -> N
     store.end_item(item, TryOutcome.RELEASED)
     assert store.attach_run(take(store, "elsewhere:1"), "b")
     assert store.campaign_device_seconds("night") == {item.id: pytest.approx(5.5)}
+
+
+def test_the_spending_of_a_campaign_counts_the_calls_of_all_its_runs(store: Store) -> None:
+    store.create_campaign(*campaign())
+    assert store.campaign_spending("night") == (0, 0.0)
+    item = take(store)
+    for number, dollars in enumerate((0.5, None)):  # one without a price
+        store.create_run(nouns.run(f"run-{number}"))
+        assert store.attach_run(item, f"run-{number}")
+        call = {"key": f"k{number}", "run": f"run-{number}", "role": "coder", "model": "m", "prompt": "p"}
+        numbers = {"tokens_in": 100, "tokens_out": 50, "dollars": dollars, "time": nouns.NOW}
+        store.save_call(LLMCall.model_validate({**call, **numbers, "status": "answered"}))
+        store.end_item(item, TryOutcome.FAILED, "again")
+        store.retry_items("night", (ItemState.FAILED,))
+        item = take(store)
+    assert store.campaign_spending("night") == (300, 0.5)
