@@ -14,6 +14,7 @@ from agentforge.devices import DeviceSpec, Roofline, cached_roofline, cores, mea
 from agentforge.knowledge import KnowledgeBase, context_for
 from agentforge.llm import Measured, append_line
 from agentforge.loop import Agents, BudgetMeter, RunLog, SearchResult, Session, run_search
+from agentforge.loop.bottleneck_state import FINISHED
 from agentforge.profiling import profile_target
 from agentforge.profiling.nsight import NsightObserver
 from agentforge.profiling.profiled_evaluator import ProfiledEvaluator
@@ -259,7 +260,7 @@ class RunPipeline:
                 chosen=chosen,
                 artifact=str(artifact.folder),
                 mode=artifact.mode,
-                summary=artifact.summary,
+                summary=artifact.summary + ("" if artifact.kernels else self._unjudged()),
                 proven=artifact.proven,
                 solution=artifact.solution.hash,
                 evaluation=evaluation,
@@ -273,6 +274,11 @@ class RunPipeline:
                 notes=tuple(f"{site} stays: {why}" for site, why in left.items()),
             )
         )
+
+    def _unjudged(self) -> str:
+        """The first attempt that lacks its verdict, as the end of a sentence; empty if all have theirs."""
+        left = [attempt for attempt in self.run_log.attempts() if attempt.status not in FINISHED]
+        return f"; attempt {left[0].number} was not judged before the budget ended" if left else ""
 
     def _least_time(self, profile: Profile, evaluation: Evaluation | None) -> float | None:
         """See `StitchResult.sol_s`."""

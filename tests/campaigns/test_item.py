@@ -16,7 +16,7 @@ from agentforge.config import Settings, load_settings
 from agentforge.loop import RunLog
 from agentforge.runs import ModelStart
 from agentforge.runs.pipeline import RunPipeline
-from agentforge.schema import Budget, RunStatus, UsageError
+from agentforge.schema import Attempt, AttemptStatus, Budget, RunStatus, UsageError
 from agentforge.store import Store
 from tests.store import nouns
 
@@ -62,6 +62,18 @@ def test_an_arms_run_does_not_know_what_the_other_arm_found(store: Store) -> Non
     scope = pipeline._knowledge_store()._scope
     assert scope is not None and scope == store.scope_of(own)
     assert (scope.arm, scope.before) == ("base", store.get_campaign("night").created)
+
+
+def test_a_result_without_kernels_names_the_attempt_that_was_not_judged(store: Store) -> None:
+    names = ("target", "meter", "device", "agents", "policy", "allocator", "out")
+    unused: dict[str, Any] = dict.fromkeys(names)
+    log = RunLog(store, store.get_run("run-1"))
+    pipeline = RunPipeline(run_log=log, settings=Settings(), **unused)
+    assert pipeline._unjudged() == ""
+    for number, status in enumerate((AttemptStatus.DONE, AttemptStatus.CODED), 1):
+        made = Attempt(id=log.attempt_id(number), run="run-1", bottleneck="b", number=number, status=status)
+        log.put(made)
+    assert pipeline._unjudged() == "; attempt 2 was not judged before the budget ended"
 
 
 def test_an_item_whose_run_was_removed_begins_anew_beside_its_modules(
