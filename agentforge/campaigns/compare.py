@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from scipy import stats
 
-from agentforge.schema import FrozenModel, Interval, UsageError
+from agentforge.schema import Campaign, FrozenModel, Interval, SuiteProblem, UsageError
 from agentforge.store import Store
 
 from .report import BEST, CampaignReport, ItemReport, build_report
 
 _RESAMPLES = 9999
+_CONDITIONS = {"budget": "budget", "limit_s": "limit of time", "settings": "settings", "version": "version"}
+"""Fields of a campaign that decide its figures, as messages name them."""
 
 
 class Comparison(FrozenModel):
@@ -23,7 +26,7 @@ class Comparison(FrozenModel):
     """`CAMPAIGN/ARM`."""
     baseline: str
     problems: int
-    """Problems that both have ended; the others are left out."""
+    """Problems that both have ended; the others are left out, and those with another text in B."""
     both: int
     """Problems that both solved with a verified solution."""
     measured: int
@@ -42,6 +45,8 @@ class Comparison(FrozenModel):
     """Wall time of A / of B, over all compared problems."""
     dollars_ratio: float | None
     """None if a price is unknown or B was free."""
+    differs: tuple[str, ...] = ()
+    """What differs between A and B beside their agents."""
 
 
 def compare(store: Store, a: str, b: str, *, baseline: str = BEST) -> Comparison:
@@ -54,17 +59,18 @@ def compare(store: Store, a: str, b: str, *, baseline: str = BEST) -> Comparison
     Raises:
         UsageError: no such campaign or arm, or no problem that both have ended.
     """
-    (name_a, items_a), (name_b, items_b) = _arm(store, a), _arm(store, b)
-    common = [
-        problem
-        for problem, item in items_a.items()
-        if _ended(item) and problem in items_b and _ended(items_b[problem])
-    ]
+    (name_a, first, items_a), (name_b, second, items_b) = _arm(store, a), _arm(store, b)
+    named = items_a.keys() & items_b.keys()
+    others = _other_texts(store, first, second) & named
+    common = [p for p in items_a if p in named - others and _ended(items_a[p]) and _ended(items_b[p])]
     if not common:
-        raise UsageError(f"{name_a} and {name_b} have ended no problem in common: nothing can be compared")
+        why = "".join(f"; {text}" for text in _left_out(others))
+        raise UsageError(
+            f"{name_a} and {name_b} have ended no problem in common{why}: nothing can be compared"
+        )
     pairs = [(items_a[problem], items_b[problem]) for problem in common]
     both = [(x, y) for x, y in pairs if x.verified and y.verified]
-    measured = [(x, y) for x, y in both if _has(x, baseline) and _has(y, baseline)]
+    measured = [found for x, y in both if (found := _speedups(x, y, baseline))]
     known = {name for x, y in pairs for item in (x, y) for name in item.speedup}
     if (both and not measured) or baseline not in {BEST, "eager", "compile", *known}:
         raise UsageError(
@@ -73,7 +79,7 @@ def compare(store: Store, a: str, b: str, *, baseline: str = BEST) -> Comparison
         )
     only_a = sum(x.verified and not y.verified for x, y in pairs)
     only_b = sum(y.verified and not x.verified for x, y in pairs)
-    logs = [math.log(_speedup(x, baseline) / _speedup(y, baseline)) for x, y in measured]
+    logs = [math.log(x / y) for x, y in measured]
     return Comparison(
         a=name_a,
         b=name_b,
@@ -89,11 +95,12 @@ def compare(store: Store, a: str, b: str, *, baseline: str = BEST) -> Comparison
         ratio_p=float(stats.wilcoxon(logs).pvalue) if any(logs) else None,
         seconds_ratio=_quotient([x.seconds for x, _ in pairs], [y.seconds for _, y in pairs]),
         dollars_ratio=_quotient([x.dollars for x, _ in pairs], [y.dollars for _, y in pairs]),
+        differs=(*_left_out(others), *_differences(first, second, pairs)),
     )
 
 
-def _arm(store: Store, spec: str) -> tuple[str, dict[str, ItemReport]]:
-    """The full name of an arm, and its results by problem."""
+def _arm(store: Store, spec: str) -> tuple[str, Campaign, dict[str, ItemReport]]:
+    """The full name of an arm, its campaign, and its results by problem."""
     campaign, _, arm = spec.partition("/")
     report: CampaignReport = build_report(store, campaign)
     known = [one.name for one in report.campaign.arms]
@@ -101,7 +108,7 @@ def _arm(store: Store, spec: str) -> tuple[str, dict[str, ItemReport]]:
         arm = known[0]
     if arm not in known:
         raise UsageError(f"{spec!r} names no arm: write one of {', '.join(f'{campaign}/{n}' for n in known)}")
-    return f"{campaign}/{arm}", report.of_arm(arm)
+    return f"{campaign}/{arm}", report.campaign, report.of_arm(arm)
 
 
 def _ended(item: ItemReport) -> bool:
@@ -109,12 +116,49 @@ def _ended(item: ItemReport) -> bool:
     return item.state.over or bool(item.mode)
 
 
-def _has(item: ItemReport, baseline: str) -> bool:
-    return (item.best_baseline if baseline == BEST else baseline) in item.speedup
+def _speedups(x: ItemReport, y: ItemReport, baseline: str) -> tuple[float, float] | None:
+    """Of both, over the baseline, or over the fastest of those that both measured; None if there is none."""
+    names = x.speedup.keys() & y.speedup.keys()
+    if baseline != BEST:
+        names &= {baseline}
+    if not names:
+        return None
+    return min(x.speedup[name].point for name in names), min(y.speedup[name].point for name in names)
 
 
-def _speedup(item: ItemReport, baseline: str) -> float:
-    return item.speedup[item.best_baseline if baseline == BEST else baseline].point
+def _other_texts(store: Store, a: Campaign, b: Campaign) -> frozenset[str]:
+    """Problems with one identifier that are not the same in two campaigns.
+
+    If one of them was imported without texts, nothing tells, and they count as the same.
+    """
+    if a.problems_hash == b.problems_hash:
+        return frozenset()
+    first, second = ({p.id: p for p in store.campaign_problems(one.name)} for one in (a, b))
+    return frozenset(p for p in first.keys() & second.keys() if _differ(first[p], second[p]))
+
+
+def _differ(a: SuiteProblem, b: SuiteProblem) -> bool:
+    return bool(a.source) == bool(b.source) and a.hash != b.hash
+
+
+def _left_out(others: frozenset[str]) -> Iterator[str]:
+    if others:
+        yield f"{len(others)} problems have another text in B and are left out, such as {min(others)}"
+
+
+def _differences(a: Campaign, b: Campaign, pairs: Sequence[tuple[ItemReport, ItemReport]]) -> Iterator[str]:
+    first, second = ([i.device for i in side if i.device] for side in zip(*pairs, strict=True))
+    if first and second and set(first) != set(second):
+        yield f"A was measured on {_listed(first)}, and B on {_listed(second)}"
+    for field, said in _CONDITIONS.items():
+        if getattr(a, field) != getattr(b, field):
+            yield f"A and B have another {said}"
+    if a.name != b.name:
+        yield "A and B are of two campaigns: the later one knows what the earlier one found"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(sorted(set(names)))
 
 
 def _ratio(logs: list[float]) -> Interval | None:

@@ -94,7 +94,7 @@ def sections(report: CampaignReport) -> Iterator[Section]:
 
 
 _COUNTS = (
-    "arm", "group", "problems", "verified", "correct", "failed", "unsupported", "weak tasks",
+    "arm", "group", "problems", "over", "verified", "correct", "failed", "unsupported", "weak tasks",
     "seconds", "dollars",
 )  # fmt: skip
 _COSTS = ("arm", "group", "seconds", "tokens", "dollars")
@@ -111,7 +111,8 @@ _CHECKERS = "Our verdict stays as it is: it comes from other inputs and another 
 _MEANINGS = (
     "fast_p is the share of all problems with a verified solution that is more than p times as fast. "
     '"Low end" counts the low end of the 95 % interval. "Passed" means verified solutions only. "Kept" '
-    "means all problems, and one without a solution keeps its baseline."
+    "means all problems, and one without a solution keeps its baseline. The SOL score is the mean over the "
+    "problems whose speed of light is known; one without a solution counts as 0."
 )
 _TOGETHER = (
     "The mean is geometric, over all workloads; one without a verified solution keeps its baseline. fast_p "
@@ -126,7 +127,7 @@ _SCORES = (
     "median, passed",
     "geomean, kept",
     "median, kept",
-    "SOL score",
+    "SOL score (problems)",
 )
 
 
@@ -143,7 +144,7 @@ def _unmeasured(report: CampaignReport) -> str:
 
 
 def _counts(a: ArmReport) -> tuple[object, ...]:
-    counts = (a.problems, a.verified, a.correct, a.failed, a.unsupported, a.weak)
+    counts = (a.problems, a.over, a.verified, a.correct, a.failed, a.unsupported, a.weak)
     return (*_which(a), *counts, f"{a.seconds:.0f}", _money(a.dollars))
 
 
@@ -163,7 +164,7 @@ def _scores(arm: ArmReport, scores: Scores) -> tuple[object, ...]:
         *(f"{scores.fast_low[f'{p:g}']:.1%}" for p in THRESHOLDS[1:]),
         *(_number(value, ".3f") for value in (scores.geometric_mean_speedup, scores.median_speedup)),
         *(_number(value, ".3f") for value in (scores.geometric_mean_kept, scores.median_kept)),
-        _number(scores.sol_score, ".3f"),
+        "-" if scores.sol_score is None else f"{scores.sol_score:.3f} ({scores.sol_known})",
     )
 
 
@@ -226,11 +227,11 @@ def as_csv(report: CampaignReport) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[str]:
-    """Lines of a Markdown table."""
+    """Lines of a Markdown table. A cell is one line, whatever its text has."""
     yield f"| {' | '.join(head)} |"
     yield "|" + "---|" * len(head)
     for row in rows:
-        yield f"| {' | '.join(str(cell).replace('|', '/') for cell in row)} |"
+        yield f"| {' | '.join(' '.join(str(cell).split()).replace('|', '/') for cell in row)} |"
 
 
 def _number(value: float | None, form: str) -> str:

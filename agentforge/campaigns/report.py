@@ -64,6 +64,7 @@ class ItemReport(FrozenModel):
     best_baseline: str = ""
     latency_s: float | None = None
     sol_s: float | None = None
+    """Speed-of-light seconds of one forward; None if they are not known."""
     device: str = ""
     seconds: float = 0.0
     """Wall time of all tries."""
@@ -216,12 +217,13 @@ def beside(report: CampaignReport, names: Sequence[str]) -> CampaignReport:
 def score(item: ItemReport, evaluation: Evaluation | None, baseline: str) -> ProblemScore:
     """One result against `eager` or `BEST`; an artifact that is a baseline is no solution."""
     kept = item.speedup.get(baseline)
-    return outcome(
+    found = outcome(
         evaluation if item.verified else None,
         baseline=None if baseline == BEST else baseline,
         problem=item.problem,
         kept=max(1.0, kept.point) if kept and item.mode.startswith("compile") else 1.0,
     )
+    return found.model_copy(update={"sol_s": item.sol_s})
 
 
 def run_of(store: Store, identifier: str | None) -> Run | None:
@@ -275,7 +277,7 @@ def _item(
             "speedup": performance.speedup if performance else {},
             "best_baseline": performance.best_baseline if performance else "",
             "latency_s": performance.latency_s if performance else None,
-            "sol_s": performance.sol_s if performance else None,
+            "sol_s": (performance and performance.sol_s) or stitched.sol_s,
             "device": run.device,
         }
     )

@@ -127,16 +127,17 @@ def together(workloads: Sequence[ProblemScore], problem: str) -> ProblemScore:
     lows = [w.speedup_low for w in workloads if w.speedup_low is not None]
     limits = [w.sol_s for w in workloads if w.sol_s is not None]
     done = [w for w in workloads if w.solution_s is not None and w.baseline_s is not None]
+    sol_s = geometric_mean(limits) if len(limits) == len(workloads) else None
     if len(done) < len(workloads):
         kept = geometric_mean([w.kept if w.speedup is None else w.speedup for w in workloads])
-        return ProblemScore(problem=problem, kept=kept)
+        return ProblemScore(problem=problem, kept=kept, sol_s=sol_s)
     return ProblemScore(
         problem=problem,
         # Each has its own speed of light: the quotient is then the mean of the clipped speedups.
         solution_s=geometric_mean([max(w.solution_s or 0.0, w.sol_s or 0.0) for w in done]),
         baseline_s=geometric_mean([w.baseline_s or 0.0 for w in done]),
         low=geometric_mean(lows) if len(lows) == len(workloads) else None,
-        sol_s=geometric_mean(limits) if len(limits) == len(workloads) else None,
+        sol_s=sol_s,
     )
 
 

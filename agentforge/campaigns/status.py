@@ -41,7 +41,7 @@ def status_of(store: Store, name: str) -> CampaignStatus:
     items, progress = store.campaign_items(name), store.campaign_progress(name)
     running = tuple(item for item in items if item.state is ItemState.RUNNING)
     left = progress.items - progress.over
-    calls = [call for runs in store.campaign_runs(name).values() for run in runs for call in store.calls(run)]
+    tokens, dollars = store.campaign_spending(name)
     return CampaignStatus(
         campaign=campaign,
         states=progress.states,
@@ -49,7 +49,7 @@ def status_of(store: Store, name: str) -> CampaignStatus:
         stopped=tuple(i for i in items if i.state.over and i.state is not ItemState.DONE),
         seconds_left=progress.seconds * left / len(running) if running and progress.seconds else None,
         seconds=sum(item.seconds for item in items),
-        dollars=sum(call.dollars or 0.0 for call in calls),
-        tokens=sum(call.tokens_in + call.tokens_out for call in calls),
+        dollars=dollars,
+        tokens=tokens,
         device_seconds=sum(store.campaign_device_seconds(name).values()),
     )

@@ -177,6 +177,12 @@ class WrittenFiles(FrozenModel):
     files: tuple[str, ...]
 
 
+class RemovedCampaigns(RemovedRuns):
+    """What `campaign rm` removed: names of campaigns, and identifiers of runs."""
+
+    runs: tuple[str, ...]
+
+
 class ExportedCampaign(WrittenFiles):
     """What was written of a campaign."""
 
@@ -283,6 +289,7 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "campaign extend": Extension,
     "campaign compare": Comparison,
     "campaign export": ExportedCampaign,
+    "campaign rm": RemovedCampaigns,
     "audit": AuditAnswer,
     "recheck": RecheckedArtifacts,
     "kb list": CardList,

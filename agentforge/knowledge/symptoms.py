@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from statistics import mean, stdev
 
-from scipy.stats import t
+from scipy.special import stdtrit
 
 from agentforge.schema import EvaluationStatus, Evidence, FrozenModel, Outcome
 
@@ -49,7 +49,7 @@ def _cell(symptom: str, strategy: str, logs: list[float], failures: int) -> Cell
     middle = mean(logs) if logs else None
     low = high = None
     if middle is not None and len(logs) > 1:
-        half = float(t.ppf(0.975, len(logs) - 1)) * stdev(logs) / math.sqrt(len(logs))
+        half = float(stdtrit(len(logs) - 1, 0.975)) * stdev(logs) / math.sqrt(len(logs))
         low, high = math.exp(middle - half), math.exp(middle + half)
     gain = None if middle is None else math.exp(middle)
     return Cell(

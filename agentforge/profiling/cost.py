@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
-from torch.fx import Node
+import torch
+from torch.fx import Graph, Node
 from torch.utils.flop_counter import FlopCounterMode
 
 from agentforge.devices import DeviceSpec, Roofline
@@ -74,6 +75,51 @@ def _distinct_bytes(tensor: TensorInput) -> int:
     """Bytes of a tensor's memory; a dimension of stride 0 counts as one element."""
     strides = tensor.strides or (1,) * len(tensor.shape)
     return prod(n for n, s in zip(tensor.shape, strides, strict=True) if s) * tensor.dtype.itemsize
+
+
+def least_bytes(graph: Graph) -> float:
+    """Bytes that any program for a whole graph moves: what it uses of each input and weight is read once, and
+    every output is written once.
+
+    A table that is looked up does not count, because only some of its rows are read.
+    """
+    read: dict[tuple[str, str], int] = {}
+    for node in graph.nodes:
+        if node.op in ("placeholder", "get_attr"):
+            place = (node.op, str(node.target))
+            read[place] = max(read.get(place, 0), _bytes_used(node))
+    written: dict[Node, int] = {}
+    for output in graph.find_nodes(op="output"):
+        for node in output.all_input_nodes:
+            size, base = _size(node), node
+            while kind_of(base) is Kind.VIEW and base.all_input_nodes:
+                base = base.all_input_nodes[0]
+            if base.op == "call_function":
+                written[base] = min(_size(base) or size, written.get(base, 0) + size)
+    return float(sum(read.values()) + sum(written.values()))
+
+
+def _bytes_used(node: Node) -> int:
+    """Bytes of a value that operators read, directly or through views."""
+    size = _size(node)
+    used = [
+        _bytes_used(user)
+        if kind_of(user) is Kind.VIEW
+        else 0
+        if user.op == "output" or op_name(user) in _GATHERS
+        else size
+        for user in node.users
+    ]
+    return min(size, max(used, default=0))
+
+
+def _size(node: Node) -> int:
+    """Bytes of a value's memory; 0 if it is no dense tensor."""
+    value = value_of(node)
+    if value is None or value.layout is not torch.strided:
+        return 0
+    sizes = zip(value.shape, value.stride(), strict=True)
+    return prod(int(n) for n, stride in sizes if stride) * value.element_size()
 
 
 def _flops(node: Node, seen: Mapping[Node, CapturedValues]) -> float:

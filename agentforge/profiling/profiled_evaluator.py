@@ -8,7 +8,6 @@ from typing import Protocol
 
 from agentforge.devices import DeviceSpec, Roofline
 from agentforge.referee import Builder, Disassembler, EvaluationRequest, Evaluator, OnStage
-from agentforge.referee.checks.speed_of_light import contradicted
 from agentforge.schema import Definition, Evaluation, Level, Metric, Solution, Workload, merged_metrics
 
 from .classify import KERNEL_TIME_SHARE, by_roofline, values_of
@@ -52,6 +51,9 @@ class ProfiledEvaluator:
 
     def evaluate(self, request: EvaluationRequest, *, progress: OnStage | None = None) -> Evaluation:
         """See `Evaluator`."""
+        # It needs torch, which loads while the model does.
+        from agentforge.referee.checks.speed_of_light import contradicted
+
         work = self.work.get(request.definition.hash)
         evaluation = self._ask(request, work, progress)
         if contradicted(evaluation) and self._risen():

@@ -56,12 +56,33 @@ def work_of(site: CallSite) -> Work:
 def work_of_model(profile: Profile) -> Work | None:
     """The least that one forward must do, if one region is the whole model; None otherwise.
 
-    The sum of several regions is no bound, because a kernel over two of them moves less than both.
+    The sum of several regions is no bound, because a kernel over two of them moves less than both: see
+    `least_time`.
     """
     if len(profile.call_sites) != 1:
         return None
     (site,) = profile.call_sites
     return work_of(site) if not site.unit and site.calls == 1 and site.bytes else None
+
+
+def least_time(profile: Profile, device: DeviceSpec, roofline: Roofline) -> float | None:
+    """Speed-of-light seconds of one forward as a whole; None if they are not known.
+
+    Every input and weight is read once, every output is written once, and all operations run at their peaks:
+    what regions pass to each other may stay in registers. It serves scores and no verdict: an algorithm with
+    fewer operations, such as Winograd's convolution, can be faster.
+    """
+    if work := work_of_model(profile):
+        return speed_of_light(work, device, roofline).seconds
+    if not profile.least_bytes:
+        return None
+    memory = profile.least_bytes / bandwidth_for(profile.least_bytes, device, roofline)
+    return max(memory, sum(_compute_s(site, roofline) * site.calls for site in profile.call_sites))
+
+
+def _compute_s(site: CallSite, roofline: Roofline) -> float:
+    peak = peak_for(dtype_of(site.outputs), roofline)
+    return site.flops / peak if peak else 0.0
 
 
 def bandwidth_for(moved: float, device: DeviceSpec, roofline: Roofline) -> float:

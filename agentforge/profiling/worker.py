@@ -16,7 +16,7 @@ from agentforge.devices import DeviceSpec, Roofline
 from agentforge.problems.kernelbench import load_problem
 from agentforge.schema import Bottleneck, CallSite, Profile, Target
 
-from .cost import cost_of, masked_at
+from .cost import cost_of, least_bytes, masked_at
 from .examples import examples_of
 from .graph.capture import Capture, CapturedUnit, Example, capture_examples
 from .graph.merges import merges
@@ -105,6 +105,7 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
         total_s=traces.total_s,
         traces=len(traces.totals),
         attributed=attributed,
+        least_bytes=_least_bytes(captured),
         call_sites=(*(s.call_site for s in sites), *rest),
         bottlenecks=bottlenecks,
         merges=_worth_planning(merged, traces.total_s, bool(target.shapes)),
@@ -240,6 +241,13 @@ def _check_shares(
         share = ablate(units[0], nodes, outputs, torch_device, _ABLATION_ROUNDS)
         checked[index] = bottleneck.model_copy(update={"ablation_share": share})
     return tuple(checked)
+
+
+def _least_bytes(captured: Capture) -> float:
+    """See `Profile.least_bytes`."""
+    if len(captured.units) != 1 or captured.units[0].path or captured.units[0].calls != 1:
+        return 0.0
+    return least_bytes(captured.units[0].graph_module.graph)
 
 
 def _rest(

@@ -66,6 +66,10 @@ _ENDS: dict[RunStatus, type[RunFinished | RunInterrupted | RunFailed]] = {
     RunStatus.FAILED: RunFailed,
 }
 
+_SLOW, _TRACER = ("agentforge.loop.graph", "agentforge.referee.workers.device_backend"), "torch._dynamo"
+"""Modules that take a second or more to import: LangGraph, torch, and what the playbook's coder traces with.
+The process that loads the target takes as long."""
+
 MOST_ERROR = 2000
 """Most characters of an error that a run keeps: a user's exception may hold a whole tensor."""
 
@@ -93,7 +97,8 @@ def start_run(
     where = check_start(start, settings, device=device, out=out, permission=permission)
     check_agents(settings.search, settings.llm)
     loading = Background(lambda: start.load(settings, where))
-    import_module("agentforge.loop.graph")  # LangGraph takes a second
+    for slow in _SLOW if ":" in settings.search.coder else (*_SLOW, _TRACER):
+        import_module(slow)
     found = loading.result()  # before the store makes files, perhaps in the folder that is read
     found = replace(found, settings=for_device(found.settings, where))
     check_language(found.settings.search.language)

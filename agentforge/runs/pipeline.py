@@ -14,15 +14,16 @@ from agentforge.devices import DeviceSpec, Roofline, cached_roofline, cores, mea
 from agentforge.knowledge import KnowledgeBase, context_for
 from agentforge.llm import Measured, append_line
 from agentforge.loop import Agents, BudgetMeter, RunLog, SearchResult, Session, run_search
+from agentforge.loop.bottleneck_state import FINISHED
 from agentforge.profiling import profile_target
 from agentforge.profiling.nsight import NsightObserver
 from agentforge.profiling.profiled_evaluator import ProfiledEvaluator
 from agentforge.profiling.roofline_metrics import work_by_definition
-from agentforge.profiling.speed_of_light import at_ceilings, speed_of_light, work_of_model
+from agentforge.profiling.speed_of_light import at_ceilings, least_time, speed_of_light, work_of_model
 from agentforge.referee import Evaluator, Presenter
-from agentforge.referee.workers.device_backend import backend_for
 from agentforge.schema import (
     ArtifactReport,
+    Evaluation,
     Level,
     ModelPlan,
     Permission,
@@ -124,6 +125,8 @@ class RunPipeline:
 
     def profile(self) -> Profile:
         """The run's profile, made once, at ceilings that were measured before it and after it."""
+        from agentforge.referee.workers.device_backend import backend_for  # it needs torch
+
         run_log = self.run_log
         profile = run_log.store.get_profile(run_log.run.id)
         if profile is None:
@@ -257,10 +260,11 @@ class RunPipeline:
                 chosen=chosen,
                 artifact=str(artifact.folder),
                 mode=artifact.mode,
-                summary=artifact.summary,
+                summary=artifact.summary + ("" if artifact.kernels else self._unjudged()),
                 proven=artifact.proven,
                 solution=artifact.solution.hash,
                 evaluation=evaluation,
+                sol_s=self._least_time(profile, artifact.evaluation),
                 calls={d: runs[solution] for d, solution in chosen.items() if solution in runs},
                 tokens_per_second=report["tokens_per_second"],
                 moves=tuple(move["kind"] for move in report["moves"] if move["kept"]),
@@ -270,6 +274,18 @@ class RunPipeline:
                 notes=tuple(f"{site} stays: {why}" for site, why in left.items()),
             )
         )
+
+    def _unjudged(self) -> str:
+        """The first attempt that lacks its verdict, as the end of a sentence; empty if all have theirs."""
+        left = [attempt for attempt in self.run_log.attempts() if attempt.status not in FINISHED]
+        return f"; attempt {left[0].number} was not judged before the budget ended" if left else ""
+
+    def _least_time(self, profile: Profile, evaluation: Evaluation | None) -> float | None:
+        """See `StitchResult.sol_s`."""
+        sol_s = least_time(profile, self.device, self.known_roofline())
+        performance = evaluation.performance if evaluation else None
+        measured = [performance.latency_s, *performance.baseline_s.values()] if performance else []
+        return sol_s if sol_s and min([*measured, profile.total_s]) >= sol_s else None
 
     def keep_result(self, result: StitchResult) -> None:
         """Store what the run produced; kernels that are right and unverified become files beside it."""

@@ -179,6 +179,9 @@ class StitchResult(FrozenModel):
     """Hash of the stitched solution."""
     evaluation: str | None = None
     """Identifier of the end-to-end evaluation."""
+    sol_s: float | None = None
+    """Speed-of-light seconds of one forward, for scores; None if they are not known, or a measured time is
+    below them."""
     calls: dict[str, int] = {}
     """Hash of a definition to the calls of its kernels that were seen in the end-to-end run."""
     tokens_per_second: dict[str, dict[str, float]] = {}

@@ -166,6 +166,9 @@ class Profile(FrozenModel):
     """Wall time of the run until it had this profile; 0 in a profile without a run."""
     attributed: float
     """Sum of call sites' times / total time."""
+    least_bytes: float = 0.0
+    """Least bytes of one forward as a whole: every input and weight read once, every output written once. 0
+    if it was not captured as one graph."""
     call_sites: tuple[CallSite, ...]
     bottlenecks: tuple[Bottleneck, ...]
     """Ranked by `gain_s`, largest first."""

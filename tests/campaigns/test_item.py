@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +16,7 @@ from agentforge.config import Settings, load_settings
 from agentforge.loop import RunLog
 from agentforge.runs import ModelStart
 from agentforge.runs.pipeline import RunPipeline
-from agentforge.schema import Budget, RunStatus, UsageError
+from agentforge.schema import Attempt, AttemptStatus, Budget, RunStatus, UsageError
 from agentforge.store import Store
 from tests.store import nouns
 
@@ -62,6 +64,18 @@ def test_an_arms_run_does_not_know_what_the_other_arm_found(store: Store) -> Non
     assert (scope.arm, scope.before) == ("base", store.get_campaign("night").created)
 
 
+def test_a_result_without_kernels_names_the_attempt_that_was_not_judged(store: Store) -> None:
+    names = ("target", "meter", "device", "agents", "policy", "allocator", "out")
+    unused: dict[str, Any] = dict.fromkeys(names)
+    log = RunLog(store, store.get_run("run-1"))
+    pipeline = RunPipeline(run_log=log, settings=Settings(), **unused)
+    assert pipeline._unjudged() == ""
+    for number, status in enumerate((AttemptStatus.DONE, AttemptStatus.CODED), 1):
+        made = Attempt(id=log.attempt_id(number), run="run-1", bottleneck="b", number=number, status=status)
+        log.put(made)
+    assert pipeline._unjudged() == "; attempt 2 was not judged before the budget ended"
+
+
 def test_an_item_whose_run_was_removed_begins_anew_beside_its_modules(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,3 +98,10 @@ def test_an_item_whose_run_was_removed_begins_anew_beside_its_modules(
         gone = item.model_copy(update={"run": "removed", "visits": 2})
         found = run_item({"item": gone.model_dump(mode="json"), "overrides": []}, print)
     assert (found["run"], begun) == ("new", [str(folder / "good.py")])
+
+
+def test_an_item_is_loaded_before_torch_is() -> None:
+    """Each item has a process of its own, which imports torch while another one loads the problem."""
+    code = "import agentforge.campaigns.item, sys; print({'torch', 'langgraph'} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

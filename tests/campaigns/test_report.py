@@ -67,10 +67,25 @@ def test_scores_count_verified_solutions_over_all_problems(store: Store) -> None
     ]
 
 
+def test_the_sol_score_counts_what_keeps_its_baseline_as_nothing(store: Store) -> None:
+    for run in ("run-1", "run-4"):  # 3x of eager, which takes 3 s; and an artifact that keeps eager
+        stitched = store.get_record(run, StitchResult)
+        assert stitched is not None
+        store.save_record(run, stitched.model_copy(update={"sol_s": 0.5}))
+    report = build_report(store, "night")
+    scores = {arm.arm: arm.scores["eager"] for arm in report.arms if not arm.group}
+    assert scores["base"].sol_score == pytest.approx(2.5 / (2.5 + 0.5))
+    assert (scores["base"].sol_known, scores["llm"].sol_known, scores["llm"].sol_score) == (1, 1, 0.0)
+    assert "| 0.833 (1) |" in markdown(report)
+    assert "| 0.000 (1) |" in markdown(report)
+
+
 def test_a_report_is_text_and_a_table(store: Store) -> None:
     report = build_report(store, "night")
     text = markdown(report)
     assert "7 of 8 runs are over: not finished" in text
+    assert "| base | all | 4 | 4 | 2 | 2 | 1 | 0 | 0 |" in text
+    assert "| llm | all | 4 | 3 | 1 | 2 | 0 | 0 | 1 |" in text
     assert "- Knowledge: what the database had before the campaign, and what each arm found itself" in text
     assert "| base | all | 50.0% | 50.0% | 25.0% | 25.0% | 25.0% | 1.775 |" in text
     assert "## Weak tasks" in text
@@ -81,6 +96,13 @@ def test_a_report_is_text_and_a_table(store: Store) -> None:
     assert (rows[0]["problem"], rows[0]["verified"]) == ("level1/1_a", "True")
     assert float(rows[0]["speedup_eager_low"]) == pytest.approx(2.7)
     assert type(report).model_validate_json(report.model_dump_json()) == report
+
+
+def test_a_reason_of_several_lines_stays_in_its_row(store: Store) -> None:
+    report = build_report(store, "night")
+    odd = report.items[6].model_copy(update={"reason": "it fails:\n\n  File | line 3\r\nValueError"})
+    text = markdown(report.model_copy(update={"items": (*report.items[:6], odd, *report.items[7:])}))
+    assert f"| {odd.problem} | {odd.arm} | it fails: File / line 3 ValueError |" in text
 
 
 def test_a_page_has_the_tables_and_plots(store: Store) -> None:
@@ -430,3 +452,54 @@ def test_runs_that_were_given_up_cost_too(store: Store) -> None:
     found = build_report(store, "night").items[0]
     assert (found.tokens, found.dollars) == (15, 0.9)
     assert status_of(store, "night").dollars == pytest.approx(0.5 + 0.9)
+
+
+def _finished(store: Store, name: str, texts: tuple[str, ...], speedup: float, **changes: object) -> None:
+    """A campaign of one arm in which each problem has the same speedup."""
+    made, problems = nouns.campaign(len(texts), name=name, problems_hash=str(texts), **changes)
+    named = [p.model_copy(update={"source": text}) for p, text in zip(problems, texts, strict=True)]
+    store.create_campaign(made.model_copy(update={"arms": made.arms[:1]}), named)
+    for number in range(len(texts)):
+        item = store.take_item(name, "host:1", 600)
+        assert item is not None
+        finish(store, f"{name}-{number}", speedup=speedup)
+        store.update_run(f"{name}-{number}", device=f"CPU of {name}")
+        store.attach_run(item, f"{name}-{number}")
+        store.end_item(item, TryOutcome.DONE)
+
+
+def test_a_comparison_says_what_differs_and_leaves_other_problems_out(store: Store) -> None:
+    assert compare(store, "night/llm", "night/base").differs == ()
+    _finished(store, "monday", ("a", "b", "c"), 2.0)
+    _finished(store, "tuesday", ("a", "b", "smaller"), 6.0, limit_s=90.0)
+    found = compare(store, "tuesday", "monday")
+    assert (found.problems, found.both) == (2, 2)
+    assert found.ratio is not None and found.ratio.point == pytest.approx(3.0)
+    assert found.differs == (
+        "1 problems have another text in B and are left out, such as p2",
+        "A was measured on CPU of tuesday, and B on CPU of monday",
+        "A and B have another limit of time",
+        "A and B are of two campaigns: the later one knows what the earlier one found",
+    )
+    _finished(store, "sunday", ("x", "y"), 2.0)
+    with pytest.raises(UsageError, match="2 problems have another text in B"):
+        compare(store, "sunday", "monday")
+
+
+def test_arms_are_compared_over_baselines_that_both_measured(store: Store) -> None:
+    """2x over eager alone is no gain over 2x that is 1x of torch.compile."""
+    _finished(store, "monday", ("a", "b"), 2.0)
+    _finished(store, "tuesday", ("a", "b"), 2.0)
+    for run in ("monday-0", "monday-1"):
+        stitched = store.get_record(run, StitchResult)
+        assert stitched is not None and stitched.evaluation is not None
+        found = store.get_evaluation(stitched.evaluation)
+        assert found.performance is not None
+        alone = {
+            name: {"eager": getattr(found.performance, name)["eager"]} for name in ("speedup", "baseline_s")
+        }
+        bare = found.model_copy(update={"performance": found.performance.model_copy(update=alone)})
+        store.save_record(run, stitched.model_copy(update={"evaluation": store.save_evaluation(bare, run)}))
+    result = compare(store, "monday", "tuesday")
+    assert result.measured == 2
+    assert result.ratio == Interval(point=1.0, low=1.0, high=1.0)

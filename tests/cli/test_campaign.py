@@ -17,6 +17,7 @@ import pytest
 from agentforge.cli.answers import ANSWERS
 from agentforge.schema import ItemState, TryOutcome
 from agentforge.store import Store
+from tests.store import nouns
 
 from .conftest import Run
 
@@ -68,6 +69,23 @@ def test_a_paused_campaign_is_resumed(run: Run, queued: str) -> None:
     answer = run("campaign", "work", "night")
     assert (answer.code, "campaign night is paused" in answer.err) == (0, True)
     assert run("campaign", "resume", "night", "--workers", "0", "--json").json["campaign"]["state"] == "open"
+
+
+def test_a_campaign_is_removed_with_its_runs_if_that_is_wanted(run: Run, queued: str, home: Path) -> None:
+    with Store(f"sqlite:///{home / 'agentforge.db'}") as store:
+        item = store.take_item("night", "elsewhere:1", 600.0)
+        assert item is not None
+        store.create_run(nouns.run("of-night"))
+        store.attach_run(item, "of-night")
+        (home / "runs" / "of-night").mkdir(parents=True)
+        busy = run("campaign", "rm", "night", "--runs")
+        assert (busy.code, "worker elsewhere:1 has an item of campaign night" in busy.err) == (2, True)
+        store.end_item(item, TryOutcome.DONE)
+    answer = run("campaign", "rm", "night", "--runs", "--json")
+    assert answer.json == {"removed": ["night"], "runs": ["of-night"]}
+    assert not (home / "runs" / "of-night").exists()
+    assert run("campaign", "list", "--json").json == {"campaigns": []}
+    assert run("campaign", "rm", "night").code == 2
 
 
 def test_starting_again_continues_and_other_settings_are_refused(run: Run, queued: str) -> None:

@@ -6,7 +6,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
 from agentforge.devices import DeviceSpec, Roofline
-from agentforge.profiling.cost import Cost, cost_of, masked_at
+from agentforge.profiling.cost import Cost, cost_of, least_bytes, masked_at
 from agentforge.profiling.graph.capture import capture_units
 from agentforge.profiling.graph.regions import partition
 from agentforge.profiling.graph.value_capture import record
@@ -136,3 +136,23 @@ def test_a_broadcast_input_is_read_once():
 def test_a_lookup_reads_the_rows_it_returns():
     found = cost(lambda i, t: F.embedding(i, t), torch.randint(0, 1000, (8,)), torch.randn(1000, 64))
     assert found.bytes == 2 * 4 * 8 * 64
+
+
+class Block(nn.Module):
+    """Three regions: two products, and what lies between them."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.first, self.second = nn.Embedding(1000, 8), nn.Linear(8, 16), nn.Linear(16, 4)
+
+    def forward(self, words, more):
+        hidden = torch.relu(self.first(self.table(words))).softmax(-1)
+        return self.second(hidden)[:, -1], more[:, :2] + 1, words
+
+
+def test_a_whole_model_reads_its_inputs_and_weights_once_and_writes_its_outputs_once():
+    words, more = torch.zeros(5, 7, dtype=torch.int64), torch.randn(5, 6)
+    (unit,) = capture_units(Block().eval(), (words, more), {}).units
+    weights = 16 * 8 + 16 + 4 * 16 + 4
+    # The table's rows, the words that only look them up, and what comes back unchanged do not count.
+    assert least_bytes(unit.graph_module.graph) == 4 * (weights + 5 * 2 + 5 * 4 + 5 * 2)

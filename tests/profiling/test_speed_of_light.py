@@ -8,6 +8,7 @@ from agentforge.profiling.speed_of_light import (
     amdahl_limit,
     at_ceilings,
     gain_of,
+    least_time,
     speed_of_light,
     work_of,
     work_of_model,
@@ -94,3 +95,16 @@ def test_the_work_of_a_model_is_that_of_its_only_region() -> None:
     several += [(site.model_copy(update=changes),) for changes in ({"calls": 2}, {"bytes": 0.0})]
     for sites in several:
         assert work_of_model(profile.model_copy(update={"call_sites": sites})) is None
+
+
+def test_the_least_time_of_several_regions_counts_what_crosses_the_models_border() -> None:
+    profile = _profile()
+    (site,) = profile.call_sites
+    assert least_time(profile, DEVICE, ROOFLINE) == speed_of_light(work_of(site), DEVICE, ROOFLINE).seconds
+    several = profile.model_copy(update={"call_sites": (site, site), "least_bytes": 5e8})
+    assert least_time(several, DEVICE, ROOFLINE) == pytest.approx(5e8 / ROOFLINE.bandwidth)
+    busy = site.model_copy(update={"flops": 1e12, "calls": 2})
+    compute = several.model_copy(update={"call_sites": (site, busy)})
+    assert least_time(compute, DEVICE, ROOFLINE) == pytest.approx(2e12 / ROOFLINE.peak_flops["float32"])
+    in_parts = several.model_copy(update={"least_bytes": 0.0})
+    assert least_time(in_parts, DEVICE, ROOFLINE) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -238,7 +239,7 @@ def compare(claim: Claim, evaluation: Evaluation) -> tuple[Outcome, str]:
     if claim.speedup is None:
         return Outcome.CONFIRMED, ""
     here = evaluation.environment.device
-    if claim.device and claim.device.casefold() not in here.casefold():
+    if claim.device and not _names(claim.device, here):
         return Outcome.RIGHT, f"its speedup was claimed on {claim.device}, and this is {here}"
     measured = evaluation.performance.speedup.get(claim.baseline)
     if measured is None:
@@ -246,6 +247,12 @@ def compare(claim: Claim, evaluation: Evaluation) -> tuple[Outcome, str]:
     if claim.speedup > measured.high:
         return Outcome.SLOWER, f"claimed {claim.speedup:.2f}x over {claim.baseline}, measured {measured}"
     return Outcome.CONFIRMED, ""
+
+
+def _names(device: str, here: str) -> bool:
+    """Whether a claim's device is this one: `a100` names an NVIDIA A100-SXM4-80GB, and h20 no H200."""
+    claimed, found = (" ".join(re.findall(r"[^\W_]+", name.casefold())) for name in (device, here))
+    return f" {claimed} " in f" {found} "
 
 
 def caught_by(evaluation: Evaluation) -> str:

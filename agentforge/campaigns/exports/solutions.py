@@ -42,9 +42,8 @@ def export_solutions(store: Store, name: str, folder: Path) -> list[Path]:
     for arm in report.campaign.arms:
         tasks: dict[str, list[tuple[SuiteProblem, Solution]]] = {}
         for item in report.of_arm(arm.name).values():
-            solution = stitched_solution(store, item)
-            if solution is not None:
-                problem = store.campaign_problem(name, item.problem)
+            solution, problem = stitched_solution(store, item), store.campaign_problem(name, item.problem)
+            if solution is not None and problem.source:  # an import may have neither
                 tasks.setdefault(_task(problem), []).append((problem, solution))
         for task, found in tasks.items():
             texts.update(_files(form, task, arm.name, found))
@@ -90,7 +89,7 @@ def _files(
         "spec": _spec(form, on_gpu=on_gpu),
         "sources": [{"path": path, "content": text or "\n"} for path, text in files.items()],
     }
-    folder = f"solutions/agentforge/{problem.group or 'other'}/{_plain(definition)}"
+    folder = f"solutions/agentforge/{_plain(problem.group or 'other')}/{_plain(definition)}"
     place = f"{folder}/{body['name']}.json" if form == "flashinfer" else f"{task}/solution_{_plain(arm)}.json"
     yield place, json.dumps(body, indent=1) + "\n"
 

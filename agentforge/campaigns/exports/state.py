@@ -1,7 +1,8 @@
 """A campaign's state as one compressed file: another machine imports it, reports it and does the rest.
 
 The first line of the file names the format, the second one is the campaign, and each other line is an item.
-It has no text of problems and solutions, and no path of this machine, so it can be published.
+Without solutions it has no text of problems and solutions, and no path of this machine, so it can be
+published. With solutions, the other machine can write artifacts.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from agentforge.schema import (
+    ArtifactReport,
     Campaign,
     CampaignItem,
     CampaignState,
@@ -28,14 +30,16 @@ from agentforge.schema import (
     ReasonCode,
     Run,
     SearchSummary,
+    Solution,
     StitchResult,
     StoreError,
     SuiteProblem,
+    Target,
     UsageError,
 )
 from agentforge.store import Store
 
-from ..report import run_of
+from ..report import KEPT, run_of
 from ..suites import Selection, open_suite
 
 FORMAT, VERSION = "agentforge-campaign", 1
@@ -53,16 +57,25 @@ class ItemResult(FrozenModel):
     evaluations: tuple[Evaluation, ...] = ()
     """The end-to-end evaluation, then those that say that the problem is weak."""
     calls: tuple[LLMCall, ...] = ()
+    target: Target | None = None
+    """This and the next two make the artifact; None without solutions, or if the artifact has no kernels."""
+    solution: Solution | None = None
+    artifact: ArtifactReport | None = None
 
 
 class ItemLine(FrozenModel):
-    """One line: an item, its problem without text, and its result if there is one."""
+    """One line: an item, its problem, and its result if there is one."""
 
     item: CampaignItem
     problem: SuiteProblem
     hash: str
     """Of the problem with its text."""
     result: ItemResult | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether the problem has its text."""
+        return self.problem.hash == self.hash
 
 
 class State(FrozenModel):
@@ -72,11 +85,12 @@ class State(FrozenModel):
     items: tuple[ItemLine, ...]
 
 
-def export_state(store: Store, name: str, path: Path, home: Path) -> None:
+def export_state(store: Store, name: str, path: Path, home: Path, *, solutions: bool = False) -> None:
     """Write a campaign to a file, atomically, with the results that there are.
 
     Args:
         home: AgentForge's folder on this machine, which messages may name.
+        solutions: with the text of solutions and problems, and with paths of this machine.
 
     Raises:
         UsageError: there is no such campaign, or the file cannot be written.
@@ -88,16 +102,19 @@ def export_state(store: Store, name: str, path: Path, home: Path) -> None:
     lines = [json.dumps({"format": FORMAT, "version": VERSION}), public.model_dump_json()]
     for item in store.campaign_items(name):
         problem = problems[item.problem]
-        bare = problem.model_copy(update={"source": "", "file": "", "target": Path(problem.target).name})
         run = run_of(store, item.result_run or (item.run if item.state.over else None))
         result = None if run is None else _result(store, run)
-        state = ItemLine(
-            item=item.model_copy(update={"worker": ""}), problem=bare, hash=problem.hash, result=result
-        )
-        lines.append(state.model_dump_json(exclude_defaults=True))
+        ours, content = item.model_copy(update={"worker": ""}), problem.hash
+        if solutions:
+            result = result and _with_artifact(store, result)
+        else:
+            bare = {"source": "", "file": "", "target": Path(problem.target).name}
+            problem = problem.model_copy(update=bare)
+        line = ItemLine(item=ours, problem=problem, hash=content, result=result)
+        lines.append(line.model_dump_json(exclude_defaults=not solutions))  # a target needs its defaults
     text = "\n".join(lines) + "\n"
     for folder, stands_for in ((home.absolute(), "HOME"), (Path(place), "SUITE"), (Path.cwd(), "FOLDER")):
-        if len(folder.parts) > 1:
+        if len(folder.parts) > 1 and not solutions:  # a solution with another text is another one
             text = text.replace(str(folder), stands_for)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -120,6 +137,19 @@ def _result(store: Store, run: Run) -> ItemResult:
         evaluations=tuple(map(_public, ([final] if final else []) + [e for e in weak if e != final])),
         calls=tuple(call.model_copy(update={"response": "", "error": ""}) for call in store.calls(run.id)),
     )
+
+
+def _with_artifact(store: Store, result: ItemResult) -> ItemResult:
+    """The result with what its artifact is made of, if it has kernels and they are here."""
+    stitched = result.stitched
+    if stitched is None or stitched.solution is None or stitched.mode.partition("+")[0] in KEPT:
+        return result
+    try:
+        target, solution = store.get_target(result.run.target), store.get_solution(stitched.solution)
+    except UsageError:  # it was imported without them
+        return result
+    artifact = store.get_record(result.run.id, ArtifactReport)
+    return result.model_copy(update={"target": target, "solution": solution, "artifact": artifact})
 
 
 def _public(evaluation: Evaluation) -> Evaluation:
@@ -158,28 +188,31 @@ def import_state(store: Store, state: State, suite: str | None) -> Campaign:
     """Keep a campaign with its results; one that is here already gets the results that it lacks.
 
     Args:
-        suite: `NAME:PLACE` of the problems on this machine. Empty only if all items are over: then the
-            problems have no text, and nothing can be retried. None for a store that is only read.
+        suite: `NAME:PLACE` of the problems on this machine. Empty only if the campaign is here already, the
+            file has their text, or all items are over: then nothing can be retried. None for a store that is
+            only read.
 
     Raises:
         UsageError: problems are missing or have another text, or a campaign of this name has other settings.
     """
-    campaign = state.campaign.model_copy(
-        update={"state": CampaignState.OPEN, "suite": suite or state.campaign.suite}
-    )
+    known = next((one for one in store.list_campaigns() if one.name == state.campaign.name), None)
+    place = suite or (known or state.campaign).suite
+    campaign = state.campaign.model_copy(update={"state": CampaignState.OPEN, "suite": place})
     bare = list({line.problem.id: line.problem for line in state.items}.values())
     if suite:
         problems = list(_with_text(suite, {line.problem.id: line.hash for line in state.items}))
-    elif suite is None or all(line.item.state.over for line in state.items):
+    elif suite is None or known or all(line.whole or line.item.state.over for line in state.items):
         problems = bare
     else:
         raise UsageError(f"campaign {campaign.name} is not over: name the place of its problems with --suite")
     store.create_campaign(campaign, problems)
-    waiting = {(i.problem, i.arm): i for i in store.campaign_items(campaign.name) if not i.state.over}
+    found = {(item.problem, item.arm): item for item in store.campaign_items(campaign.name)}
     for line in state.items:
-        here = waiting.get((line.item.problem, line.item.arm))
-        item = line.item
-        if here is None or not (item.state.over or (item.result_run and not (here.run or here.result_run))):
+        item, here = line.item, found[line.item.problem, line.item.arm]
+        if line.result and here.result_run == line.result.run.id and run_of(store, here.result_run):
+            _keep_artifact(store, line.result)  # an earlier file may have had no solutions
+        begun = here.run or here.result_run
+        if here.state.over or not (item.state.over or (item.result_run and not begun)):
             continue
         if line.result is not None:
             _keep(store, line.result)
@@ -217,3 +250,13 @@ def _keep(store: Store, result: ItemResult) -> None:
             store.save_record(run.id, record)
     for call in result.calls:
         store.save_call(call)
+    _keep_artifact(store, result)
+
+
+def _keep_artifact(store: Store, result: ItemResult) -> None:
+    if result.target is not None:
+        store.save_target(result.target)
+    if result.solution is not None:
+        store.save_solution(result.solution)
+    if result.artifact is not None:
+        store.save_record(result.run.id, result.artifact)

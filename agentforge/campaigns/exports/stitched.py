@@ -29,5 +29,7 @@ def nothing_here(report: CampaignReport, what: str) -> str:
     """Why nothing can be written, for a message."""
     name = report.campaign.name
     if any(item.verified for item in report.items):
-        return f"campaign {name} was imported without its solutions: export them where they were measured"
+        return (
+            f"campaign {name} was imported without its solutions: export it with --solutions where they are"
+        )
     return f"campaign {name} has no verified {what} yet: see `campaign status {name}`"

@@ -16,7 +16,7 @@ from agentforge.ladder import find_device
 from agentforge.languages import CommandResult
 from agentforge.languages.command import interpreter
 from agentforge.languages.untrusted import read_regular
-from agentforge.referee import Presenter, Referee
+from agentforge.referee import Presenter
 from agentforge.schema import (
     AgentForgeError,
     Definition,
@@ -54,6 +54,8 @@ def check_natively(store: Store, run_id: str, settings: Settings, device: str) -
         return
     if known is not None and known.evaluation == stitched.evaluation:
         return
+    from agentforge.referee import Referee  # it needs torch, and items without a checker do not
+
     target = store.get_target(store.get_run(run_id).target)
     solution = store.get_solution(stitched.solution)
     try:

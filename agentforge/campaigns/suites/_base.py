@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
 from agentforge.registry import Registry
@@ -15,6 +15,8 @@ from agentforge.schema import SuiteProblem, UsageError
 
 _MOST_BYTES = 16 << 20
 """Of a problem's file."""
+_MOST_ID = 255
+"""Characters of an identifier."""
 _UNUSUAL = re.compile(r"[^\w.-]")
 """What the name of a generated file does not have."""
 _HARDWARE = {"torch_npu": "an Ascend NPU", "aiter": "an AMD GPU"}
@@ -91,17 +93,29 @@ def selected(suite: Suite, selection: Selection) -> tuple[SuiteProblem, ...]:
     """The wanted problems.
 
     Raises:
-        UsageError: as for `Suite.problems`, or there are none, or two have one identifier.
+        UsageError: as for `Suite.problems`, or there are none, or two have one identifier, or one has an
+            identifier that is no relative path.
     """
     found = tuple(problem for problem in suite.problems(selection) if selection.wants(problem))
     if not found:
         raise UsageError(f"no problem of the suite fits --only {selection.only!r}: choose another pattern")
     seen: set[str] = set()
     for problem in found:
+        if not _is_id(problem.id):
+            raise UsageError(
+                f"the suite has a problem {problem.id!r}: an id is a relative path without '..' and of at "
+                f"most {_MOST_ID} characters"
+            )
         if problem.id in seen:
             raise UsageError(f"the suite has two problems {problem.id!r}: give one another id or name")
         seen.add(problem.id)
     return found
+
+
+def _is_id(text: str) -> bool:
+    """Whether exports may use it as a path, and every database can keep it."""
+    path = PurePosixPath(text)
+    return len(text) <= _MOST_ID and text.isprintable() and not path.is_absolute() and ".." not in path.parts
 
 
 def file_problem(path: Path, *, identifier: str, group: str = "") -> SuiteProblem:

@@ -1,7 +1,8 @@
-"""`agentforge campaign list | status | report | compare | export | import`."""
+"""`agentforge campaign list | status | report | compare | export | import | rm`."""
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,7 @@ def register(campaign: typer.Typer) -> None:
     campaign.command(name="compare")(compare)
     campaign.command(name="export")(export)
     campaign.command(name="import")(import_file)
+    campaign.command(name="rm")(remove)
 
 
 def list_campaigns(config: _options.Config = None, json: _options.Json = False) -> None:
@@ -56,7 +58,7 @@ def list_campaigns(config: _options.Config = None, json: _options.Json = False) 
 def status(
     name: _options.CampaignName,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Show it anew every 2 s until no item is left.")
+        bool, typer.Option("--watch", help="Show it anew, at most every 2 s, until no item is left.")
     ] = False,
     config: _options.Config = None,
     json: _options.Json = False,
@@ -74,6 +76,10 @@ def status(
             show_status(status_of(store, name), as_json=json)
 
 
+_REST = 20.0
+"""Rest between two looks of `--watch`, over the time that a look takes."""
+
+
 def _watch(store: Store, name: str) -> None:
     """A live view; without a terminal, only its last state is printed."""
     from rich.console import Group
@@ -86,13 +92,15 @@ def _watch(store: Store, name: str) -> None:
     console = _print.console()
     with Live(console=console, auto_refresh=False) as live:
         while True:
+            begun = time.monotonic()
             found = patiently(lambda: status_of(store, name))
             lines = [Text(line) for line in _status_lines(found)]
             grids = [_print.grid(head, rows, console.width) for head, rows in _status_tables(found)]
             live.update(Group(*lines, *grids), refresh=True)
             if found.finished:
                 return
-            time.sleep(POLL_S)
+            # To read a large database takes processors, which may be timed.
+            time.sleep(max(POLL_S, _REST * (time.monotonic() - begun)))
 
 
 def show_status(status: CampaignStatus, *, as_json: bool) -> None:
@@ -202,6 +210,8 @@ def compare(
     for what, ratio in (("wall time", found.seconds_ratio), ("dollars", found.dollars_ratio)):
         if ratio is not None:
             _print.line(f"{what} of A / B: {ratio:.2f}")
+    for text in found.differs:
+        _print.line(f"what differs: {text}")
 
 
 def export(
@@ -215,13 +225,24 @@ def export(
             "built here. state: a file for `campaign import`.",
         ),
     ] = "suite",
+    solutions: Annotated[
+        bool,
+        typer.Option(
+            "--solutions",
+            help="With --format state: also the text of solutions and problems, so that the other machine "
+            "can write artifacts.",
+        ),
+    ] = False,
     config: _options.Config = None,
     json: _options.Json = False,
 ) -> None:
     """Write the results: kernels, evaluations and baseline times, or a state to continue elsewhere."""
     from agentforge.campaigns.exports import elsewhere, export_artifacts, export_campaign
     from agentforge.campaigns.exports.state import export_state
+    from agentforge.schema import UsageError
 
+    if solutions and form != "state":
+        raise UsageError("--solutions goes with --format state: the other formats have them in any case")
     with _options.store(config, create=False) as store:
         lacking = elsewhere(store, name) if form != "state" else ()
         if form == "suite":
@@ -229,7 +250,7 @@ def export(
         elif form == "artifacts":
             files = export_artifacts(store, name, place, _options.settings(config).cache)
         else:
-            export_state(store, name, place, _options.settings(config).home)
+            export_state(store, name, place, _options.settings(config).home, solutions=solutions)
             files = [place]
     if json:
         _print.as_json({"files": [str(file) for file in files], "elsewhere": lacking})
@@ -259,3 +280,28 @@ def import_file(
     with _options.store(config) as store:
         campaign = import_state(store, state, located(suite) if suite else "")
         show_status(status_of(store, campaign.name), as_json=json)
+
+
+def remove(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of campaigns.")],
+    runs: Annotated[bool, typer.Option("--runs", help="Remove the runs of their items too.")] = False,
+    config: _options.Config = None,
+    json: _options.Json = False,
+) -> None:
+    """Remove campaigns; what was learned is kept, and so are their runs without --runs."""
+    settings = _options.settings(config)
+    removed: list[str] = []
+    with _options.store(config, create=False) as store:
+        for name in dict.fromkeys(names):
+            store.reap_items(name)
+            found = {run for of_item in store.campaign_runs(name).values() for run in of_item}
+            store.delete_campaign(name)
+            for run in sorted(found & {one.id for one in store.list_runs()}) if runs else ():
+                store.delete_run(run)
+                shutil.rmtree(settings.runs / run, ignore_errors=True)
+                removed.append(run)
+    if json:
+        _print.as_json({"removed": list(dict.fromkeys(names)), "runs": removed})
+    else:
+        also = f", and {len(removed)} runs" if runs else ""
+        _print.line(f"removed: {', '.join(dict.fromkeys(names))}{also}")

@@ -11,6 +11,7 @@ from itertools import product
 from sqlalchemy import JSON, cast, func, select, type_coerce, update
 
 from agentforge.schema import (
+    BusyError,
     Campaign,
     CampaignItem,
     CampaignState,
@@ -22,7 +23,7 @@ from agentforge.schema import (
 
 from .._engine import Database
 from ..knowledge.scope import Scope, item_runs
-from ..tables import CampaignRow, EvaluationRow, ItemRow, ProblemRow, TryRow
+from ..tables import CallRow, CampaignRow, EvaluationRow, ItemRow, ProblemRow, TryRow
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,10 @@ class CampaignRecords:
                     f"continue it with `agentforge campaign resume {campaign.name}`"
                 )
 
+    @staticmethod
+    def _unknown(name: str) -> UsageError:
+        return UsageError(f"there is no campaign {name!r}: `agentforge campaign list` shows them all")
+
     def get_campaign(self, name: str) -> Campaign:
         """The campaign of this name.
 
@@ -130,7 +135,7 @@ class CampaignRecords:
         with self._db.read() as session:
             row = session.get(CampaignRow, name)
             if row is None:
-                raise UsageError(f"there is no campaign {name!r}: `agentforge campaign list` shows them all")
+                raise self._unknown(name)
             return _campaign(row)
 
     def list_campaigns(self) -> tuple[Campaign, ...]:
@@ -138,6 +143,23 @@ class CampaignRecords:
         with self._db.read() as session:
             rows = session.scalars(select(CampaignRow).order_by(CampaignRow.created.desc(), CampaignRow.name))
             return tuple(map(_campaign, rows))
+
+    def delete_campaign(self, name: str) -> None:
+        """Forget a campaign with its items; its runs stay.
+
+        Raises:
+            UsageError: there is none.
+            BusyError: a worker has one of its items.
+        """
+        with self._db.write() as session:
+            row = session.get(CampaignRow, name)
+            if row is None:
+                raise self._unknown(name)
+            running = (ItemRow.campaign == name, ItemRow.state == ItemState.RUNNING.value)
+            worker = session.scalar(select(ItemRow.worker).where(*running).limit(1))
+            if worker is not None:
+                raise BusyError(f"worker {worker} has an item of campaign {name}: end the worker first")
+            session.delete(row)
 
     def set_campaign_state(self, name: str, state: CampaignState) -> None:
         """Let workers take items, or not."""
@@ -208,6 +230,19 @@ class CampaignRecords:
                 .group_by(runs.c.id)
             )
             return {item: float(seconds or 0.0) for item, seconds in session.execute(query)}
+
+    def campaign_spending(self, name: str) -> tuple[int, float]:
+        """Tokens, and dollars as far as they are known, of all calls of its items' runs."""
+        with self._db.read() as session:
+            on_server = session.get_bind().dialect.name == "postgresql"
+            body = (cast if on_server else type_coerce)(CallRow.body, JSON)
+            runs = select(item_runs(name).subquery().c.run)
+            query = select(
+                func.sum(body["tokens_in"].as_integer() + body["tokens_out"].as_integer()),
+                func.sum(body["dollars"].as_float()),
+            ).where(CallRow.run.in_(runs))
+            tokens, dollars = session.execute(query).one()
+            return int(tokens or 0), float(dollars or 0.0)
 
     def campaign_tries(self, name: str) -> tuple[Try, ...]:
         """All tries of its items, by item and number."""

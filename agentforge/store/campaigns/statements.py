@@ -108,7 +108,9 @@ def ended_try(dialect: str, outcome: TryOutcome, *, words: bool, died: bool = Fa
     ended = bindparam("b_beat", type_=Float(53)) if died else clock_of(dialect)
     begun = select(TryRow.begun).where(*of_try()).scalar_subquery()
     said = bindparam("b_words", type_=String)
-    change: dict[str, Any] = {"seconds": ItemRow.seconds + (ended - begun), "state": _AFTER[outcome].value}
+    greatest = func.greatest if dialect == "postgresql" else func.max
+    spent = greatest(0.0, ended - begun)  # the clock of a machine may be set back
+    change: dict[str, Any] = {"seconds": ItemRow.seconds + spent, "state": _AFTER[outcome].value}
     if outcome is TryOutcome.LOST:
         last = ItemRow.lost + 1 >= LOST_TRIES
         change["lost"] = ItemRow.lost + 1

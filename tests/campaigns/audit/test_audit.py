@@ -48,6 +48,21 @@ def test_a_verdict_is_compared_with_its_claim(claim: Claim, evaluation: Evaluati
     assert compare(claim, evaluation)[0] is outcome
 
 
+@pytest.mark.parametrize(
+    ("claimed", "here", "same"),
+    [
+        ("a100", "NVIDIA A100-SXM4-80GB", True),
+        ("NVIDIA_B200", "NVIDIA B200", True),
+        ("h20", "NVIDIA H200", False),
+        ("l40", "NVIDIA L40S", False),
+    ],
+)
+def test_a_claim_counts_on_its_own_device(claimed: str, here: str, same: bool) -> None:
+    environment = verdict().environment.model_copy(update={"device": here})
+    outcome = Outcome.CONFIRMED if same else Outcome.RIGHT
+    assert compare(Claim(speedup=1.5, device=claimed), verdict(environment=environment))[0] is outcome
+
+
 def test_the_check_that_caught_a_cheat_is_named() -> None:
     stages = [
         StageResult(name=name, status=status)

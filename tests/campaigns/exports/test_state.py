@@ -13,9 +13,10 @@ from agentforge.campaigns.exports.state import export_state, import_state, read_
 from agentforge.campaigns.report import build_report
 from agentforge.campaigns.start import parse_arms, plan_campaign
 from agentforge.config import Settings
-from agentforge.schema import ItemState, TryOutcome, UsageError
+from agentforge.schema import ArtifactReport, ItemState, TryOutcome, UsageError
 from agentforge.store import Store
 from tests.campaigns.conftest import finish
+from tests.store import nouns
 
 
 def other(tmp_path: Path) -> Store:
@@ -50,6 +51,30 @@ def test_an_imported_campaign_exports_what_is_here(store: Store, tmp_path: Path)
     assert not [file for file in files if file.suffix == ".py"]
     results = json.loads((tmp_path / "files/runs/night-base-level1/eval_results.json").read_text())
     assert [found[0]["correctness"] for found in results.values()] == [True, True]
+
+
+def test_a_state_with_solutions_has_what_artifacts_are_made_of(store: Store, tmp_path: Path) -> None:
+    while (item := store.take_item("night", "host:1", 600)) is not None:
+        store.end_item(item, TryOutcome.FAILED, "it failed")
+    whole = nouns.target().model_copy(update={"definition": nouns.definition()})
+    store.save_target(whole)
+    report = ArtifactReport(data={"mode": "kernels"})
+    store.save_record("run-1", report)
+    bare, full = tmp_path / "bare.gz", tmp_path / "full.gz"
+    export_state(store, "night", bare, tmp_path)
+    export_state(store, "night", full, tmp_path, solutions=True)
+    with other(tmp_path) as there:
+        import_state(there, read_state(bare), "")
+        import_state(there, read_state(full), "")  # adds what the first one lacked
+        assert elsewhere(there, "night") == ()
+        files = export_campaign(there, "night", tmp_path / "files")
+        export_state(there, "night", tmp_path / "again.gz", tmp_path, solutions=True)
+        assert there.get_target(whole.definition.hash) == whole
+        assert there.get_record("run-1", ArtifactReport) == report
+    assert len([file for file in files if file.suffix == ".py"]) == 3
+    assert [line.result for line in read_state(tmp_path / "again.gz").items] == [
+        line.result for line in read_state(full).items
+    ]
 
 
 @pytest.fixture

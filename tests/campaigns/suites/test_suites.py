@@ -142,6 +142,9 @@ class TestTomlList(SuiteContract):
                 "[[problems]]\ntarget = 'hf:x'\n[[problems]]\ntarget = 'hf:x'",
                 "two problems 'hf.x': give one another id",
             ),
+            ("[[problems]]\ntarget = 'hf:x'\nid = '../x'", "an id is a relative path"),
+            ("[[problems]]\ntarget = 'hf:x'\nid = '/etc/x'", "an id is a relative path"),
+            ("[[problems]]\ntarget = 'hf:x'\nid = '" + "x" * 256 + "'", "of at most 255 characters"),
             (
                 "[[problems]]\ntarget = 'hf:x'\ninput_shapes = '8,512'",
                 "input_shapes: write a list of strings",

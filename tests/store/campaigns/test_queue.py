@@ -17,9 +17,11 @@ from sqlalchemy import update
 
 from agentforge.schema import (
     Budget,
+    BusyError,
     CampaignItem,
     CampaignState,
     ItemState,
+    LLMCall,
     TryOutcome,
     UsageError,
 )
@@ -49,6 +51,35 @@ def test_starting_twice_changes_nothing(store: Store) -> None:
     assert store.list_campaigns() == (made,)
     assert store.campaign_problems("night") == tuple(problems)
     assert store.campaign_problem("night", "p1") == problems[1]
+
+
+def test_a_removed_campaign_leaves_nothing_but_its_runs(store: Store) -> None:
+    store.create_campaign(*campaign())
+    item = take(store)
+    store.create_run(nouns.run("run"))
+    store.attach_run(item, "run")
+    with pytest.raises(BusyError, match="worker host:1 has an item of campaign night"):
+        store.delete_campaign("night")
+    store.end_item(item, TryOutcome.DONE)
+    store.delete_campaign("night")
+    assert (store.list_campaigns(), store.campaign_items("night"), store.campaign_tries("night")) == (
+        (),
+        (),
+        (),
+    )
+    assert store.get_run("run").id == "run"
+    with pytest.raises(UsageError, match="there is no campaign 'night'"):
+        store.delete_campaign("night")
+    assert store.create_campaign(*campaign())
+
+
+def test_a_clock_that_is_set_back_takes_no_time_from_an_item(store: Store) -> None:
+    store.create_campaign(*campaign())
+    item = take(store)
+    with store._db.write() as session:
+        session.execute(update(TryRow).values(begun=TryRow.begun + 3600))
+    assert store.end_item(item, TryOutcome.FAILED, "it failed")
+    assert store.campaign_items("night")[0].seconds == 0.0
 
 
 def test_a_name_belongs_to_one_campaign(store: Store) -> None:
@@ -335,3 +366,19 @@ def test_device_seconds_are_those_of_the_verdicts_of_its_runs(store: Store) -> N
     store.end_item(item, TryOutcome.RELEASED)
     assert store.attach_run(take(store, "elsewhere:1"), "b")
     assert store.campaign_device_seconds("night") == {item.id: pytest.approx(5.5)}
+
+
+def test_the_spending_of_a_campaign_counts_the_calls_of_all_its_runs(store: Store) -> None:
+    store.create_campaign(*campaign())
+    assert store.campaign_spending("night") == (0, 0.0)
+    item = take(store)
+    for number, dollars in enumerate((0.5, None)):  # one without a price
+        store.create_run(nouns.run(f"run-{number}"))
+        assert store.attach_run(item, f"run-{number}")
+        call = {"key": f"k{number}", "run": f"run-{number}", "role": "coder", "model": "m", "prompt": "p"}
+        numbers = {"tokens_in": 100, "tokens_out": 50, "dollars": dollars, "time": nouns.NOW}
+        store.save_call(LLMCall.model_validate({**call, **numbers, "status": "answered"}))
+        store.end_item(item, TryOutcome.FAILED, "again")
+        store.retry_items("night", (ItemState.FAILED,))
+        item = take(store)
+    assert store.campaign_spending("night") == (300, 0.5)
