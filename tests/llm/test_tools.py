@@ -89,3 +89,20 @@ def test_calls_are_recorded_and_replayed_whatever_the_tools_measured(
     assert [call.name for call in calls.calls] == ["add", "add"]
     slower = (ToolResult(id="call_0", text="6.25 us on this machine"), ToolResult(id="call_1", text="no"))
     assert replay.complete(ASK.with_results(calls, slower)).text == "It is 5."
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        "The `reasoning_content` in the thinking mode must be passed back to the API.",
+        "tool_use_failed: Failed to call a function. Please adjust your prompt.",
+    ],
+)
+def test_an_endpoint_that_cannot_go_on_with_tools_is_asked_without(
+    opened: Opener, server: LLMServer, says: str
+) -> None:
+    model = opened()
+    later = exchange(model, server)
+    server.then(Reply(fault="400", message=says), "five")
+    assert model.complete(later).text == "five"
+    assert "tools" not in server.seen[-1].body

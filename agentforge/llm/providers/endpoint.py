@@ -16,7 +16,7 @@ from ..prices import Price
 from ..structured import instruction, without_thoughts
 from .background import wait
 from .concurrency import limit_for
-from .failures import RATE_LIMITED, ArgumentRefused, Endpoint, SchemaRefused
+from .failures import RATE_LIMITED, ArgumentRefused, Endpoint
 
 T = TypeVar("T")
 
@@ -69,10 +69,13 @@ class EndpointModel:
             asked = without_tools(asked) if self.refuses("tools") else asked
             try:
                 return await self._ask(asked, on_text)
-            except (SchemaRefused, ArgumentRefused) as refusal:
-                argument = refusal.argument if isinstance(refusal, ArgumentRefused) else "schema"
-                if argument in dropped:
-                    raise UsageError(f"{self.endpoint} refuses the request: {refusal}") from refusal
+            except ArgumentRefused as refusal:
+                argument = refusal.argument
+                sent = {"schema": asked.answer_schema is not None, "tools": bool(asked.tools)}
+                if argument in dropped or not sent.get(argument, True):
+                    raise refusal.failure or UsageError(
+                        f"{self.endpoint} refuses the request: {refusal}"
+                    ) from refusal
                 dropped.add(argument)
                 self._refused.add(argument)
 
@@ -80,7 +83,7 @@ class EndpointModel:
         """Make one call.
 
         Raises:
-            SchemaRefused, ArgumentRefused: the endpoint does not know a part of the request.
+            ArgumentRefused: the endpoint does not know a part of the request.
         """
         heard = Heard(on_text)
         _current.set(heard)
