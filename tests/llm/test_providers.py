@@ -328,6 +328,16 @@ def test_a_silent_endpoint_did_not_begin(opened: Opener, server: LLMServer) -> N
         opened(timeout_s=50.0, deadline_s=0.4).complete(ask())
 
 
+def test_a_schema_that_is_taken_and_ignored_is_told_in_words(opened: Opener, server: LLMServer) -> None:
+    model = opened()
+    server.then('{"n": 1}', "It is 1, I think.", '{"n": 2}', '{"n": 3}')
+    for _ in range(2):
+        model.complete(ask(answer_schema=SCHEMA))
+    model.complete(ask(answer_schema=SCHEMA).then("It is 1, I think.", "Answer with the object."))
+    assert ["JSON schema" in seen.prompt for seen in server.seen] == [False, False, True]
+    assert model.complete(ask(answer_schema=SCHEMA)).parsed == {"n": 3}
+
+
 @pytest.mark.parametrize(
     "says",
     [
