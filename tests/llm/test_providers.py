@@ -328,6 +328,27 @@ def test_a_silent_endpoint_did_not_begin(opened: Opener, server: LLMServer) -> N
         opened(timeout_s=50.0, deadline_s=0.4).complete(ask())
 
 
+@pytest.mark.parametrize("api", ["chat"], indirect=True)
+def test_reasoning_that_only_the_total_counts_is_paid(opened: Opener, server: LLMServer) -> None:
+    server.then(Reply("words " * 10, beside=300))
+    tokens = opened().complete(ask()).tokens
+    assert tokens.known
+    assert tokens.output == server.billed[0][1] + 300
+
+
+def test_counts_that_contradict_the_answer_are_estimated() -> None:
+    for counts in (
+        Tokens(input=0, output=0),
+        Tokens(input=10, output=0),
+        Tokens(input=10, cached=20, output=5),
+    ):
+        tokens = counted(ask(), "an answer", lambda counts=counts: counts)  # type: ignore[misc]
+        assert not tokens.known
+        assert min(tokens.input, tokens.output) > 0
+        assert tokens.cached == 0
+    assert counted(ask(), "", lambda: Tokens(input=10)).known, "nothing was answered"
+
+
 def test_a_schema_that_is_taken_and_ignored_is_told_in_words(opened: Opener, server: LLMServer) -> None:
     model = opened()
     server.then('{"n": 1}', "It is 1, I think.", '{"n": 2}', '{"n": 3}')

@@ -226,14 +226,6 @@ def counted(request: Request, text: str, usage: Callable[[], Tokens]) -> Tokens:
     except (AttributeError, TypeError, ValueError):
         return estimated(request, text)
     most_in = 4 * request.characters + _UNPROMPTED  # at most four bytes a character
-def _ignores(schema: dict[str, Any] | None, answer: Response) -> bool:
-    """True if a whole answer does not follow the schema: some endpoints take one and do not enforce it."""
-    if schema is None or answer.stop != "end" or answer.calls or not answer.text.strip():
-        return False
-    needed = set(schema.get("required", ()))
-    return not any(needed <= found.keys() for found in answer.objects)
-
-
     most_out = max(4 * len(text), 10 * request.max_tokens) + _UNPROMPTED
     parts = (tokens.cached, tokens.cache_written, tokens.reasoning)
     possible = 0 <= tokens.input <= most_in and 0 <= tokens.output <= most_out and min(parts) >= 0

@@ -128,6 +128,8 @@ def _tokens(usage: Any) -> Tokens:
         input=usage.prompt_tokens,
         cached=getattr(ins, "cached_tokens", None) or 0,
         cache_written=getattr(ins, "cache_write_tokens", None) or 0,
-        output=usage.completion_tokens,
+    """xAI and Gemini count reasoning beside the completion, in the total alone."""
+        output=max(usage.completion_tokens, total - usage.prompt_tokens),
+    total = getattr(usage, "total_tokens", None) or 0
         reasoning=getattr(outs, "reasoning_tokens", None) or 0,
     )
