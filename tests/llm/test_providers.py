@@ -349,6 +349,14 @@ def test_counts_that_contradict_the_answer_are_estimated() -> None:
     assert counted(ask(), "", lambda: Tokens(input=10)).known, "nothing was answered"
 
 
+@pytest.mark.parametrize("api", ["chat"], indirect=True)
+def test_a_stream_that_breaks_off_in_a_thought_was_paid(opened: Opener, server: LLMServer) -> None:
+    server.then(Reply("x", thought="a long thought " * 60, fault="cut"))
+    with pytest.raises(CallFailed, match="in the middle of the answer") as caught:
+        opened().complete(ask())
+    assert caught.value.tokens.output > 50
+
+
 def test_a_schema_that_is_taken_and_ignored_is_told_in_words(opened: Opener, server: LLMServer) -> None:
     model = opened()
     server.then('{"n": 1}', "It is 1, I think.", '{"n": 2}', '{"n": 3}')
@@ -413,3 +421,10 @@ def test_a_schema_that_the_servers_grammar_cannot_express_goes_into_the_prompt(
     says = "The provided JSON schema contains features not supported by xgrammar."
     server.then(Reply(fault="400", message=says), '{"n": 3}')
     assert opened().complete(ask(answer_schema=SCHEMA)).parsed == {"n": 3}
+
+
+def test_a_character_in_two_pieces_is_one() -> None:
+    heard = Heard(None)
+    for piece in ("fast \ud83d", "\ude80", " and half \ud83d"):
+        heard.add(piece)
+    assert heard.text == "fast 🚀 and half \ufffd"

@@ -91,6 +91,20 @@ def test_calls_are_recorded_and_replayed_whatever_the_tools_measured(
     assert replay.complete(ASK.with_results(calls, slower)).text == "It is 5."
 
 
+@pytest.mark.parametrize("api", ["chat"], indirect=True)
+def test_thoughts_go_back_with_the_results(opened: Opener, server: LLMServer) -> None:
+    model = opened()
+    server.then(Reply(calls=(("add", "{}"),), thought="I need a sum."), Reply("5", thought="Now I know."))
+    asked = ASK.with_results(model.complete(ASK), (ToolResult(id="call_0", text="5"),))
+    assert model.complete(asked).reasoning == "", "an answer without calls is not asked for its thoughts"
+    server.then("really")
+    model.complete(asked.then("5", "Are you sure?"))
+    assert server.seen[1].body["messages"][1]["reasoning_content"] == "I need a sum."
+    said = [m for m in server.seen[2].body["messages"] if m["role"] == "assistant"]
+    assert [m["reasoning_content"] for m in said] == ["I need a sum.", ""]
+    assert "reasoning_content" not in json.dumps(server.seen[0].body)
+
+
 @pytest.mark.parametrize(
     "says",
     [

@@ -53,6 +53,10 @@ class AnthropicMessages(EndpointModel):
                     heard.add(event.text)
                 finished = finished or event.type == "message_stop"
             if not finished:
+                elif event.type == "thinking":
+                    heard.hide(event.thinking)
+                elif event.type == "input_json":
+                    heard.hide(event.partial_json)
                 raise self.cut(heard)
             message = await stream.get_final_message()
         calls = tuple(
@@ -60,12 +64,11 @@ class AnthropicMessages(EndpointModel):
             for block in message.content
             if block.type == "tool_use"
         )
-        written = heard.text + "".join(call.arguments for call in calls)
         return Response(
-            text="".join(block.text for block in message.content if block.type == "text"),
+            text=heard.text,
             model=message.model,
             stop=_STOPS.get(message.stop_reason, "other"),
-            tokens=counted(request, written, lambda: _tokens(message.usage)),
+            tokens=counted(request, heard.billed, lambda: _tokens(message.usage)),
             calls=calls,
         )
 

@@ -36,6 +36,12 @@ class OpenAIResponses(EndpointModel):
                         heard.add(event.delta)
                     case "response.refusal.done":
                         refused = True
+                    case (
+                        "response.reasoning_text.delta"
+                        | "response.reasoning_summary_text.delta"
+                        | "response.function_call_arguments.delta"
+                    ):
+                        heard.hide(event.delta)
                     case "response.completed" | "response.incomplete":
                         final = event.response
                     case "response.failed":
@@ -53,12 +59,11 @@ class OpenAIResponses(EndpointModel):
             for item in final.output
             if item.type == "function_call"
         )
-        written = text + "".join(call.arguments for call in calls)
         return Response(
             text=text,
             model=final.model,
             stop="refusal" if refused else _stop(final),
-            tokens=counted(request, written, lambda: _tokens(final.usage)),
+            tokens=counted(request, heard.billed or text, lambda: _tokens(final.usage)),
             calls=calls,
         )
 
