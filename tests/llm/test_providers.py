@@ -408,6 +408,13 @@ def test_details_of_another_kind_of_server_are_shown(opened: Opener, server: LLM
         opened().complete(ask())
 
 
+@pytest.mark.parametrize("api", ["responses"], indirect=True)
+def test_an_endpoint_from_the_environment_is_named(opened: Opener, server: LLMServer) -> None:
+    server.then(Reply(fault="404"))
+    with pytest.raises(UsageError, match=f"{server.url} .404. has no model"):
+        opened().complete(ask())
+
+
 def test_a_filter_that_declines_a_prompt_ends_one_call_only(opened: Opener, server: LLMServer) -> None:
     flagged = "invalid_prompt: your prompt was flagged as potentially violating our usage policy"
     server.then(Reply(fault="400", message=flagged))
