@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import get_args
 
@@ -181,7 +181,7 @@ def build_report(store: Store, run_id: str) -> Report:
         directives=_directives(store, run, states),
         attempts=len(attempts),
         seconds=run.seconds_used,
-        dollars=sum(a.usage.dollars or 0.0 for a in attempts),
+        dollars=_dollars(store, run, attempts),
         stopped=searched.reason if searched else "",
         notes=(
             *(profile.notes if profile else ()),
@@ -189,6 +189,13 @@ def build_report(store: Store, run_id: str) -> Report:
             *_reused(store, attempts, final),
         ),
     )
+
+
+def _dollars(store: Store, run: Run, attempts: Sequence[Attempt]) -> float:
+    """All calls of the run, those outside attempts and those that failed too; or what agents without a ledger
+    say that their attempts cost, if that is more."""
+    calls = sum(call.dollars or 0.0 for call in store.calls(run.id))
+    return max(calls, sum(a.usage.dollars or 0.0 for a in attempts))
 
 
 def _shares_now(store: Store, run: Run, profile: Profile | None) -> dict[str, float]:

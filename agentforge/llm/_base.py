@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Literal, Protocol
 
 from agentforge.registry import Registry
-from agentforge.schema import FrozenModel, content_hash
+from agentforge.schema import FrozenModel, Usage, content_hash
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 """Reasoning effort. An endpoint refuses values that its model does not support."""
@@ -187,16 +187,21 @@ class CallFailed(Exception):
     """A call without a usable answer (rate limit, timeout, cut stream, refusal). The loop continues.
 
     Args:
-        tokens: usage of the call; None if unknown.
+        tokens: of the call; None if unknown.
+        usage: of all calls that were made for the answer; the ledger and the roles add it.
     """
 
-    def __init__(self, what: str, tokens: Tokens | None = None) -> None:
+    def __init__(self, what: str, tokens: Tokens | None = None, usage: Usage | None = None) -> None:
         super().__init__(what)
         self.tokens = tokens or Tokens()
+        self.usage = usage or Usage()
 
 
 class CannotAfford(Exception):
     """The call could exceed the run's budget and was not made."""
+
+    usage = Usage()
+    """Of the calls before it that were made for the same answer."""
 
 
 providers: Registry[LanguageModel] = Registry(

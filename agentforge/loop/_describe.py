@@ -7,6 +7,7 @@ import time
 from statistics import fmean
 from typing import TypedDict
 
+from agentforge.llm import CallFailed
 from agentforge.schema import (
     Attempt,
     AttemptReflected,
@@ -48,6 +49,11 @@ def add_usage(before: Usage, *more: Usage, started: float) -> Usage:
 
 
 def tuning_said(attempt: Attempt) -> str:
+def paid(error: Exception) -> Usage:
+    """What an agent's calls of language models cost before they failed."""
+    return error.usage if isinstance(error, CallFailed) else Usage()
+
+
     """What tuning an attempt came to, in one line."""
     first, best = attempt.trials[0], next(t for t in reversed(attempt.trials) if t.won)
     values = ", ".join(f"{name} = {value}" for name, value in best.parameters.items())

@@ -54,7 +54,7 @@ class LLMJudge:
                 return self._optimize(task, plan, solution, evaluation)
             return self._repair(task, plan, solution, evaluation)
         except (CallFailed, CannotAfford) as error:
-            return _by_rule(task, evaluation, str(error))
+            return _by_rule(task, evaluation, str(error)).model_copy(update={"usage": error.usage})
 
     def _repair(self, task: Task, plan: Plan, solution: Solution, evaluation: Evaluation) -> Critique:
         values = facts.of_evaluation(evaluation)
