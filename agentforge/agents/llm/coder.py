@@ -28,7 +28,7 @@ from agentforge.schema import (
 
 from . import facts
 from .edits import Unreadable, sources
-from .history import HEADER, cheated, contrast, told_findings
+from .history import HEADER, cheated, contrast, shown_files, told_findings
 from .prompts import (
     example,
     exists,
@@ -254,7 +254,7 @@ def _shown(base: Past | None) -> dict[str, Any] | None:
     evaluation = base.evaluation
     return {
         **facts.of_verdict(base.solution, evaluation),
-        "files": base.solution.sources,
+        "files": shown_files(base.solution),
         "critique": base.critique,
         "speedup": speedup(evaluation),
         "findings": told_findings(evaluation)[:_MOST_FINDINGS] if evaluation else (),

@@ -346,6 +346,22 @@ extern "C" void rms_norm(const float* x, float* out, int64_t n) {
     subprocess.run(["g++", *flags, str(tmp_path / "kernel.cpp")], check=True)
 
 
+def test_the_header_is_not_shown_again(coder: LLMCoder, judge: LLMJudge, model: Scripted) -> None:
+    kernel = RIGHT_AND_FAST.replace("```cpp\n", '```cpp\n#include "vector_math.h"\n') + MODEL
+    first = solution(coder, model, kernel)
+    assert len(first.source("vector_math.h")) > 5000
+    model.answers.append(optimize(("latency_s", 1e-3)))
+    judge.judge(task(), PLAN, first, evaluation())
+    prompts = [model.prompt]
+    critique = Critique(kind="optimize", cause="x", change="y")
+    parent = failed(1, solution=first, evaluation=evaluation(), critique=critique)
+    for base in (parent, None):
+        model.answers.append(kernel.replace("float sum", "double sum"))
+        coder.code(task(parent), PLAN, base)
+        prompts.append(model.prompt)
+    assert all('#include "vector_math.h"' in prompt and len(prompt) < 5000 for prompt in prompts)
+
+
 def test_cheating_is_not_discussed(coder: LLMCoder, model: Scripted) -> None:
     model.answers.append(RIGHT_AND_FAST + MODEL)
     coder.code(replace(task(), check=lambda solution, level: evaluation("CHEATING")), PLAN, None)
