@@ -472,6 +472,14 @@ def test_slower_and_faster_attempts_stand_side_by_side(coder: LLMCoder, model: S
     assert model.prompt.index("1.1x") < model.prompt.index("3x")
 
 
+def test_a_long_error_is_shown_in_part(judge: LLMJudge, coder: LLMCoder, model: Scripted) -> None:
+    wrote, said = solution(coder, model), "no matching function for call to " + "std::tuple<" * 9000
+    model.answers.append(repair())
+    judge.judge(task(), PLAN, wrote, evaluation("COMPILE_ERROR", diagnostics=(Diagnostic(message=said),)))
+    assert "std::tuple<std::tuple<" in model.prompt
+    assert len(model.prompt) < 10_000
+
+
 def test_an_attempt_that_is_too_long_is_not_shown(coder: LLMCoder, model: Scripted) -> None:
     padded = RIGHT_AND_FAST.replace("float sum", "int unused;  //" + "-" * 30_000 + "\nfloat sum")
     long = solution(coder, model, padded + MODEL)
