@@ -141,6 +141,14 @@ def test_a_missing_key_says_what_to_set(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert open_model("anthropic:m").model == "m"
 
 
+@pytest.mark.parametrize("key", ["sk-abc…", "sk-abc\nsk-def", "Bearer sk-abc"])
+def test_a_key_that_cannot_be_sent_is_refused(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(UsageError, match="copy the key again") as caught:
+        open_model("openai:m")
+    assert "sk-abc" not in str(caught.value)
+
+
 def test_a_vendors_key_is_not_sent_to_another_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("AGENTFORGE_LLM_API_KEY", raising=False)
