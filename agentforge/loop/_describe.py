@@ -11,6 +11,7 @@ from agentforge.llm import CallFailed
 from agentforge.schema import (
     Attempt,
     AttemptReflected,
+    CannotCode,
     Evaluation,
     EvaluationStatus,
     Evidence,
@@ -26,7 +27,7 @@ def sentence(error: BaseException) -> str:
     """Type and first line of an exception; the type is left out if the message is for a person."""
     text = (str(error).strip().splitlines() or [""])[0][:500]
     name = type(error).__name__
-    if name == "CannotCode" and text:
+    if text and isinstance(error, CannotCode | CallFailed):
         return text
     return f"{name}: {text}" if text else name
 
@@ -48,12 +49,12 @@ def add_usage(before: Usage, *more: Usage, started: float) -> Usage:
     )
 
 
-def tuning_said(attempt: Attempt) -> str:
 def paid(error: Exception) -> Usage:
     """What an agent's calls of language models cost before they failed."""
     return error.usage if isinstance(error, CallFailed) else Usage()
 
 
+def tuning_said(attempt: Attempt) -> str:
     """What tuning an attempt came to, in one line."""
     first, best = attempt.trials[0], next(t for t in reversed(attempt.trials) if t.won)
     values = ", ".join(f"{name} = {value}" for name, value in best.parameters.items())
