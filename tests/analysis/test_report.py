@@ -117,4 +117,6 @@ def test_dollars_are_those_of_all_calls(bench: Bench) -> None:
         ("c", "coder", "begun"),
     ):
         bench.store.save_call(make_call(key, role=role, status=status, dollars=0.25))
-    assert build_report(bench.store, "run").dollars == 0.75
+    report = build_report(bench.store, "run")
+    assert report.dollars == 0.75
+    assert [(c.role, c.failed) for c in report.llm] == [("author", 0), ("planner", 1), ("coder", 1)]

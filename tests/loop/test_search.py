@@ -143,7 +143,9 @@ def test_failures_of_agents_are_attempts_and_never_end_the_run(bench: Bench) -> 
 def test_what_calls_cost_before_they_failed_is_the_attempts(bench: Bench) -> None:
     failure = CallFailed("3 answers did not do", usage=Usage(tokens_in=7, dollars=0.5))
     bench.search(profile(bottleneck("a")), {"a": [failure, {"speed": 2.0}]})
-    assert bench.store.attempts("run")[0].usage.tokens_in == 7
+    first = bench.store.attempts("run")[0]
+    assert first.error == "the planner failed: 3 answers did not do"
+    assert first.usage.tokens_in == 7
     assert sum(a.usage.dollars or 0.0 for a in bench.store.attempts("run")) == 0.5
 
 

@@ -25,7 +25,7 @@ MOST_CHARACTERS = 400_000
 """Most characters of one answer's code."""
 
 _EDITED = "\0"
-"""Stands for an edit while files are looked for: a fence around edits is no file."""
+"""Takes the place of an edit while files are looked for: a fence around edits is no file."""
 
 _HEAD = r"^[ \t]*(?:[#*>`-]+[ \t]*)*\**"
 _FILE = re.compile(
