@@ -43,6 +43,7 @@ def test_the_problem_is_the_same_whatever_was_tried() -> None:
     first = prompts.problem(Task(bottleneck(), HARDWARE, CONTEXT, (), ("cpp",), ()))
     assert first == prompts.problem(Task(bottleneck(), HARDWARE, CONTEXT, (), ("cpp",), (past,), "run/0002"))
     assert "x: float32[1024, 2051]" in first
+    assert "8 times the reference's own error against float64, and always 16 units" in first
     assert "must be right" not in first
 
 
