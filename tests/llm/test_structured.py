@@ -9,8 +9,9 @@ from typing import Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
+from agentforge.config import LLMSettings
 from agentforge.llm import Prices, Tokens, open_model, read, strict_schema
 from agentforge.llm.providers import packages as _packages
 from agentforge.llm.spec import parse_target
@@ -127,6 +128,18 @@ def test_bad_specifications_are_usage_errors(spec: str, monkeypatch: pytest.Monk
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
     with pytest.raises(UsageError, match=r"write anthropic:MODEL|is not one of the providers"):
         open_model(spec)
+
+
+def test_a_password_in_a_url_is_refused_and_not_shown() -> None:
+    with pytest.raises(UsageError, match="set AGENTFORGE_LLM_API_KEY") as caught:
+        parse_target("m@https://user:hunter2@host/v1")
+    assert "hunter2" not in str(caught.value)
+    assert parse_target("m@https://host/@cf/v1").url == "https://host/@cf/v1"
+
+
+def test_a_limit_for_a_role_that_is_none_is_refused() -> None:
+    with pytest.raises(ValidationError, match=r"planner.coder.judge"):
+        LLMSettings.model_validate({"role_max_tokens": {"codr": 4096}})
 
 
 def test_a_missing_key_says_what_to_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
