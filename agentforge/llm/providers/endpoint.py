@@ -112,7 +112,8 @@ class EndpointModel:
         """Ask once.
 
         Args:
-            heard: give it each piece of the answer: `heard.add(text)`.
+            heard: give it each piece of the answer, `heard.add(text)`, and billed text beside it, such as
+                reasoning: `heard.hide(text)`.
 
         Raises:
             SchemaRefused: the endpoint has no schemas; the request comes again without one.
