@@ -184,7 +184,9 @@ class LLMSettings(BaseModel, extra="forbid", allow_inf_nan=False):
     """Reasoning effort; None uses the model's default."""
     max_tokens: int = Field(default=16384, ge=256)
     """Most tokens of one answer, reasoning included."""
-    role_max_tokens: dict[str, Annotated[int, Field(ge=1)]] = {"planner": 8192, "judge": 8192}
+    role_max_tokens: dict[
+        Annotated[str, Field(pattern="^(planner|coder|judge|author|editor)$")], Annotated[int, Field(ge=1)]
+    ] = {"planner": 8192, "judge": 8192}
     """Like `max_tokens`, by role (`planner`, `coder`, `judge`, `author`, `editor`). An answer that is cut off
     there is asked for again with `max_tokens`."""
     tool_calls: int = Field(default=12, ge=0)

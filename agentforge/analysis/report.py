@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import get_args
 
 from agentforge.agents.directives import PLAIN
-from agentforge.llm import coder_dollars
+from agentforge.llm import CallTotal, coder_dollars, totals
 from agentforge.loop.bottleneck_state import FINISHED, BottleneckState, gain_over_eager
 from agentforge.schema import (
     Attempt,
@@ -122,6 +122,9 @@ class Report(FrozenModel):
     seconds: float = 0.0
     """Wall time over all sessions."""
     dollars: float = 0.0
+    """Of all calls, also of those that failed; or what agents without a ledger report, if that is more."""
+    llm: tuple[CallTotal, ...] = ()
+    """Calls of language models, by role and model."""
     stopped: str = ""
     """Why the search ended."""
     notes: tuple[str, ...] = ()
@@ -160,7 +163,7 @@ def build_report(store: Store, run_id: str) -> Report:
     bottlenecks = profile.bottlenecks if profile else ()
     final = store.get_evaluation(stitched.evaluation) if stitched and stitched.evaluation else None
     plan, states = store.get_record(run.id, ModelPlan), _states(store, profile, attempts)
-    now = _shares_now(store, run, profile)
+    now, calls = _shares_now(store, run, profile), store.calls(run.id)
     return Report(
         run=run,
         profile=profile,
@@ -181,7 +184,8 @@ def build_report(store: Store, run_id: str) -> Report:
         directives=_directives(store, run, states),
         attempts=len(attempts),
         seconds=run.seconds_used,
-        dollars=sum(a.usage.dollars or 0.0 for a in attempts),
+        dollars=max(sum(c.dollars or 0.0 for c in calls), sum(a.usage.dollars or 0.0 for a in attempts)),
+        llm=tuple(totals(calls)),
         stopped=searched.reason if searched else "",
         notes=(
             *(profile.notes if profile else ()),

@@ -74,7 +74,11 @@ _PACKAGES = (
 _WHOLE = "gpu"
 """An extra that brings others: a package that one of them names belongs to that one."""
 _REQUIREMENT = re.compile(r"""([\w.-]+)(?:\[[^\]]*\])?([^;]*)(?:;.*extra == ['"]([\w-]+)['"])?""")
-_KEYS = (("OPENAI_API_KEY", "OpenAI models"), ("ANTHROPIC_API_KEY", "Anthropic models"))
+_KEYS = (
+    ("OPENAI_API_KEY", "OpenAI models"),
+    ("ANTHROPIC_API_KEY", "Anthropic models"),
+    ("AGENTFORGE_LLM_API_KEY", "models at a URL that --llm names, if they need a key"),
+)
 _LOW_DISK = 2 << 30
 
 
@@ -251,12 +255,19 @@ def _requirements() -> dict[str, tuple[str, str]]:
 
 
 def keys() -> Iterator[Check]:
-    """API keys: set or not. Their values are never shown."""
+    """API keys: set or not, in the environment or in `.env`. Their values are never shown."""
+    from agentforge.llm.providers.keys import find_key
+    from agentforge.schema import UsageError
+
     for variable, purpose in _KEYS:
-        if os.environ.get(variable):
+        try:
+            found, why = find_key(variable), "not set"
+        except UsageError as error:
+            found, why = None, str(error)
+        if found:
             yield Check("keys", variable, State.OK, "set")
         else:
-            yield Check("keys", variable, State.OPTIONAL, "not set", f"export {variable}=...: {purpose}")
+            yield Check("keys", variable, State.OPTIONAL, why, f"export {variable}=...: {purpose}")
 
 
 def storage(settings: Settings) -> Iterator[Check]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from . import _interrupt
 
 if TYPE_CHECKING:
     from agentforge.analysis import Report
+    from agentforge.llm import CallTotal
     from agentforge.loop import OnEvent
 
 
@@ -164,8 +165,20 @@ def show(report: Report) -> None:
     if report.stopped:
         tried = f"{report.attempts} attempt{'' if report.attempts == 1 else 's'}"
         _print.line(f"search: {tried}; {report.stopped}; the run took {report.seconds:.0f} s")
+    if report.llm:
+        _print.line(f"language models: {_paid(report.llm)}")
     if run.artifact:
         _print.line(f"artifact: {run.artifact}")
+
+
+def _paid(calls: Sequence[CallTotal]) -> str:
+    """What a run's calls came to."""
+    tokens = sum(c.tokens_in + c.tokens_out for c in calls)
+    known = [c.dollars for c in calls if c.dollars is not None]
+    price = f"{sum(known):.4f} dollars" if len(known) == len(calls) else "price unknown"
+    number, failed = sum(c.calls for c in calls), sum(c.failed for c in calls)
+    said = f"{number} call{'' if number == 1 else 's'}" + (f" ({failed} failed)" if failed else "")
+    return f"{said}, {tokens} tokens, {price}"
 
 
 BASELINES = ("eager", "compile")

@@ -14,7 +14,6 @@ from agentforge.campaigns.recheck import Recheck
 from agentforge.campaigns.report import CampaignReport
 from agentforge.campaigns.status import CampaignStatus
 from agentforge.knowledge import CardUse
-from agentforge.llm import CallTotal
 from agentforge.schema import (
     Advice,
     Attempt,
@@ -88,9 +87,8 @@ class ShownKernel(FrozenModel):
 ShownRun = _extended(
     "ShownRun",
     ReportAnswer,
-    "A run's report, every attempt, calls of language models, and kernels only with `--source`.",
+    "A run's report, every attempt, and kernels only with `--source`.",
     tried=tuple[TriedAttempt, ...],
-    llm=tuple[CallTotal, ...],
     kernels=(tuple[ShownKernel, ...], ()),
 )
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Literal, Protocol
 
 from agentforge.registry import Registry
-from agentforge.schema import FrozenModel, content_hash
+from agentforge.schema import FrozenModel, Usage, content_hash
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 """Reasoning effort. An endpoint refuses values that its model does not support."""
@@ -57,12 +57,14 @@ class Message(FrozenModel):
     """Of an assistant's turn."""
     results: tuple[ToolResult, ...] = ()
     """Of a user's turn: one for each call of the turn before."""
+    reasoning: str = ""
+    """Of an assistant's turn with calls: what `Response.reasoning` was."""
 
     @property
     def characters(self) -> int:
-        """Length of all text, with calls and results."""
+        """Length of all text, with reasoning, calls and results."""
         calls = sum(len(call.name) + len(call.arguments) for call in self.calls)
-        return len(self.text) + calls + sum(len(result.text) for result in self.results)
+        return len(self.text) + len(self.reasoning) + calls + sum(len(result.text) for result in self.results)
 
 
 class Request(FrozenModel):
@@ -106,7 +108,12 @@ class Request(FrozenModel):
 
     def with_results(self, response: Response, results: tuple[ToolResult, ...]) -> Request:
         """The request that answers the tool calls of `response`."""
-        said = Message(role="assistant", text=response.text.strip(), calls=response.calls)
+        said = Message(
+            role="assistant",
+            text=response.text.strip(),
+            calls=response.calls,
+            reasoning=response.reasoning,
+        )
         return self.model_copy(
             update={"messages": (*self.messages, said, Message(role="user", results=results))}
         )
@@ -139,6 +146,8 @@ class Response(FrozenModel):
     tokens: Tokens = Tokens()
     calls: tuple[ToolCall, ...] = ()
     """Tools that the model calls; it answers after their results."""
+    reasoning: str = ""
+    """What the model thought before its calls, if the endpoint wants it back with their results."""
 
     @cached_property
     def objects(self) -> tuple[dict[str, Any], ...]:
@@ -178,16 +187,21 @@ class CallFailed(Exception):
     """A call without a usable answer (rate limit, timeout, cut stream, refusal). The loop continues.
 
     Args:
-        tokens: usage of the call; None if unknown.
+        tokens: of the call; None if unknown.
+        usage: of all calls that were made for the answer; the ledger and the roles add it.
     """
 
-    def __init__(self, what: str, tokens: Tokens | None = None) -> None:
+    def __init__(self, what: str, tokens: Tokens | None = None, usage: Usage | None = None) -> None:
         super().__init__(what)
         self.tokens = tokens or Tokens()
+        self.usage = usage or Usage()
 
 
 class CannotAfford(Exception):
     """The call could exceed the run's budget and was not made."""
+
+    usage = Usage()
+    """Of the calls before it that were made for the same answer."""
 
 
 providers: Registry[LanguageModel] = Registry(

@@ -22,6 +22,7 @@ from agentforge.config import LLMSettings
 from agentforge.schema import Evaluation, FrozenModel, Profile, UsageError, content_hash
 
 from ._base import CallFailed, LanguageModel, Message, OnText, Request, Response
+from .prices import Price
 
 _DIFFERENCE_LINES = 12
 _BESIDE = 2
@@ -109,6 +110,9 @@ class Replay:
     Raises:
         UsageError: the file is missing or not a cassette.
     """
+
+    price = Price(input=0.0, output=0.0)
+    """A replay is not paid."""
 
     def __init__(self, target: str, settings: LLMSettings | None = None) -> None:
         self.spec = f"replay:{target}"

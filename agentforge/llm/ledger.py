@@ -130,7 +130,8 @@ class Ledger:
         try:
             response = model.complete(request)
         except CallFailed as failure:
-            self._settle(begun, model, failure.tokens, started, status="failed", error=str(failure))
+            call = self._settle(begun, model, failure.tokens, started, status="failed", error=str(failure))
+            failure.usage = _usage(call)
             self._count_failure(model, failure)
             raise
         except (UsageError, MachineError) as refusal:  # nothing was computed or billed

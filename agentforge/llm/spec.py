@@ -40,7 +40,7 @@ def parse_target(text: str) -> ModelSpec:
     """Parse `MODEL` or `MODEL@URL`. A model's name may contain an `@`.
 
     Raises:
-        UsageError: the model is missing, or the URL is not valid.
+        UsageError: the model is missing, or the URL is not valid, or contains a password.
     """
     for scheme in ("@http://", "@https://"):
         model, found, rest = text.partition(scheme)
@@ -50,6 +50,11 @@ def parse_target(text: str) -> ModelSpec:
         model, rest, scheme = text, "", ""
     if not model.strip() or (scheme and not rest.strip("/ ")):
         raise UsageError(f"{text!r} names no model: write {forms()}")
+    if "@" in rest.partition("/")[0]:
+        raise UsageError(
+            f"the URL of {model!r} contains a user or a password, which a run would store: leave it out, and "
+            "set AGENTFORGE_LLM_API_KEY if the server needs a key"
+        )
     if _OTHER_URL.search(model):
         raise UsageError(f"the URL in {text!r} does not begin with http:// or https://: write {forms()}")
     return ModelSpec(model.strip(), f"{scheme[1:]}{rest.strip()}".rstrip("/") if scheme else None)

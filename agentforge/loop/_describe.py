@@ -7,9 +7,11 @@ import time
 from statistics import fmean
 from typing import TypedDict
 
+from agentforge.llm import CallFailed
 from agentforge.schema import (
     Attempt,
     AttemptReflected,
+    CannotCode,
     Evaluation,
     EvaluationStatus,
     Evidence,
@@ -25,7 +27,7 @@ def sentence(error: BaseException) -> str:
     """Type and first line of an exception; the type is left out if the message is for a person."""
     text = (str(error).strip().splitlines() or [""])[0][:500]
     name = type(error).__name__
-    if name == "CannotCode" and text:
+    if text and isinstance(error, CannotCode | CallFailed):
         return text
     return f"{name}: {text}" if text else name
 
@@ -45,6 +47,11 @@ def add_usage(before: Usage, *more: Usage, started: float) -> Usage:
         tokens_cached=sum(u.tokens_cached for u in usages),
         dollars=None if None in dollars else sum(d for d in dollars if d is not None),
     )
+
+
+def paid(error: Exception) -> Usage:
+    """What an agent's calls of language models cost before they failed."""
+    return error.usage if isinstance(error, CallFailed) else Usage()
 
 
 def tuning_said(attempt: Attempt) -> str:

@@ -44,7 +44,7 @@ from agentforge.schema import (
 )
 
 from ._base import Agents, Knowledge, PendingAttempt, SearchedBottleneck
-from ._describe import add_usage, promotion, reflected, sentence, which
+from ._describe import add_usage, paid, promotion, reflected, sentence, which
 from .attempt_referee import AttemptReferee
 from .bottleneck_state import BottleneckState, gain_over_best
 from .budget import BudgetMeter
@@ -96,8 +96,8 @@ class Supervisor:
         except CannotAfford as error:
             self.meter.stop(str(error))
             return True
-        except Exception as error:
-            self.fail(new, f"the planner failed: {sentence(error)}", started)
+        except Exception as why:
+            self.fail(new, f"the planner failed: {sentence(why)}", started, why)
             return True
         if plan is None:
             kind = f"to propose in {self.settings.language} for a {self.device}"
@@ -152,8 +152,8 @@ class Supervisor:
             return
         except AgentForgeError:
             raise
-        except Exception as error:
-            self.fail(with_cards(attempt, task.served), f"the coder failed: {sentence(error)}", started)
+        except Exception as why:
+            self.fail(with_cards(attempt, task.served), f"the coder failed: {sentence(why)}", started, why)
             return
         usage = add_usage(attempt.usage, draft.usage, started=started)
         self.keep_solution(with_cards(attempt, task.served, usage=usage), draft.solution)
@@ -363,9 +363,9 @@ class Supervisor:
             raise KeyError(f"attempt {attempt.id} was not evaluated")
         return evaluation, self.run_log.solution(attempt.solution)
 
-    def fail(self, attempt: Attempt, error: str, started: float) -> None:
+    def fail(self, attempt: Attempt, error: str, started: float, *causes: Exception) -> None:
         """End an attempt that has no solution, or none that can be judged."""
-        usage = add_usage(attempt.usage, started=started)
+        usage = add_usage(attempt.usage, *map(paid, causes), started=started)
         update = {"status": AttemptStatus.FAILED, "error": error, "usage": usage}
         self.run_log.put(attempt.model_copy(update=update))
         self.run_log.event(AttemptFailed(**which(attempt), error=error))

@@ -13,6 +13,7 @@ from agentforge.store import Store
 from tests.loop.conftest import Bench, make_run
 from tests.loop.scripted import bottleneck, profile
 from tests.loop.test_bottleneck_state import measured
+from tests.store.test_calls import call as make_call
 
 PROFILE = profile(
     bottleneck("won"),
@@ -107,3 +108,15 @@ def test_it_survives_json(bench: Bench) -> None:
     report = build_report(bench.store, "run")
     assert type(report).model_validate_json(report.model_dump_json()) == report
     assert isinstance(report.profile, Profile)
+
+
+def test_dollars_are_those_of_all_calls(bench: Bench) -> None:
+    for key, role, status in (
+        ("a", "author", "answered"),
+        ("b", "planner", "failed"),
+        ("c", "coder", "begun"),
+    ):
+        bench.store.save_call(make_call(key, role=role, status=status, dollars=0.25))
+    report = build_report(bench.store, "run")
+    assert report.dollars == 0.75
+    assert [(c.role, c.failed) for c in report.llm] == [("author", 0), ("planner", 1), ("coder", 1)]

@@ -36,7 +36,10 @@ def test_the_table(run: Run) -> None:
     assert "not measured yet" in answer.out
 
 
-def test_keys_are_never_shown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_are_never_shown(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("AGENTFORGE_LLM_API_KEY", raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text("AGENTFORGE_LLM_API_KEY=sk-very-secret\n")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     answer = run("doctor", "--json")
@@ -44,6 +47,7 @@ def test_keys_are_never_shown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None
     checks = _by_name(answer.json)
     assert checks["OPENAI_API_KEY"]["detail"] == "set"
     assert checks["ANTHROPIC_API_KEY"]["state"] == "optional"
+    assert checks["AGENTFORGE_LLM_API_KEY"]["detail"] == "set", "in .env"
 
 
 def test_a_password_is_never_shown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

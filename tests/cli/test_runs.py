@@ -14,6 +14,7 @@ from agentforge.store import Store
 from tests.loop.conftest import Bench, make_run
 from tests.loop.scripted import bottleneck, profile
 from tests.store import nouns
+from tests.store.test_calls import call
 
 from .conftest import Run
 
@@ -53,6 +54,16 @@ def test_show(run: Run, searched: Path) -> None:
     assert "2.00x over eager" in shown
     assert re.search(r"search: 3 attempts; .+; the run took \d+ s", shown)
     assert "no [template]" in shown
+
+
+def test_what_language_models_cost_is_said(run: Run, searched: Path) -> None:
+    assert "language models:" not in run("runs", "show", "run").out
+    with Store(f"sqlite:///{searched / 'agentforge.db'}") as store:
+        store.save_call(call("a", status="answered", tokens_in=1000, tokens_out=50, dollars=0.01))
+        store.save_call(call("b", status="failed", tokens_in=500, dollars=0.005))
+    assert (
+        "language models: 2 calls (1 failed), 1550 tokens, 0.0150 dollars" in run("runs", "show", "run").out
+    )
 
 
 def test_the_source_of_what_was_chosen(run: Run, searched: Path) -> None:

@@ -27,13 +27,18 @@ class Reply:
 
     text: str = ""
     fault: str = ""
-    """A status (`"401"`), or: `reset`, `cut`, `stall`, `no-schema`, `no-tools`, `garbage`, `error-event`,
-    `bytes`, a key of `NO_STREAMS`, a value of `MALFORMED`, or `usage-` with a key of `ACCOUNTS`."""
+    """A status (`"401"`), or: `reset`, `cut`, `stall`, `no-schema`, `no-tools`, `detail`, `garbage`,
+    `error-event`, `bytes`, a key of `NO_STREAMS`, a value of `MALFORMED`, or `usage-` with a key of
+    `ACCOUNTS`."""
     stop: str = "end"
     """`end`, `length` or `refusal`."""
     headers: dict[str, str] = field(default_factory=dict)
     cached: int = 0
     reasoning: int = 0
+    beside: int = 0
+    """Tokens of reasoning that Chat Completions counts in the total alone, as xAI and Gemini do."""
+    thought: str = ""
+    """Reasoning that Chat Completions show beside the answer."""
     message: str = ""
     """Of the error body."""
     calls: tuple[tuple[str, str], ...] = ()
@@ -169,6 +174,8 @@ class _Handler(BaseHTTPRequestHandler):
             kind = KINDS.get(status, "api_error")
             text = reply.message or f"injected {status}"
             return self._error(status, _error_body(self.path, kind, text), reply.headers)
+        if reply.fault == "detail":
+            return self._error(404, {"detail": reply.message}, {})
         if reply.fault == "no-schema" and any(
             k in body for k in ("response_format", "output_config", "text")
         ):
@@ -446,6 +453,8 @@ class ChatWire(Wire):
         yield chunk({"role": "assistant", "content": ""})
         if reply.stop == "refusal":
             yield chunk({"refusal": "I cannot help with that."})
+        for piece in self.pieces(reply.thought):
+            yield chunk({"reasoning_content": piece})
         for piece in self.pieces():
             yield chunk({"content": piece})
         for n, (name, arguments) in enumerate(reply.calls):
@@ -459,7 +468,7 @@ class ChatWire(Wire):
             usage = {
                 "prompt_tokens": self.tokens_in,
                 "completion_tokens": self.tokens_out,
-                "total_tokens": self.tokens_in + self.tokens_out,
+                "total_tokens": self.tokens_in + self.tokens_out + reply.beside,
                 "prompt_tokens_details": {"cached_tokens": reply.cached},
                 "completion_tokens_details": {"reasoning_tokens": reply.reasoning},
             }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentforge.llm import CallFailed, Message, Recorder, Replay, Request, Response
+from agentforge.llm import CallFailed, Message, Prices, Recorder, Replay, Request, Response
 from agentforge.schema import UsageError
 
 from .test_ledger import Fake, said
@@ -93,3 +93,11 @@ def test_what_is_no_cassette_is_said_to_be_none(tmp_path: Path, content: str) ->
         Replay(str(path))
     with pytest.raises(UsageError, match="cannot be read"):
         Replay(str(tmp_path / "none.jsonl"))
+
+
+def test_a_replay_costs_nothing_and_a_budget_of_dollars_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    Recorder(Fake(lambda _: said("one")), path).complete(request("a"))
+    price = Prices().of_model(Replay(str(path)))
+    assert price is not None
+    assert price.most(1000, 1000) == 0.0

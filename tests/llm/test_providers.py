@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from agentforge.config import LLMSettings
-from agentforge.llm import CallFailed, LanguageModel, Ledger, Message, Request, open_model
+from agentforge.llm import CallFailed, LanguageModel, Ledger, Message, Request, Tokens, open_model
+from agentforge.llm.providers.endpoint import Heard, counted
 from agentforge.schema import Budget, MachineError, UsageError
 from agentforge.store import Store
 from tests.loop.conftest import make_run
@@ -325,3 +326,112 @@ def test_a_silent_endpoint_did_not_begin(opened: Opener, server: LLMServer) -> N
     server.then("late")
     with pytest.raises(CallFailed, match="had not begun to answer"):
         opened(timeout_s=50.0, deadline_s=0.4).complete(ask())
+
+
+@pytest.mark.parametrize("api", ["chat"], indirect=True)
+def test_reasoning_that_only_the_total_counts_is_paid(opened: Opener, server: LLMServer) -> None:
+    server.then(Reply("words " * 10, beside=300))
+    tokens = opened().complete(ask()).tokens
+    assert tokens.known
+    assert tokens.output == server.billed[0][1] + 300
+
+
+def test_counts_that_contradict_the_answer_are_estimated() -> None:
+    for counts in (
+        Tokens(input=0, output=0),
+        Tokens(input=10, output=0),
+        Tokens(input=10, cached=20, output=5),
+    ):
+        tokens = counted(ask(), "an answer", lambda counts=counts: counts)  # type: ignore[misc]
+        assert not tokens.known
+        assert min(tokens.input, tokens.output) > 0
+        assert tokens.cached == 0
+    assert counted(ask(), "", lambda: Tokens(input=10)).known, "nothing was answered"
+
+
+@pytest.mark.parametrize("api", ["chat"], indirect=True)
+def test_a_stream_that_breaks_off_in_a_thought_was_paid(opened: Opener, server: LLMServer) -> None:
+    server.then(Reply("x", thought="a long thought " * 60, fault="cut"))
+    with pytest.raises(CallFailed, match="in the middle of the answer") as caught:
+        opened().complete(ask())
+    assert caught.value.tokens.output > 50
+
+
+def test_a_schema_that_is_taken_and_ignored_is_told_in_words(opened: Opener, server: LLMServer) -> None:
+    model = opened()
+    server.then('{"n": 1}', "It is 1, I think.", '{"n": 2}', '{"n": 3}')
+    for _ in range(2):
+        model.complete(ask(answer_schema=SCHEMA))
+    model.complete(ask(answer_schema=SCHEMA).then("It is 1, I think.", "Answer with the object."))
+    assert ["JSON schema" in seen.prompt for seen in server.seen] == [False, False, True]
+    assert model.complete(ask(answer_schema=SCHEMA)).parsed == {"n": 3}
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        "This model's maximum context length is 8192 tokens. However, you requested 16384 output tokens and "
+        "your prompt contains at least 2203 input tokens.",
+        "'max_tokens' or 'max_completion_tokens' is too large: 16384. This model's maximum context length is "
+        "8192 tokens and your request has 2203 input tokens",
+        "the request exceeds the available context size, try increasing it",
+        "input length and `max_tokens` exceed context limit: 190000 + 16384 > 200000",
+    ],
+)
+def test_a_short_context_says_which_setting_helps(opened: Opener, server: LLMServer, says: str) -> None:
+    server.then(Reply(fault="400", message=says))
+    with pytest.raises(CallFailed, match=r"lower llm\.max_tokens") as caught:
+        opened().complete(ask())
+    assert says[:40] in str(caught.value)
+    assert len(server.seen) == 1
+
+
+def test_a_rate_limit_says_what_the_endpoint_says(opened: Opener, server: LLMServer) -> None:
+    server.then(Reply(fault="429", message="Request too large: limit 10000 TPM, requested 24000"))
+    with pytest.raises(CallFailed, match="limit 10000 TPM, requested 24000"):
+        opened().complete(ask())
+
+
+def test_a_failure_that_names_a_call_is_no_refusal_of_tools(opened: Opener, server: LLMServer) -> None:
+    model = opened()
+    server.then(Reply(fault="500", message="CUDA function call failed"))
+    with pytest.raises(CallFailed, match="CUDA function call failed"):
+        model.complete(ask())
+    assert len(server.seen) == 1
+
+
+def test_details_of_another_kind_of_server_are_shown(opened: Opener, server: LLMServer, api: str) -> None:
+    if api != "chat":
+        pytest.skip("only compatible servers differ in this")
+    server.then(Reply(fault="detail", message="Model is gone"))
+    with pytest.raises(UsageError, match=r"check --llm \(Model is gone\)"):
+        opened().complete(ask())
+
+
+@pytest.mark.parametrize("api", ["responses"], indirect=True)
+def test_an_endpoint_from_the_environment_is_named(opened: Opener, server: LLMServer) -> None:
+    server.then(Reply(fault="404"))
+    with pytest.raises(UsageError, match=f"{server.url} .404. has no model"):
+        opened().complete(ask())
+
+
+def test_a_filter_that_declines_a_prompt_ends_one_call_only(opened: Opener, server: LLMServer) -> None:
+    flagged = "invalid_prompt: your prompt was flagged as potentially violating our usage policy"
+    server.then(Reply(fault="400", message=flagged))
+    with pytest.raises(CallFailed, match="declined to answer"):
+        opened().complete(ask())
+
+
+def test_a_schema_that_the_servers_grammar_cannot_express_goes_into_the_prompt(
+    opened: Opener, server: LLMServer
+) -> None:
+    says = "The provided JSON schema contains features not supported by xgrammar."
+    server.then(Reply(fault="400", message=says), '{"n": 3}')
+    assert opened().complete(ask(answer_schema=SCHEMA)).parsed == {"n": 3}
+
+
+def test_a_character_in_two_pieces_is_one() -> None:
+    heard = Heard(None)
+    for piece in ("fast \ud83d", "\ude80", " and half \ud83d"):
+        heard.add(piece)
+    assert heard.text == "fast 🚀 and half \ufffd"

@@ -9,8 +9,9 @@ from typing import Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
+from agentforge.config import LLMSettings
 from agentforge.llm import Prices, Tokens, open_model, read, strict_schema
 from agentforge.llm.providers import packages as _packages
 from agentforge.llm.spec import parse_target
@@ -129,6 +130,18 @@ def test_bad_specifications_are_usage_errors(spec: str, monkeypatch: pytest.Monk
         open_model(spec)
 
 
+def test_a_password_in_a_url_is_refused_and_not_shown() -> None:
+    with pytest.raises(UsageError, match="set AGENTFORGE_LLM_API_KEY") as caught:
+        parse_target("m@https://user:hunter2@host/v1")
+    assert "hunter2" not in str(caught.value)
+    assert parse_target("m@https://host/@cf/v1").url == "https://host/@cf/v1"
+
+
+def test_a_limit_for_a_role_that_is_none_is_refused() -> None:
+    with pytest.raises(ValidationError, match=r"planner.coder.judge"):
+        LLMSettings.model_validate({"role_max_tokens": {"codr": 4096}})
+
+
 def test_a_missing_key_says_what_to_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
@@ -139,6 +152,14 @@ def test_a_missing_key_says_what_to_set(monkeypatch: pytest.MonkeyPatch, tmp_pat
         open_model("openai:m")
     (tmp_path / ".env").write_text("ANTHROPIC_API_KEY=sk-from-dotenv\n")
     assert open_model("anthropic:m").model == "m"
+
+
+@pytest.mark.parametrize("key", ["sk-abc…", "sk-abc\nsk-def", "Bearer sk-abc"])
+def test_a_key_that_cannot_be_sent_is_refused(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(UsageError, match="copy the key again") as caught:
+        open_model("openai:m")
+    assert "sk-abc" not in str(caught.value)
 
 
 def test_a_vendors_key_is_not_sent_to_another_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

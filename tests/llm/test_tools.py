@@ -89,3 +89,34 @@ def test_calls_are_recorded_and_replayed_whatever_the_tools_measured(
     assert [call.name for call in calls.calls] == ["add", "add"]
     slower = (ToolResult(id="call_0", text="6.25 us on this machine"), ToolResult(id="call_1", text="no"))
     assert replay.complete(ASK.with_results(calls, slower)).text == "It is 5."
+
+
+@pytest.mark.parametrize("api", ["chat"], indirect=True)
+def test_thoughts_go_back_with_the_results(opened: Opener, server: LLMServer) -> None:
+    model = opened()
+    server.then(Reply(calls=(("add", "{}"),), thought="I need a sum."), Reply("5", thought="Now I know."))
+    asked = ASK.with_results(model.complete(ASK), (ToolResult(id="call_0", text="5"),))
+    assert model.complete(asked).reasoning == "", "an answer without calls is not asked for its thoughts"
+    server.then("really")
+    model.complete(asked.then("5", "Are you sure?"))
+    assert server.seen[1].body["messages"][1]["reasoning_content"] == "I need a sum."
+    said = [m for m in server.seen[2].body["messages"] if m["role"] == "assistant"]
+    assert [m["reasoning_content"] for m in said] == ["I need a sum.", ""]
+    assert "reasoning_content" not in json.dumps(server.seen[0].body)
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        "The `reasoning_content` in the thinking mode must be passed back to the API.",
+        "tool_use_failed: Failed to call a function. Please adjust your prompt.",
+    ],
+)
+def test_an_endpoint_that_cannot_go_on_with_tools_is_asked_without(
+    opened: Opener, server: LLMServer, says: str
+) -> None:
+    model = opened()
+    later = exchange(model, server)
+    server.then(Reply(fault="400", message=says), "five")
+    assert model.complete(later).text == "five"
+    assert "tools" not in server.seen[-1].body

@@ -7,6 +7,7 @@ import itertools
 import pytest
 
 from agentforge.agents import NothingLeft
+from agentforge.llm import CallFailed
 from agentforge.schema import (
     AttemptStatus,
     Budget,
@@ -16,6 +17,7 @@ from agentforge.schema import (
     Solution,
     TargetError,
     TimeEnded,
+    Usage,
 )
 
 from . import conftest
@@ -136,6 +138,15 @@ def test_failures_of_agents_are_attempts_and_never_end_the_run(bench: Bench) -> 
     assert attempts[3].critique is not None
     assert attempts[3].critique.cause == "the judge failed: ValueError: eyes closed"
     assert len(result.wins) == 1
+
+
+def test_what_calls_cost_before_they_failed_is_the_attempts(bench: Bench) -> None:
+    failure = CallFailed("3 answers did not do", usage=Usage(tokens_in=7, dollars=0.5))
+    bench.search(profile(bottleneck("a")), {"a": [failure, {"speed": 2.0}]})
+    first = bench.store.attempts("run")[0]
+    assert first.error == "the planner failed: 3 answers did not do"
+    assert first.usage.tokens_in == 7
+    assert sum(a.usage.dollars or 0.0 for a in bench.store.attempts("run")) == 0.5
 
 
 def test_a_planner_that_always_fails_is_left_in_the_end(bench: Bench) -> None:

@@ -28,7 +28,7 @@ from agentforge.schema import (
 
 from . import facts
 from .edits import Unreadable, sources
-from .history import HEADER, cheated, contrast, told_findings
+from .history import HEADER, cheated, contrast, shown_files, told_findings
 from .prompts import (
     example,
     exists,
@@ -86,7 +86,8 @@ class LLMCoder:
             raise next(error for error in failed if error is not None)
         gains = [speedup(task.check(draft.solution, Level.QUICK)) or 0.0 for draft in drafts]
         best = drafts[gains.index(max(gains))]
-        return Draft(best.solution, sum_of(draft.usage for draft in drafts))
+        lost = [error.usage for error in failed if isinstance(error, CallFailed | CannotAfford)]
+        return Draft(best.solution, sum_of([*(draft.usage for draft in drafts), *lost]))
 
     def _draft(self, task: Task, plan: Plan, parent: Past | None, number: int) -> Draft:
         language = plan.language
@@ -155,10 +156,10 @@ class LLMCoder:
                 tools=tools.specs,
                 run_tool=tools,
             )
-        except (CallFailed, CannotAfford):
+        except (CallFailed, CannotAfford) as failure:
             if not written:
                 raise
-            return Draft(written[-1])  # what was written is an attempt, though it may fail
+            return Draft(written[-1], failure.usage)  # what was written is an attempt, though it may fail
         return Draft(solution, usage)
 
     def _yardstick(self, task: Task) -> Yardstick:
@@ -253,7 +254,7 @@ def _shown(base: Past | None) -> dict[str, Any] | None:
     evaluation = base.evaluation
     return {
         **facts.of_verdict(base.solution, evaluation),
-        "files": base.solution.sources,
+        "files": shown_files(base.solution),
         "critique": base.critique,
         "speedup": speedup(evaluation),
         "findings": told_findings(evaluation)[:_MOST_FINDINGS] if evaluation else (),

@@ -24,6 +24,9 @@ from agentforge.schema import Solution, SourceFile
 MOST_CHARACTERS = 400_000
 """Most characters of one answer's code."""
 
+_EDITED = "\0"
+"""Takes the place of an edit while files are looked for: a fence around edits is no file."""
+
 _HEAD = r"^[ \t]*(?:[#*>`-]+[ \t]*)*\**"
 _FILE = re.compile(
     _HEAD + r"FILE:?\**:?[ \t]*[`*]*(?P<path>[\w./+-]+)[`*:]*[ \t]*$", re.MULTILINE | re.IGNORECASE
@@ -32,7 +35,7 @@ _EDIT = re.compile(
     _HEAD + r"EDIT:?\**:?[ \t]*[`*]*(?P<path>[\w./+-]+)[`*:]*[ \t]*$", re.MULTILINE | re.IGNORECASE
 )
 _FENCE = re.compile(
-    r"^[ \t]*(?P<ticks>`{3,}|~{3,})[ \t]*(?P<info>[^\n`]*)\n(?P<body>.*?)^[ \t]*(?P=ticks)[ \t]*$",
+    r"^[ \t]*(?P<ticks>`{3,}|~{3,})[ \t]*(?P<info>[^\n`]*)\n(?P<body>.*?)(?:^[ \t]*(?P=ticks)[ \t]*$|\Z)",
     re.M | re.S,
 )
 _CHANGE = re.compile(
@@ -66,7 +69,7 @@ def sources(text: str, parent: Solution | None) -> tuple[SourceFile, ...]:
     Raises:
         Unreadable: no code, code without a file name, or an edit that does not apply exactly.
     """
-    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\ufeff", "")
+    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\ufeff", "").replace(_EDITED, "")
     if len(text) > MOST_CHARACTERS:
         raise Unreadable(f"the answer is longer than {MOST_CHARACTERS} characters")
     files = {s.path: s.content for s in parent.sources} if parent else {}
@@ -87,7 +90,7 @@ def sources(text: str, parent: Solution | None) -> tuple[SourceFile, ...]:
 
 def _files(text: str) -> dict[str, str]:
     """Fences by the FILE line before them, or by their language if that determines the file."""
-    outside = _CHANGE.sub("", text)
+    outside = _CHANGE.sub(_EDITED, text)
     found: dict[str, str] = {}
     nameless: dict[str, list[str]] = {}
     end = 0
@@ -96,6 +99,8 @@ def _files(text: str) -> dict[str, str]:
         end = fence.end()
         info = fence["info"].strip().split()
         named = names[-1] if names else next((w for w in info[1:] if re.fullmatch(r"[\w/+-]+\.\w+", w)), None)
+        if _EDITED in fence["body"]:
+            continue
         if named:
             found[named] = fence["body"]
         elif info and info[0].lower() in _fences():
@@ -123,7 +128,11 @@ def _edits(text: str) -> list[_Edit]:
 
 
 def _unfenced(text: str) -> dict[str, str]:
-    """A Python file outside any fence."""
+    """Files outside any fence: by the FILE lines before them, or one Python file."""
+    heads = list(_FILE.finditer(text))
+    if heads and "```" not in text:
+        ends = [*(head.start() for head in heads[1:]), len(text)]
+        return {h["path"]: text[h.end() : end].strip("\n") + "\n" for h, end in zip(heads, ends, strict=True)}
     start = re.search(r'^(?:import |from |""")', text, re.MULTILINE)
     if "class ModelNew" in text and start is not None and "```" not in text:
         return {"model_new.py": text[start.start() :]}

@@ -90,11 +90,14 @@ def mismatch(evaluation: Evaluation) -> tuple[str, ...]:
 MOST_LOG = 1500
 """Most characters of a log that a prompt shows."""
 MOST_ERRORS = 8
+MOST_MESSAGE = 600
+"""Most characters of one error in a prompt: g++ writes types of templates out."""
 
 
 def compile_errors(evaluation: Evaluation) -> list[Diagnostic]:
     """The compiler's first errors."""
-    return [d for d in evaluation.diagnostics if d.severity == "error"][:MOST_ERRORS]
+    errors = [d for d in evaluation.diagnostics if d.severity == "error"][:MOST_ERRORS]
+    return [d.model_copy(update={"message": d.message[:MOST_MESSAGE]}) for d in errors]
 
 
 def of_verdict(solution: Solution, evaluation: Evaluation | None) -> dict[str, Any]:

@@ -59,6 +59,11 @@ class Shown:
     solution: Solution
     verified: bool
 
+    @property
+    def files(self) -> tuple[SourceFile, ...]:
+        """Its files as prompts show them."""
+        return shown_files(self.solution)
+
 
 @dataclass(frozen=True)
 class Reflection:
@@ -130,7 +135,7 @@ def contrast(task: Task, leave_out: str | None = None) -> list[Shown]:
         for past in earlier_attempts(task)
         if past.plan is not None and past.solution is not None and past.evaluation is not None
         and past.id != leave_out and past.solution.author != "inductor"
-        and sum(len(s.content) for s in past.solution.sources) <= MOST_SHOWN
+        and length(past.solution) <= MOST_SHOWN
         and ((gain := speedup(past.evaluation)) is not None or past.evaluation.because(ReasonCode.UNTIMED))
     ]  # fmt: skip
     ordered = sorted(passed, key=lambda s: s.speedup or 0.0)

@@ -11,7 +11,7 @@ from agentforge.llm import CallFailed, CannotAfford, Response, strict_schema
 from agentforge.schema import CardKind, Citation, Critique, Evaluation, EvaluationStatus, Plan, Solution
 
 from . import facts
-from .history import best_lessons, best_verified, fingerprint, told_findings
+from .history import best_lessons, best_verified, fingerprint, shown_files, told_findings
 from .prompts import problem, render, with_advice
 from .role import Objection, Role, parsed
 from .schemas import Cited, OptimizeAnswer, RepairAnswer
@@ -54,14 +54,14 @@ class LLMJudge:
                 return self._optimize(task, plan, solution, evaluation)
             return self._repair(task, plan, solution, evaluation)
         except (CallFailed, CannotAfford) as error:
-            return _by_rule(task, evaluation, str(error))
+            return _by_rule(task, evaluation, str(error)).model_copy(update={"usage": error.usage})
 
     def _repair(self, task: Task, plan: Plan, solution: Solution, evaluation: Evaluation) -> Critique:
         values = facts.of_evaluation(evaluation)
         prompt = render(
             "judge/repair.md.j2",
             plan=plan,
-            solution=solution,
+            files=shown_files(solution),
             evaluation=evaluation,
             error_class=_CLASSES[evaluation.status],
             errors=(errors := facts.compile_errors(evaluation)),
@@ -95,7 +95,7 @@ class LLMJudge:
         prompt = render(
             "judge/optimize.md.j2",
             plan=plan,
-            solution=solution,
+            files=shown_files(solution),
             evaluation=evaluation,
             findings=told_findings(evaluation)[:_MOST_FINDINGS],
             steady=facts.steady(evaluation),

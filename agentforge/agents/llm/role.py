@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from agentforge.config import LLMSettings
 from agentforge.llm import (
     CallFailed,
+    CannotAfford,
     LanguageModel,
     Ledger,
     Message,
@@ -38,6 +39,8 @@ is kept."""
 
 
 _NO_CALLS_LEFT = "no calls are left: answer now with the code"
+_CUT = " (raise llm.max_tokens, set a lower llm.effort, or give the server a longer context)"
+"""For the user, after an answer that was cut off."""
 
 
 class Objection(Exception):
@@ -96,9 +99,13 @@ class Role:
         usage, sent_back, replies, called = Usage(), 0, 0, 0
         last = ""
         while sent_back <= SENT_BACK and replies <= feedback:
-            answer = self.ledger.ask(self.model, request, role=self.name, attempt=attempt)
+            try:
+                answer = self.ledger.ask(self.model, request, role=self.name, attempt=attempt)
+            except (CallFailed, CannotAfford) as failure:
+                failure.usage = _sum(usage, failure.usage)
+                raise
             usage = _sum(usage, answer.usage)
-            if answer.response.calls and answer.response.stop != "length":
+            if answer.response.calls and request.tools and answer.response.stop != "length":
                 results = []
                 for call in answer.response.calls:
                     called += 1
@@ -127,7 +134,8 @@ class Role:
                 request = longer if longer.characters <= MOST_CHARACTERS else first.then(*said)
                 if answer.response.stop == "length":
                     request = request.model_copy(update={"max_tokens": most})
-        raise CallFailed(f"{self.model.spec}: {sent_back + replies} answers did not do: {last}")
+                    last += _CUT
+        raise CallFailed(f"{self.model.spec}: {sent_back + replies} answers did not do: {last}", usage=usage)
 
 
 def parsed(kind: type[Structured], response: Response) -> Structured:

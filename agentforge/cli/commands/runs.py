@@ -13,6 +13,8 @@ from .. import _options
 from . import run_files
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agentforge.llm import CallTotal
     from agentforge.schema import Attempt, Evaluation, RunStatus, Solution
     from agentforge.store import Store
@@ -71,18 +73,15 @@ def show_run(
 ) -> None:
     """Show one run: its report and every attempt."""
     from agentforge.analysis import build_report
-    from agentforge.llm import totals
 
     with _options.store(config) as store:
         found = store.get_run(run)
         report = build_report(store, found.id)
         attempts = [(a, _evaluation(store, a)) for a in store.attempts(found.id)]
-        calls = totals(store.calls(found.id))
         kernels = _kernels(store, found.id, attempts) if source else []
     if json:
         tried = [{**a.model_dump(mode="json"), "result": _result(e)} for a, e in attempts]
-        asked = [total.model_dump(mode="json") for total in calls]
-        whole = {**report.model_dump(mode="json"), "headline": report.headline, "tried": tried, "llm": asked}
+        whole = {**report.model_dump(mode="json"), "headline": report.headline, "tried": tried}
         if source:
             whole["kernels"] = [
                 {"attempt": a.number, "state": state, "solution": solution.model_dump(mode="json")}
@@ -109,8 +108,8 @@ def show_run(
             for a, e in attempts
         ),
     )
-    if calls:
-        _show_calls(calls)
+    if report.llm:
+        _show_calls(report.llm)
     if kernels:
         from agentforge.analysis._sanitize import visible
     for attempt, state, solution in kernels:
@@ -136,7 +135,7 @@ def _kernels(
     ]
 
 
-def _show_calls(calls: list[CallTotal]) -> None:
+def _show_calls(calls: Sequence[CallTotal]) -> None:
     _print.table(
         ["role", "model", "calls", "failed", "tokens in", "cached", "out", "dollars", "seconds"],
         (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -19,6 +19,8 @@ _LINE = re.compile(
 )
 _VECTORS = re.compile(r"loop vectorized using (\d+) byte")
 _NO_LOOP = "couldn't vectorize loop"
+_NEST = ("loop nest containing two or more", "multiple nested loops")
+"""Why g++ vectorises no loop around several others; these have lines of their own."""
 
 
 def read_report(path: Path) -> str | None:
@@ -33,12 +35,12 @@ def vectorisation(report: str) -> tuple[tuple[Metric, ...], tuple[Finding, ...]]
     """Parse a report. Never raises.
 
     Returns:
-        `vectorised_loops`, `missed_loops` (without a vectorised version) and `vector_bytes` (the widest
-        vectors), and a finding per loop of the solution's own files: its vector width, or why it stays
-        scalar.
+        `vectorised_loops`, `missed_loops` (without a vectorised version, and around no vectorised loop),
+        `vector_bytes` (the widest vectors), and a finding per loop of the solution's own files: its vector
+        width, or why it stays scalar.
     """
     wide: dict[tuple[str, int], int] = {}
-    missed: dict[tuple[str, int], str] = {}
+    found: dict[tuple[str, int], tuple[str, int]] = {}
     lines = [m for m in map(_LINE.match, report.splitlines()) if m is not None]
     for number, match in enumerate(lines):
         where = (match["file"], int(match["line"]))
@@ -46,8 +48,12 @@ def vectorisation(report: str) -> tuple[tuple[Metric, ...], tuple[Finding, ...]]
         if vectors:
             wide[where] = max(wide.get(where, 0), int(vectors[1]))
         elif match["kind"] == "missed" and match["message"].startswith(_NO_LOOP):
-            missed.setdefault(where, _why(lines[number + 1] if number + 1 < len(lines) else None))
-    missed = {where: why for where, why in missed.items() if where not in wide}
+            found.setdefault(where, _why(match, lines[number + 1] if number + 1 < len(lines) else None))
+    missed = {
+        where: why
+        for where, (why, line) in found.items()
+        if where not in wide and not _around(where, why, line, wide)
+    }
     metrics = (
         Metric(name="vectorised_loops", value=len(wide), source="compiler"),
         Metric(name="missed_loops", value=sum(_own(file) for file, _ in missed), source="compiler"),
@@ -56,11 +62,18 @@ def vectorisation(report: str) -> tuple[tuple[Metric, ...], tuple[Finding, ...]]
     return metrics, (*islice(_missed(missed), _MOST_FINDINGS), *islice(_wide(wide), _MOST_FINDINGS))
 
 
-def _why(after: re.Match[str] | None) -> str:
-    """The reason, if given on the line after the verdict."""
+def _why(verdict: re.Match[str], after: re.Match[str] | None) -> tuple[str, int]:
+    """The reason, if given on the line after the verdict, and the line of the file that it is about."""
     if after is None or after["kind"] != "missed" or after["message"].startswith(_NO_LOOP):
-        return ""
-    return after["message"].removeprefix("not vectorized: ").strip()[:200]
+        return "", int(verdict["line"])
+    line = after["line"] if after["file"] == verdict["file"] else verdict["line"]
+    return after["message"].removeprefix("not vectorized: ").strip()[:200], int(line)
+
+
+def _around(loop: tuple[str, int], why: str, line: int, wide: Collection[tuple[str, int]]) -> bool:
+    """True for a loop around others of which one is vectorised, or around several."""
+    file, begin = loop
+    return why.startswith(_NEST) or any(other == file and begin < inner <= line for other, inner in wide)
 
 
 def _missed(loops: dict[tuple[str, int], str]) -> Iterator[Finding]:

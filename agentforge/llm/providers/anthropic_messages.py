@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 from agentforge.config import LLMSettings
@@ -41,7 +42,8 @@ class AnthropicMessages(EndpointModel):
         variable = ENDPOINT_KEY if where.url else "ANTHROPIC_API_KEY"
         key = (find_key(variable) or "none") if where.url else require_key("Anthropic", variable)
         sdk = require("anthropic", MINIMUM)  # after the key, which is checked at once
-        endpoint = Endpoint(sdk, where.url or "Anthropic", where.model, variable, key)
+        name = where.url or os.environ.get("ANTHROPIC_BASE_URL", "").strip() or "Anthropic"
+        endpoint = Endpoint(sdk, name, where.model, variable, key)
         super().__init__(f"anthropic:{target}", endpoint, settings)
         self._client = sdk.AsyncAnthropic(base_url=where.url, **self.client_options())
 
@@ -51,6 +53,10 @@ class AnthropicMessages(EndpointModel):
             async for event in heard.events(stream):
                 if event.type == "text":
                     heard.add(event.text)
+                elif event.type == "thinking":
+                    heard.hide(event.thinking)
+                elif event.type == "input_json":
+                    heard.hide(event.partial_json)
                 finished = finished or event.type == "message_stop"
             if not finished:
                 raise self.cut(heard)
@@ -60,12 +66,11 @@ class AnthropicMessages(EndpointModel):
             for block in message.content
             if block.type == "tool_use"
         )
-        written = heard.text + "".join(call.arguments for call in calls)
         return Response(
-            text="".join(block.text for block in message.content if block.type == "text"),
+            text=heard.text,
             model=message.model,
             stop=_STOPS.get(message.stop_reason, "other"),
-            tokens=counted(request, written, lambda: _tokens(message.usage)),
+            tokens=counted(request, heard.billed, lambda: _tokens(message.usage)),
             calls=calls,
         )
 

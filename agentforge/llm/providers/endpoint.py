@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any, TypeVar
@@ -16,7 +16,7 @@ from ..prices import Price
 from ..structured import instruction, without_thoughts
 from .background import wait
 from .concurrency import limit_for
-from .failures import RATE_LIMITED, ArgumentRefused, Endpoint, SchemaRefused
+from .failures import RATE_LIMITED, ArgumentRefused, Endpoint
 
 T = TypeVar("T")
 
@@ -55,7 +55,10 @@ class EndpointModel:
             self._limit.succeeded()
         if response.stop == "refusal":
             raise CallFailed(f"{self.endpoint}: {self.model} declined to answer", response.tokens)
-        return response.model_copy(update={"text": without_thoughts(response.text)})
+        answer = response.model_copy(update={"text": without_thoughts(response.text)})
+        if _ignores(request.answer_schema, answer):
+            self._refused.add("schema")  # the next prompts contain it
+        return answer
 
     def refuses(self, argument: str) -> bool:
         """True if the endpoint refused an argument of an earlier request."""
@@ -69,10 +72,13 @@ class EndpointModel:
             asked = without_tools(asked) if self.refuses("tools") else asked
             try:
                 return await self._ask(asked, on_text)
-            except (SchemaRefused, ArgumentRefused) as refusal:
-                argument = refusal.argument if isinstance(refusal, ArgumentRefused) else "schema"
-                if argument in dropped:
-                    raise UsageError(f"{self.endpoint} refuses the request: {refusal}") from refusal
+            except ArgumentRefused as refusal:
+                argument = refusal.argument
+                sent = {"schema": asked.answer_schema is not None, "tools": bool(asked.tools)}
+                if argument in dropped or not sent.get(argument, True):
+                    raise refusal.failure or UsageError(
+                        f"{self.endpoint} refuses the request: {refusal}"
+                    ) from refusal
                 dropped.add(argument)
                 self._refused.add(argument)
 
@@ -80,7 +86,7 @@ class EndpointModel:
         """Make one call.
 
         Raises:
-            SchemaRefused, ArgumentRefused: the endpoint does not know a part of the request.
+            ArgumentRefused: the endpoint does not know a part of the request.
         """
         heard = Heard(on_text)
         _current.set(heard)
@@ -92,21 +98,22 @@ class EndpointModel:
             if (
                 heard.began and failure.tokens == Tokens()
             ):  # streamed text is billed, and the usage report never came
-                failure.tokens = estimated(request, heard.text)
+                failure.tokens = estimated(request, heard.billed)
             raise
         except TimeoutError as error:
-            did = "was still answering" if heard.text else "had not begun to answer"
+            did = "was still answering" if heard.billed else "had not begun to answer"
             raise CallFailed(
                 f"{self.endpoint} {did} after {self._settings.deadline_s:g} s: "
                 "raise llm.deadline_s if it is slow",
-                estimated(request, heard.text),
+                estimated(request, heard.billed),
             ) from error
 
     async def stream(self, request: Request, heard: Heard) -> Response:
         """Ask once.
 
         Args:
-            heard: give it each piece of the answer: `heard.add(text)`.
+            heard: give it each piece of the answer, `heard.add(text)`, and billed text beside it, such as
+                reasoning: `heard.hide(text)`.
 
         Raises:
             SchemaRefused: the endpoint has no schemas; the request comes again without one.
@@ -141,7 +148,7 @@ class EndpointModel:
 
     def cut(self, heard: Heard) -> CallFailed:
         """The failure to raise if the stream ends without an end of the answer."""
-        if heard.text:
+        if heard.billed:
             return CallFailed(f"{self.endpoint} ended the stream in the middle of the answer")
         if heard.instead:
             said = self._at.clean(heard.instead)
@@ -162,11 +169,17 @@ class Heard:
         """What came with status 200 if it was no stream of events: its type and its first characters."""
         self._on_text = on_text
         self._pieces: list[str] = []
+        self._hidden: list[str] = []
 
     @property
     def text(self) -> str:
         """The text so far."""
-        return "".join(self._pieces)
+        return joined(self._pieces)
+
+    @property
+    def billed(self) -> str:
+        """The text so far, with reasoning and calls."""
+        return self.text + joined(self._hidden)
 
     def add(self, piece: str) -> None:
         """Add a piece of the answer.
@@ -174,17 +187,34 @@ class Heard:
         Raises:
             TypeError: it is no text.
         """
-        if not isinstance(piece, str):
-            raise TypeError(f"a piece of the answer is no text but {type(piece).__name__}")
-        self._pieces.append(piece)
+        self._pieces.append(_text(piece))
         if self._on_text is not None:
             self._on_text(piece)
+
+    def hide(self, piece: str) -> None:
+        """Count a piece that is billed and no part of the answer: reasoning, or a part of a tool call.
+
+        Raises:
+            TypeError: it is no text.
+        """
+        self._hidden.append(_text(piece))
 
     async def events(self, stream: AsyncIterable[T]) -> AsyncIterator[T]:
         """The stream's events."""
         self.began = True  # the endpoint accepted the request, whatever follows
         async for event in stream:
             yield event
+
+
+def joined(pieces: Iterable[str]) -> str:
+    """Pieces of a stream as one text, also if a piece ends in the middle of a character."""
+    return "".join(pieces).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _text(piece: object) -> str:
+    if not isinstance(piece, str):
+        raise TypeError(f"a piece of the answer is no text but {type(piece).__name__}")
+    return piece
 
 
 def with_schema_text(request: Request) -> Request:
@@ -195,6 +225,14 @@ def with_schema_text(request: Request) -> Request:
     text = f"{last.text}\n\n{instruction(request.answer_schema)}"
     messages = (*request.messages[:-1], Message(role="user", text=text))
     return request.model_copy(update={"messages": messages, "answer_schema": None})
+
+
+def _ignores(schema: dict[str, Any] | None, answer: Response) -> bool:
+    """True if a whole answer does not follow the schema: some endpoints take one and do not enforce it."""
+    if schema is None or answer.stop != "end" or answer.calls or not answer.text.strip():
+        return False
+    needed = set(schema.get("required", ()))
+    return not any(needed <= found.keys() for found in answer.objects)
 
 
 def without_tools(request: Request) -> Request:
@@ -221,8 +259,12 @@ def counted(request: Request, text: str, usage: Callable[[], Tokens]) -> Tokens:
         return estimated(request, text)
     most_in = 4 * request.characters + _UNPROMPTED  # at most four bytes a character
     most_out = max(4 * len(text), 10 * request.max_tokens) + _UNPROMPTED
-    parts = (tokens.cached, tokens.cache_written, tokens.reasoning)
-    possible = 0 <= tokens.input <= most_in and 0 <= tokens.output <= most_out and min(parts) >= 0
+    possible = (
+        0 < tokens.input <= most_in
+        and bool(text) <= tokens.output <= most_out
+        and min(tokens.cached, tokens.cache_written, tokens.reasoning) >= 0
+        and tokens.cached + tokens.cache_written <= tokens.input
+    )
     return tokens if possible else estimated(request, text)
 
 

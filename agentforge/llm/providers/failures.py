@@ -16,20 +16,52 @@ from .keys import hidden
 RATE_LIMITED = (429, 529)
 _NO_TOOLS = (400, 404, 422, 500, 501)
 """Statuses with which endpoints refuse tools: 404 at a router without such a model, 500 at llama.cpp."""
+_TOOLS = re.compile(
+    r"\btools?\b|tool_(?:choice|use|call)|call a function|function.call"
+    r"|reasoning_content|thought_signature|must be passed back"
+)
+"""What endpoints say that have no tools, cannot read the call that their model wrote (Groq, Ollama), or want
+the model's thoughts back with the results (Gemini, DeepSeek)."""
 _NO_QUOTA = ("insufficient_quota", "billing_hard_limit_reached", "credit balance is too low", "billing_error")
-_TOO_LONG = ("context_length_exceeded", "prompt is too long", "maximum context length")
-
-
-class SchemaRefused(Exception):
-    """The endpoint or its model supports no JSON schema; the request works without one."""
+_DECLINED = (
+    "invalid_prompt",
+    "usage polic",
+    "content_filter",
+    "content_policy",
+    "content management policy",
+    "data_inspection_failed",
+    "content exists risk",
+)
+"""What filters say that decline a prompt (OpenAI, Azure, Alibaba, DeepSeek); another prompt may pass."""
+_TOO_LONG = (
+    "context_length_exceeded",
+    "exceed_context_size",
+    "prompt is too long",
+    "context length",
+    "context limit",
+    "context size",
+    "context window",
+)
 
 
 class ArgumentRefused(Exception):
-    """The endpoint does not know an argument; the request works without it, or with another name."""
+    """The endpoint does not know an argument; the request works without it, or with another name.
 
-    def __init__(self, argument: str, said: str) -> None:
+    Args:
+        failure: what it means if the request did not have the argument.
+    """
+
+    def __init__(self, argument: str, said: str, failure: Exception | None = None) -> None:
         super().__init__(said)
         self.argument = argument
+        self.failure = failure
+
+
+class SchemaRefused(ArgumentRefused):
+    """The endpoint or its model supports no JSON schema; the request works without one."""
+
+    def __init__(self, said: str) -> None:
+        super().__init__("schema", said)
 
 
 @dataclass(frozen=True)
@@ -46,8 +78,7 @@ class Endpoint:
 
     @contextmanager
     def translated(self) -> Iterator[None]:
-        """Replace the SDK's exceptions by this package's errors, `CallFailed`, `SchemaRefused` or
-        `ArgumentRefused`."""
+        """Replace the SDK's exceptions by this package's errors, `CallFailed` or `ArgumentRefused`."""
         import httpx2
 
         try:
@@ -72,18 +103,28 @@ class Endpoint:
             raise CallFailed(f"{self.name} sent a malformed event: {self.clean(error)}") from error
 
     def _by_status(self, status: int, said: str) -> Exception:
-        text = said.lower()
-        who = f"{self.name} ({status})"
+        failure, text = self._failure(status, said), said.lower()
+        if _too_long(text):
+            return failure
         if status in (400, 422) and _about_schema(text):
-            return SchemaRefused(said)
+            return ArgumentRefused("schema", self.clean(said), failure)
         if status in (400, 422) and (argument := _refused_argument(text)):
-            return ArgumentRefused(argument, self.clean(said))
+            return ArgumentRefused(argument, self.clean(said), failure)
         if status in _NO_TOOLS and _about_tools(text):
-            return ArgumentRefused("tools", self.clean(said))
+            return ArgumentRefused("tools", self.clean(said), failure)
+        return failure
+
+    def _failure(self, status: int, said: str) -> Exception:
+        text, who = said.lower(), f"{self.name} ({status})"
         if status == 402 or any(sign in text for sign in _NO_QUOTA):
             return MachineError(f"{who}: the quota is used up: add credit, or use another key or --llm")
-        if any(sign in text for sign in _TOO_LONG):
-            return CallFailed(f"{who}: the prompt is too long for {self.model}")
+        if _too_long(text):
+            return CallFailed(
+                f"{who}: the prompt and the longest answer exceed the context of {self.model}: lower "
+                f"llm.max_tokens, or serve it with a longer context ({self.clean(said)})"
+            )
+        if status in (400, 403) and any(sign in text for sign in _DECLINED):
+            return CallFailed(f"{who}: {self.model} declined to answer ({self.clean(said)})")
         match status:
             case 401 | 403:
                 return UsageError(
@@ -96,10 +137,14 @@ class Endpoint:
                     f" ({self.clean(said)})"
                 )
             case 408 | 409 | 429 | 529:
-                return CallFailed(f"{who}: too many calls or too busy, also after the SDK's own retries")
+                return CallFailed(
+                    f"{who}: too many calls or too busy, also after the SDK's own retries"
+                    f" ({self.clean(said)})"
+                )
         if status >= 500:
             return CallFailed(f"{who}: the endpoint fails ({self.clean(said)})")
-        return UsageError(f"{who} refuses the request to {self.model}: {self.clean(said)}")
+        hint = ": lower llm.max_tokens" if re.search(r"max_(?:completion_|output_)?tokens", text) else ""
+        return UsageError(f"{who} refuses the request to {self.model}: {self.clean(said)}{hint}")
 
     def _unreachable(self, error: BaseException) -> Exception:
         cause = error.__cause__ or error
@@ -128,8 +173,9 @@ def _said(error: Any) -> str:
     body = getattr(error, "body", None)
     inner = body.get("error", body) if isinstance(body, dict) else None
     if isinstance(inner, dict):
-        parts = (inner.get("type"), inner.get("code"), inner.get("message"))
-        return ": ".join(dict.fromkeys(str(p) for p in parts if p))
+        parts = (inner.get("type"), inner.get("code"), inner.get("message") or inner.get("detail"))
+        if any(parts):
+            return ": ".join(dict.fromkeys(str(p) for p in parts if p))
     return str(getattr(error, "message", error))
 
 
@@ -152,10 +198,14 @@ def _refused_argument(text: str) -> str:
     return "max_tokens" if named and "too large" not in text else ""
 
 
+def _too_long(text: str) -> bool:
+    return any(sign in text for sign in _TOO_LONG)
+
+
 def _about_tools(text: str) -> bool:
-    return re.search(r"\btools?\b|tool_choice|tool use|function.call", text) is not None
+    return _TOOLS.search(text) is not None
 
 
 def _about_schema(text: str) -> bool:
-    signs = ("response_format", "output_config", "json_schema", "structured output", "text.format")
+    signs = ("schema", "response_format", "output_config", "structured output", "text.format", "grammar")
     return any(sign in text for sign in signs)

@@ -16,16 +16,30 @@ def find_key(*variables: str) -> str | None:
     """Value of the first variable that is set, in the environment and then in `.env`.
 
     `.env` is not loaded into the environment, so that no child process inherits it.
+
+    Raises:
+        UsageError: the value cannot be sent.
     """
     for variable in variables:
         if value := os.environ.get(variable, "").strip():
-            return value
+            return _sendable(variable, value)
     if not Path(".env").is_file():
         return None
     from dotenv import dotenv_values
 
     values = dotenv_values(".env")
-    return next((v.strip() for name in variables if (v := values.get(name)) and v.strip()), None)
+    for variable in variables:
+        if value := (values.get(variable) or "").strip():
+            return _sendable(variable, value)
+    return None
+
+
+def _sendable(variable: str, key: str) -> str:
+    if not (key.isascii() and key.isprintable() and " " not in key):
+        raise UsageError(
+            f"{variable} contains a character that no key has, such as a space: copy the key again"
+        )
+    return key
 
 
 def require_key(vendor: str, *variables: str) -> str:

@@ -8,7 +8,7 @@ from agentforge.config import LLMSettings
 
 from .._base import Message, Request, Response, StopReason, Tokens, ToolCall
 from ..spec import ModelSpec
-from .endpoint import EndpointModel, Heard, counted
+from .endpoint import EndpointModel, Heard, counted, joined
 from .failures import Endpoint
 from .keys import ENDPOINT_KEY, find_key
 from .packages import OPENAI_MINIMUM, require
@@ -33,7 +33,7 @@ class OpenAIChat(EndpointModel):
 
     async def stream(self, request: Request, heard: Heard) -> Response:
         model, reason, usage, refused = self.model, None, None, False
-        calls = _Calls()
+        calls, thoughts = _Calls(), list[str]()
         async with await self._client.chat.completions.create(
             stream=True, **self._arguments(request)
         ) as stream:
@@ -44,23 +44,27 @@ class OpenAIChat(EndpointModel):
                     refused = refused or bool(choice.delta.refusal)
                     if choice.delta.content:
                         heard.add(choice.delta.content)
+                    thoughts.append(getattr(choice.delta, "reasoning_content", None) or "")
+                    heard.hide(thoughts[-1] or getattr(choice.delta, "reasoning", None) or "")
                     for part in choice.delta.tool_calls or ():
-                        calls.add(part)
+                        heard.hide(calls.add(part))
         if reason is None:
             raise self.cut(heard)
         return Response(
             text=heard.text,
             model=model,
             stop="refusal" if refused else _STOPS.get(reason, "other"),
-            tokens=counted(request, heard.text + calls.text, lambda: _tokens(usage)),
+            tokens=counted(request, heard.billed, lambda: _tokens(usage)),
             calls=calls.all(),
+            reasoning=joined(thoughts) if calls.all() else "",
         )
 
     def _arguments(self, request: Request) -> dict[str, Any]:
         system = [{"role": "system", "content": "\n\n".join(request.system)}] if request.system else []
+        thinks = any(m.reasoning for m in request.messages)
         arguments: dict[str, Any] = {
             "model": self.model,
-            "messages": [*system, *(turn for m in request.messages for turn in _turns(m))],
+            "messages": [*system, *(turn for m in request.messages for turn in _turns(m, thinks))],
             "max_completion_tokens" if self.refuses("max_tokens") else "max_tokens": request.max_tokens,
         }
         if not self.refuses("stream_options"):
@@ -77,8 +81,11 @@ class OpenAIChat(EndpointModel):
         return arguments
 
 
-def _turns(message: Message) -> list[dict[str, Any]]:
-    """A turn in the API's words: each result is a message of its own."""
+def _turns(message: Message, thinks: bool) -> list[dict[str, Any]]:
+    """A turn in the API's words: each result is a message of its own.
+
+    DeepSeek and Kimi refuse a conversation with calls whose answers come back without their reasoning.
+    """
     turns: list[dict[str, Any]] = [
         {"role": "tool", "tool_call_id": r.id, "content": r.text} for r in message.results
     ]
@@ -90,6 +97,8 @@ def _turns(message: Message) -> list[dict[str, Any]]:
         turns.append({"role": message.role, "content": message.text or None, "tool_calls": calls})
     elif message.text or not turns:
         turns.append({"role": message.role, "content": message.text})
+    if thinks and message.role == "assistant":
+        turns[-1]["reasoning_content"] = message.reasoning
     return turns
 
 
@@ -100,22 +109,18 @@ class _Calls:
         self._parts: list[dict[str, str]] = []
         self._places: dict[int | None, int] = {}
 
-    def add(self, part: Any) -> None:
-        """Add a piece. A new id begins a new call, though some servers give every call the index 0."""
+    def add(self, part: Any) -> str:
+        """Add a piece; returns its text. A new id begins a call, though some give every call the index 0."""
         place = self._places.get(part.index)
         begins = place is None or (part.id and part.id != self._parts[place]["id"])
         if begins:
             place = self._places[part.index] = len(self._parts)
             self._parts.append({"id": part.id or f"call_{place}", "name": "", "arguments": ""})
         assert place is not None
-        if part.function is not None:
-            self._parts[place]["name"] += part.function.name or ""
-            self._parts[place]["arguments"] += part.function.arguments or ""
-
-    @property
-    def text(self) -> str:
-        """All that was written, for an estimate of tokens."""
-        return "".join(part["name"] + part["arguments"] for part in self._parts)
+        name, arguments = (part.function.name, part.function.arguments) if part.function else ("", "")
+        self._parts[place]["name"] += name or ""
+        self._parts[place]["arguments"] += arguments or ""
+        return (name or "") + (arguments or "")
 
     def all(self) -> tuple[ToolCall, ...]:
         """The calls in their order."""
@@ -123,11 +128,13 @@ class _Calls:
 
 
 def _tokens(usage: Any) -> Tokens:
+    """xAI and Gemini count reasoning beside the completion, in the total alone."""
     ins, outs = usage.prompt_tokens_details, usage.completion_tokens_details
+    total = getattr(usage, "total_tokens", None) or 0
     return Tokens(
         input=usage.prompt_tokens,
         cached=getattr(ins, "cached_tokens", None) or 0,
         cache_written=getattr(ins, "cache_write_tokens", None) or 0,
-        output=usage.completion_tokens,
+        output=max(usage.completion_tokens, total - usage.prompt_tokens),
         reasoning=getattr(outs, "reasoning_tokens", None) or 0,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from agentforge.config import LLMSettings
@@ -22,7 +23,8 @@ class OpenAIResponses(EndpointModel):
 
     def __init__(self, where: ModelSpec, settings: LLMSettings) -> None:
         key = require_key("OpenAI", KEY)
-        endpoint = Endpoint(require("openai", OPENAI_MINIMUM), "OpenAI", where.model, KEY, key)
+        name = os.environ.get("OPENAI_BASE_URL", "").strip() or "OpenAI"  # the SDK follows it
+        endpoint = Endpoint(require("openai", OPENAI_MINIMUM), name, where.model, KEY, key)
         super().__init__(f"openai:{where.model}", endpoint, settings)
         self._client = endpoint.sdk.AsyncOpenAI(**self.client_options())
 
@@ -34,17 +36,22 @@ class OpenAIResponses(EndpointModel):
                 match event.type:
                     case "response.output_text.delta":
                         heard.add(event.delta)
+                    case (
+                        "response.reasoning_text.delta"
+                        | "response.reasoning_summary_text.delta"
+                        | "response.function_call_arguments.delta"
+                    ):
+                        heard.hide(event.delta)
                     case "response.refusal.done":
                         refused = True
                     case "response.completed" | "response.incomplete":
                         final = event.response
                     case "response.failed":
-                        said = event.response.error
-                        raise CallFailed(
-                            f"{self.endpoint}: {said.message if said else 'the response failed'}"
-                        )
+                        error = event.response.error
+                        said = self._at.clean(error.message if error else "the response failed")
+                        raise CallFailed(f"{self.endpoint}: {said}")
                     case "error":
-                        raise CallFailed(f"{self.endpoint}: {event.message}")
+                        raise CallFailed(f"{self.endpoint}: {self._at.clean(event.message)}")
         if final is None:
             raise self.cut(heard)
         text = final.output_text
@@ -53,12 +60,11 @@ class OpenAIResponses(EndpointModel):
             for item in final.output
             if item.type == "function_call"
         )
-        written = text + "".join(call.arguments for call in calls)
         return Response(
             text=text,
             model=final.model,
             stop="refusal" if refused else _stop(final),
-            tokens=counted(request, written, lambda: _tokens(final.usage)),
+            tokens=counted(request, heard.billed or text, lambda: _tokens(final.usage)),
             calls=calls,
         )
 

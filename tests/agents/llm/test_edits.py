@@ -35,6 +35,8 @@ WHOLE = f"FILE: kernel.cpp\n```cpp\n{CPP}```\n\nFILE: model_new.py\n```python\n{
         WHOLE.replace("FILE: kernel.cpp\n", "").replace("FILE: model_new.py\n", ""),
         WHOLE.replace("FILE: kernel.cpp\n```cpp", "```cpp kernel.cpp"),
         WHOLE.replace("```", "~~~~"),
+        WHOLE.replace("```cpp\n", "").replace("```python\n", "").replace("```\n", ""),
+        WHOLE.removesuffix("```\n"),
         "\ufeff" + WHOLE,
         f"<think>\n```cpp\n```\n</think>\n{WHOLE}",
     ],
@@ -62,7 +64,15 @@ int f() { return 2; }
 
 
 @pytest.mark.parametrize(
-    "text", [EDIT, EDIT.replace("\n", "\r\n"), f"```\n{EDIT}```", f"I change f.\n\n{EDIT}Done."]
+    "text",
+    [
+        EDIT,
+        EDIT.replace("\n", "\r\n"),
+        f"```\n{EDIT}```",
+        f"```cpp\n{EDIT}```",
+        EDIT.replace("<<<<<<<", "```cpp\n// faster\n<<<<<<<") + "```\n",
+        f"I change f.\n\n{EDIT}Done.",
+    ],
 )
 def test_an_edit_applies(text: str) -> None:
     assert read(text, parent())["kernel.cpp"] == CPP.replace("f() { return 1", "f() { return 2")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import get_args
 
 import pytest
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, UndefinedError
@@ -17,7 +18,7 @@ from agentforge.languages import languages
 from agentforge.llm import Message, Request
 from agentforge.referee import EvaluationRequest, Referee
 from agentforge.resources import resource
-from agentforge.schema import BuildSpec, Definition, DType, Level, Solution, Workload
+from agentforge.schema import BuildSpec, Definition, DType, Level, Solution, Workload, WorkPolicy
 
 from .scene import CONTEXT, HARDWARE, bottleneck
 
@@ -42,6 +43,7 @@ def test_the_problem_is_the_same_whatever_was_tried() -> None:
     first = prompts.problem(Task(bottleneck(), HARDWARE, CONTEXT, (), ("cpp",), ()))
     assert first == prompts.problem(Task(bottleneck(), HARDWARE, CONTEXT, (), ("cpp",), (past,), "run/0002"))
     assert "x: float32[1024, 2051]" in first
+    assert "8 times the reference's own error against float64, and always 16 units" in first
     assert "must be right" not in first
 
 
@@ -52,6 +54,20 @@ def test_cores_caches_and_vector_width_are_shown() -> None:
     text = prompts.problem(Task(bottleneck(), machine, CONTEXT, (), ("cpp",), ()))
     assert "4 threads on 2 cores, vector registers of 512 bits." in text
     assert "data caches L1 to L3 32768, 1048576, 33554432 bytes" in text
+
+
+def test_whose_code_may_do_the_work_is_told_in_words() -> None:
+    from agentforge.agents import Task
+
+    usual, said = bottleneck(), set[str]()
+    for policy in get_args(WorkPolicy):
+        changed = usual.model_copy(
+            update={"definition": usual.definition.model_copy(update={"policy": policy})}
+        )
+        text = prompts.problem(Task(changed, HARDWARE, CONTEXT, (), ("cpp",), ()))
+        assert policy not in text
+        said.add(text)
+    assert len(said) == 3
 
 
 def test_other_dtypes_of_the_contract_are_told() -> None:
@@ -122,7 +138,7 @@ def test_notes_about_the_measurement_do_not_change_what_a_recording_matches() ->
         text = prompts.render(
             "judge/optimize.md.j2",
             plan=SimpleNamespace(strategy="s", diagnosis="d", expected_speedup=2.0),
-            solution=SimpleNamespace(sources=()),
+            files=(),
             evaluation=SimpleNamespace(reasons=reasons, verified=not reasons),
             interval=SimpleNamespace(low=1.4, high=1.6), promoted=None, steady=not reasons, calls=1,
             limit="memory-bound" if reasons else None,

@@ -18,7 +18,7 @@ from agentforge.agents.llm.history import fingerprint
 from agentforge.agents.llm.prompts import example, render
 from agentforge.agents.llm.role import Role
 from agentforge.config import LLMSettings
-from agentforge.llm import CallFailed, Ledger, Response
+from agentforge.llm import CallFailed, Ledger, Response, Tokens, ToolCall
 from agentforge.schema import (
     Bound,
     Budget,
@@ -176,6 +176,22 @@ def test_answers_that_never_do_are_a_failed_call(planner: LLMPlanner, model: Scr
         planner.plan(task(), None)
 
 
+def test_answers_that_are_always_cut_off_say_which_setting_helps(
+    planner: LLMPlanner, model: Scripted
+) -> None:
+    model.answers.extend([Response(text="{", model="m", stop="length")] * 3)
+    with pytest.raises(CallFailed, match=r"raise llm\.max_tokens"):
+        planner.plan(task(), None)
+    assert not any("llm.max_tokens" in request.messages[-1].text for request in model.asked)
+
+
+def test_a_call_of_a_tool_that_was_not_offered_is_sent_back(planner: LLMPlanner, model: Scripted) -> None:
+    call = ToolCall(id="1", name="search", arguments="{}")
+    model.answers.extend([Response(text="", model="m", calls=(call,)), plan_answer()])
+    assert planner.plan(task(), None) is not None
+    assert not any(message.calls for message in model.asked[1].messages)
+
+
 def test_after_two_equal_failures_another_strategy_must_come(planner: LLMPlanner, model: Scripted) -> None:
     model.answers.extend([plan_answer(strategy="rows"), plan_answer(strategy="other")])
     plan = planner.plan(task(failed(1), failed(2)), None)
@@ -296,6 +312,21 @@ def test_code_that_fails_is_an_attempt_if_no_further_call_is_possible(
     assert draft.solution.source("kernel.cpp")
 
 
+def test_all_answers_of_an_attempt_are_paid_by_it(
+    coder: LLMCoder, judge: LLMJudge, model: Scripted, store: Store
+) -> None:
+    counted = Tokens(input=100, output=10)
+    said = [RIGHT_AND_FAST + MODEL, "no", "no", "no"]
+    model.answers.extend(Response(text=text, model="m", tokens=counted) for text in said)
+    draft = coder.code(replace(task(), check=lambda solution, level: evaluation("CRASHED")), PLAN, None)
+    assert (draft.usage.tokens_in, draft.usage.tokens_out) == (400, 40)
+    model.answers.extend([Response(text="no", model="m", tokens=counted), CallFailed("busy", counted)])
+    critique = judge.judge(task(), PLAN, draft.solution, evaluation())
+    assert critique.author == "supervisor"
+    assert (critique.usage.tokens_in, critique.usage.tokens_out) == (200, 20)
+    assert sum(call.tokens_in for call in store.calls("run")) == 600
+
+
 def test_the_header_of_the_playbooks_kernels_can_be_included(
     coder: LLMCoder, model: Scripted, tmp_path: Path
 ) -> None:
@@ -313,6 +344,22 @@ extern "C" void rms_norm(const float* x, float* out, int64_t n) {
         (tmp_path / file.path).write_text(file.content)
     flags = ["-std=c++20", "-fopenmp", "-fsyntax-only"]
     subprocess.run(["g++", *flags, str(tmp_path / "kernel.cpp")], check=True)
+
+
+def test_the_header_is_not_shown_again(coder: LLMCoder, judge: LLMJudge, model: Scripted) -> None:
+    kernel = RIGHT_AND_FAST.replace("```cpp\n", '```cpp\n#include "vector_math.h"\n') + MODEL
+    first = solution(coder, model, kernel)
+    assert len(first.source("vector_math.h")) > 5000
+    model.answers.append(optimize(("latency_s", 1e-3)))
+    judge.judge(task(), PLAN, first, evaluation())
+    prompts = [model.prompt]
+    critique = Critique(kind="optimize", cause="x", change="y")
+    parent = failed(1, solution=first, evaluation=evaluation(), critique=critique)
+    for base in (parent, None):
+        model.answers.append(kernel.replace("float sum", "double sum"))
+        coder.code(task(parent), PLAN, base)
+        prompts.append(model.prompt)
+    assert all('#include "vector_math.h"' in prompt and len(prompt) < 5000 for prompt in prompts)
 
 
 def test_cheating_is_not_discussed(coder: LLMCoder, model: Scripted) -> None:
@@ -423,6 +470,14 @@ def test_slower_and_faster_attempts_stand_side_by_side(coder: LLMCoder, model: S
     model.answers.append(RIGHT_AND_FAST.replace("static", "dynamic") + MODEL)
     coder.code(task(*past), PLAN, None)
     assert model.prompt.index("1.1x") < model.prompt.index("3x")
+
+
+def test_a_long_error_is_shown_in_part(judge: LLMJudge, coder: LLMCoder, model: Scripted) -> None:
+    wrote, said = solution(coder, model), "no matching function for call to " + "std::tuple<" * 9000
+    model.answers.append(repair())
+    judge.judge(task(), PLAN, wrote, evaluation("COMPILE_ERROR", diagnostics=(Diagnostic(message=said),)))
+    assert "std::tuple<std::tuple<" in model.prompt
+    assert len(model.prompt) < 10_000
 
 
 def test_an_attempt_that_is_too_long_is_not_shown(coder: LLMCoder, model: Scripted) -> None:

@@ -40,6 +40,26 @@ def test_a_report_by_lines():
     ]
 
 
+NESTS = """\
+k.cpp:6:32: missed: couldn't vectorize loop
+k.cpp:6:32: missed: not vectorized: loop nest containing two or more consecutive inner loops
+k.cpp:12:66: optimized: loop vectorized using 64 byte vectors
+k.cpp:16:27: missed: couldn't vectorize loop
+k.cpp:17:78: missed: not vectorized: complicated access pattern.
+k.cpp:17:31: optimized: loop vectorized using 64 byte vectors
+k.cpp:20:27: missed: couldn't vectorize loop
+k.cpp:20:27: missed: not vectorized: multiple nested loops.
+k.cpp:21:31: missed: couldn't vectorize loop
+k.cpp:22:93: missed: not vectorized: complicated access pattern.
+"""
+
+
+def test_a_loop_around_vectorised_ones_is_not_missed():
+    metrics, findings = vectorisation(NESTS)
+    assert {m.name: m.value for m in metrics}["missed_loops"] == 1
+    assert [f.line for f in findings if f.title == "loop not vectorised"] == [21]
+
+
 def test_nothing_to_say():
     metrics, findings = vectorisation("")
     assert {m.value for m in metrics} == {0}
