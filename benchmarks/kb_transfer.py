@@ -46,7 +46,7 @@ sys.path[:0] = [str(HERE)]
 
 from _provenance import provenance  # noqa: E402
 from search.lab import ENOUGH, LANDSCAPES, LEAST_GAIN  # noqa: E402
-from search.landscape import SHAPES, Landscape, Point, Value, Verdict, read  # noqa: E402
+from search.landscape import SHAPES, Landscape, Point, Value, Verdict, read, run  # noqa: E402
 from search.proposers import Proposer, Space  # noqa: E402
 from search.replay import Search  # noqa: E402
 
@@ -591,4 +591,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(run(main))

@@ -35,7 +35,7 @@ sys.path[:0] = [str(HERE)]
 from _provenance import provenance  # noqa: E402
 from kb_transfer import context_of, operator, usable  # noqa: E402
 from search.lab import LANDSCAPES  # noqa: E402
-from search.landscape import SHAPES, Landscape, read  # noqa: E402
+from search.landscape import SHAPES, Landscape, read, run  # noqa: E402
 
 from agentforge.knowledge import load_cards  # noqa: E402
 from agentforge.knowledge.ranking.belief import posterior  # noqa: E402
@@ -173,4 +173,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(run(main))

@@ -1,4 +1,4 @@
-"""`agentforge kb lint | propose`, and how a card that is no technique is shown."""
+"""`agentforge kb lint | propose`, and how cards and words of other databases are shown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from . import _options
 
 if TYPE_CHECKING:
     from agentforge.knowledge import Fault
-    from agentforge.schema import Advice
+    from agentforge.schema import Advice, Strategy
 
 PathOfCards = Annotated[
     Path | None,
@@ -47,6 +47,7 @@ def lint(path: PathOfCards = None, config: _options.Config = None, json: _option
 
 
 def _lint(path: Path) -> tuple[tuple[Fault, ...], int]:
+    from agentforge.agents.playbook.card_faults import card_faults
     from agentforge.devices import devices
     from agentforge.knowledge import lint as check
     from agentforge.languages import languages
@@ -57,7 +58,13 @@ def _lint(path: Path) -> tuple[tuple[Fault, ...], int]:
         classify.BANDWIDTH, classify.BANDWIDTH_SHARE, classify.RATE, classify.RATE_SHARE,
         classify.THREADS_SHARE, classify.CALL_OVERHEAD_SHARE, classify.KERNEL_TIME_SHARE,
     )  # fmt: skip
-    return check(path, languages=languages.names(), devices=devices.names(), metrics={*WANTED, *roofline})
+    return check(
+        path,
+        languages=languages.names(),
+        devices=devices.names(),
+        metrics={*WANTED, *roofline},
+        technique=card_faults,
+    )
 
 
 def propose(
@@ -72,7 +79,9 @@ def propose(
 
     settings = _options.settings(config)
     with Store(settings.url) as store:
-        found = drafts(store.outcomes(), KnowledgeBase(store, settings.playbooks).cards)
+        base = KnowledgeBase(store, settings.playbooks)
+        languages = {strategy.id: strategy.languages for strategy in store.stored_strategies()}
+        found = drafts(store.outcomes(), base.cards, languages)
     files = [folder / f"{draft.id}.md" for draft in found]
     if taken := next((file for file in files if file.exists()), None):
         raise UsageError(f"{taken} exists: move it away, or name another folder with --out")
@@ -100,3 +109,21 @@ def show_advice(card: Advice) -> None:
         if values := getattr(card, name):
             _print.line(f"{name}: {', '.join(values)}")
     _print.line(f"source: {card.source}")
+
+
+def foreign(text: str) -> str:
+    """Text of another database, with escapes for what a terminal would not show as it is."""
+    if text.isprintable():
+        return text
+    from agentforge.analysis._sanitize import visible
+
+    return visible(text)
+
+
+def shown(strategy: Strategy) -> Strategy:
+    """A strategy whose words a terminal may show."""
+    if not strategy.claimed:
+        return strategy
+    words = {name: foreign(getattr(strategy, name)) for name in ("id", "title", "summary", "body", "source")}
+    lists = {name: tuple(map(foreign, getattr(strategy, name))) for name in ("op_types", "languages")}
+    return strategy.model_copy(update={**words, **lists})

@@ -168,7 +168,7 @@ class KnowledgeBase:
         asked = {n: s for n, s in every if not s.claimed and _applies(s, context, languages, device)}
         near = nearest(known.tried, request)
         experience = self._store.experience(near, asked)
-        claims = self._store.experience(nearest(known.claimed, request), asked)
+        claims = self._store.strategy_records(nearest(known.claimed, request), asked)
         same = [one for one in near if one.op_type == context.op_type]
         records, lessons = self._store.strategy_records(same, asked), self._lessons(context.op_type)
         effects = Effects(asked, experience, request)

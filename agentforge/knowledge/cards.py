@@ -31,8 +31,8 @@ def parse_card(text: str, where: str) -> Card:
     if end is None:
         raise UsageError(f"playbook card {where}: its front matter does not end with a line {_FENCE}")
     try:
-        fields = yaml.load("\n".join(lines[1:end]), Loader=_Loader)
-    except (yaml.YAMLError, ValueError) as error:
+        fields = _front_matter("\n".join(lines[1:end]))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = str(error).replace("\n", " ")
         raise UsageError(f"playbook card {where}: its front matter is no YAML ({reason})") from error
     if not isinstance(fields, dict):
@@ -49,6 +49,26 @@ def parse_card(text: str, where: str) -> Card:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
         raise UsageError(f"playbook card {where}: field {field!r}: {first['msg']}") from error
+
+
+def _front_matter(text: str) -> object:
+    """Front matter as YAML, which by itself would take the last of two equal names."""
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        for part in (node, *(value for _, value in _pairs(node))):
+            names = [key.value for key, _ in _pairs(part)]
+            if twice := next((name for name in names if names.count(name) > 1), ""):
+                raise ValueError(f"{twice!r} is there twice")
+        return loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _pairs(node: yaml.Node) -> list[tuple[yaml.Node, yaml.Node]]:
+    return node.value if isinstance(node, yaml.MappingNode) else []
 
 
 def card_files(folder: Path) -> Iterator[Path]:

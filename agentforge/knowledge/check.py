@@ -70,4 +70,8 @@ def _outcome(outcome: Outcome, evaluation: Evaluation | None) -> str:
 def _lesson(lesson: Lesson, evaluation: Evaluation | None) -> str:
     if evaluation is None:
         return "its evaluation does not exist"
-    return "" if evaluation.verified else "its evaluation is not verified"
+    if not evaluation.verified or evaluation.performance is None:
+        return "its evaluation is not verified"
+    measured = evaluation.performance.speedup_over_best.point
+    same = math.isclose(lesson.speedup, measured, rel_tol=1e-6)
+    return "" if same else f"its evaluation measured {measured:.3g}x"

@@ -23,6 +23,9 @@ from .base import KnowledgeBase
 from .context import context_for
 from .transfer import Bundle, claim_of
 
+_MOST_LOG = 700.0
+"""Largest log speedup that is a number as a speedup; a claim may say more."""
+
 
 @dataclass(frozen=True)
 class JudgedClaim:
@@ -46,8 +49,8 @@ def judge_claims(
     """Judge the most promising claims of an imported bundle: verified elsewhere, the highest speedup first.
 
     A solution that passes becomes an outcome of this database, faster or slower. If it fails, nothing counts
-    against the strategy, because only the bundle says that the solution is an instance of it. In both cases
-    the claim is removed.
+    against the strategy, because only the bundle says that the solution is an instance of it. In both cases,
+    what the bundle claims of the solution is removed, and not judged again.
 
     Args:
         base: receives the outcomes.
@@ -65,7 +68,8 @@ def judge_claims(
             break
         request = EvaluationRequest(bottleneck.definition, bottleneck.workloads, solution, Level.FULL)
         evaluation = evaluate(request)
-        judged.append(JudgedClaim(outcome.strategy, math.exp(outcome.log_speedup or 0.0), evaluation))
+        claimed = math.exp(min(outcome.log_speedup or 0.0, _MOST_LOG))
+        judged.append(JudgedClaim(outcome.strategy, claimed, evaluation))
         if evaluation.status is EvaluationStatus.HARNESS_ERROR:
             continue
         store.save_definition(bottleneck.definition)
@@ -74,7 +78,8 @@ def judge_claims(
         if evaluation.passed:
             context = context_for(bottleneck, device)
             base.record(outcome.strategy, context, solution, evaluation, outcome.parameters)
-        store.remove_outcomes([claim_of(outcome).id])
+        same = (o for o in bundle.outcomes if _what(o) == _what(outcome))
+        store.remove_outcomes(claim_of(o).id for o in same)
     return tuple(judged)
 
 
@@ -85,7 +90,8 @@ def _judgeable(
     for run in reversed(store.list_runs()):
         profile = store.get_profile(run.id)
         known.update({b.definition.hash: b for b in profile.bottlenecks} if profile is not None else {})
-    mine = {(o.strategy, o.solution) for o in store.outcomes() if not o.claimed}
+    outcomes = store.outcomes()
+    mine, waiting = {_what(o) for o in outcomes if not o.claimed}, {o.id for o in outcomes if o.claimed}
     promising = [
         o
         for o in bundle.outcomes
@@ -93,10 +99,16 @@ def _judgeable(
         and o.evidence is Evidence.VERIFIED
         and o.log_speedup is not None
         and o.solution in bundle.solutions
+        and claim_of(o).id in waiting
     ]
     for outcome in sorted(promising, key=lambda o: -(o.log_speedup or 0.0)):
         solution = bundle.solutions[outcome.solution]
         bottleneck = known.get(solution.definition)
-        if bottleneck is not None and (outcome.strategy, outcome.solution) not in mine:
-            mine.add((outcome.strategy, outcome.solution))
+        if bottleneck is not None and _what(outcome) not in mine:
+            mine.add(_what(outcome))
             yield outcome, solution, bottleneck
+
+
+def _what(outcome: Outcome) -> tuple[str, str]:
+    """What a verdict decides: whether a solution is good, for a strategy."""
+    return outcome.strategy, outcome.solution

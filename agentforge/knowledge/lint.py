@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentforge.schema import Advice, CardKind, ReasonCode, UsageError
+from agentforge.schema import Advice, CardKind, ReasonCode, Strategy, UsageError
 
 from .advice import SIGNAL
 from .cards import Card, card_files, kind_of, read_card
@@ -56,12 +56,18 @@ class Fault:
 
 
 def lint(
-    folder: Path, *, languages: Collection[str], devices: Collection[str], metrics: Collection[str]
+    folder: Path,
+    *,
+    languages: Collection[str],
+    devices: Collection[str],
+    metrics: Collection[str],
+    technique: Callable[[Strategy], Iterable[tuple[str, str]]] = lambda card: (),
 ) -> tuple[tuple[Fault, ...], int]:
     """All faults of the cards of a folder (or of one file), and the number of cards.
 
     Args:
         metrics: names that the profiler gives.
+        technique: field and problem of what the playbook could not carry out.
 
     Raises:
         UsageError: there is no card.
@@ -78,7 +84,8 @@ def lint(
             found = re.search(r"field '([^']+)'", str(error))
             faults.append(Fault(str(path), found[1] if found else "", str(error)))
             continue
-        for field, problem in _faults(card, languages, devices, metrics):
+        unread = technique(card) if isinstance(card, Strategy) else ()
+        for field, problem in (*_faults(card, languages, devices, metrics), *unread):
             faults.append(Fault(str(path), field, problem))
         shingles = _shingles(card)
         for other_path, other, known in seen:

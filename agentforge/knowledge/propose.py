@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -24,12 +24,18 @@ class Draft:
     text: str
 
 
-def drafts(outcomes: Iterable[Outcome], known: Iterable[str]) -> tuple[Draft, ...]:
+def drafts(
+    outcomes: Iterable[Outcome], known: Iterable[str], languages: Mapping[str, Sequence[str]]
+) -> tuple[Draft, ...]:
     """Drafts for what local, verified outcomes show, by identifier.
 
     A strategy without a card (not in `known`) gets a technique from at least 3 verified wins in at least 2
     contexts. Any strategy gets an `avoid` card for an operator class in which it lost at least 4 times and
-    never won. A loss is a verified result that is slower than the best baseline, or a failure.
+    never won. A loss is a failure, or a verified result that is slower than what it was built on: another
+    strategy, or else the best baseline.
+
+    Args:
+        languages: of strategies without a card.
     """
     carded, found = set(known), []
     local = sorted(
@@ -39,7 +45,7 @@ def drafts(outcomes: Iterable[Outcome], known: Iterable[str]) -> tuple[Draft, ..
         own = list(group)
         wins = [o for o in own if _won(o)]
         if strategy not in carded and len(wins) >= WINS and len({o.context.hash for o in wins}) >= CONTEXTS:
-            found.append(_draft(strategy, CardKind.TECHNIQUE, wins))
+            found.append(_draft(strategy, CardKind.TECHNIQUE, wins, languages.get(strategy, ())))
         for op_type, part in groupby(own, key=lambda o: o.context.op_type):
             here = list(part)
             lost = [o for o in here if _lost(o)]
@@ -49,21 +55,21 @@ def drafts(outcomes: Iterable[Outcome], known: Iterable[str]) -> tuple[Draft, ..
 
 
 def _won(outcome: Outcome) -> bool:
-    return outcome.evidence == "verified" and (outcome.log_speedup or 0.0) > 0
+    return outcome.evidence == "verified" and (outcome.credit or 0.0) > 0
 
 
 def _lost(outcome: Outcome) -> bool:
-    slower = outcome.evidence == "verified" and (outcome.log_speedup or 0.0) < 0
+    slower = outcome.evidence == "verified" and (outcome.credit or 0.0) < 0
     return slower or outcome.status != "PASSED"
 
 
-def _draft(name: str, kind: CardKind, rests_on: Sequence[Outcome]) -> Draft:
+def _draft(name: str, kind: CardKind, rests_on: Sequence[Outcome], languages: Sequence[str] = ()) -> Draft:
     contexts = [o.context for o in rests_on]
-    logs = [o.log_speedup for o in rests_on if o.log_speedup is not None]
+    logs = [o.credit for o in rests_on if o.credit is not None]
     mean = sum(logs) / len(logs) if logs else 0.0
     strategy = rests_on[0].strategy
     years = sorted({o.time.year for o in rests_on})
-    gpu = any(c.architecture.startswith("sm_") for c in contexts)
+    devices = {"cuda" if c.architecture.startswith("sm_") else "cpu" for c in contexts}
     fields: dict[str, object] = {
         "id": name if kind is CardKind.TECHNIQUE else f"avoid-{name}",
         "kind": kind.value,
@@ -74,9 +80,10 @@ def _draft(name: str, kind: CardKind, rests_on: Sequence[Outcome]) -> Draft:
         f"agentforge kb show {strategy}",
         "op_types": sorted({c.op_type for c in contexts}),
         "bounds": sorted({str(c.bound) for c in contexts if c.bound}),
-        "devices": ["cuda" if gpu else "cpu"],
+        "devices": sorted(devices),
     }  # fmt: skip
     if kind is CardKind.TECHNIQUE:
+        fields |= {"languages": list(languages)} if languages else {}
         fields |= {"prior_log_speedup": round(mean, 3), "prior_weight": 1.0}
     else:
         fields["architectures"] = sorted({word for c in contexts for word in c.architecture.split()[-1:]})
@@ -88,10 +95,11 @@ def _basis(outcomes: Sequence[Outcome]) -> str:
     """What the draft rests on, one line for each outcome."""
     lines = []
     for o in outcomes:
-        gain = f"{math.exp(o.log_speedup):.3f}x" if o.log_speedup is not None else o.status.value
+        gain = f"{math.exp(o.credit):.3f}x" if o.credit is not None else o.status.value
         c = o.context
         where = ", ".join(
             word for word in (c.op_type, c.shape_class, c.dtype, c.architecture, c.bound) if word
         )
-        lines.append(f"- {gain} on {where}: evaluation {o.evaluation}, solution {o.solution}")
+        after = f" after {o.after}" if o.after else ""
+        lines.append(f"- {gain}{after} on {where}: evaluation {o.evaluation}, solution {o.solution}")
     return "TODO: replace this list by an explanation. The draft rests on:\n\n" + "\n".join(lines) + "\n"

@@ -68,7 +68,9 @@ def with_values(solution: Solution, point: Mapping[str, int]) -> Solution:
         lines, value = files[one.file], point.get(one.name, one.default)
         lines[one.line] = one.setting.sub(rf"\g<1>{value}", lines[one.line], count=1)
         before, sign, said = lines[one.comment].partition("@tune")
-        lines[one.comment] = before + sign + said.replace(f"{one.default}", f"{value}", 1)
+        name, equals, values = said.partition("=")
+        now = values.replace(f"{one.default}", f"{value}", 1)
+        lines[one.comment] = before + sign + name + equals + now
     sources = [{"path": path, "content": "\n".join(lines)} for path, lines in files.items()]
     parameters = {**solution.parameters, **point}
     return Solution.model_validate({**solution.model_dump(), "sources": sources, "parameters": parameters})

@@ -125,12 +125,20 @@ class RunLog:
         return self._evaluations[attempt.evaluation]
 
     def built_on(self, attempt: Attempt) -> tuple[str, Evaluation] | None:
-        """Strategy and evaluation of an attempt's parent; None without a parent that was evaluated."""
-        parent = self.attempt(attempt.parent) if attempt.parent else None
-        evaluation = self.evaluation(parent) if parent is not None else None
-        if parent is None or parent.plan is None or evaluation is None:
-            return None
-        return parent.plan.strategy, evaluation
+        """Strategy and evaluation of what an attempt's strategy was applied to; None for a first attempt.
+
+        That is the nearest attempt above it that passed with another strategy. So repairs and tuning of a
+        follow-up are not paid for what came before it. Without one, it is the nearest that was evaluated.
+        """
+        own, above, nearest = attempt.plan.strategy if attempt.plan else "", attempt.parent, None
+        while above is not None and (node := self.attempt(above)) is not None:
+            evaluation, above = self.evaluation(node), node.parent
+            if node.plan is not None and evaluation is not None:
+                found = node.plan.strategy, evaluation
+                if evaluation.passed and node.plan.strategy != own:
+                    return found
+                nearest = nearest or found
+        return nearest
 
     def evaluations(self, bottleneck: str) -> Mapping[str, Evaluation]:
         """Evaluations by attempt."""

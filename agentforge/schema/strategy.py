@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from ._base import FrozenModel, NonEmptyString, content_hash
 from .evaluation import Evidence
 from .feedback import Bound
 from .solution import Solution
 from .status import EvaluationStatus
+
+
+def _in_utc(time: datetime) -> datetime:
+    """The time in UTC; one without a zone is in UTC already."""
+    try:
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("in UTC it is before the year 1 or after the year 9999") from error
+
+
+Moment = Annotated[datetime, AfterValidator(_in_utc)]
+Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
 class Context(FrozenModel):
@@ -28,9 +40,9 @@ class Context(FrozenModel):
     """Compiler and its major version: `g++-12`, `triton-3`, `nvrtc-13`."""
     bound: Bound | Literal[""] = ""
     """Bottleneck class; empty if it is not known."""
-    operators: tuple[tuple[str, int], ...] = ()
+    operators: tuple[tuple[str, Count], ...] = ()
     """How many operators of each kind the graph has: `reduction`, `pointwise`; empty if not known."""
-    intensity: int | None = None
+    intensity: int | None = Field(default=None, ge=-4096, le=4096)
     """log2 of floating-point operations per byte, rounded; None if not known."""
 
     @cached_property
@@ -57,16 +69,16 @@ class Outcome(FrozenModel):
     log_speedup: float | None = Field(default=None, allow_inf_nan=False)
     """ln(best baseline time / solution time) as measured; None unless passed and timed."""
     after: str = ""
-    """Strategy of the attempt that this one was built on; empty for a first attempt, one that tunes its own
-    strategy, or one whose parent did not pass."""
+    """Strategy of the nearest attempt above this one that passed with another strategy; empty if there is
+    none, as for a first attempt and for what repairs or tunes it."""
     log_gain: float | None = Field(default=None, allow_inf_nan=False)
-    """ln(parent's time / solution's time), both against the best baseline; None without `after`."""
+    """ln(its time / solution's time), both against the best baseline; None without `after`."""
     symptoms: tuple[str, ...] = ()
     """Names of the metrics that decided the class of what it was built on."""
     generator: str = ""
     """Hash of the code generator and its templates, if they wrote the solution."""
     parameters: dict[str, int | float | str | bool] = {}
-    time: datetime
+    time: Moment
     claimed: bool = False
     """True for an outcome from another database, not judged here. It never counts as verified."""
     origin: str = ""
@@ -106,7 +118,7 @@ class Lesson(FrozenModel):
     """Measured, over the best baseline."""
     author: str
     run: str | None = None
-    time: datetime
+    time: Moment
     claimed: bool = False
     """True for a lesson from another database. Language models never see it."""
     origin: str = ""
@@ -136,7 +148,7 @@ class StrategyRecord(FrozenModel):
     claims: int = Field(default=0, ge=0)
     """Outcomes of other databases that passed there with a measured speedup; in none of the other counts."""
     mean_claimed_log_speedup: float = 0.0
-    """Mean of their log speedups, each limited to plus or minus ln 2."""
+    """Mean of their log speedups, each limited to plus or minus ln 1.5."""
     measured: int = Field(default=0, ge=0)
     """Evaluations of unproven solutions with a time that is not suspicious."""
     mean_measured_log_speedup: float = 0.0
@@ -166,9 +178,9 @@ class Strategy(FrozenModel):
     expected: dict[str, tuple[float, ...]] = {}
     """Of each of these values, the gain over the first one that experience lets expect in a context, in log
     speedup; empty if there is no experience."""
-    prior_log_speedup: float = 0.0
+    prior_log_speedup: float = Field(default=0.0, ge=-20, le=20)
     """Expected ln speedup over the best baseline before anything was seen here."""
-    prior_weight: float = 1.0
+    prior_weight: float = Field(default=1.0, ge=0, le=1_000_000)
     """Pseudo-observations behind the prior."""
     source: str = ""
     """What the card rests on: an address, a paper with its year, or a file in benchmarks/results."""

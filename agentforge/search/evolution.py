@@ -30,7 +30,7 @@ class Evolution(FrozenModel):
     """
 
     name: ClassVar[str] = "evolution"
-    islands: int = Field(default=2, ge=1)
+    islands: int = Field(default=2, ge=1, le=1000)
     """Number of populations; attempt i belongs to island i modulo this, a repair to its parent's."""
     archive: int = Field(default=8, ge=1)
     """Best attempts of an island that can be parents."""

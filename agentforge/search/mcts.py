@@ -90,7 +90,7 @@ class MCTS(FrozenModel):
     name: ClassVar[str] = "mcts"
     rule: Rule = "puct"
     """`puct` weighs by the knowledge base's expectation of a start's strategy; `uct` by visits alone."""
-    exploration: float | None = Field(default=None, ge=0)
+    exploration: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """Weight of what was visited little; None is 1.4 for `puct` and 0.7 for `uct`."""
     widening: float = Field(default=0.5, gt=0, le=1)
     """A node with n visits may have `n ** widening` children, rounded up."""

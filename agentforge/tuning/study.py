@@ -45,14 +45,15 @@ def next_point(space: Space, trials: Sequence[Trial], seed: str, most: int) -> d
     """A point that was not tried; None after `most` trials, or if there is none.
 
     A pure function: the study is optuna's in-memory one, with all trials added, and its sampler is seeded by
-    the number of trials.
+    the number of trials. Trials of another space, as those before a card was edited, only count.
     """
-    tried = {_key(space, trial.parameters) for trial in trials}
-    if len(trials) >= min(most, math.prod(map(len, space.values()))):
+    known = [t for t in trials if all(t.parameters.get(name) in values for name, values in space.items())]
+    tried = {_key(space, trial.parameters) for trial in known}
+    if len(trials) >= most or len(tried) >= math.prod(map(len, space.values())):
         return None
     digest = blake2b(f"{seed}\0{len(trials)}".encode(), digest_size=4).digest()
     chance = Random(int.from_bytes(digest))
-    for point in _asked(space, trials, chance.getrandbits(31)):
+    for point in _asked(space, known, chance.getrandbits(31)):
         if _key(space, point) not in tried:
             return point
     left = [values for values in product(*space.values()) if values not in tried]

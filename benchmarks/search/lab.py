@@ -31,8 +31,9 @@ sys.path[:0] = [str(HERE.parent)]
 from _provenance import provenance  # noqa: E402
 
 from agentforge.loop.bottleneck_state import WORTH_VERIFYING  # noqa: E402
+from agentforge.schema import UsageError  # noqa: E402
 from agentforge.search import policies  # noqa: E402
-from search.landscape import Landscape, read  # noqa: E402
+from search.landscape import Landscape, read, run  # noqa: E402
 from search.proposers import PROPOSERS, Space  # noqa: E402
 from search.replay import Search, random_search  # noqa: E402
 from tools.generated import GeneratedPart  # noqa: E402
@@ -324,7 +325,10 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=RESULTS)
     chosen = parser.parse_args()
     if chosen.table:
-        TABLE.write(table(json.loads(chosen.out.read_text())))
+        result = json.loads(chosen.out.read_text())
+        if "held_out" not in result:
+            raise UsageError(f"{chosen.out} has no held-out landscape, so there is no table of them")
+        TABLE.write(table(result))
         return 0
     landscapes = read(chosen.landscapes)
     result = {
@@ -341,4 +345,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(run(main))

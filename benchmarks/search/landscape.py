@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import gzip
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
@@ -32,14 +34,14 @@ class Verdict(FrozenModel):
     """One quick verdict of the referee."""
 
     status: EvaluationStatus
-    speedup: float | None = Field(default=None, gt=0)
+    speedup: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """Over the fastest baseline; None unless it passed and was timed."""
-    low: float | None = Field(default=None, ge=0)
-    high: float | None = Field(default=None, gt=0)
+    low: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    high: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """Ends of the speedup's 95 % interval."""
-    seconds: float = Field(ge=0)
+    seconds: float = Field(ge=0, allow_inf_nan=False)
     """Of the whole verdict."""
-    build_s: float = Field(ge=0)
+    build_s: float = Field(ge=0, allow_inf_nan=False)
     cell: tuple[int, ...] = ()
     """Of its machine code (`agentforge/search/cells.py`); empty if nothing is known of it."""
 
@@ -83,11 +85,11 @@ class Landscape(FrozenModel):
     """Key of the knowledge base's experience."""
     reference: str
     """Source in KernelBench's convention."""
-    time_s: float = Field(gt=0)
+    time_s: float = Field(gt=0, allow_inf_nan=False)
     """Of one forward by eager, as the profile measured it."""
-    sol_s: float = Field(ge=0)
+    sol_s: float = Field(ge=0, allow_inf_nan=False)
     """The speed of light for it."""
-    reachable_s: float = Field(gt=0)
+    reachable_s: float = Field(gt=0, allow_inf_nan=False)
     """What a good kernel can be expected to reach."""
     strategies: tuple[tuple[str, float], ...]
     """Applicable strategies with the log speedup that the playbook expects of each, best first."""
@@ -201,7 +203,7 @@ def read(path: Path) -> dict[str, Landscape]:
                 except ValidationError as error:
                     raise UsageError(f"{path}, line {number}: {error}") from error
                 found[landscape.name] = landscape
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise UsageError(f"{path} cannot be read as landscapes: {error}") from error
     return found
 
@@ -213,3 +215,12 @@ def write(path: Path, landscapes: Iterable[Landscape]) -> None:
     beside = path.with_name(path.name + ".new")
     beside.write_bytes(gzip.compress(text.encode(), mtime=0))
     beside.replace(path)
+
+
+def run(main: Callable[[], int]) -> int:
+    """Exit code of a program; what its user did wrong is one line."""
+    try:
+        return main()
+    except UsageError as error:
+        print(error, file=sys.stderr)
+        return 2

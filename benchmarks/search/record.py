@@ -49,7 +49,17 @@ from agentforge.runs.run_settings import for_device  # noqa: E402
 from agentforge.schema import CannotCode, Evaluation, Level, Plan, Solution, UsageError  # noqa: E402
 from agentforge.search import cell_of  # noqa: E402
 from agentforge.store import Store  # noqa: E402
-from search.landscape import REPETITIONS, SHAPES, Landscape, Point, Value, Verdict, read, write  # noqa: E402
+from search.landscape import (  # noqa: E402
+    REPETITIONS,
+    SHAPES,
+    Landscape,
+    Point,
+    Value,
+    Verdict,
+    read,
+    run,
+    write,
+)
 
 RESULTS = HERE.parent / "results" / "landscapes.jsonl.gz"
 LEAST_BYTES, MOST_BYTES = 1 << 20, 16 << 20
@@ -344,4 +354,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(run(main))

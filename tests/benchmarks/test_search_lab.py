@@ -105,6 +105,11 @@ def test_a_file_is_read_as_it_was_written(lab: ModuleType, tmp_path: Path) -> No
     file.write_bytes(gzip.compress(lines.encode()))
     with pytest.raises(UsageError, match="line 1"):
         read(file)
+    damaged = bytearray(gzip.compress(lines.encode()))
+    damaged[20:40] = bytes(20)
+    file.write_bytes(damaged)
+    with pytest.raises(UsageError, match="cannot be read"):
+        read(file)
     file.write_bytes(gzip.compress(b"")[:-4])
     with pytest.raises(UsageError, match="cannot be read"):
         read(file)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentforge.knowledge import KnowledgeBase
+from agentforge.schema import Strategy
 from agentforge.store import Store
 from tests.store import nouns
 
@@ -122,3 +123,19 @@ def test_propose(run: Run, home: Path) -> None:
 def test_a_wrong_file(run: Run, tmp_path: Path) -> None:
     assert run("kb", "import", str(tmp_path / "nothing")).code == 2
     assert run("kb", "export", str(tmp_path / "nothing" / "k.jsonl")).code == 2
+
+
+def test_words_of_another_database_do_not_reach_the_terminal_raw(run: Run, home: Path) -> None:
+    odd = nouns.context(shape_class="\x1b[2J/\u202erows")
+    claim = Strategy(id="trick\x1b[31m", title="\x1b[8mT", summary="S\r", body="B\x07\nmore", claimed=True)
+    with Store(f"sqlite:///{home}/agentforge.db") as store:
+        solution = nouns.solution("s")
+        KnowledgeBase(store, []).record("own", odd, solution, nouns.evaluation(solution))
+        (outcome,) = store.outcomes()
+        changed = {"id": "c", "strategy": claim.id, "claimed": True, "origin": "a\x1b]0;title\x07.db"}
+        store.remove_outcomes([outcome.id])
+        store.add_knowledge([claim], [], [outcome.model_copy(update=changed)])
+    for shown in (run("kb", "list").out, run("kb", "show", claim.id).out):
+        assert shown.replace("\n", "").isprintable()
+        assert "\\u001b" in shown
+    assert "B\\u0007\nmore" in shown

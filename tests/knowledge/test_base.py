@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from agentforge.knowledge import KnowledgeBase, export_knowledge, import_knowledge
-from agentforge.schema import REUSED, Evaluation, EvaluationStatus, Evidence, Solution, UsageError
+from agentforge.schema import REUSED, Evaluation, EvaluationStatus, Evidence, Outcome, Solution, UsageError
 from agentforge.store import Store
 from tests.store import nouns
 
@@ -199,6 +200,12 @@ class TestTransfer:
         [
             ("{", "line 3: no JSON"),
             ("[]", "line 3: none of strategy"),
+            pytest.param("[" * 100_000, "line 3: no JSON", id="lists without end"),
+            ('{"strategy": {"id": "x", "title": "\\ud800", "summary": "s"}}', "line 3: no JSON"),
+            (
+                '{"strategy": {"id": "x", "title": "t", "summary": "s", "prior_log_speedup": 1e9}}',
+                "prior_log",
+            ),
             ('{"outcome": {"id": "x"}}', "line 3: field"),
             ('{"strategy": {"id": "x", "title": "t", "summary": "s", "colour": 1}}', "'colour'"),
             ('{"strategy": 1, "outcome": 2}', "none of strategy"),
@@ -219,6 +226,7 @@ class TestTransfer:
     @pytest.mark.parametrize(
         ("content", "words"),
         [
+            (b"", "no knowledge file"),
             (b"\xff\xfe", "not text"),
             (b'{"format": "other"}', "no knowledge file"),
             (b'{"format": "agentforge-knowledge", "version": 99}', "upgrade"),
@@ -231,9 +239,38 @@ class TestTransfer:
         with pytest.raises(UsageError, match="cannot be read"):
             import_knowledge(store, tmp_path / "nothing")
 
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [
+            pytest.param("context.operators", [["reduction", 10**400]], id="operators"),
+            pytest.param("context.intensity", -(10**400), id="intensity"),
+            ("time", "0001-01-01T00:00:00+14:00"),
+            ("log_speedup", math.inf),
+        ],
+    )
+    def test_a_number_that_no_look_up_could_use(
+        self, base: KnowledgeBase, store: Store, tmp_path: Path, field: str, value: object
+    ) -> None:
+        _tries(base, "fuse", 1)
+        (told,) = [outcome.model_dump(mode="json") for outcome in store.outcomes()]
+        noun, _, name = field.rpartition(".")
+        (told[noun] if noun else told)[name] = value
+        head = '{"format": "agentforge-knowledge", "version": 2}\n'
+        (tmp_path / "odd.jsonl").write_text(head + json.dumps({"outcome": told}))
+        with pytest.raises(UsageError, match=f"line 2: field '{field}"):
+            import_knowledge(store, tmp_path / "odd.jsonl")
+
+    def test_a_time_without_a_zone_is_in_utc(self, base: KnowledgeBase, store: Store) -> None:
+        _tries(base, "fuse", 1)
+        told = store.outcomes()[0].model_dump(mode="json") | {"time": "2026-01-02T03:04:05"}
+        assert Outcome.model_validate(told).time == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
     def test_a_folder_that_is_not_there(self, base: KnowledgeBase, store: Store, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="cannot be written"):
             export_knowledge(base, store, tmp_path / "nothing" / "k.jsonl")
+        for folder in ("/", "."):
+            with pytest.raises(UsageError, match="name a file"):
+                export_knowledge(base, store, Path(folder))
 
 
 def test_a_verdict_of_another_run_counts_there_alone(base: KnowledgeBase) -> None:

@@ -60,6 +60,11 @@ def test_a_card() -> None:
         ("---\nid: x\nkind: avoid\ntitle: x\nsummary: y\n---\n", "field 'source'"),
         ("---\nid: x\ntitle: x\nsummary: y\nrecords: []\n---\n", "'records'"),
         ("---\nid: x\ntitle: x\nsummary: y\n? [a]\n: b\n---\n", "card x.md"),
+        ("---\nid: x\ntitle: x\nsummary: y\nbounds: [memory]\nbounds: []\n---\n", "'bounds' is there twice"),
+        ("---\nid: x\ntitle: x\nsummary: y\nparameters: {u: [1], u: [2]}\n---\n", "'u' is there twice"),
+        ("---\nid: x\ntitle: x\nsummary: y\nprior_log_speedup: .nan\n---\n", "field 'prior_log_speedup'"),
+        ("---\nid: x\ntitle: x\nsummary: y\nprior_log_speedup: 50\n---\n", "field 'prior_log_speedup'"),
+        ("---\nid: x\ntitle: x\nsummary: y\nprior_weight: -1\n---\n", "field 'prior_weight'"),
     ],
 )
 def test_a_wrong_card_names_file_and_field(text: str, words: str) -> None:

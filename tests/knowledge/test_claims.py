@@ -18,7 +18,7 @@ from agentforge.frontends import FrontendOptions
 from agentforge.knowledge import Bundle, KnowledgeBase, import_knowledge, judge_claims
 from agentforge.referee import EvaluationRequest, Referee
 from agentforge.runs import ModelStart, start_run
-from agentforge.schema import Evaluation, EvaluationStatus, Evidence, Outcome, Solution
+from agentforge.schema import Evaluation, EvaluationStatus, Evidence, Level, Outcome, Solution
 from agentforge.store import Store
 from tests.cli.conftest import Run, home, run
 from tests.runs.conftest import model, settings
@@ -94,6 +94,16 @@ def test_code_that_fails_does_not_count_against_a_strategy(store: Store) -> None
     assert asked == ["wrong"]
     assert store.outcomes() == ()
     assert base.stats().failures == 0
+
+
+def test_what_was_judged_is_not_judged_again(store: Store) -> None:
+    lies = [nouns.solution(text) for text in ("first", "second", "third")]
+    claims = [(s, claim(s, 9.0 - number)) for number, s in enumerate(lies)]
+    again = claims[0][1].model_copy(update={"evaluation": "another", "log_speedup": 1e300})
+    refuted = partial(nouns.evaluation, status=EvaluationStatus.INCORRECT_NUMERICAL, level=Level.FULL)
+    asked = [judge(store, [*claims, (lies[0], again)], 1, refuted)[0] for _ in range(4)]
+    assert asked == [["first"], ["second"], ["third"], []]
+    assert store.outcomes() == ()
 
 
 def test_a_failure_of_the_referee_leaves_the_claim(store: Store) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agentforge.agents.playbook.card_faults import card_faults
 from agentforge.knowledge import lint
 from agentforge.resources import resource
 from agentforge.schema import UsageError
@@ -67,6 +68,40 @@ def test_ranges_of_metrics_and_reason_codes_are_signals(tmp_path: Path) -> None:
     assert lint(card(tmp_path, kind="symptom", signals=signals), **KNOWN)[0] == ()
 
 
+TECHNIQUE = """\
+---
+id: my-rows
+title: Rows
+summary: It helps.
+source: A paper, 2020
+template: {template}
+parameters: {parameters}
+---
+"""
+
+
+@pytest.mark.parametrize(
+    ("field", "template", "parameters"),
+    [
+        ("template", "cpp/progam.cpp.j2", "{tile: [8]}"),
+        ("template", "kernels/triton/softmx", "{}"),
+        ("parameters.tiles", "cpp/program.cpp.j2", "{tiles: [8]}"),
+        ("parameters.nontemporal", "cpp/program.cpp.j2", "{nontemporal: [auto, off]}"),
+        ("parameters.tile", "cpp/program.cpp.j2", "{tile: [1024, 0]}"),
+        ("parameters.block", "kernels/triton/matmul", "{block: [64]}"),
+        ("", "kernels/triton/matmul", "{block_m: [64]}"),
+        ("", "cpp/program.cpp.j2", '{nontemporal: [auto, "off"]}'),
+        ("", '""', "{anything: [1]}"),
+    ],
+)
+def test_what_the_playbook_cannot_carry_out_is_a_fault(
+    tmp_path: Path, field: str, template: str, parameters: str
+) -> None:
+    (tmp_path / "my-rows.md").write_text(TECHNIQUE.format(template=template, parameters=parameters))
+    faults, _ = lint(tmp_path, **KNOWN, technique=card_faults)
+    assert [fault.field for fault in faults] == [field][: bool(field)]
+
+
 def test_equal_identifiers_and_equal_texts_are_faults_across_folders(tmp_path: Path) -> None:
     (tmp_path / "more").mkdir()
     card(tmp_path)
@@ -87,7 +122,7 @@ def test_the_shipped_cards_are_in_order() -> None:
 
     own = {value for name, value in vars(classify).items() if name.isupper() and isinstance(value, str)}
     known = {**KNOWN, "metrics": {*WANTED, *own}}
-    faults, _ = lint(resource("knowledge_base", "playbook"), **known)
+    faults, _ = lint(resource("knowledge_base", "playbook"), **known, technique=card_faults)
     assert faults == ()
 
 

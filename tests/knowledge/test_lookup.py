@@ -16,6 +16,7 @@ from agentforge.knowledge.ranking.similarity import NEAREST
 from agentforge.knowledge.transfer import claim_of
 from agentforge.schema import Context, Outcome, StrategyRecord
 from agentforge.store import Experience, Store
+from agentforge.store.knowledge import outcomes as outcomes_module
 from tests.cli.conftest import Run, home, run
 from tests.store import nouns
 from tests.store.knowledge import reference
@@ -113,6 +114,23 @@ def test_claims_push_no_own_context_out(bases: tuple[Store, KnowledgeBase, Knowl
     near = [ASKED.model_copy(update={"operators": (("pointwise", 300 + i),)}) for i in range(NEAREST + 9)]
     store.record_outcomes(claim_of(outcome(i, 2.0, context=one)) for i, one in enumerate(near))
     assert {s.id: belief for s, belief in base.ranked(ASKED)} == before
+
+
+def test_a_flood_of_claims_is_read_in_part(
+    bases: tuple[Store, KnowledgeBase, KnowledgeBase], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Claims of one context are one row, whatever their parameters, and few contexts are compared."""
+    store = bases[0]
+    store.remove_outcomes([one.id for one in store.outcomes()])
+    store.record_outcomes(claim_of(outcome(i, 0.5, context=ASKED, parameters={"u": i})) for i in range(50))
+    store.record_outcomes(claim_of(outcome(i, 0.5, context=far(i))) for i in range(50, 60))
+    read = [len(some) for some in store.strategy_records([ASKED]).values()]
+    assert read == [1]
+    monkeypatch.setattr(outcomes_module, "MOST_CLAIMED_CONTEXTS", 4)
+    assert len(store.contexts().claimed) == 4
+    with Spying(store.where) as spying:
+        KnowledgeBase(spying, []).ranked(ASKED)
+        assert not spying.asked
 
 
 def test_check_repairs_the_summary(run: Run, home: Path) -> None:

@@ -178,3 +178,17 @@ def test_check_finds_what_no_evaluation_supports(store: Store) -> None:
     remove(store, doubtful(store))
     assert doubtful(store) == ()
     assert isinstance(store.outcomes()[-1], Outcome)
+
+
+def test_check_finds_a_lesson_that_says_more_than_was_measured(store: Store) -> None:
+    solution = nouns.solution("s")
+    evaluation = nouns.evaluation(solution, speedup=2.0)
+    store.save_evaluation(evaluation)
+    base = cards(store)
+    lesson = base.learn("fuse-row-program", NORM, evaluation, "Rows fit in L1.", author="me")
+    assert doubtful(store) == ()
+    store.save_lesson(lesson.model_copy(update={"id": "lie", "speedup": 100.0}))
+    (doubt,) = doubtful(store)
+    assert (doubt.kind, doubt.id, doubt.why) == ("lesson", "lie", "its evaluation measured 2x")
+    remove(store, (doubt,))
+    assert doubtful(store) == ()

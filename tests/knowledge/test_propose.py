@@ -33,7 +33,7 @@ WINS = [outcome(1, 0.2), outcome(2, 0.3), outcome(3, 0.1, shape="l2/few-rows")]
 
 
 def test_three_wins_in_two_contexts_are_a_technique() -> None:
-    (draft,) = drafts(WINS, known=())
+    (draft,) = drafts(WINS, known=(), languages={})
     card = parse_card(draft.text, "draft.md")
     assert isinstance(card, Strategy)
     assert (card.id, card.op_types, card.prior_log_speedup) == ("my-trick", ("norm",), 0.2)
@@ -41,22 +41,41 @@ def test_three_wins_in_two_contexts_are_a_technique() -> None:
 
 
 def test_a_strategy_with_a_card_needs_no_technique() -> None:
-    assert drafts(WINS, known=["my-trick"]) == ()
+    assert drafts(WINS, known=["my-trick"], languages={}) == ()
 
 
 def test_too_few_wins_or_contexts_or_claims_are_no_technique() -> None:
-    assert drafts(WINS[:2], known=()) == ()
-    assert drafts([outcome(n, 0.2) for n in range(5)], known=()) == ()
+    assert drafts(WINS[:2], known=(), languages={}) == ()
+    assert drafts([outcome(n, 0.2) for n in range(5)], known=(), languages={}) == ()
     claimed = [o.model_copy(update={"claimed": True}) for o in WINS]
-    assert drafts(claimed, known=()) == ()
+    assert drafts(claimed, known=(), languages={}) == ()
 
 
 def test_four_losses_are_to_be_avoided_for_that_operator() -> None:
     lost = [outcome(n, -0.1, op_type="softmax") for n in range(3)] + [outcome(9, None, op_type="softmax")]
-    (draft,) = drafts([*WINS, *lost], known=["my-trick"])
+    (draft,) = drafts([*WINS, *lost], known=["my-trick"], languages={})
     card = parse_card(draft.text, "draft.md")
     assert isinstance(card, Advice)
     assert (card.id, card.kind, card.op_types) == ("avoid-my-trick-for-softmax", CardKind.AVOID, ("softmax",))
     assert "CRASHED" in card.body
-    assert drafts(lost[:3], known=["my-trick"]) == ()
-    assert drafts([*lost, outcome(10, 0.5, op_type="softmax")], known=["my-trick"]) == ()
+    assert drafts(lost[:3], known=["my-trick"], languages={}) == ()
+    assert drafts([*lost, outcome(10, 0.5, op_type="softmax")], known=["my-trick"], languages={}) == ()
+
+
+def test_a_draft_is_for_the_languages_and_devices_of_its_outcomes() -> None:
+    gpu = [o.model_copy(update={"context": context(architecture="sm_90")}) for o in WINS[:1]]
+    (draft,) = drafts([*gpu, *WINS[1:]], known=(), languages={"my-trick": ("triton", "cuda")})
+    card = parse_card(draft.text, "draft.md")
+    assert isinstance(card, Strategy)
+    assert (card.languages, card.devices) == (("triton", "cuda"), ("cpu", "cuda"))
+
+
+def test_a_follow_up_counts_with_its_own_gain() -> None:
+    """Each is faster than the baseline, and slower than what it was built on."""
+    slower = [
+        outcome(n, 0.3, shape=f"dram/{n}").model_copy(update={"after": "fuse", "log_gain": -0.1})
+        for n in range(4)
+    ]
+    (draft,) = drafts(slower, known=(), languages={})
+    assert draft.kind is CardKind.AVOID
+    assert "0.905x after fuse" in draft.text

@@ -63,3 +63,9 @@ def test_values_are_put_where_the_names_are_set() -> None:
 def test_a_bad_comment_says_how_to_write_it(line: str, said: str) -> None:
     with pytest.raises(BadTune, match=said):
         tunables(made(line, ""))
+
+
+def test_a_digit_in_a_name_stays() -> None:
+    after = with_values(made("constexpr int V4 = 4;  // @tune V4 = 4 in {2, 4}\n", ""), {"V4": 2})
+    assert after.source("kernel.cpp") == "constexpr int V4 = 2;  // @tune V4 = 2 in {2, 4}\n"
+    assert [(t.name, t.default) for t in tunables(after)] == [("V4", 2)]

@@ -104,6 +104,24 @@ def test_the_past_has_all_that_agents_see(run_log: RunLog) -> None:
     assert run_log.past("other") == ()
 
 
+def test_repairs_and_tuning_of_a_follow_up_are_built_on_what_came_before_it(run_log: RunLog) -> None:
+    """fuse (passed) <- tile (failed) <- its repair <- its tuning; and a failed start with its repair."""
+    chain = [("fuse", True, 2.0), ("tile", False, None), ("tile", True, 2.1), ("tile", True, 2.2)]
+    for number, (strategy, passed, speedup) in enumerate(chain, start=1):
+        status = EvaluationStatus.PASSED if passed else EvaluationStatus.CRASHED
+        verdict = nouns.evaluation(nouns.solution(str(number)), status=status, speedup=speedup)
+        parent = run_log.attempt_id(number - 1) if number > 1 else None
+        kept = run_log.put_evaluation(verdict)
+        attempt(run_log, number, plan=Plan(strategy=strategy), parent=parent, evaluation=kept)
+    made = run_log.attempts()
+    found = [run_log.built_on(one) for one in made]
+    assert found[0] is None
+    assert [one and (one[0], one[1].performance is not None) for one in found[1:]] == [("fuse", True)] * 3
+    start = attempt(run_log, 5, evaluation=made[1].evaluation)
+    repair = attempt(run_log, 6, parent=start.id)
+    assert run_log.built_on(repair) == ("fuse", run_log.evaluation(start)), "of nothing that passed"
+
+
 def test_unknown_prices_count_nothing(run_log: RunLog) -> None:
     for number, dollars in enumerate((0.5, None, 0.25), 1):
         attempt(run_log, number, usage=Usage(dollars=dollars))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -48,3 +49,11 @@ def test_options_are_checked(name: str) -> None:
         policies.check(name, {"nope": 1})
     with pytest.raises(UsageError, match="option repairs of"):
         policies.check(name, {"repairs": 0})
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "value"), [("mcts", "exploration", math.inf), ("evolution", "islands", 10**10)]
+)
+def test_a_number_that_a_run_would_break_on_is_refused(name: str, option: str, value: float) -> None:
+    with pytest.raises(UsageError, match=f"option {option} of"):
+        policies.check(name, {option: value})

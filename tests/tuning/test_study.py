@@ -64,3 +64,14 @@ def test_a_missing_optuna_is_said_before_anything_runs(monkeypatch: pytest.Monke
     check_tuning(0)
     with pytest.raises(MachineError, match=r"pip install 'agentforge\[tune\]'"):
         check_tuning(1)
+
+
+def test_trials_from_before_a_card_was_edited_end_no_run() -> None:
+    old = [
+        Trial(parameters={"BLOCK": 512, "ROWS": 1, "online": True}, log_speedups=(0.1,)),
+        Trial(parameters={"TILE": 64}, log_speedups=(0.2,)),
+    ]
+    point = next_point(SPACE, old, "a", 20)
+    assert point is not None
+    assert all(point[name] in values for name, values in SPACE.items())
+    assert next_point(SPACE, old, "a", 2) is None

@@ -16,6 +16,7 @@ ATTENTION = "vendor-attention"
 """The template of solutions that call the library's fused attention."""
 FLASH = "cpp/attention.cpp.j2"
 """The template of kernels that compute attention in tiles."""
+FLASH_PARAMETERS = ("queries", "keys")
 
 _aten = torch.ops.aten
 _PRODUCTS = (_aten.matmul.default, _aten.bmm.default)

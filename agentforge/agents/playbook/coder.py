@@ -9,7 +9,7 @@ from agentforge.agents._base import Draft, Past, Task
 from agentforge.codegen import Options, flags_of, generate
 from agentforge.schema import BuildSpec, CannotCode, Plan, Solution, SourceFile, Usage
 
-from .attention import ATTENTION, FLASH, attention_source, flash_attention
+from .attention import ATTENTION, FLASH, FLASH_PARAMETERS, attention_source, flash_attention
 from .cuda_graph import GRAPH, graph_source
 from .facts import SAME_CODE, SEED, describe
 from .triton import TRITON_KERNEL, TRITON_PROGRAM, program, with_kernel
@@ -67,7 +67,7 @@ class PlaybookCoder:
 
     def _flash(self, task: Task, plan: Plan, parent: Past | None) -> Solution:
         definition = task.bottleneck.definition
-        sizes = {name: int(plan.parameters[name]) for name in ("queries", "keys")}
+        sizes = {name: int(plan.parameters[name]) for name in FLASH_PARAMETERS}
         files = flash_attention(definition, task.bottleneck.workloads[0], **sizes)
         return _solution(task, plan, BuildSpec(language="cpp"), files, plan.parameters)
 

@@ -22,6 +22,7 @@ from .attention import fuse
 
 TRITON_PROGRAM = "triton/model_new_triton.py.j2"
 """The template of generated Triton programs."""
+PROGRAM_PARAMETERS = ("block", "max_block", "lanes", "num_warps")
 TRITON_KERNEL = "kernels/triton/"
 """Templates with this prefix replace an operator by a kernel of `knowledge_base/kernels/triton`."""
 
@@ -53,7 +54,7 @@ def program(
     Raises:
         CannotCode: the generator does not support an operator.
     """
-    known = {k: v for k, v in parameters.items() if k in ("block", "max_block", "lanes", "num_warps")}
+    known = {k: v for k, v in parameters.items() if k in PROGRAM_PARAMETERS}
     return generate_triton(definition, workloads, Blocks(processors=max(processors, 1), **known))  # type: ignore[arg-type]
 
 
@@ -74,7 +75,7 @@ def with_kernel(
     _propagate_shapes(traced, workload)
     replaced = 0
     for node in list(traced.graph.nodes):
-        call = _CALLS[name](node) if node.op == "call_function" and node.users else None
+        call = KERNELS[name](node) if node.op == "call_function" and node.users else None
         if call is not None:
             _replace(traced, call)
             replaced += 1
@@ -247,7 +248,7 @@ def _gated(node: Node) -> _Call | None:
     return None
 
 
-_CALLS: dict[str, Callable[[Node], _Call | None]] = {
+KERNELS: dict[str, Callable[[Node], _Call | None]] = {
     "softmax": _softmax,
     "layernorm": _layernorm,
     "rmsnorm": _rmsnorm,

@@ -29,7 +29,7 @@ from random import Random
 
 from scipy.special import stdtr
 
-from agentforge.schema import Strategy
+from agentforge.schema import Strategy, StrategyRecord
 from agentforge.store import Experience
 
 from .similarity import Request, freshness
@@ -128,7 +128,7 @@ def prior(strategy: Strategy) -> Posterior:
     )
 
 
-def with_claims(belief: Posterior, records: Iterable[Experience], request: Request) -> Posterior:
+def with_claims(belief: Posterior, records: Iterable[StrategyRecord], request: Request) -> Posterior:
     """A posterior with what other databases claim of contexts like this one."""
     near = [r for r in records if r.claims and request.alike(r.context) >= NEAR]
     total = sum(r.claims for r in near)

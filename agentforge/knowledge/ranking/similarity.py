@@ -144,7 +144,7 @@ def _generations(first: str, second: str, factor: float) -> float:
     """Between two vector units of one instruction set, or two architectures of a GPU vendor; else 0."""
     if first == second:
         return 1.0
-    a, b = (re.fullmatch(r"sm_(\d+)\d", name) for name in (first, second))
+    a, b = (re.fullmatch(r"sm_(\d{1,3})\d", name) for name in (first, second))
     if a and b:
         return float(factor ** max(1, abs(int(a[1]) - int(b[1]))))
     (set_a, _, unit_a), (set_b, _, unit_b) = first.partition(" "), second.partition(" ")
@@ -159,6 +159,6 @@ def _versions(first: str, second: str) -> int:
     if first == second or not first or not second:
         return 0
     (tool_a, _, version_a), (tool_b, _, version_b) = first.rpartition("-"), second.rpartition("-")
-    if tool_a != tool_b or not (version_a.isdigit() and version_b.isdigit()):
+    if tool_a != tool_b or not all(re.fullmatch(r"\d{1,6}", part) for part in (version_a, version_b)):
         return 3
     return abs(int(version_a) - int(version_b))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, lru_cache
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -54,7 +55,7 @@ class KnownContexts:
     tried: tuple[Context, ...]
     """With outcomes of this database."""
     claimed: tuple[Context, ...]
-    """With claims that count, of other databases."""
+    """With claims that count, of other databases; at most `MOST_CLAIMED_CONTEXTS`."""
 
 
 class Experience(NamedTuple):
@@ -83,6 +84,8 @@ class Experience(NamedTuple):
 _CONTEXTS = select(ContextRow.tried, ContextRow.claimed, ContextRow.body).order_by(ContextRow.hash)
 _SHARED = Experience._fields[:-3]
 """Fields of a `StrategyRecord` too."""
+MOST_CLAIMED_CONTEXTS = 1000
+"""Contexts of claims that a look-up compares, the first by their hashes: a file cannot make it slow."""
 
 
 class Outcomes:
@@ -157,9 +160,10 @@ class Outcomes:
         """All contexts with experience, in the order of their hashes."""
         with self._db.read() as session:
             rows = session.execute(_CONTEXTS if self._scope is None else self._scope.contexts).all()
+        claimed = (row.body for row in rows if row.claimed)
         return KnownContexts(
             tried=tuple(_context(row.body) for row in rows if row.tried),
-            claimed=tuple(_context(row.body) for row in rows if row.claimed),
+            claimed=tuple(_context(body) for body in islice(claimed, MOST_CLAIMED_CONTEXTS)),
         )
 
     def strategy_records(

@@ -55,6 +55,18 @@ def test_each_part_that_differs_costs_its_factor(changes: dict[str, str], weight
     assert similarity(context(**{"architecture": "x86_64 avx512", **changes}), asked) == pytest.approx(weight)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"toolchain": "g++-²"},
+        {"toolchain": "g++-" + "9" * 5000},
+        {"architecture": "sm_" + "9" * 5000},
+    ],
+)
+def test_a_name_that_only_looks_like_a_version_is_another_one(changes: dict[str, str]) -> None:
+    assert similarity(context(**changes), context(architecture="sm_90")) < 1
+
+
 def test_two_generations_of_a_gpu_are_farther_than_one() -> None:
     asked = context(architecture="sm_100")
     one, two = (similarity(context(architecture=name), asked) for name in ("sm_90", "sm_80"))
