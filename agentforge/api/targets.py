@@ -37,24 +37,20 @@ def load_settings(settings: Settings | Mapping[str, Any] | Sequence[str] | None,
     from agentforge.config import Settings
     from agentforge.config import load_settings as read
 
-    changes = [f"{key.replace('__', '.')}={value}" for key, value in flags.items() if value is not None]
+    changes = {key.replace("__", "."): value for key, value in flags.items() if value is not None}
     if isinstance(settings, Settings):
         return _changed(settings, changes)
     if isinstance(settings, Mapping):
-        return read([*(f"{key}={_text(value)}" for key, value in settings.items()), *changes])
-    return read([*(settings or ()), *changes])
+        return read(changes={**settings, **changes})
+    return read([settings] if isinstance(settings, str) else settings or (), changes)
 
 
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, default=str)
-
-
-def _changed(settings: Settings, changes: Sequence[str]) -> Settings:
+def _changed(settings: Settings, changes: Mapping[str, Any]) -> Settings:
     from agentforge.config import load_settings as read
 
-    wanted = read(changes)
+    wanted = read(changes=changes)
     for change in changes:
-        group, _, field = change.partition("=")[0].partition(".")
+        group, _, field = change.partition(".")
         part = getattr(settings, group).model_copy(update={field: getattr(getattr(wanted, group), field)})
         settings = settings.model_copy(update={group: part})
     return settings

@@ -115,6 +115,9 @@ def test_progress_suits_the_place() -> None:
 def test_settings_come_as_a_dict_as_strings_or_whole() -> None:
     assert load_settings({"referee.processes": 5, "search.coder": "openai:x"}).referee.processes == 5
     assert load_settings(["referee.processes=5"], budget__minutes=2).budget.minutes == 2
+    assert load_settings("referee.processes=5").referee.processes == 5
+    nested = load_settings({"referee": {"processes": 5}, "search.options": {"beam": 4}}, budget__minutes=2)
+    assert (nested.referee.processes, nested.search.options) == (5, {"beam": 4})
     whole = load_settings(load_settings(["referee.processes=5"]), budget__minutes=2)
     assert (whole.referee.processes, whole.budget.minutes) == (5, 2)
     with pytest.raises(UsageError, match="unknown setting 'nope'"):
