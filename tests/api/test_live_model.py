@@ -157,6 +157,15 @@ def test_what_is_no_model_is_refused_in_a_sentence() -> None:
         as_target(nn.Linear(2, 2), None, "cpu", settings)
     with pytest.raises(UsageError, match="brings its own inputs"):
         as_target("model.py", (torch.ones(1),), "cpu", settings)
+    with pytest.raises(UsageError, match="init_args takes what JSON can express"):
+        as_target("model.py:Net", torch.ones(1), "cpu", settings, init_args=[object()])
+    for wrong, name in (
+        (nn.Linear, "the class Linear"),
+        (len, "a builtin_function_or_method"),
+        (None, "a NoneType"),
+    ):
+        with pytest.raises(UsageError, match=f"give an nn.Module or a path .*, not {name}"):
+            where_of(wrong, "auto")
     assert where_of(nn.Linear(2, 2), "auto") == "cpu"
     with pytest.raises(UsageError, match=r"model.to\('cuda'\)"):
         where_of(nn.Linear(2, 2), "cuda")
