@@ -7,13 +7,14 @@ import copy
 import math
 from typing import Any
 
+import IPython
 import pandas
 import pytest
 import torch
 from torch import nn
 
 from agentforge.api.artifact import load, twin
-from agentforge.api.progress import Notebook, view_for
+from agentforge.api.progress import Notebook, in_notebook, view_for
 from agentforge.api.result import Speedup, Speedups, speedups
 from agentforge.api.tables import Bottlenecks, html_table
 from agentforge.api.targets import load_settings
@@ -110,6 +111,13 @@ def test_progress_suits_the_place() -> None:
     assert issubclass(Notebook, View)
     with pytest.raises(UsageError, match="progress takes"):
         view_for("always")  # type: ignore[arg-type]
+
+
+def test_a_subclass_of_the_kernels_shell_is_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not in_notebook()
+    shell = type("Shell", (type("ZMQInteractiveShell", (), {}),), {})  # as Colab has it
+    monkeypatch.setattr(IPython, "get_ipython", shell)
+    assert in_notebook()
 
 
 def test_settings_come_as_a_dict_as_strings_or_whole() -> None:
