@@ -47,7 +47,7 @@ class LoadedArtifact:
         try:
             self.mode: str = json.loads((self.path / "plan.json").read_text())["mode"]
             self.report: dict[str, Any] = json.loads((self.path / "report.json").read_text())
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise UsageError(
                 f"{path} is no artifact: give the folder with plan.json and report.json that a run wrote"
             ) from error

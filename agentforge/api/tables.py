@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+import shutil
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 _WIDTH = 140
-"""Columns of characters of a printed table."""
+"""Most columns of characters of a printed table; a narrower terminal has fewer."""
 
 
 class Bottlenecks(Sequence[Bottleneck]):
@@ -96,7 +97,10 @@ def plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table as text, without the blank lines around it."""
     from rich.console import Console
 
-    console = Console(file=io.StringIO(), width=_WIDTH, highlight=False, force_jupyter=False)
+    width = min(_WIDTH, shutil.get_terminal_size((_WIDTH, 1)).columns)
+    console = Console(
+        file=io.StringIO(), width=width, highlight=False, force_jupyter=False, force_terminal=False
+    )
     with console.capture() as captured:
         console.print(output.grid(headings, rows, console.width))
     return "\n".join(line.rstrip() for line in captured.get().strip("\n").splitlines() if line.strip())

@@ -61,6 +61,8 @@ def test_each_baseline_has_its_name_and_best_is_the_fastest() -> None:
     assert list(named) == ["eager", "torch.compile", "freezing"]
     assert named["best"].point == named["freezing"].point == 0.9
     assert math.isnan(named["max-autotune"].point)
+    assert "freezing" in named
+    assert "max-autotune" not in named
 
 
 def test_bottlenecks_print_and_convert(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,6 +85,14 @@ def test_bottlenecks_print_and_convert(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builtins, "__import__", without_pandas)
     with pytest.raises(MachineError, match=r"pip install 'agentforge\[notebook\]'"):
         table.to_frame()
+
+
+def test_a_table_fits_the_terminal_and_is_plain_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    shown = repr(Bottlenecks([bottleneck()], ["kept: nothing was verified faster than eager"]))
+    assert max(map(len, shown.splitlines())) <= 60
+    assert "\x1b" not in shown
 
 
 def test_cells_of_a_table_are_text() -> None:
