@@ -73,7 +73,7 @@ def show_run(
     from agentforge.analysis import build_report
     from agentforge.llm import totals
 
-    with _options.store(config) as store:
+    with _options.store(config, create=False) as store:
         found = store.get_run(run)
         report = build_report(store, found.id)
         attempts = [(a, _evaluation(store, a)) for a in store.attempts(found.id)]
