@@ -92,6 +92,7 @@ def test_version(run: Run) -> None:
         (("optimize", "model.py", "-c", "llm.role_max_tokens={coder: -1}"), "llm.role_max_tokens"),
         (("optimize", "model.py", "--device", "tpu"), "'tpu' is not one of the devices"),
         (("mcp", "--http", "99999999"), "--http"),
+        (("mcp", "--host", "0.0.0.0"), "--host goes with --http"),
         (("optimize", "model.py", "--llm", "nonsense"), "'nonsense': write anthropic:MODEL"),
         (("optimize", "model.py", "--planner", "["), "'[': write anthropic:MODEL"),
         (("optimize", "model.py", "--llm", "openai:"), "'openai:' names no model"),
