@@ -80,6 +80,9 @@ class LoadedArtifact:
         """How often each kernel ran in this process."""
         return dict(self._package.calls())
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return load, (self.path,)  # another process imports the folder
+
     def __repr__(self) -> str:
         return f"LoadedArtifact({str(self.path)!r}, mode={self.mode!r})"
 

@@ -31,6 +31,8 @@ class Bottlenecks(Sequence[Bottleneck]):
         self._outcomes = tuple(outcomes)
 
     def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return Bottlenecks(self._entries[index], self._outcomes[index])
         return self._entries[index]
 
     def __len__(self) -> int:

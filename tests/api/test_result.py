@@ -5,6 +5,8 @@ from __future__ import annotations
 import builtins
 import copy
 import math
+import pickle
+from pathlib import Path
 from typing import Any
 
 import IPython
@@ -69,6 +71,8 @@ def test_bottlenecks_print_and_convert(monkeypatch: pytest.MonkeyPatch) -> None:
     table = Bottlenecks([bottleneck()], ["<kept>"])
     assert isinstance(table[0], Bottleneck)
     assert table[0].definition.name in repr(table)
+    assert repr(table[:1]) == repr(table)
+    assert repr(table[1:]) == "no bottlenecks"
     assert "&lt;kept&gt;" in table._repr_html_()
     frame = table.to_frame()
     assert isinstance(frame, pandas.DataFrame)
@@ -97,6 +101,14 @@ def test_a_table_fits_the_terminal_and_is_plain_text(monkeypatch: pytest.MonkeyP
 
 def test_cells_of_a_table_are_text() -> None:
     assert "<td>&lt;b&gt;</td>" in html_table(["a"], [["<b>"]])
+
+
+def test_an_artifact_travels_to_another_process_by_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text('{"mode": "eager"}')
+    (tmp_path / "report.json").write_text("{}")
+    (tmp_path / "__init__.py").touch()
+    copied = pickle.loads(pickle.dumps(load(tmp_path)))
+    assert (copied.path, copied.mode) == (tmp_path, "eager")
 
 
 def test_a_twin_shares_all_tensors_and_nothing_else() -> None:
