@@ -99,7 +99,10 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     if argv is None:
         _interrupt.install()
     try:
-        code = build()(arguments, prog_name="agentforge", standalone_mode=False)
+        _invoke(arguments)
+        code = OK
+    except typer.Exit as left:
+        code = left.exit_code
     except BaseException as error:
         _interrupt.leave()
         code, message = explain(error)
@@ -112,8 +115,20 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         code = USAGE
         with suppress(OSError):
             print(f"agentforge: the output cannot be written ({hindrance})", file=sys.stderr)
-    _interrupt.exit_code = code if isinstance(code, int) else OK
-    sys.exit(_interrupt.exit_code)
+    _interrupt.exit_code = code
+    sys.exit(code)
+
+
+def _invoke(arguments: list[str]) -> None:
+    """Carry out the command without `typer`'s own handling of errors.
+
+    It takes an interrupt for a code that the command has chosen, and a reader that has gone for a failure.
+    """
+    command = typer.main.get_command(build())
+    if "_AGENTFORGE_COMPLETE" in os.environ:  # a shell asks what fits; this answers and exits
+        command([], prog_name="agentforge")
+    with command.make_context("agentforge", [*arguments]) as context:  # it takes from the list
+        command.invoke(context)
 
 
 def _flush() -> str:
@@ -168,7 +183,8 @@ def _say(message: str, code: int, *, as_json: bool, shown: str) -> None:
             as_json = False
     if not as_json:
         with suppress(OSError):
-            print(f"agentforge: {message}", *filter(None, [shown]), sep="\n", file=sys.stderr)
+            said = message if message.startswith("Usage:") else f"agentforge: {message}"
+            print(said, *filter(None, [shown]), sep="\n", file=sys.stderr)
 
 
 def _one_line(text: str) -> str:

@@ -61,7 +61,7 @@ def test_the_page_names_every_command() -> None:
 def test_no_command_shows_the_help(run: Run, command: tuple[str, ...]) -> None:
     answer = run(*command)
     assert answer.code == 2
-    assert "Usage:" in answer.err
+    assert answer.err.startswith("Usage:")
     assert "Traceback" not in answer.err
 
 
@@ -181,7 +181,7 @@ def test_a_long_error_is_cut() -> None:
     assert said.endswith("(100000 characters)")
 
 
-@pytest.mark.parametrize("command", [("doctor",), ("runs", "list")])
+@pytest.mark.parametrize("command", [("doctor",), ("runs", "list"), ("schema",)])
 def test_a_reader_that_has_gone_is_no_failure(home: Path, command: tuple[str, ...]) -> None:
     ours, theirs = os.pipe()
     os.close(ours)
