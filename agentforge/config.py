@@ -7,17 +7,18 @@ Precedence, highest first: `-c` overrides, environment (`AGENTFORGE_REFEREE__PRO
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
     TomlConfigSettingsSource,
 )
 
@@ -26,8 +27,32 @@ from agentforge.schema import Budget, UsageError
 
 
 def default_home() -> Path:
-    """Folder for the database, caches and runs: `$AGENTFORGE_HOME`, else `~/.agentforge`."""
-    return Path(os.environ.get("AGENTFORGE_HOME") or Path.home() / ".agentforge")
+    """Folder for the database, caches and runs: `$AGENTFORGE_HOME`, else `~/.agentforge`.
+
+    Raises:
+        UsageError: the user has no home folder, and the variable is not set.
+    """
+    return _absolute(Path(os.environ.get("AGENTFORGE_HOME") or "~/.agentforge"))
+
+
+def _absolute(path: Path) -> Path:
+    """The path with its `~` resolved, as nothing else does for a file of settings.
+
+    A run keeps its settings, and may be resumed from another folder.
+
+    Raises:
+        UsageError: the user has no home folder.
+    """
+    try:
+        return path.expanduser().absolute()
+    except RuntimeError as error:
+        raise UsageError(
+            f"{path} is nowhere, because this user has no home folder: set AGENTFORGE_HOME"
+        ) from error
+
+
+UserPath = Annotated[Path, AfterValidator(_absolute)]
+"""A path in the user's words, made absolute."""
 
 
 def _names(value: object) -> object:
@@ -201,11 +226,11 @@ class LLMSettings(BaseModel, extra="forbid", allow_inf_nan=False):
     """Concurrent calls to one endpoint; fewer while it limits the rate."""
     seed: int | None = None
     """Ignored by endpoints without seeds."""
-    prices: Path | None = None
+    prices: UserPath | None = None
     """TOML file with prices that replace the built-in ones."""
     options: dict[str, dict[str, Any]] = {}
     """Options by provider; the built-in ones have none."""
-    record: Path | None = None
+    record: UserPath | None = None
     """Cassette file that records every exchange, the profile and the verdicts."""
     replay_verdicts: bool = False
     """With `replay:FILE`: take the search's verdicts from the cassette too, and measure only the result."""
@@ -218,11 +243,12 @@ class Settings(BaseSettings):
         env_prefix="AGENTFORGE_",
         env_nested_delimiter="__",
         env_file=".env",
+        env_ignore_empty=True,
         toml_file="agentforge.toml",
         extra="ignore",
     )
 
-    home: Path = Field(default_factory=default_home)
+    home: UserPath = Field(default_factory=default_home)
     """Folder for the database, caches and runs."""
     database_url: str | None = None
     """Any SQLAlchemy URL; None is SQLite under `home`."""
@@ -246,7 +272,12 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return (init_settings, env_settings, dotenv_settings, TomlConfigSettingsSource(settings_cls))
+        try:
+            toml = TomlConfigSettingsSource(settings_cls)
+        except ValueError as error:  # no TOML, or no UTF-8
+            raise UsageError(f"agentforge.toml cannot be read ({error}): correct it") from error
+        _check_names(toml.toml_data, " in agentforge.toml")
+        return (init_settings, env_settings, dotenv_settings, toml)
 
     @property
     def url(self) -> str:
@@ -283,18 +314,33 @@ def check_threads(referee: RefereeSettings) -> None:
         )
 
 
+def _check_names(values: Mapping[str, Any], where: str = "") -> None:
+    unknown = sorted(values.keys() - Settings.model_fields.keys())
+    if unknown:
+        raise UsageError(
+            f"unknown setting {unknown[0]!r}{where}; the settings are: {', '.join(Settings.model_fields)}"
+        )
+
+
 def _nested(overrides: Sequence[str]) -> dict[str, Any]:
     tree: dict[str, Any] = {}
     for override in overrides:
         path, separator, text = override.partition("=")
         if not separator or not all(path.split(".")):
             raise UsageError(f"-c takes key.path=value, for example -c referee.processes=5, not {override!r}")
-        node = tree
-        *parents, leaf = path.split(".")
-        for key in parents:
-            node = node.setdefault(key, {})
-        node[leaf] = _scalar(text)
+        _put(tree, path, _scalar(text))
     return tree
+
+
+def _put(tree: dict[str, Any], path: str, value: Any) -> None:
+    """Set a value in nested dicts; a mapping is copied, so that the caller's never changes."""
+    node = tree
+    *parents, leaf = path.split(".")
+    for key in parents:
+        node = node.setdefault(key, {})
+        if not isinstance(node, dict):
+            raise UsageError(f"setting {path} is a part of {key}, which is {node!r}: leave out one of them")
+    node[leaf] = dict(value) if isinstance(value, Mapping) else value
 
 
 def _scalar(text: str) -> Any:
@@ -306,25 +352,25 @@ def _scalar(text: str) -> Any:
     return text if isinstance(value, dict) else value
 
 
-def load_settings(overrides: Sequence[str] = ()) -> Settings:
+def load_settings(overrides: Sequence[str] = (), changes: Mapping[str, Any] | None = None) -> Settings:
     """Read the settings.
 
     Args:
         overrides: `key.path=value` strings of the command line; values are read as YAML scalars.
+        changes: values by `key.path`, taken as they are; they win over `overrides`.
 
     Raises:
-        UsageError: a value does not fit.
+        UsageError: a value does not fit, or a file of settings cannot be read.
     """
     try:
         tree = _nested(overrides)
-        unknown = tree.keys() - Settings.model_fields.keys()
-        if unknown:
-            raise UsageError(
-                f"unknown setting {sorted(unknown)[0]!r}; "
-                f"the settings are: {', '.join(Settings.model_fields)}"
-            )
+        for path, value in (changes or {}).items():
+            _put(tree, path, value)
+        _check_names(tree)
         return Settings(**tree)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise UsageError(f"setting {where}: {first['msg']}") from error
+    except (SettingsError, UnicodeDecodeError) as error:
+        raise UsageError(f"the variables AGENTFORGE_* or the file .env cannot be read: {error}") from error

@@ -47,7 +47,7 @@ class LoadedArtifact:
         try:
             self.mode: str = json.loads((self.path / "plan.json").read_text())["mode"]
             self.report: dict[str, Any] = json.loads((self.path / "report.json").read_text())
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise UsageError(
                 f"{path} is no artifact: give the folder with plan.json and report.json that a run wrote"
             ) from error
@@ -79,6 +79,9 @@ class LoadedArtifact:
     def calls(self) -> dict[str, int]:
         """How often each kernel ran in this process."""
         return dict(self._package.calls())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return load, (self.path,)  # another process imports the folder
 
     def __repr__(self) -> str:
         return f"LoadedArtifact({str(self.path)!r}, mode={self.mode!r})"

@@ -134,10 +134,13 @@ def _literal(name: str, value: Any) -> str:
             raise UsageError(f"{name}: {error}") from error
     if isinstance(value, float) and not -float("inf") < value < float("inf"):
         return f'float("{value}")'
-    if value is None or isinstance(value, bool | int | float | str):
-        return repr(value)
+    if value is None:
+        return "None"
+    for kind in (bool, int, float, str):
+        if isinstance(value, kind):
+            return kind.__repr__(value)  # a subclass, as numpy.float64 or an enumeration, prints as its name
     if isinstance(value, Mapping):
-        items = (f"{key!r}: {_literal(f'{name}.{key}', item)}" for key, item in value.items())
+        items = (f"{_literal(name, key)}: {_literal(f'{name}.{key}', item)}" for key, item in value.items())
         return f"{{{', '.join(items)}}}"
     if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
         items = (_literal(f"{name}[{index}]", item) for index, item in enumerate(value))

@@ -65,9 +65,10 @@ def optimize(
         model: a module, `"model.py"` in KernelBench's convention, `"model.py:Net"`, or `"hf:config.json"`.
         example_inputs: arguments of one call: a tuple (positional), a dict (by keyword) or one tensor.
             A module and `"model.py:Net"` need them. Kernels are verified on random inputs with the same
-            shapes, dtypes, strides and ranges of values.
-        minutes: wall time of the search; 1.25 unless settings say otherwise. Proving the result
-            takes one or two minutes more.
+            shapes, dtypes, strides and ranges of values. Those of `"model.py:Net"` have the same shapes and
+            dtypes only.
+        minutes: wall time of the search; 1.25 if neither the call nor the settings have a limit. Proving the
+            result takes one or two minutes more.
         attempts: at most this many kernels are tried.
         dollars: at most this much is spent on language models.
         device: `cpu` or `cuda`; `auto` is where the module is, or the best one for a path.

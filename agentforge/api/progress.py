@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any, Literal
 
 from agentforge.schema import UsageError
-from agentforge.views.live import Lines, Live, View
+from agentforge.views.live import Lines, Live, View, on_stderr
 
 if TYPE_CHECKING:
     from agentforge.schema import Event
@@ -73,10 +73,7 @@ def view_for(progress: Progress) -> View:
         return View()
     if progress == "auto" and in_notebook():
         return Notebook()
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    return Live(console) if progress == "auto" and console.is_terminal else Lines()
+    return on_stderr() if progress == "auto" else Lines()
 
 
 def in_notebook() -> bool:
@@ -84,4 +81,5 @@ def in_notebook() -> bool:
     shell = sys.modules.get("IPython")
     if shell is None:
         return False
-    return type(shell.get_ipython()).__name__ == "ZMQInteractiveShell"
+    kinds = type(shell.get_ipython()).__mro__  # Colab's is a subclass
+    return any(kind.__name__ == "ZMQInteractiveShell" for kind in kinds)

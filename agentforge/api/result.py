@@ -75,6 +75,9 @@ class Speedups(Mapping[str, Speedup]):
             return Speedup(math.nan, math.nan, math.nan, Evidence.UNVERIFIED.value, self._note)
         raise KeyError(f"{baseline!r}: the baselines are {', '.join(map(repr, BASELINES))}")
 
+    def __contains__(self, baseline: object) -> bool:
+        return baseline in self._measured
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._measured)
 

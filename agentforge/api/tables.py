@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+import shutil
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 _WIDTH = 140
-"""Columns of characters of a printed table."""
+"""Most columns of characters of a printed table; a narrower terminal has fewer."""
 
 
 class Bottlenecks(Sequence[Bottleneck]):
@@ -30,6 +31,8 @@ class Bottlenecks(Sequence[Bottleneck]):
         self._outcomes = tuple(outcomes)
 
     def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return Bottlenecks(self._entries[index], self._outcomes[index])
         return self._entries[index]
 
     def __len__(self) -> int:
@@ -96,7 +99,10 @@ def plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table as text, without the blank lines around it."""
     from rich.console import Console
 
-    console = Console(file=io.StringIO(), width=_WIDTH, highlight=False, force_jupyter=False)
+    width = min(_WIDTH, shutil.get_terminal_size((_WIDTH, 1)).columns)
+    console = Console(
+        file=io.StringIO(), width=width, highlight=False, force_jupyter=False, force_terminal=False
+    )
     with console.capture() as captured:
         console.print(output.grid(headings, rows, console.width))
     return "\n".join(line.rstrip() for line in captured.get().strip("\n").splitlines() if line.strip())

@@ -37,24 +37,20 @@ def load_settings(settings: Settings | Mapping[str, Any] | Sequence[str] | None,
     from agentforge.config import Settings
     from agentforge.config import load_settings as read
 
-    changes = [f"{key.replace('__', '.')}={value}" for key, value in flags.items() if value is not None]
+    changes = {key.replace("__", "."): value for key, value in flags.items() if value is not None}
     if isinstance(settings, Settings):
         return _changed(settings, changes)
     if isinstance(settings, Mapping):
-        return read([*(f"{key}={_text(value)}" for key, value in settings.items()), *changes])
-    return read([*(settings or ()), *changes])
+        return read(changes={**settings, **changes})
+    return read([settings] if isinstance(settings, str) else settings or (), changes)
 
 
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, default=str)
-
-
-def _changed(settings: Settings, changes: Sequence[str]) -> Settings:
+def _changed(settings: Settings, changes: Mapping[str, Any]) -> Settings:
     from agentforge.config import load_settings as read
 
-    wanted = read(changes)
+    wanted = read(changes=changes)
     for change in changes:
-        group, _, field = change.partition("=")[0].partition(".")
+        group, _, field = change.partition(".")
         part = getattr(settings, group).model_copy(update={field: getattr(getattr(wanted, group), field)})
         settings = settings.model_copy(update={group: part})
     return settings
@@ -64,16 +60,26 @@ def where_of(model: Any, device: str) -> str:
     """The device to run on: the caller's choice, else the one that a live module is on.
 
     Raises:
-        UsageError: the module is on several devices, or on another one than the caller's.
+        UsageError: the model is neither a path nor a module; it is on several devices, or on another one than
+            the caller's.
     """
     if isinstance(model, str | os.PathLike):
         return device
+    _check_module(model)
     kinds = sorted({tensor.device.type for tensor in (*model.parameters(), *model.buffers())})
     if len(kinds) > 1:
         raise UsageError(f"the model is spread over {' and '.join(kinds)}: move it to one device first")
     if device != "auto" and kinds and kinds != [device.partition(":")[0]]:
         raise UsageError(f"the model is on {kinds[0]}: call model.to({device!r}) first, or leave out device")
     return kinds[0] if kinds and device == "auto" else device
+
+
+def _check_module(model: Any) -> None:
+    import torch
+
+    if not isinstance(model, torch.nn.Module):
+        kind = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
+        raise UsageError(f'give an nn.Module or a path such as "model.py", not {kind}')
 
 
 def as_target(
@@ -91,7 +97,7 @@ def as_target(
         model: a module, `"file.py"`, `"file.py:ClassName"` or `"hf:config.json"`.
         inputs: example inputs: needed by a module and by `file.py:ClassName`.
         device: kind of device.
-        settings: say where weights are kept.
+        settings: say where weights are kept, and have the options of frontends.
         init_args: constructor arguments of `file.py:ClassName`.
         generate: lengths of a generation, `prompt=128,new=64`.
         shapes: sizes of the inputs that vary, `batch=1..32`.
@@ -101,16 +107,12 @@ def as_target(
         TargetError: the model cannot be used.
     """
     if isinstance(model, str | os.PathLike):
-        return _from_file(os.fspath(model), inputs, device, init_args, generate, shapes)
-    import torch
-
+        return _from_file(os.fspath(model), inputs, device, settings, init_args, generate, shapes)
     from agentforge.frontends import parse_shapes, with_shapes
 
     from .live_model import live_target
 
-    if not isinstance(model, torch.nn.Module):
-        kind = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
-        raise UsageError(f'give an nn.Module or a path such as "model.py", not {kind}')
+    _check_module(model)
     if init_args is not None:
         raise UsageError("init_args goes with a path; a module is constructed already")
     if generate and inputs is not None:
@@ -173,7 +175,9 @@ def as_arguments(inputs: Any) -> tuple[Any, ...] | dict[str, Any]:
     return tuple(inputs) if isinstance(inputs, list | tuple) else (inputs,)
 
 
-def _from_file(spec: str, inputs: Any, device: str, init_args: Any, generate: str, shapes: str) -> Target:
+def _from_file(
+    spec: str, inputs: Any, device: str, settings: Settings, init_args: Any, generate: str, shapes: str
+) -> Target:
     from agentforge.frontends import FrontendOptions, load_target
 
     sizes: list[str] = []
@@ -192,10 +196,19 @@ def _from_file(spec: str, inputs: Any, device: str, init_args: Any, generate: st
         input_dtypes=tuple(dtypes),
         generate=generate,
         shapes=shapes,
-        init_args="" if init_args is None else json.dumps(init_args),
+        init_args="" if init_args is None else _as_json(init_args),
         device=device,
     )
-    return load_target(spec, options)
+    return load_target(spec, options, settings.frontend_options)
+
+
+def _as_json(init_args: Any) -> str:
+    try:
+        return json.dumps(init_args)
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            f"init_args takes what JSON can express ({error}): construct the model, and pass that"
+        ) from error
 
 
 def _size_of(value: Any) -> tuple[str, str]:

@@ -50,6 +50,13 @@ def choose(target: str, *, reference: str, origin: str, intent: str, options: Fr
             f"{Path(target).name} is not a PyTorch model: add --reference ref.py if it is a kernel, or "
             "--from sequential if it is a sequential function"
         )
+    given = _given(options)
+    if intent and given:
+        raise UsageError(f"--intent describes the inputs too: leave out {', '.join(given)}")
+    if origin and (ignored := [name for name in given if name != "--input-shape"]):
+        raise UsageError(
+            f"--from sequential takes --input-shape NAME=SIZES alone: leave out {', '.join(ignored)}"
+        )
     from agentforge import runs  # each kind loads on its own
 
     if intent:
@@ -59,6 +66,18 @@ def choose(target: str, *, reference: str, origin: str, intent: str, options: Fr
     if reference:
         return runs.KernelStart(Path(target), reference, options)
     return runs.ModelStart(target, options)
+
+
+def _given(options: FrontendOptions) -> list[str]:
+    """The options about inputs and constructor that the user gave."""
+    given = {
+        "--input": options.inputs,
+        "--input-shape": options.input_shapes,
+        "--input-dtype": options.input_dtypes,
+        "--init-args": options.init_args,
+        "--dtype": options.dtype != "float32",
+    }
+    return [name for name, value in given.items() if value]
 
 
 def _sizes(shapes: Sequence[str]) -> dict[str, tuple[int, ...]]:

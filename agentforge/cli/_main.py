@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Annotated, NoReturn
@@ -98,27 +99,49 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     if argv is None:
         _interrupt.install()
     try:
-        code = build()(arguments, prog_name="agentforge", standalone_mode=False)
+        _invoke(arguments)
+        code = OK
+    except typer.Exit as left:
+        code = left.exit_code
     except BaseException as error:
         _interrupt.leave()
-        if "--debug" in arguments and not isinstance(error, SystemExit):
-            raise
         code, message = explain(error)
         if message:
-            with suppress(BrokenPipeError):
-                _say(message, code, as_json="--json" in arguments, shown=getattr(error, "shown", ""))
-    _flush()
-    _interrupt.exit_code = code if isinstance(code, int) else OK
-    sys.exit(_interrupt.exit_code)
+            if "--debug" in arguments and not hasattr(error, "format_message"):
+                with suppress(OSError):
+                    traceback.print_exception(error)
+            _say(message, code, as_json="--json" in arguments, shown=getattr(error, "shown", ""))
+    if hindrance := _flush():
+        code = USAGE
+        with suppress(OSError):
+            print(f"agentforge: the output cannot be written ({hindrance})", file=sys.stderr)
+    _interrupt.exit_code = code
+    sys.exit(code)
 
 
-def _flush() -> None:
-    """Write the rest; a reader that has gone, as of `| head`, is no failure."""
+def _invoke(arguments: list[str]) -> None:
+    """Carry out the command without `typer`'s own handling of errors.
+
+    It takes an interrupt for a code that the command has chosen, and a reader that has gone for a failure.
+    """
+    command = typer.main.get_command(build())
+    if "_AGENTFORGE_COMPLETE" in os.environ:  # a shell asks what fits; this answers and exits
+        command([], prog_name="agentforge")
+    with command.make_context("agentforge", [*arguments]) as context:  # it takes from the list
+        command.invoke(context)
+
+
+def _flush() -> str:
+    """Write the rest, and say why that fails; a reader that has gone, as of `| head`, is no failure."""
+    hindrance = ""
     for stream, number in ((sys.stdout, 1), (sys.stderr, 2)):
         try:
             stream.flush()
-        except BrokenPipeError:
+        except OSError as error:
             os.dup2(os.open(os.devnull, os.O_WRONLY), number)  # else Python fails on it at exit
+            if not isinstance(error, BrokenPipeError):
+                hindrance = error.strerror or str(error)
+    return hindrance
 
 
 def explain(error: BaseException) -> tuple[int, str]:
@@ -150,10 +173,18 @@ def explain(error: BaseException) -> tuple[int, str]:
 
 
 def _say(message: str, code: int, *, as_json: bool, shown: str) -> None:
+    """Write an error; on stderr too if stdout is a file on a full disk."""
     if as_json:
-        print(json.dumps({"error": message, "exit_code": code, **({"shown": shown} if shown else {})}))
-    else:
-        print(f"agentforge: {message}", *filter(None, [shown]), sep="\n", file=sys.stderr)
+        try:
+            print(json.dumps({"error": message, "exit_code": code, **({"shown": shown} if shown else {})}))
+        except BrokenPipeError:
+            return
+        except OSError:
+            as_json = False
+    if not as_json:
+        with suppress(OSError):
+            said = message if message.startswith("Usage:") else f"agentforge: {message}"
+            print(said, *filter(None, [shown]), sep="\n", file=sys.stderr)
 
 
 def _one_line(text: str) -> str:

@@ -309,8 +309,8 @@ def settings(overrides: Sequence[str] | None, **changes: Any) -> Settings:
     """
     from agentforge.config import load_settings
 
-    flags = [f"{key.replace('__', '.')}={value}" for key, value in changes.items() if value is not None]
-    return load_settings([*(overrides or ()), *flags])
+    flags = {key.replace("__", "."): value for key, value in changes.items() if value is not None}
+    return load_settings(overrides or (), flags)
 
 
 def write_out(file: Path, text: str, *, option: str = "--out") -> None:

@@ -13,7 +13,10 @@ from agentforge.campaigns.extend import Extension
 from agentforge.campaigns.recheck import Recheck
 from agentforge.campaigns.report import CampaignReport
 from agentforge.campaigns.status import CampaignStatus
-from agentforge.knowledge import CardUse
+from agentforge.devices.fallbacks import Fallback
+from agentforge.knowledge import CardUse, Doubt, JudgedClaim, KnowledgeStats, SymptomCell
+from agentforge.ladder import Ladder
+from agentforge.llm import CallTotal
 from agentforge.schema import (
     Advice,
     Attempt,
@@ -31,6 +34,8 @@ from agentforge.schema import (
     Strategy,
     Target,
 )
+
+from ._doctor import Check
 
 
 class ErrorAnswer(FrozenModel):
@@ -131,6 +136,14 @@ class ExportedRun(FrozenModel):
     calls: tuple[LLMCall, ...]
     events: tuple[dict[str, Any], ...]
     """In order; the page on the loop lists the kinds."""
+
+
+class ExportedFile(FrozenModel):
+    """What `runs export RUN --out FILE` wrote."""
+
+    run: str
+    file: str
+    bytes: int
 
 
 class RemovedRuns(FrozenModel):
@@ -259,6 +272,58 @@ class CardDrafts(FrozenModel):
     drafts: tuple[CardDraft, ...]
 
 
+class SymptomMatrix(FrozenModel):
+    """What each strategy gained where a symptom was seen."""
+
+    cells: tuple[SymptomCell, ...]
+
+
+class CheckedKnowledge(FrozenModel):
+    """Results and lessons that no evaluation in the database supports."""
+
+    doubtful: tuple[Doubt, ...]
+    removed: bool
+    """Whether these were forgotten."""
+    repaired: int
+    """Statistics that were computed again."""
+
+
+class ExportedKnowledge(FrozenModel):
+    """What was written."""
+
+    file: str
+    strategies: int
+    outcomes: int
+
+
+class ImportedKnowledge(ExportedKnowledge):
+    """What was read from a file or another database; `outcomes` and `lessons` count new ones."""
+
+    known: int
+    """Outcomes that the database already had, or whose solutions were judged here."""
+    lessons: int
+    judged: tuple[JudgedClaim, ...] = ()
+    """Only with `--verify`."""
+
+
+class CheckedMachine(FrozenModel):
+    """What this machine can do; the exit code is 2 if something vital is missing."""
+
+    ok: bool
+    missing: tuple[str, ...]
+    """Names of the vital checks that failed."""
+    checks: tuple[Check, ...]
+
+
+GpuAnswer = _extended(
+    "GpuAnswer",
+    Ladder,
+    "What the GPU can do, and what AgentForge does without; the exit code is 2 if no kernel can be judged.",
+    ok=bool,
+    fallbacks=tuple[Fallback, ...],
+)
+
+
 class Version(FrozenModel):
     """The version of AgentForge."""
 
@@ -274,6 +339,7 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "runs show": ShownRun,
     "runs compare": ComparedRuns,
     "runs export": ExportedRun,
+    "runs export --out": ExportedFile,
     "runs artifact": WrittenFiles,
     "export": WrittenFiles,
     "runs resume": ReportAnswer,
@@ -294,6 +360,14 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "kb show": ShownCard,
     "kb lint": LintedCards,
     "kb propose": CardDrafts,
+    "kb stats": KnowledgeStats,
+    "kb matrix": SymptomMatrix,
+    "kb check": CheckedKnowledge,
+    "kb export": ExportedKnowledge,
+    "kb import": ImportedKnowledge,
+    "kb merge": ImportedKnowledge,
+    "doctor": CheckedMachine,
+    "doctor --gpu": GpuAnswer,
     "version": Version,
 }
 """By command; `error` is the answer of each that fails. Infinities and NaN are strings."""

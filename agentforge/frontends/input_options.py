@@ -43,6 +43,11 @@ def parse_inputs(options: FrontendOptions) -> tuple[InputOption, ...]:
         UsageError: a shape or a dtype is invalid.
     """
     default = parse_dtype(options.dtype, "--dtype")
+    if len(options.input_dtypes) > len(options.input_shapes):
+        raise UsageError(
+            "each --input-dtype goes with one --input-shape, and there are fewer of these; "
+            "write --input NAME=SIZES:DTYPE for the dtype of one input by name"
+        )
     inputs = []
     for index, text in enumerate(options.input_shapes):
         keyword, _, sizes = text.rpartition("=")

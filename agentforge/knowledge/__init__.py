@@ -9,7 +9,7 @@ from .context import WHOLE_REFERENCE, context_for
 from .lint import Fault, lint
 from .propose import Draft, drafts
 from .ranking import Posterior
-from .symptoms import symptom_matrix
+from .symptoms import SymptomCell, symptom_matrix
 from .transfer import Bundle, export_knowledge, import_knowledge, read_bundle, read_database
 from .uses import CardUse, card_uses
 
@@ -27,6 +27,7 @@ __all__ = [
     "KnowledgeBase",
     "KnowledgeStats",
     "Posterior",
+    "SymptomCell",
     "card_uses",
     "context_for",
     "doubtful",

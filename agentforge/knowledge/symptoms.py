@@ -12,7 +12,7 @@ from scipy.special import stdtrit
 from agentforge.schema import EvaluationStatus, Evidence, FrozenModel, Outcome
 
 
-class Cell(FrozenModel):
+class SymptomCell(FrozenModel):
     """One symptom and one strategy."""
 
     symptom: str
@@ -28,7 +28,7 @@ class Cell(FrozenModel):
     high: float | None = None
 
 
-def symptom_matrix(outcomes: Iterable[Outcome]) -> tuple[Cell, ...]:
+def symptom_matrix(outcomes: Iterable[Outcome]) -> tuple[SymptomCell, ...]:
     """The outcomes of this database by symptom and strategy; an outcome counts for each of its symptoms."""
     gains: dict[tuple[str, str], list[float]] = defaultdict(list)
     failures: dict[tuple[str, str], int] = defaultdict(int)
@@ -45,13 +45,13 @@ def symptom_matrix(outcomes: Iterable[Outcome]) -> tuple[Cell, ...]:
     return tuple(_cell(*key, gains[key], failures[key]) for key in sorted(gains.keys() | failures.keys()))
 
 
-def _cell(symptom: str, strategy: str, logs: list[float], failures: int) -> Cell:
+def _cell(symptom: str, strategy: str, logs: list[float], failures: int) -> SymptomCell:
     middle = mean(logs) if logs else None
     low = high = None
     if middle is not None and len(logs) > 1:
         half = float(stdtrit(len(logs) - 1, 0.975)) * stdev(logs) / math.sqrt(len(logs))
         low, high = math.exp(middle - half), math.exp(middle + half)
     gain = None if middle is None else math.exp(middle)
-    return Cell(
+    return SymptomCell(
         symptom=symptom, strategy=strategy, n=len(logs), failures=failures, gain=gain, low=low, high=high
     )

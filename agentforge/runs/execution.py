@@ -190,7 +190,7 @@ def opened(
             agents=agents or create_agents(settings, run_log),
             policy=policies.create(settings.search.policy, options=settings.search.policy_options),
             allocator=allocators.create(settings.search.allocator),
-            out=out or (Path(kept.out) if kept and kept.out else None),
+            out=out.absolute() if out else Path(kept.out) if kept and kept.out else None,
             permission=kept.permission if kept else None,
         )
         pipeline.folder.mkdir(parents=True, exist_ok=True)

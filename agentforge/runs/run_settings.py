@@ -42,7 +42,7 @@ def remembered(
         referee=settings.referee.model_dump(mode="json"),
         llm=settings.llm.model_dump(mode="json"),
         device=device.kind,
-        out=str(out) if out else None,
+        out=str(out.absolute()) if out else None,  # a resume may have another working folder
         permission=permission,
     )
 

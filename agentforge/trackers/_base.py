@@ -40,7 +40,7 @@ def check_trackers(names: Sequence[str], options: Mapping[str, Mapping[str, Any]
         options: setting `tracker_options`, by tracker.
 
     Raises:
-        UsageError: a name is unknown, or options are given for a tracker that is not in use.
+        UsageError: a name or an option is unknown, also of a tracker that is not in use.
         MachineError: a tracker's package cannot be imported.
     """
     for name in [*names, *options]:

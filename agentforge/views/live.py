@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Self
 
 from . import output as _print
@@ -184,9 +185,12 @@ class Live(View):
 
 def view(*, as_json: bool) -> View:
     """The view that suits where the output goes."""
-    if as_json:
-        return View()
+    return View() if as_json else on_stderr()
+
+
+def on_stderr() -> View:
+    """Tables on a terminal that can redraw them; plain lines in a file, a log or a simple terminal."""
     from rich.console import Console
 
-    console = Console(stderr=True)
-    return Live(console) if console.is_terminal else Lines()
+    console = Console(stderr=True)  # FORCE_COLOR makes it take a log for a terminal
+    return Live(console) if console.is_interactive and sys.stderr.isatty() else Lines()

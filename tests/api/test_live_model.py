@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import signal
 import subprocess
 import sys
 import threading
@@ -10,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy
 import pytest
 import torch
 from torch import nn
@@ -123,6 +125,8 @@ def test_inputs_are_drawn_like_the_example() -> None:
         "flag": True,
         "scale": float("inf"),
         "turned": torch.randn(3, 5).t(),
+        "step": numpy.float64(1.5),
+        "level": signal.SIGINT,
     }
     namespace: dict[str, Any] = {"torch": torch}
     from agentforge.profiling.graph.extract import STRIDED
@@ -136,6 +140,7 @@ def test_inputs_are_drawn_like_the_example() -> None:
     assert drawn["states"][0].min() >= 0
     assert (drawn["states"][1][0].dtype, drawn["states"][1][1]) == (torch.float16, None)
     assert (drawn["flag"], drawn["scale"]) == (True, float("inf"))
+    assert (drawn["step"], drawn["level"]) == (1.5, 2)
     assert drawn["turned"].stride() == (1, 5)
 
 
@@ -157,6 +162,15 @@ def test_what_is_no_model_is_refused_in_a_sentence() -> None:
         as_target(nn.Linear(2, 2), None, "cpu", settings)
     with pytest.raises(UsageError, match="brings its own inputs"):
         as_target("model.py", (torch.ones(1),), "cpu", settings)
+    with pytest.raises(UsageError, match="init_args takes what JSON can express"):
+        as_target("model.py:Net", torch.ones(1), "cpu", settings, init_args=[object()])
+    for wrong, name in (
+        (nn.Linear, "the class Linear"),
+        (len, "a builtin_function_or_method"),
+        (None, "a NoneType"),
+    ):
+        with pytest.raises(UsageError, match=f"give an nn.Module or a path .*, not {name}"):
+            where_of(wrong, "auto")
     assert where_of(nn.Linear(2, 2), "auto") == "cpu"
     with pytest.raises(UsageError, match=r"model.to\('cuda'\)"):
         where_of(nn.Linear(2, 2), "cuda")

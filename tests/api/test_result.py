@@ -5,15 +5,18 @@ from __future__ import annotations
 import builtins
 import copy
 import math
+import pickle
+from pathlib import Path
 from typing import Any
 
+import IPython
 import pandas
 import pytest
 import torch
 from torch import nn
 
 from agentforge.api.artifact import load, twin
-from agentforge.api.progress import Notebook, view_for
+from agentforge.api.progress import Notebook, in_notebook, view_for
 from agentforge.api.result import Speedup, Speedups, speedups
 from agentforge.api.tables import Bottlenecks, html_table
 from agentforge.api.targets import load_settings
@@ -60,12 +63,16 @@ def test_each_baseline_has_its_name_and_best_is_the_fastest() -> None:
     assert list(named) == ["eager", "torch.compile", "freezing"]
     assert named["best"].point == named["freezing"].point == 0.9
     assert math.isnan(named["max-autotune"].point)
+    assert "freezing" in named
+    assert "max-autotune" not in named
 
 
 def test_bottlenecks_print_and_convert(monkeypatch: pytest.MonkeyPatch) -> None:
     table = Bottlenecks([bottleneck()], ["<kept>"])
     assert isinstance(table[0], Bottleneck)
     assert table[0].definition.name in repr(table)
+    assert repr(table[:1]) == repr(table)
+    assert repr(table[1:]) == "no bottlenecks"
     assert "&lt;kept&gt;" in table._repr_html_()
     frame = table.to_frame()
     assert isinstance(frame, pandas.DataFrame)
@@ -84,8 +91,24 @@ def test_bottlenecks_print_and_convert(monkeypatch: pytest.MonkeyPatch) -> None:
         table.to_frame()
 
 
+def test_a_table_fits_the_terminal_and_is_plain_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    shown = repr(Bottlenecks([bottleneck()], ["kept: nothing was verified faster than eager"]))
+    assert max(map(len, shown.splitlines())) <= 60
+    assert "\x1b" not in shown
+
+
 def test_cells_of_a_table_are_text() -> None:
     assert "<td>&lt;b&gt;</td>" in html_table(["a"], [["<b>"]])
+
+
+def test_an_artifact_travels_to_another_process_by_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text('{"mode": "eager"}')
+    (tmp_path / "report.json").write_text("{}")
+    (tmp_path / "__init__.py").touch()
+    copied = pickle.loads(pickle.dumps(load(tmp_path)))
+    assert (copied.path, copied.mode) == (tmp_path, "eager")
 
 
 def test_a_twin_shares_all_tensors_and_nothing_else() -> None:
@@ -112,9 +135,19 @@ def test_progress_suits_the_place() -> None:
         view_for("always")  # type: ignore[arg-type]
 
 
+def test_a_subclass_of_the_kernels_shell_is_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not in_notebook()
+    shell = type("Shell", (type("ZMQInteractiveShell", (), {}),), {})  # as Colab has it
+    monkeypatch.setattr(IPython, "get_ipython", shell)
+    assert in_notebook()
+
+
 def test_settings_come_as_a_dict_as_strings_or_whole() -> None:
     assert load_settings({"referee.processes": 5, "search.coder": "openai:x"}).referee.processes == 5
     assert load_settings(["referee.processes=5"], budget__minutes=2).budget.minutes == 2
+    assert load_settings("referee.processes=5").referee.processes == 5
+    nested = load_settings({"referee": {"processes": 5}, "search.options": {"beam": 4}}, budget__minutes=2)
+    assert (nested.referee.processes, nested.search.options) == (5, {"beam": 4})
     whole = load_settings(load_settings(["referee.processes=5"]), budget__minutes=2)
     assert (whole.referee.processes, whole.budget.minutes) == (5, 2)
     with pytest.raises(UsageError, match="unknown setting 'nope'"):

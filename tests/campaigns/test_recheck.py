@@ -114,13 +114,16 @@ def test_all_artifacts_are_looked_at_before_one_is_judged(tmp_path: Path, run: R
     assert "bad is no artifact" in done.err
 
 
-def test_an_artifact_for_a_missing_device_is_not_judged(tmp_path: Path) -> None:
+def test_an_artifact_for_a_missing_device_is_not_judged(tmp_path: Path, run: Run) -> None:
     (tmp_path / "plan.json").write_text(json.dumps({"device": "abacus", "mode": "kernels"}))
     (tmp_path / "report.json").write_text("{}")
     (tmp_path / "reference_model.py").write_text("class Model: ...\n")
     found = recheck(tmp_path, load_settings([]))
     assert (found.ok, found.right) == (False, None)
     assert "cannot be judged here" in found.sentence
+    done = run("recheck", str(tmp_path))
+    assert done.err == f"judging {tmp_path}\n", "judging takes minutes"
+    assert (done.code, done.out) == (1, f"{found.sentence}\n")
 
 
 @pytest.mark.slow

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
+from agentforge.cli._main import build
 from agentforge.cli.answers import ANSWERS
 from agentforge.cli.commands.verify import summary
 from agentforge.store import Store
@@ -27,14 +31,20 @@ __all__ = ["searched"]
         ("runs", "compare", "run", "other"),
         ("runs", "export", "run"),
         ("runs", "rm", "other"),
+        ("runs", "export", "run", "--out", "run.json"),
         ("kb", "list"),
+        ("kb", "stats"),
+        ("kb", "matrix"),
+        ("kb", "check"),
+        ("kb", "export", "kb.jsonl"),
         ("version",),
     ],
 )
 def test_an_answer_has_the_published_fields(run: Run, searched: Path, command: tuple[str, ...]) -> None:
     with Store(f"sqlite:///{searched / 'agentforge.db'}") as store:
         store.update_run("run", target=store.save_target(nouns.target()))
-    name = next(n for n in (" ".join(command[:2]), command[0]) if n in ANSWERS)
+    option = " --out" if "--out" in command else ""
+    name = next(n for n in (" ".join(command[:2]) + option, command[0]) if n in ANSWERS)
     body = run(*command, "--json").json
     model = ANSWERS[name].model_validate_json(json.dumps(body))
     assert set(body) <= set(type(model).model_fields)
@@ -51,7 +61,18 @@ def test_a_verdict_and_an_error_have_the_published_fields(run: Run) -> None:
     ANSWERS["error"].model_validate(run("runs", "show", "none", "--json").json)
 
 
+def test_every_answer_has_a_schema() -> None:
+    def names(command: Any, *path: str) -> Iterator[str]:
+        for name, child in getattr(command, "commands", {}).items():
+            yield from names(child, *path, name)
+        if any("--json" in parameter.opts for parameter in command.params):
+            yield " ".join(path)
+
+    assert set(names(typer.main.get_command(build()))) <= set(ANSWERS)
+
+
 def test_schemas_are_printed_for_one_command_or_all(run: Run) -> None:
     assert set(run("schema").json) == set(ANSWERS)
     assert "tried" in run("schema", "runs", "show").json["properties"]
+    assert "rungs" in run("schema", "doctor", "--gpu").json["properties"]
     assert run("schema", "mcp").code == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -36,14 +37,16 @@ HELD = """
 import agentforge.schema  # later, its own use of exec would make Python forget the interruption
 from agentforge.cli import _main
 
-_main.build = lambda: lambda *_, **__: exec("import time; print('held', flush=True); time.sleep(60)")
+_main._invoke = lambda _: exec("import time; print('held', flush=True); time.sleep(60)")
 _main.main()
 """
 
 
 def test_a_command_that_is_interrupted_in_source_text_ends_with_its_code(tmp_path: Path) -> None:
     (tmp_path / "held.py").write_text(HELD)
-    command, environment = [sys.executable, "-m", "held"], {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-m", "held"]
+    path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])
+    environment = {**os.environ, "PYTHONPATH": path}
     process = subprocess.Popen(
         command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -53,6 +56,24 @@ def test_a_command_that_is_interrupted_in_source_text_ends_with_its_code(tmp_pat
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
     assert "agentforge: interrupted" in errors
+
+
+@pytest.mark.parametrize("option", [(), ("--json",)])
+def test_an_interrupt_is_said(home: Path, option: tuple[str, ...]) -> None:
+    model, begun = home.parent / "model.py", home.parent / "begun"
+    model.write_text(f"import pathlib, time\npathlib.Path({str(begun)!r}).touch()\ntime.sleep(60)\n")
+    command = [sys.executable, "-m", "agentforge.cli", "profile", str(model), "--device", "cpu", *option]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not begun.exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    if option:
+        assert json.loads(out) == {"error": "interrupted", "exit_code": 130}
+    else:
+        assert (out, errors.splitlines()[-1]) == ("", "agentforge: interrupted")
 
 
 @pytest.mark.slow

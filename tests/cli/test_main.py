@@ -61,7 +61,7 @@ def test_the_page_names_every_command() -> None:
 def test_no_command_shows_the_help(run: Run, command: tuple[str, ...]) -> None:
     answer = run(*command)
     assert answer.code == 2
-    assert "Usage:" in answer.err
+    assert answer.err.startswith("Usage:")
     assert "Traceback" not in answer.err
 
 
@@ -81,7 +81,8 @@ def test_version(run: Run) -> None:
         (("runs", "list", "-c", "foo=1"), "unknown setting 'foo'"),
         (("runs", "list", "-c", "foo"), "key.path=value"),
         (("runs", "list", "-c", "referee.processes=1"), "referee.processes"),
-        (("runs", "show", "nope"), "there is no run 'nope'"),
+        (("runs", "list", "--debug"), "No such option: --debug"),
+        (("runs", "show", "nope"), "there is no database"),
         (("runs", "resume", "nope"), "there is no run 'nope'"),
         (("optimize", "model.py", "--attempts", "many"), "--attempts"),
         (("optimize", "model.py", "--minutes", "-1"), "minutes"),
@@ -91,6 +92,7 @@ def test_version(run: Run) -> None:
         (("optimize", "model.py", "-c", "llm.role_max_tokens={coder: -1}"), "llm.role_max_tokens"),
         (("optimize", "model.py", "--device", "tpu"), "'tpu' is not one of the devices"),
         (("mcp", "--http", "99999999"), "--http"),
+        (("mcp", "--host", "0.0.0.0"), "--host goes with --http"),
         (("optimize", "model.py", "--llm", "nonsense"), "'nonsense': write anthropic:MODEL"),
         (("optimize", "model.py", "--planner", "["), "'[': write anthropic:MODEL"),
         (("optimize", "model.py", "--llm", "openai:"), "'openai:' names no model"),
@@ -132,8 +134,9 @@ def test_errors_are_json_too(run: Run, arguments: tuple[str, ...]) -> None:
 def test_debug_shows_the_traceback(home: Path) -> None:
     command = [sys.executable, "-m", "agentforge.cli", "--debug", "runs", "show", "nope"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "Traceback" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("agentforge: there is no database")
 
 
 def test_a_rubbish_database(run: Run, home: Path) -> None:
@@ -178,7 +181,7 @@ def test_a_long_error_is_cut() -> None:
     assert said.endswith("(100000 characters)")
 
 
-@pytest.mark.parametrize("command", [("doctor",), ("runs", "list")])
+@pytest.mark.parametrize("command", [("doctor",), ("runs", "list"), ("schema",)])
 def test_a_reader_that_has_gone_is_no_failure(home: Path, command: tuple[str, ...]) -> None:
     ours, theirs = os.pipe()
     os.close(ours)
@@ -189,6 +192,23 @@ def test_a_reader_that_has_gone_is_no_failure(home: Path, command: tuple[str, ..
     finally:
         os.close(theirs)
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("option", [(), ("--json",)])
+def test_output_that_cannot_be_written_is_one_sentence(
+    home: Path, option: tuple[str, ...], unbuffered: str
+) -> None:
+    command = [sys.executable, "-m", "agentforge.cli", "version", *option]
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, env=environment, timeout=120
+        )
+    assert done.returncode == 2
+    said = "the disk is full" if unbuffered else "the output cannot be written (No space left on device)"
+    assert done.stderr.startswith(f"agentforge: {said}")
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_file_of_an_option_takes_any_text(tmp_path: Path) -> None:

@@ -100,6 +100,11 @@ def test_an_input_that_does_not_read(text):
         parse_inputs(FrontendOptions(inputs=(text,)))
 
 
+def test_a_dtype_without_its_shape_is_not_ignored():
+    with pytest.raises(UsageError, match="each --input-dtype goes with one --input-shape"):
+        parse_inputs(FrontendOptions(inputs=("a=2,3",), input_dtypes=("int64",)))
+
+
 @pytest.mark.parametrize("text", ["1,x", "1;2", "9a=1", "-1,2"])
 def test_a_shape_that_does_not_read(text):
     with pytest.raises(UsageError, match="does not read"):

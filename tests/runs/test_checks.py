@@ -62,6 +62,11 @@ def test_the_command_says_it_before_the_model_is_loaded(
         (("model.py", "--device", "tpu"), "is not one of the devices"),
         (("model.py", "--out", "/proc/x"), "/proc cannot be written"),
         (("model.py", "--allow", "bf16", "--metric", "no.py:f", "--bound", "1%"), "cannot be read"),
+        (
+            ("f.c", "--from", "sequential", "--input", "n=3", "--dtype", "float64"),
+            "leave out --input, --dtype",
+        ),
+        (("--intent", "softmax", "--input-shape", "2,3"), "leave out --input-shape"),
     ],
 )
 def test_the_command_says_it_before_the_search_is_imported(

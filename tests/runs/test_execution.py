@@ -78,7 +78,7 @@ def test_a_new_run_has_its_kind_its_records_and_its_solutions(store: Store, sett
     assert "-llama-" in run.id
     kept = store.get_record(run.id, RunSettings)
     assert kept is not None
-    assert (kept.out, kept.search["policy"]) == ("made", "best-first")
+    assert (kept.out, kept.search["policy"]) == (str(Path("made").absolute()), "best-first")
     given = store.get_record(run.id, GivenKernels)
     assert given is not None
     assert store.get_solution(given.kernels[0].solution) == nouns.solution()
@@ -96,6 +96,8 @@ def test_a_run_is_opened_under_its_lock_with_the_phases_of_its_kind(
             pass
     with opened(store, run, settings, CPU, None, out=tmp_path / "other") as pipeline:
         assert pipeline.out == tmp_path / "other"
+    with opened(store, run, settings, CPU, None, out=Path("relative")) as pipeline:
+        assert pipeline.out == Path("relative").absolute()
 
 
 @pytest.mark.parametrize("level", [Level.QUICK, Level.FULL])

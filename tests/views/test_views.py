@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
+import pty
+import sys
 from typing import Any
 
 import pytest
@@ -186,6 +189,22 @@ def test_silence_for_json(capsys: pytest.CaptureFixture[str]) -> None:
         for told in STORY:
             view(told)
     assert capsys.readouterr() == ("", "")
+
+
+def test_tables_are_redrawn_only_on_a_terminal_that_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+    ours, theirs = pty.openpty()
+    with os.fdopen(ours), os.fdopen(theirs, "w") as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        monkeypatch.setenv("TERM", "xterm")
+        assert type(_live.on_stderr()) is _live.Live
+        monkeypatch.setenv("TERM", "dumb")
+        assert type(_live.on_stderr()) is _live.Lines
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    assert type(_live.on_stderr()) is _live.Lines
 
 
 @pytest.mark.parametrize(

@@ -324,7 +324,7 @@ def _take(
 
     with _open(config) as (base, store):
         done = import_knowledge(store, bundle)
-        judged = _judge(base, store, bundle, verify, trust_references, device, config) if verify else ()
+        judged = _judge(base, store, bundle, verify, trust_references, device, config, json) if verify else ()
     if json:
         verdicts = [
             {"strategy": j.strategy, "claimed_speedup": j.claimed_speedup, "evaluation": j.evaluation}
@@ -365,7 +365,10 @@ def _judge(
     trust_references: bool,
     device: str,
     config: list[str] | None,
+    json: bool,
 ) -> tuple[JudgedClaim, ...]:
+    from functools import partial
+
     from agentforge.config import check_threads
     from agentforge.devices import detect
     from agentforge.knowledge import judge_claims
@@ -376,7 +379,8 @@ def _judge(
     with Referee(settings.referee, device=spec, cache=settings.cache) as referee:
         return judge_claims(
             base, store, bundle, most,
-            evaluate=referee.evaluate, device=spec, trust_references=trust_references,
+            evaluate=partial(referee.evaluate, progress=None if json else _print.aside),
+            device=spec, trust_references=trust_references,
         )  # fmt: skip
 
 

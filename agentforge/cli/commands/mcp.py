@@ -25,12 +25,13 @@ def register(app: typer.Typer) -> None:
             ),
         ] = None,
         host: Annotated[
-            str,
+            str | None,
             typer.Option(
                 "--host",
-                help="Address for --http. An address beyond this machine needs AGENTFORGE_MCP_TOKEN.",
+                help="Address for --http. Default: 127.0.0.1. An address beyond this machine needs "
+                "AGENTFORGE_MCP_TOKEN.",
             ),
-        ] = "127.0.0.1",
+        ] = None,
         device: _options.Device = "auto",
         config: _options.Config = None,
     ) -> None:
@@ -40,8 +41,10 @@ def register(app: typer.Typer) -> None:
         settings.
         """
         settings = _options.settings(config)
-        from agentforge.schema import MachineError
+        from agentforge.schema import MachineError, UsageError
 
+        if host is not None and http is None:
+            raise UsageError("--host goes with --http: add --http PORT, or leave out --host")
         try:
             import mcp.server.mcpserver  # noqa: F401
         except ImportError as error:
@@ -56,6 +59,6 @@ def register(app: typer.Typer) -> None:
             if http is None:
                 serve_stdio(workbench)
             else:
-                serve_http(workbench, host, http)
+                serve_http(workbench, host or "127.0.0.1", http)
         finally:
             workbench.close()

@@ -32,9 +32,12 @@ def recheck_command(
 
     for artifact in artifacts:
         check_artifact(artifact)  # before the first one is judged, which takes minutes
+    progress = None if json else _print.aside
     found = []
     for artifact in artifacts:
-        found.append(recheck(artifact, settings))
+        if progress is not None:
+            progress(f"judging {artifact}")
+        found.append(recheck(artifact, settings, progress))
         if not json:
             _print.line(found[-1].sentence)
     if json:

@@ -26,7 +26,7 @@ def compare_runs(
     """Compare runs: what each reached end to end, and at each region that they share."""
     from agentforge.analysis import build_report
 
-    with _options.store(config) as store:
+    with _options.store(config, create=False) as store:
         reports = [build_report(store, store.get_run(run).id) for run in dict.fromkeys(runs)]
     if json:
         bodies = [{"headline": r.headline, **r.model_dump(mode="json")} for r in reports]
@@ -78,7 +78,7 @@ def export_run(
 
     With --out, stdout says what was written.
     """
-    with _options.store(config) as store:
+    with _options.store(config, create=False) as store:
         whole = _everything(store, store.get_run(run).id)
     if out is None:
         _print.as_json(whole)
@@ -135,7 +135,7 @@ def remove_runs(
     """
     settings = _options.settings(config)
     removed = []
-    with _options.store(config) as store:
+    with _options.store(config, create=False) as store:
         for run in dict.fromkeys(store.get_run(run).id for run in runs):
             store.delete_run(run)
             shutil.rmtree(settings.runs / run, ignore_errors=True)

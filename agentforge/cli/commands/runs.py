@@ -74,7 +74,7 @@ def show_run(
     """Show one run: its report and every attempt."""
     from agentforge.analysis import build_report
 
-    with _options.store(config) as store:
+    with _options.store(config, create=False) as store:
         found = store.get_run(run)
         report = build_report(store, found.id)
         attempts = [(a, _evaluation(store, a)) for a in store.attempts(found.id)]

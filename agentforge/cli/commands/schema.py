@@ -12,7 +12,7 @@ from agentforge.views import output as _print
 def register(app: typer.Typer) -> None:
     """Add the command."""
 
-    @app.command()
+    @app.command(context_settings={"ignore_unknown_options": True})  # "doctor --gpu" is a name
     def schema(
         command: Annotated[
             list[str] | None, typer.Argument(help="The command, for example: runs show. Default: all.")

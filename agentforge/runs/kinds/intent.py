@@ -104,7 +104,7 @@ class IntentRunPipeline(KernelRunPipeline):
         run_log, author = self.run_log, self.agents.author
         if author is None:
             raise UsageError(
-                "this run begins with words: resume it with --llm SPEC, which writes the reference"
+                "this run begins with words: resume it with -c search.coder=SPEC, which writes the reference"
             )
         run_log.set_status(RunStatus.PROFILING, error="")
         machine = hardware(self.device, self.roofline())

@@ -1,0 +1,88 @@
+"""Settings: values of all sources, and one sentence for each mistake in them."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from agentforge.config import load_settings
+from agentforge.schema import UsageError
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, without settings."""
+    for name in [name for name in os.environ if name.startswith("AGENTFORGE_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("agentforge.toml", b"[referee\n", "agentforge.toml cannot be read"),
+        ("agentforge.toml", b"trackers = '\xff'\n", "agentforge.toml cannot be read"),
+        ("agentforge.toml", b"[refere]\nprocesses = 5\n", "unknown setting 'refere' in agentforge.toml"),
+        ("agentforge.toml", b"[referee]\nproceses = 5\n", "setting referee.proceses"),
+        (".env", b"AGENTFORGE_REFEREE={\n", "AGENTFORGE_. or the file .env cannot be read.*referee"),
+        (".env", b"A='\xff'\n", "the file .env cannot be read"),
+    ],
+)
+def test_a_mistake_in_a_file_is_one_sentence(here: Path, file: str, content: bytes, said: str) -> None:
+    (here / file).write_bytes(content)
+    with pytest.raises(UsageError, match=said):
+        load_settings()
+
+
+def test_a_variable_that_is_no_json_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENTFORGE_SEARCH__OPTIONS", "{")
+    with pytest.raises(UsageError, match=r"AGENTFORGE_.*search"):
+        load_settings()
+
+
+def test_a_setting_and_a_part_of_it_exclude_each_other() -> None:
+    with pytest.raises(UsageError, match=r"setting referee.processes is a part of referee, which is 1"):
+        load_settings(["referee=1", "referee.processes=5"])
+
+
+def test_paths_are_absolute_and_below_the_users_home(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "agentforge.toml").write_text('home = "~/data"\n[llm]\nrecord = "~/r.jsonl"\nprices = "p.toml"\n')
+    settings = load_settings()
+    assert settings.home == here / "user" / "data"
+    assert (settings.llm.record, settings.llm.prices) == (here / "user" / "r.jsonl", here / "p.toml")
+    monkeypatch.setenv("AGENTFORGE_HOME", "relative")
+    assert load_settings().home == here / "relative"
+
+
+def test_an_empty_variable_is_no_value(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENTFORGE_HOME", "")
+    assert load_settings().home == here / "user" / ".agentforge"
+
+
+def test_a_user_without_a_home_is_told_to_name_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(_: int) -> NoReturn:
+        raise KeyError
+
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    with pytest.raises(UsageError, match="set AGENTFORGE_HOME"):
+        load_settings()
+
+
+@pytest.mark.parametrize("name", ["run #1.jsonl", "2026-11-26", "null", "[a].jsonl"])
+def test_the_value_of_an_option_is_taken_as_it_is(here: Path, name: str) -> None:
+    assert load_settings(["llm.record=other"], {"llm.record": Path(name)}).llm.record == here / name
+
+
+def test_a_mapping_is_copied_and_its_parts_can_be_set() -> None:
+    given: dict[str, Any] = {"budget": {"minutes": 3}}
+    settings = load_settings((), {**given, "budget.attempts": 2, "search.options": {"beam": 4}})
+    assert (settings.budget.minutes, settings.budget.attempts) == (3, 2)
+    assert settings.search.options == {"beam": 4}
+    assert given == {"budget": {"minutes": 3}}
