@@ -16,6 +16,7 @@ from torch.fx import Node
 from agentforge.problems.sizes import common, named_sizes, skeleton
 from agentforge.schema import Definition, Distribution, DType, TensorInput, Workload, content_hash
 
+from .experts import grouped_product
 from .operators import Kind, kind_of, op_name, value_of
 from .region import Region
 from .value_capture import CapturedValues
@@ -74,7 +75,7 @@ def extract(region: Region, seen: Mapping[Node, CapturedValues]) -> Extracted:
         draws="\n".join(
             f"        {d},  # {s.name}: {_shape_text(s)}" for d, s in zip(draws, specs, strict=True)
         ),
-        strided=STRIDED if any("_strided(" in d for d in draws) else "",
+        helpers=_helpers(region, strided=any("_strided(" in d for d in draws)),
     )
     label = _label(region, seen)
     definition = Definition(
@@ -123,7 +124,7 @@ def extract_range(
         parameters=", ".join(i.name for i in inputs[-1]),
         body="\n".join(f"        {line}" for line in lines),
         draws="\n".join(f"        {draw_expression(i)}," for i in inputs[-1]),
-        strided=STRIDED if any(i.strides for i in inputs[-1]) else "",
+        helpers=_helpers(region, strided=any(i.strides for i in inputs[-1])),
     )
     key = content_hash(
         [region.op_type, lines, [[(i.shape, i.dtype, i.strides) for i in one] for one in inputs]]
@@ -236,12 +237,24 @@ def _body(region: Region, names: Mapping[Node, str]) -> list[str]:
 def _call(node: Node, names: Mapping[Node, str]) -> str:
     if node.target is operator.getitem:
         return f"{_text(node.args[0], names)}[{node.args[1]}]"
+    if _is_looped(node):
+        return f"_grouped_mm({', '.join(names[n] for n in grouped_product(node) or ())})"
     if not isinstance(node.target, torch._ops.OpOverload) or node.target.namespace != "aten":
         raise CannotExtract(f"{op_name(node)} is no operator of torch.ops.aten")
     args = [_text(a, names) for a in node.args]
     args += [f"{k}={_text(v, names)}" for k, v in node.kwargs.items()]
     name = node.target._schema.name.split("::")[1]
     return f"aten.{name}.{node.target._overloadname}({', '.join(args)})"
+
+
+def _is_looped(node: Node) -> bool:
+    """True for a grouped product in an operator of transformers: the source has the loop that it runs."""
+    return op_name(node) == "grouped_mm_fallback" and grouped_product(node) is not None
+
+
+def _helpers(region: Region, *, strided: bool) -> str:
+    """Functions that the source calls."""
+    return (GROUPED if any(map(_is_looped, region.nodes)) else "") + (STRIDED if strided else "")
 
 
 def _text(value: Any, names: Mapping[Node, str]) -> str:
@@ -302,6 +315,19 @@ def _scaled(drawn: str, factor: float, offset: float) -> str:
     return text if text == drawn else f"({text})"
 
 
+GROUPED = '''
+@torch.compiler.disable
+def _grouped_mm(rows, weights, ends):
+    """Multiply each group of rows with its matrix; a group ends before the row that `ends` names."""
+    result = rows.new_zeros(len(rows), weights.shape[-1])
+    start = 0
+    for weight, end in zip(weights, ends.tolist()):
+        result[start:end] = rows[start:end] @ weight
+        start = end
+    return result
+
+'''
+
 STRIDED = '''
 def _strided(values, strides):
     """The values in memory of the given strides."""
@@ -324,7 +350,7 @@ class Model(nn.Module):
     def forward(self, {parameters}):
 {body}
 
-{strided}
+{helpers}
 def get_inputs():
     return [
 {draws}

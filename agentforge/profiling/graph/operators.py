@@ -41,6 +41,7 @@ _GEMM = {
     "linear", "addmm", "mm", "bmm", "matmul", "einsum", "baddbmm", "addbmm", "bilinear", "mv", "addmv",
     "dot", "vdot", "inner", "tensordot", "chain_matmul", "linalg_multi_dot", "cdist", "outer", "addr",
     "lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell",
+    "_grouped_mm", "grouped_mm_fallback",
 }  # fmt: skip
 _CONV = {
     "conv1d", "conv2d", "conv3d", "convolution", "conv_transpose1d", "conv_transpose2d",
