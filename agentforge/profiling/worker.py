@@ -26,7 +26,7 @@ from .graph.regions import partition
 from .graph.value_capture import CapturedValues, record
 from .measure.device import DeviceTraces, measure_on_device
 from .measure.host import Clock, Traces, ablate, measure
-from .measure.modules import of_kernels, of_operators, self_times
+from .measure.modules import KernelTime, WallClock, self_times
 from .ranking import Site, rank
 
 _ABLATED = 3
@@ -228,7 +228,7 @@ def _check_shares(
 ) -> tuple[Bottleneck, ...]:
     """Ablate the largest optimizable bottlenecks, only if the model is one unit."""
     checked = list(bottlenecks)
-    if len(units) != 1:
+    if [unit.path for unit in units] != [""]:
         return tuple(checked)
     by_name = {s.call_site.name: s.region for s in sites}
     for index, bottleneck in enumerate(checked[:_ABLATED]):
@@ -250,8 +250,8 @@ def _rest(
     exported = [u.path for u in captured.units]
     if "" in exported:
         return host
-    trace = of_kernels if device_traces else of_operators
-    times = self_times(model, forward, exported, _UNEXPORTED_TRACES, trace)
+    watch = KernelTime() if device_traces else WallClock()
+    times = self_times(model, forward, exported, _UNEXPORTED_TRACES, watch)
     return [
         *(
             CallSite(
