@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from dataclasses import replace
 
 import pytest
@@ -248,3 +249,29 @@ def test_each_example_is_captured_under_its_name():
     assert {u.name for u in parts.units} == {
         f"{u.path}@{name}" for u in parts.units for name in ("many", "one")
     }
+
+
+def test_tensors_that_a_model_keeps_from_its_first_call_are_real():
+    """A cached function and a buffer made in forward would keep fake tensors of the export."""
+
+    @functools.cache
+    def positions(n):
+        return torch.arange(n).float()
+
+    class Keeps(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("calls", torch.zeros(()))
+
+        def forward(self, x):
+            self.calls += 1
+            if not hasattr(self, "cos"):
+                self.register_buffer("cos", torch.cos(torch.arange(4).float()))
+            return x * self.cos + positions(4)
+
+    model, x = Keeps().eval(), torch.randn(3, 4)
+    (unit,) = capture_units(model, (x,), {}).units
+    assert model.calls == 0
+    output = model(x)
+    assert type(output) is type(model.cos) is type(positions(4)) is torch.Tensor
+    assert torch.equal(unit.graph_module(x), output)
