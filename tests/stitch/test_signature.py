@@ -13,3 +13,13 @@ def test_a_dict_in_another_order_is_another_call() -> None:
     signature = Signature(_signature((({"b": b, "a": a}, [a]), {})))
     assert signature.match(({"b": b, "a": a}, [a]), {}) is not None
     assert signature.match(({"a": a, "b": b}, [a]), {}) is None
+
+
+def test_a_lazy_conjugate_or_negative_is_another_call() -> None:
+    plain = torch.randn(2, 3, dtype=torch.complex64)
+    signature = Signature(_signature(((plain, plain.real), {})))
+    assert signature.match((plain, plain.real), {}) is not None
+    assert signature.match((plain.conj(), plain.real), {}) is None
+    negative = plain.conj().imag
+    assert negative.is_neg()
+    assert signature.match((plain, negative), {}) is None
