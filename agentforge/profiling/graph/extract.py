@@ -267,6 +267,8 @@ def _text(value: Any, names: Mapping[Node, str]) -> str:
         return f'torch.device("{value}")'
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         return f'float("{value}")'
+    if isinstance(value, complex):
+        return f"complex({_text(value.real, names)}, {_text(value.imag, names)})"
     if value is None or isinstance(value, (bool, int, float, str)):
         return repr(value)
     if isinstance(value, (torch.dtype, torch.memory_format, torch.layout)):

@@ -129,3 +129,15 @@ def test_a_written_problem_imports_from_disk(tmp_path):
     assert isinstance(
         namespace["Model"](*namespace["get_init_inputs"]())(*namespace["get_inputs"]()), torch.Tensor
     )
+
+
+def test_a_complex_number_is_written():
+    class Turned(torch.nn.Module):
+        def forward(self, z):
+            return (z * (0.5 - 2j)).abs()
+
+    z = torch.randn(4, 8, dtype=torch.complex64)
+    (unit,) = capture_units(Turned().eval(), (z,), {}).units
+    _, definitions = problems(unit)
+    (definition,) = [d for d in definitions if "complex(0.5, -2.0)" in d.reference]
+    assert torch.equal(load_problem(definition).build(0)(z).abs(), Turned()(z))
