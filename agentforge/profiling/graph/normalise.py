@@ -174,6 +174,7 @@ def _same_layout(node: Node, source: Node) -> bool:
         and a.dtype == b.dtype
         and a.device == b.device
         and a.storage_offset() == b.storage_offset()
+        and (a.is_conj(), a.is_neg()) == (b.is_conj(), b.is_neg())
     )
 
 
