@@ -130,13 +130,14 @@ def _unpack_splits(graph: Graph) -> None:
             continue
         if not isinstance(source, Node) or value_of(source) is None:
             continue
-        dim = argument(parent, "dim") or 0
         if name in _SPLITS:
+            dim = argument(parent, "dim") or 0
             sizes = [int(v.shape[dim]) for v in parent.meta["val"]]
             index %= len(sizes)
             start = sum(sizes[:index])
             target, args = torch.ops.aten.slice.Tensor, (source, dim, start, start + sizes[index])
         elif name == "unbind":
+            dim = argument(parent, "dim") or 0
             target, args = torch.ops.aten.select.int, (source, dim, index)  # type: ignore[assignment]
         else:
             continue
