@@ -162,7 +162,9 @@ def write_problem(definition: Definition, folder: Path) -> Path:
 def _inputs(region: Region, seen: Mapping[Node, CapturedValues]) -> list[CapturedValues]:
     missing = [n.name for n in region.inputs if n not in seen]
     if missing:
-        raise CannotExtract(f"its input {missing[0]} is a number, or a tensor that is sparse or quantized")
+        raise CannotExtract(
+            f"its input {missing[0]} is a number, or a tensor that is sparse, nested or quantized"
+        )
     return [seen[n] for n in region.inputs]
 
 

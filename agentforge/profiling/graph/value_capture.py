@@ -47,8 +47,8 @@ class _Recorder(Interpreter):
 
 
 def _describable(value: Any) -> bool:
-    """True for a dense tensor whose dtype workloads can name, unlike sparse and quantized ones."""
-    dense = isinstance(value, torch.Tensor) and value.layout is torch.strided
+    """True for a dense tensor whose dtype workloads can name, unlike sparse, nested and quantized ones."""
+    dense = isinstance(value, torch.Tensor) and value.layout is torch.strided and not value.is_nested
     return dense and str(value.dtype).removeprefix("torch.") in tuple(DType)
 
 
