@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import operator
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -195,11 +196,16 @@ def _names(region: Region) -> dict[Node, str]:
     taken: dict[str, int] = {}
     names: dict[Node, str] = {}
     for node in region.inputs:
-        is_weight = node.op == "get_attr"
-        names[node] = _fresh(str(node.target).rpartition(".")[2] if is_weight else "x", taken)
+        names[node] = _fresh(_weight_name(str(node.target)) if node.op == "get_attr" else "x", taken)
     for node in region.nodes:
         names[node] = _fresh(op_name(node), taken)
     return names
+
+
+def _weight_name(path: str) -> str:
+    """Last part of a weight's path; a number in a `ParameterList` and a key of a dict become identifiers."""
+    name = path.rpartition(".")[2]
+    return name if name.isidentifier() else f"weight_{re.sub(r'[^0-9A-Za-z_]', '_', name)}"
 
 
 def _fresh(wanted: str, taken: dict[str, int]) -> str:
@@ -226,9 +232,7 @@ def _body(region: Region, names: Mapping[Node, str]) -> list[str]:
         written[call] = alias[node]
         value = value_of(node)
         shape = (
-            f"  # {str(value.dtype).removeprefix('torch.')}{list(map(int, value.shape))}"
-            if value is not None
-            else ""
+            f"  # {str(value.dtype).removeprefix('torch.')}{list(value.shape)}" if value is not None else ""
         )
         lines.append(f"{alias[node]} = {call}{shape}")
     outputs = [alias[o] for o in region.outputs if value_of(o) is not None]
