@@ -106,6 +106,11 @@ def test_architectures(tmp_path, name, given, outputs):
     assert list(model.state_dict()) == list(base.state_dict())
 
 
+def test_of_several_base_classes_the_first_is_taken():
+    source, _ = model_source({"model_type": "funnel"}, FrontendOptions())
+    assert load_problem(define("funnel", "funnel", source)).model_class.__mro__[1].__name__ == "FunnelModel"
+
+
 def test_bad_input(tmp_path):
     path = tmp_path / "config.json"
     path.write_text("{")
