@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import runpy
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -142,6 +144,18 @@ def test_verify_compares_values_that_are_not_finite_by_kind(dtype: torch.dtype) 
         wrong = expected.clone()
         wrong[place] = value
         assert worst_error({"x": wrong}, {"x": expected}) > 1e-2
+
+
+def test_verify_builds_a_model_that_cannot_be_copied() -> None:
+    script = Path(stitch.__file__).parent / "templates" / "verify.py"
+    build = runpy.run_path(str(script))["build"]
+    reference = SimpleNamespace(
+        Model=lambda width: torch.nn.utils.weight_norm(torch.nn.Linear(width, 2)), get_init_inputs=lambda: [3]
+    )
+    first, second = build(reference, "cpu"), build(reference, "cpu")
+    with pytest.raises(RuntimeError, match="deepcopy"):
+        copy.deepcopy(first)
+    assert torch.equal(first.weight_g, second.weight_g)
 
 
 def test_the_single_file_is_a_solution(artifact: Path, tmp_path: Path) -> None:
