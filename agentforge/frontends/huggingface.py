@@ -173,8 +173,8 @@ def _resolve(config: dict[str, Any]) -> tuple[Any, Any, str]:
     try:
         made = transformers.AutoConfig.for_model(model_type, **fields)
     except Exception as error:
-        line = str(error).strip().partition("\n")[0][:300]
-        raise TargetError(f"transformers refuses the config ({line}); correct that field") from error
+        said = " ".join(str(error).split())[:300]
+        raise TargetError(f"transformers refuses the config ({said}); correct that field") from error
     if not architectures:
         base = transformers.MODEL_MAPPING.get(type(made), None)
         if base is None:

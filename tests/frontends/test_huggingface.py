@@ -121,6 +121,8 @@ def test_bad_input(tmp_path):
         load_target(f"hf:{path}")
     with pytest.raises(TargetError, match="no_such_model"):
         model_source({"model_type": "no_such_model"}, FrontendOptions())
+    with pytest.raises(TargetError, match=r"refuses the config \(.*hidden_size.*expected int.*\); correct"):
+        model_source({"model_type": "bert", "hidden_size": "wide"}, FrontendOptions())
     with pytest.raises(UsageError, match="takes no 'pixels'; it takes: input_ids, "):
         model_source(CONFIGS["causal"], FrontendOptions(inputs=("pixels=1,3",)))
     with pytest.raises(TargetError, match="--input past_time_features=SIZES"):
