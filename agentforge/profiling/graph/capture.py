@@ -231,6 +231,8 @@ def _reason(error: BaseException, module: torch.nn.Module, args: Sequence[Any]) 
     """One clause that says why a module cannot be captured; `args` are of its calls, or of its parts."""
     if any(isinstance(arg, PackedSequence) for arg in args):
         return "it takes packed sequences, whose shapes depend on a tensor's values (the lengths)"
+    if any(isinstance(arg, torch.Tensor) and arg.is_nested for arg in args):
+        return "it computes with nested tensors, whose rows have several lengths"
     if isinstance(
         error, GuardOnDataDependentSymNode | DataDependentOutputException | DynamicOutputShapeException
     ):

@@ -314,8 +314,10 @@ def test_a_part_that_takes_nested_tensors_has_no_sizes():
             rows = torch.nested.nested_tensor([a, b], layout=torch.jagged)
             return torch.nested.to_padded_tensor(self.linear(rows), 0.0)
 
-    (unit,) = capture_units(Ragged().eval(), (torch.randn(3, 4), torch.randn(2, 4)), {}).units
+    captured = capture_units(Ragged().eval(), (torch.randn(3, 4), torch.randn(2, 4)), {})
+    (unit,) = captured.units
     assert unit.path == "linear"
+    assert "because it computes with nested tensors" in captured.notes[0]
     (region,) = partition(unit.graph_module.graph)
     with pytest.raises(CannotExtract, match="nested"):
         extract(region, record(unit, [*region.inputs, *region.outputs]))
