@@ -62,6 +62,22 @@ TRANSFORMERS: dict[str, dict[str, dict[str, Any]]] = {
             "moe_intermediate_size": 64,
             "shared_expert_intermediate_size": 128,
         },
+        "Qwen3MoeForCausalLM": {
+            "model_type": "qwen3_moe",
+            **GROUPED,
+            "head_dim": 32,
+            "num_experts": 4,
+            "num_experts_per_tok": 2,
+            "moe_intermediate_size": 64,
+        },
+        "GptOssForCausalLM": {
+            "model_type": "gpt_oss",
+            **GROUPED,
+            "head_dim": 32,
+            "num_local_experts": 4,
+            "num_experts_per_tok": 2,
+            "pad_token_id": 0,
+        },
     },
     "encoder": {
         "BertForMaskedLM": {"model_type": "bert", **TEXT},

@@ -305,7 +305,8 @@ def main() -> None:
     importlib.import_module("transformers")  # once, before processes are forked
     setattr(_load, "run_child", here)  # noqa: B010 - the name is imported there, not exported
     started = time.monotonic()
-    order = [*everything, *(key for key in records if key not in everything)]
+    # A case whose package is not installed here keeps its place.
+    order = [*records, *(key for key in everything if key not in records)]
     with (
         tempfile.TemporaryDirectory(prefix="coverage-home-") as home,
         ThreadPoolExecutor(options.jobs) as pool,

@@ -173,13 +173,13 @@ def _resolve(config: dict[str, Any]) -> tuple[Any, Any, str]:
     try:
         made = transformers.AutoConfig.for_model(model_type, **fields)
     except Exception as error:
-        line = str(error).strip().partition("\n")[0][:300]
-        raise TargetError(f"transformers refuses the config ({line}); correct that field") from error
+        said = " ".join(str(error).split())[:300]
+        raise TargetError(f"transformers refuses the config ({said}); correct that field") from error
     if not architectures:
         base = transformers.MODEL_MAPPING.get(type(made), None)
         if base is None:
             raise TargetError(f'name the class in the config: "architectures": ["..."] for {model_type}')
-        return made, base[0] if isinstance(base, tuple) else base, ""
+        return (made, base[0], base[0].__name__) if isinstance(base, tuple) else (made, base, "")
     architecture = str(architectures[0])
     base = getattr(transformers, architecture, None) if architecture.isidentifier() else None
     if not hasattr(base, "main_input_name"):

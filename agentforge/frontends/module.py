@@ -13,6 +13,15 @@ from ._base import FrontendOptions
 from ._load import import_root_of, make_target, read_source
 from .input_options import InputOption, parse_dtype, parse_inputs
 
+_ANOTHER = """import sys
+
+
+class _Convention(type(sys)):
+    Model = property(lambda self: {})  # the code above means another class by this name
+
+
+sys.modules[__name__].__class__ = _Convention"""
+
 
 class ModuleClass:
     """`file.py:ClassName --input-shape 1,512`."""
@@ -51,7 +60,8 @@ def _adapted(spec: str, options: FrontendOptions) -> tuple[Path, str, str]:
     inputs = parse_inputs(options)
     if not inputs:
         raise UsageError(f"say what {class_name} takes: --input-shape 1,512 (once for each input)")
-    added = _appendix(class_name, inputs, parse_init(options.init_args), options.dtype)
+    taken = class_name != "Model" and _defines(source, "Model")
+    added = _appendix(class_name, inputs, parse_init(options.init_args), options.dtype, taken=taken)
     return path, class_name, source + added
 
 
@@ -90,9 +100,18 @@ def _classes(source: str) -> str:
 
 
 def _appendix(
-    class_name: str, inputs: tuple[InputOption, ...], init: list[Any] | dict[str, Any], dtype: str
+    class_name: str,
+    inputs: tuple[InputOption, ...],
+    init: list[Any] | dict[str, Any],
+    dtype: str,
+    *,
+    taken: bool,
 ) -> str:
-    """Code that adapts the user's source to KernelBench's convention; the class itself is unchanged."""
+    """Code that adapts the user's source to KernelBench's convention; the class itself is unchanged.
+
+    Args:
+        taken: True if the source means another class by `Model`; then only users of the module see this one.
+    """
     keywords = any(i.keyword for i in inputs)
     lines = [
         "",
@@ -102,25 +121,26 @@ def _appendix(
         "",
         "import torch",
         "",
-        f"Model = {class_name}",
+        *(_ANOTHER.format(class_name).splitlines() if taken else [f"Model = {class_name}"]),
     ]
     if parse_dtype(dtype, "--dtype") is not DType.FLOAT32:
         # the initializer is wrapped, not the class, so that state_dict keys and super(...) calls stay right
         lines += [
-            "_initialise = Model.__init__",
+            f"_initialise = {class_name}.__init__",
             "",
             "",
             "def _initialise_and_cast(self, *args, **kwargs):",
             "    _initialise(self, *args, **kwargs)",
-            "    if type(self) is Model:",
+            f"    if type(self) is {class_name}:",
             f"        self.to(torch.{parse_dtype(dtype, '--dtype').value})",
             "",
             "",
-            "Model.__init__ = _initialise_and_cast",
+            f"{class_name}.__init__ = _initialise_and_cast",
         ]
     lines += ["", "", "def get_inputs():"]
     if keywords:
-        lines += ["    names = list(inspect.signature(Model.forward).parameters)[1:]", "    positional = ["]
+        lines += [f"    names = list(inspect.signature({class_name}.forward).parameters)[1:]"]
+        lines += ["    positional = ["]
         lines += [f"        {i.expression}," for i in inputs if not i.keyword]
         lines += ["    ]", "    return {", "        **dict(zip(names, positional)),"]
         lines += [f"        {i.keyword!r}: {i.expression}," for i in inputs if i.keyword]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -20,6 +20,12 @@ _SEED = 0
 _SAME = 1e-3
 """Largest relative L2 distance of equal outputs: atomics may reorder float sums."""
 _SLOW_S = 10.0
+_DENSE = {
+    "nested": "torch.nested.to_padded_tensor(output, 0.0)",
+    "quantized": "output.dequantize()",
+    "sparse": "output.to_dense()",
+}
+"""How to make a tensor of each other kind dense."""
 _BY_HAND = "run it once by hand and fix the error"
 
 
@@ -102,7 +108,24 @@ def draw_inputs(
         TargetError: `get_inputs()` raises or returns no list.
     """
     args, kwargs = _stage(name, "get_inputs()", lambda: problem.inputs(seed))
+    if kind := _not_dense(flatten_tensors([args, kwargs])):
+        raise UnsupportedTargetError(
+            f"{name}: get_inputs() returns a {kind} tensor; return dense ones and make it from them in "
+            "forward, or keep it in a buffer of the model"
+        )
     return to_device(args, device), to_device(kwargs, device)
+
+
+def _not_dense(tensors: Iterable[tuple[str, torch.Tensor]]) -> str:
+    """What the first of these tensors is that is not dense; empty if all are dense."""
+    for _, tensor in tensors:
+        if tensor.is_nested:
+            return "nested"
+        if tensor.is_quantized:
+            return "quantized"
+        if tensor.layout is not torch.strided:
+            return "sparse"
+    return ""
 
 
 def to_device(value: Any, device: torch.device) -> Any:
@@ -159,7 +182,12 @@ def _forward(
         with torch.no_grad():
             return model(*args, **kwargs)
 
-    tensors = [t.detach().clone() for _, t in flatten_tensors(_stage(name, "forward", run, advice))]
+    found = list(flatten_tensors(_stage(name, "forward", run, advice)))
+    if kind := _not_dense(found):
+        raise UnsupportedTargetError(
+            f"{name}: forward returns a {kind} tensor; return a dense one: {_DENSE[kind]}"
+        )
+    tensors = [t.detach().clone() for _, t in found]
     if not tensors:
         raise TargetError(
             f"{name}: forward returns no tensor; return a tensor, or a list, tuple or dict of tensors"
@@ -200,7 +228,8 @@ def _behaviour(
         for a, b in zip(first, _forward(name, model, args, kwargs, seed=1), strict=False)
     ):
         notes.append("the output does not depend on the input: two different inputs gave the same output")
-    if any(not torch.isfinite(t).all() for t in first if t.is_floating_point()):
+    wide = [t.float() if t.itemsize == 1 else t for t in first if t.is_floating_point()]
+    if any(not torch.isfinite(t).all() for t in wide):
         notes.append("the output contains NaN or Inf")
     return notes
 

@@ -13,8 +13,8 @@ from .advice import SIGNAL
 from .cards import Card, card_files, kind_of, read_card
 
 OP_TYPES = frozenset({
-    "attention", "conv", "cross_entropy", "custom", "embedding", "gated_activation", "gemm", "gemm_epilogue",
-    "model", "norm", "other", "pointwise", "pooling", "reduction", "rope", "softmax",
+    "attention", "conv", "cross_entropy", "custom", "embedding", "experts", "gated_activation", "gemm",
+    "gemm_epilogue", "model", "norm", "other", "pointwise", "pooling", "reduction", "rope", "softmax",
 })  # fmt: skip
 """Operator classes that the profiler gives regions, and those of whole references."""
 ARCHITECTURES = frozenset({

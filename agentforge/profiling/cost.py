@@ -13,6 +13,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from agentforge.devices import DeviceSpec, Roofline
 from agentforge.schema import Bound, TensorInput
 
+from .graph.attention import source_of
+from .graph.experts import grouped_product
 from .graph.operators import VENDOR, Kind, argument, kind_of, numel_of, op_name, run_fake, value_of
 from .graph.region import Region
 from .graph.value_capture import CapturedValues
@@ -62,13 +64,20 @@ def cost_of(
 def _bytes(region: Region, seen: Mapping[Node, CapturedValues]) -> float:
     """Bytes to read every distinct input element once and write every output once.
 
-    A lookup reads only the rows that it returns, not the table.
+    A lookup reads only the rows that it returns, not the table. A grouped product reads no weights of groups
+    without rows.
     """
     written = sum(_distinct_bytes(seen[o].tensor) for o in region.outputs if o in seen)
     first = region.nodes[0]
     if len(region.nodes) == 1 and op_name(first) in _GATHERS:
         return 2.0 * written
-    return float(written + sum(_distinct_bytes(seen[i].tensor) for i in region.inputs if i in seen))
+    share: dict[object, float] = {}
+    for product in filter(None, map(grouped_product, region.nodes)):
+        share[source_of(product.weights)] = seen[product.ends].visible if product.ends in seen else 1.0
+    read = (
+        _distinct_bytes(seen[i].tensor) * share.get(source_of(i), 1.0) for i in region.inputs if i in seen
+    )
+    return written + sum(read)
 
 
 def _distinct_bytes(tensor: TensorInput) -> int:
@@ -128,6 +137,9 @@ def _flops(node: Node, seen: Mapping[Node, CapturedValues]) -> float:
         return _attention_flops(node, seen)
     if op_name(node) in _RECURRENT:
         return _recurrent_flops(node)
+    if product := grouped_product(node):
+        weights = value_of(product.weights)
+        return 2.0 * numel_of(product.rows) * (int(weights.shape[-1]) if weights is not None else 0)
     if kind in VENDOR:
         return _counted(node)
     if kind is Kind.POINTWISE:

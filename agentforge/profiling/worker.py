@@ -26,11 +26,11 @@ from .graph.regions import partition
 from .graph.value_capture import CapturedValues, record
 from .measure.device import DeviceTraces, measure_on_device
 from .measure.host import Clock, Traces, ablate, measure
-from .measure.modules import of_kernels, of_operators, self_times
+from .measure.modules import KernelTime, WallClock, self_times
 from .ranking import Site, rank
 
 _ABLATED = 3
-_UNEXPORTED_TRACES = 5
+_DEVICE_TRACES = 5
 _EXAMPLE_TRACES = 9
 _ABLATION_ROUNDS = 5
 _SEED = 0
@@ -91,7 +91,7 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
         ]
         for found in (regions, possible)
     )
-    rest = _rest(model, forward, captured, device_traces)
+    rest = _rest(model, forward, captured, len(traces.totals), device_traces)
     bottlenecks, notes = rank(sites, traces.total_s, ranged=bool(target.shapes))
     report("checking the largest shares by ablation")
     bottlenecks = _check_shares(bottlenecks, sites, captured.units, traces.total_s, torch_device)
@@ -229,7 +229,7 @@ def _check_shares(
 ) -> tuple[Bottleneck, ...]:
     """Ablate the largest optimizable bottlenecks, only if the model is one unit."""
     checked = list(bottlenecks)
-    if len(units) != 1:
+    if [unit.path for unit in units] != [""]:
         return tuple(checked)
     by_name = {s.call_site.name: s.region for s in sites}
     for index, bottleneck in enumerate(checked[:_ABLATED]):
@@ -251,15 +251,24 @@ def _least_bytes(captured: Capture) -> float:
 
 
 def _rest(
-    model: torch.nn.Module, forward: Callable[[], Any], captured: Capture, device_traces: DeviceTraces | None
+    model: torch.nn.Module,
+    forward: Callable[[], Any],
+    captured: Capture,
+    rounds: int,
+    device_traces: DeviceTraces | None,
 ) -> list[CallSite]:
-    """Call sites without nodes: work outside the exported units and, on a GPU, the host's time."""
+    """Call sites without nodes: work outside the exported units and, on a GPU, the host's time.
+
+    Args:
+        rounds: forwards that are traced on a CPU, as many as for their whole time.
+    """
     host = [device_traces.call_site()] if device_traces else []
     exported = [u.path for u in captured.units]
     if "" in exported:
         return host
-    trace = of_kernels if device_traces else of_operators
-    times = self_times(model, forward, exported, _UNEXPORTED_TRACES, trace)
+    watch = KernelTime() if device_traces else WallClock()
+    traces = _DEVICE_TRACES if device_traces else rounds
+    times = self_times(model, forward, exported, traces, watch)
     return [
         *(
             CallSite(

@@ -91,7 +91,7 @@ class Definition(FrozenModel):
     op_type: NonEmptyString
     """Operator class that strategies are indexed by: `pointwise`, `norm`, `softmax`, `cross_entropy`,
     `rope`, `gated_activation`, `gemm_epilogue`, `reduction`, `pooling`, `attention`, `gemm`, `conv`,
-    `embedding`, `model` (a whole target), `other`."""
+    `embedding`, `experts` (of a mixture), `model` (a whole target), `other`."""
     reference: NonEmptyString
     """Python source in KernelBench's convention."""
     import_root: str | None = None

@@ -106,6 +106,11 @@ def test_architectures(tmp_path, name, given, outputs):
     assert list(model.state_dict()) == list(base.state_dict())
 
 
+def test_of_several_base_classes_the_first_is_taken():
+    source, _ = model_source({"model_type": "funnel"}, FrontendOptions())
+    assert load_problem(define("funnel", "funnel", source)).model_class.__mro__[1].__name__ == "FunnelModel"
+
+
 def test_bad_input(tmp_path):
     path = tmp_path / "config.json"
     path.write_text("{")
@@ -116,6 +121,8 @@ def test_bad_input(tmp_path):
         load_target(f"hf:{path}")
     with pytest.raises(TargetError, match="no_such_model"):
         model_source({"model_type": "no_such_model"}, FrontendOptions())
+    with pytest.raises(TargetError, match=r"refuses the config \(.*hidden_size.*expected int.*\); correct"):
+        model_source({"model_type": "bert", "hidden_size": "wide"}, FrontendOptions())
     with pytest.raises(UsageError, match="takes no 'pixels'; it takes: input_ids, "):
         model_source(CONFIGS["causal"], FrontendOptions(inputs=("pixels=1,3",)))
     with pytest.raises(TargetError, match="--input past_time_features=SIZES"):

@@ -8,8 +8,9 @@ import pytest
 from agentforge.frontends import FrontendOptions, load_target
 from agentforge.frontends._load import declared_contract
 from agentforge.frontends.kernelbench import KernelBenchFile
+from agentforge.frontends.probe import probe
 from agentforge.problems.kernelbench import load_problem
-from agentforge.schema import TargetError, UnsupportedTargetError, UsageError
+from agentforge.schema import Definition, TargetError, UnsupportedTargetError, UsageError
 from agentforge.testing.frontend import FrontendContract
 
 HEAD = """
@@ -133,6 +134,37 @@ def test_an_output_that_ignores_the_input_is_a_note(tmp_path):
 
 def test_an_output_whose_size_depends_on_the_values_is_no_fault(tmp_path):
     assert not load_target(write(tmp_path, "return x[x > 0]")).notes
+
+
+def probed(source: str) -> list[str]:
+    """Notes of a model that is probed in this process."""
+    definition = Definition(name="odd", op_type="model", reference=source)
+    payload = {"definition": definition.model_dump(mode="json"), "device": "cpu"}
+    return probe(payload, lambda line: None)["notes"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "made", "remedy"),
+    [
+        ("quantized", "torch.quantize_per_tensor(y, 0.1, 0, torch.quint8)", "output.dequantize()"),
+        ("sparse", "y.relu().to_sparse()", "output.to_dense()"),
+        ("nested", "torch.nested.nested_tensor([y, y[:2]])", "torch.nested.to_padded_tensor"),
+        ("nested", "torch.nested.nested_tensor([y, y[:2]], layout=torch.jagged)", "to_padded_tensor"),
+    ],
+)
+def test_tensors_that_are_not_dense_are_refused_in_a_sentence(kind, made, remedy):
+    source = HEAD.replace("{forward}", f"y = self.fc(x); return x, {made}")
+    with pytest.raises(UnsupportedTargetError, match=rf"forward returns a {kind} tensor.*{remedy}"):
+        probed(source)
+    given = HEAD.replace("{forward}", "return x").replace(
+        "return [torch.randn(4, 8)]", f"y = torch.randn(4, 8)\n    return [{made}]"
+    )
+    with pytest.raises(UnsupportedTargetError, match=rf"get_inputs\(\) returns a {kind} tensor"):
+        probed(given)
+
+
+def test_an_output_in_8_bit_floats_is_no_fault():
+    assert probed(HEAD.replace("{forward}", "return self.fc(x).to(torch.float8_e4m3fn)")) == []
 
 
 def test_dropout_in_train_mode_is_refused(tmp_path):

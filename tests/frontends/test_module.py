@@ -67,6 +67,18 @@ def test_a_class_named_model_with_old_style_super_casts(file):
     assert target.workloads[0].inputs[0].dtype == "int64"
 
 
+def test_a_class_may_use_another_class_named_model(tmp_path):
+    path = tmp_path / "nets.py"
+    path.write_text(SOURCE.replace("nn.Sequential(nn.Linear(dim, dim))", "Model()"))
+    options = FrontendOptions(input_shapes=("x=2,3",), input_dtypes=("int64",), dtype="bfloat16")
+    target = load_target(f"{path}:Net", options)
+    model = load_problem(target.definition).build(0)
+    assert type(model).__name__ == "Net"
+    assert {name: str(p.dtype) for name, p in model.named_parameters()} == {
+        "inner.table.weight": "torch.bfloat16"
+    }
+
+
 def test_keyword_inputs_and_constructor_arguments(file):
     options = FrontendOptions(input_shapes=("2,4", "mask=2,4"), init_args='{"dim": 4, "deep": true}')
     target = load_target(f"{file}:Net", options)

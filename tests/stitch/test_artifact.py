@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import runpy
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
 
+from agentforge import stitch
 from agentforge.devices import DeviceSpec
 from agentforge.schema import Profile, UsageError
 from agentforge.stitch.artifact import write_artifact
@@ -126,6 +131,31 @@ def test_verify_notices_a_wrong_kernel(artifact: Path, tmp_path: Path) -> None:
     done = python("verify.py", "--seeds", "1", "--rounds", "1", cwd=moved)
     assert done.returncode == 1
     assert "DIFFER" in done.stdout
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64])
+def test_verify_compares_values_that_are_not_finite_by_kind(dtype: torch.dtype) -> None:
+    script = Path(stitch.__file__).parent / "templates" / "verify.py"
+    worst_error = runpy.run_path(str(script))["worst_error"]
+    expected = torch.tensor([1.0, float("-inf"), float("nan"), 2.0], dtype=dtype)
+    nearby = torch.tensor([1.0, float("-inf"), float("nan"), 2.000001], dtype=dtype)
+    assert worst_error({"x": nearby}, {"x": expected}) < 1e-5
+    for place, value in ((0, float("inf")), (1, 3.0), (1, float("inf")), (2, 0.0), (3, 2.1)):
+        wrong = expected.clone()
+        wrong[place] = value
+        assert worst_error({"x": wrong}, {"x": expected}) > 1e-2
+
+
+def test_verify_builds_a_model_that_cannot_be_copied() -> None:
+    script = Path(stitch.__file__).parent / "templates" / "verify.py"
+    build = runpy.run_path(str(script))["build"]
+    reference = SimpleNamespace(
+        Model=lambda width: torch.nn.utils.weight_norm(torch.nn.Linear(width, 2)), get_init_inputs=lambda: [3]
+    )
+    first, second = build(reference, "cpu"), build(reference, "cpu")
+    with pytest.raises(RuntimeError, match="deepcopy"):
+        copy.deepcopy(first)
+    assert torch.equal(first.weight_g, second.weight_g)
 
 
 def test_the_single_file_is_a_solution(artifact: Path, tmp_path: Path) -> None:

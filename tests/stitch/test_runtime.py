@@ -582,6 +582,58 @@ def test_tensors_in_containers_are_read_at_each_call(tmp_path: Path) -> None:
         engaged(stitched, optimized, args, kwargs)
 
 
+def test_a_hook_of_the_users_on_the_model_itself_is_not_stitched(tmp_path: Path) -> None:
+    """The graph has it, and each call of the model would run it again."""
+    hooked = KEPT.replace(
+        "self.norm = nn", "self.register_forward_hook(lambda model, args, output: output * 2); self.norm = nn"
+    )
+    with pytest.raises(Unprintable, match="a forward hook on a Model"):
+        stitch_in_process(hooked, tmp_path)
+
+
+FILLED = """
+import functools
+
+import torch
+import torch.nn as nn
+
+
+@functools.lru_cache
+def positions(n):
+    return torch.arange(n).float()
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.masks, self.cos = nn.LayerNorm(8), {}, None
+
+    def forward(self, x):
+        if len(x) not in self.masks:
+            self.masks[len(x)] = torch.ones(len(x), 8).tril()
+        if self.cos is None:
+            self.cos = torch.cos(torch.arange(8).float())
+        return torch.tanh(self.norm(x) * self.masks[len(x)] + self.cos) + positions(8)
+
+def get_inputs():
+    return [torch.randn(4, 8)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_tensors_that_the_first_call_keeps_are_made_by_the_original(tmp_path: Path) -> None:
+    stitched = stitch_in_process(FILLED, tmp_path)
+    assert [plan["path"] for plan in stitched.plans] == [""]
+    original, optimized = both(stitched)
+    args, kwargs = stitched.inputs(0)
+    first, later = (engaged(stitched, optimized, args, kwargs) for _ in range(2))
+    assert (first[1], later[1]) == (False, True)
+    assert same(first[0], original(*args, **kwargs))
+    assert same(later[0], original(*args, **kwargs))
+
+
 def test_a_tensor_deep_within_an_attribute_is_not_frozen(tmp_path: Path) -> None:
     source = KEPT.replace("[torch.rand(8)]", "[(torch.rand(8),)]").replace("scales[0]", "scales[0][0]")
     with pytest.raises(Unprintable, match="deep within the attribute scales of a Model"):

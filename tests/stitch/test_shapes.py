@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import subprocess
 import sys
@@ -107,6 +108,7 @@ def test_every_shape_in_the_range_has_kernels_and_others_run_the_original(tmp_pa
     assert not builder.notes
     fast = package.optimize(copy.deepcopy(original))
     assert package.optimize(fast) is fast
+    assert inspect.signature(fast.forward) == inspect.signature(original.forward)
 
     def runs(*shape: int, **kwargs: Any) -> int:
         before = sum(package.calls().values())

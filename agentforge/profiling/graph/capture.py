@@ -7,6 +7,7 @@ gives the same node names.
 
 from __future__ import annotations
 
+import copy
 import inspect
 import logging
 import warnings
@@ -19,6 +20,7 @@ import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 from torch.fx import GraphModule
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+from torch.nn.parameter import is_lazy
 from torch.nn.utils.rnn import PackedSequence
 
 from .normalise import normalise
@@ -102,6 +104,7 @@ def capture_examples(
     units: list[CapturedUnit] = []
     notes: list[str] = []
     for example in examples:
+        _warm_up(model, example)
         whole = _Calls(example.args, dict(example.kwargs), example.name)
         try:
             units.append(_export("", model, whole, check))
@@ -111,6 +114,21 @@ def capture_examples(
             notes.append(f"the model is profiled in parts, its submodules one by one, because {reason}")
             _descend("", model, calls, units, notes, check)
     return Capture(tuple(units), tuple(dict.fromkeys(notes)))
+
+
+def _warm_up(model: torch.nn.Module, example: Example) -> None:
+    """Run the model once and put its buffers back.
+
+    Tensors that the first call keeps, in a cached function or a new buffer, would else be fake ones of the
+    export, and later calls would compute nothing.
+    """
+    args, kwargs = copy.deepcopy((example.args, dict(example.kwargs)))
+    before = [(b, b._version, b.detach().clone()) for b in model.buffers() if not is_lazy(b)]
+    with torch.no_grad():
+        model(*args, **kwargs)
+        for buffer, version, value in before:
+            if buffer._version != version:
+                buffer.copy_(value)
 
 
 def _descend(
@@ -213,6 +231,8 @@ def _reason(error: BaseException, module: torch.nn.Module, args: Sequence[Any]) 
     """One clause that says why a module cannot be captured; `args` are of its calls, or of its parts."""
     if any(isinstance(arg, PackedSequence) for arg in args):
         return "it takes packed sequences, whose shapes depend on a tensor's values (the lengths)"
+    if any(isinstance(arg, torch.Tensor) and arg.is_nested for arg in args):
+        return "it computes with nested tensors, whose rows have several lengths"
     if isinstance(
         error, GuardOnDataDependentSymNode | DataDependentOutputException | DynamicOutputShapeException
     ):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import operator
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from torch.fx import Node
 from agentforge.problems.sizes import common, named_sizes, skeleton
 from agentforge.schema import Definition, Distribution, DType, TensorInput, Workload, content_hash
 
+from .experts import grouped_product
 from .operators import Kind, kind_of, op_name, value_of
 from .region import Region
 from .value_capture import CapturedValues
@@ -74,7 +76,7 @@ def extract(region: Region, seen: Mapping[Node, CapturedValues]) -> Extracted:
         draws="\n".join(
             f"        {d},  # {s.name}: {_shape_text(s)}" for d, s in zip(draws, specs, strict=True)
         ),
-        strided=STRIDED if any("_strided(" in d for d in draws) else "",
+        helpers=_helpers(region, strided=any("_strided(" in d for d in draws)),
     )
     label = _label(region, seen)
     definition = Definition(
@@ -123,7 +125,7 @@ def extract_range(
         parameters=", ".join(i.name for i in inputs[-1]),
         body="\n".join(f"        {line}" for line in lines),
         draws="\n".join(f"        {draw_expression(i)}," for i in inputs[-1]),
-        strided=STRIDED if any(i.strides for i in inputs[-1]) else "",
+        helpers=_helpers(region, strided=any(i.strides for i in inputs[-1])),
     )
     key = content_hash(
         [region.op_type, lines, [[(i.shape, i.dtype, i.strides) for i in one] for one in inputs]]
@@ -161,7 +163,9 @@ def write_problem(definition: Definition, folder: Path) -> Path:
 def _inputs(region: Region, seen: Mapping[Node, CapturedValues]) -> list[CapturedValues]:
     missing = [n.name for n in region.inputs if n not in seen]
     if missing:
-        raise CannotExtract(f"its input {missing[0]} is a number, or a tensor that is sparse or quantized")
+        raise CannotExtract(
+            f"its input {missing[0]} is a number, or a tensor that is sparse, nested or quantized"
+        )
     return [seen[n] for n in region.inputs]
 
 
@@ -192,11 +196,16 @@ def _names(region: Region) -> dict[Node, str]:
     taken: dict[str, int] = {}
     names: dict[Node, str] = {}
     for node in region.inputs:
-        is_weight = node.op == "get_attr"
-        names[node] = _fresh(str(node.target).rpartition(".")[2] if is_weight else "x", taken)
+        names[node] = _fresh(_weight_name(str(node.target)) if node.op == "get_attr" else "x", taken)
     for node in region.nodes:
         names[node] = _fresh(op_name(node), taken)
     return names
+
+
+def _weight_name(path: str) -> str:
+    """Last part of a weight's path; a number in a `ParameterList` and a key of a dict become identifiers."""
+    name = path.rpartition(".")[2]
+    return name if name.isidentifier() else f"weight_{re.sub(r'[^0-9A-Za-z_]', '_', name)}"
 
 
 def _fresh(wanted: str, taken: dict[str, int]) -> str:
@@ -223,9 +232,7 @@ def _body(region: Region, names: Mapping[Node, str]) -> list[str]:
         written[call] = alias[node]
         value = value_of(node)
         shape = (
-            f"  # {str(value.dtype).removeprefix('torch.')}{list(map(int, value.shape))}"
-            if value is not None
-            else ""
+            f"  # {str(value.dtype).removeprefix('torch.')}{list(value.shape)}" if value is not None else ""
         )
         lines.append(f"{alias[node]} = {call}{shape}")
     outputs = [alias[o] for o in region.outputs if value_of(o) is not None]
@@ -236,12 +243,24 @@ def _body(region: Region, names: Mapping[Node, str]) -> list[str]:
 def _call(node: Node, names: Mapping[Node, str]) -> str:
     if node.target is operator.getitem:
         return f"{_text(node.args[0], names)}[{node.args[1]}]"
+    if _is_looped(node):
+        return f"_grouped_mm({', '.join(names[n] for n in grouped_product(node) or ())})"
     if not isinstance(node.target, torch._ops.OpOverload) or node.target.namespace != "aten":
         raise CannotExtract(f"{op_name(node)} is no operator of torch.ops.aten")
     args = [_text(a, names) for a in node.args]
     args += [f"{k}={_text(v, names)}" for k, v in node.kwargs.items()]
     name = node.target._schema.name.split("::")[1]
     return f"aten.{name}.{node.target._overloadname}({', '.join(args)})"
+
+
+def _is_looped(node: Node) -> bool:
+    """True for a grouped product in an operator of transformers: the source has the loop that it runs."""
+    return op_name(node) == "grouped_mm_fallback" and grouped_product(node) is not None
+
+
+def _helpers(region: Region, *, strided: bool) -> str:
+    """Functions that the source calls."""
+    return (GROUPED if any(map(_is_looped, region.nodes)) else "") + (STRIDED if strided else "")
 
 
 def _text(value: Any, names: Mapping[Node, str]) -> str:
@@ -254,6 +273,8 @@ def _text(value: Any, names: Mapping[Node, str]) -> str:
         return f'torch.device("{value}")'
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         return f'float("{value}")'
+    if isinstance(value, complex):
+        return f"complex({_text(value.real, names)}, {_text(value.imag, names)})"
     if value is None or isinstance(value, (bool, int, float, str)):
         return repr(value)
     if isinstance(value, (torch.dtype, torch.memory_format, torch.layout)):
@@ -302,6 +323,19 @@ def _scaled(drawn: str, factor: float, offset: float) -> str:
     return text if text == drawn else f"({text})"
 
 
+GROUPED = '''
+@torch.compiler.disable
+def _grouped_mm(rows, weights, ends):
+    """Multiply each group of rows with its matrix; a group ends before the row that `ends` names."""
+    result = rows.new_zeros(len(rows), weights.shape[-1])
+    start = 0
+    for weight, end in zip(weights, ends.tolist()):
+        result[start:end] = rows[start:end] @ weight
+        start = end
+    return result
+
+'''
+
 STRIDED = '''
 def _strided(values, strides):
     """The values in memory of the given strides."""
@@ -324,7 +358,7 @@ class Model(nn.Module):
     def forward(self, {parameters}):
 {body}
 
-{strided}
+{helpers}
 def get_inputs():
     return [
 {draws}

@@ -130,13 +130,14 @@ def _unpack_splits(graph: Graph) -> None:
             continue
         if not isinstance(source, Node) or value_of(source) is None:
             continue
-        dim = argument(parent, "dim") or 0
         if name in _SPLITS:
+            dim = argument(parent, "dim") or 0
             sizes = [int(v.shape[dim]) for v in parent.meta["val"]]
             index %= len(sizes)
             start = sum(sizes[:index])
             target, args = torch.ops.aten.slice.Tensor, (source, dim, start, start + sizes[index])
         elif name == "unbind":
+            dim = argument(parent, "dim") or 0
             target, args = torch.ops.aten.select.int, (source, dim, index)  # type: ignore[assignment]
         else:
             continue
@@ -174,6 +175,7 @@ def _same_layout(node: Node, source: Node) -> bool:
         and a.dtype == b.dtype
         and a.device == b.device
         and a.storage_offset() == b.storage_offset()
+        and (a.is_conj(), a.is_neg()) == (b.is_conj(), b.is_neg())
     )
 
 

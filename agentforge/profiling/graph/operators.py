@@ -41,6 +41,7 @@ _GEMM = {
     "linear", "addmm", "mm", "bmm", "matmul", "einsum", "baddbmm", "addbmm", "bilinear", "mv", "addmv",
     "dot", "vdot", "inner", "tensordot", "chain_matmul", "linalg_multi_dot", "cdist", "outer", "addr",
     "lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell",
+    "_grouped_mm", "grouped_mm_fallback",
 }  # fmt: skip
 _CONV = {
     "conv1d", "conv2d", "conv3d", "convolution", "conv_transpose1d", "conv_transpose2d",
@@ -131,15 +132,16 @@ def is_in_place(node: Node) -> bool:
 
 
 def value_of(node: Node) -> torch.Tensor | None:
-    """The fake tensor that the export recorded for a node; None if its value is not a tensor."""
+    """The fake tensor that the export recorded for a node; None if its value is no tensor, or a nested one,
+    which has no sizes."""
     value = node.meta.get("val")
-    return value if isinstance(value, torch.Tensor) else None
+    return value if isinstance(value, torch.Tensor) and not value.is_nested else None
 
 
 def numel_of(node: Node) -> int:
     """Number of elements of a node's value, or of its first tensor."""
     for leaf in tree_leaves(node.meta.get("val")):
-        if isinstance(leaf, torch.Tensor):
+        if isinstance(leaf, torch.Tensor) and not leaf.is_nested:
             return prod(int(s) for s in leaf.shape)
     return 0
 
@@ -224,7 +226,8 @@ def _is_view(node: Node) -> bool:
     if not returns or returns[0].alias_info is None:
         return False
     source = node.all_input_nodes[0] if node.all_input_nodes else None
-    if source is None or not isinstance(source.meta.get("val"), torch.Tensor):
+    base = value_of(source) if source is not None else None
+    if base is None:
         return False
     try:
         result = run_fake(node)
@@ -233,7 +236,6 @@ def _is_view(node: Node) -> bool:
     first = next((t for t in tree_leaves(result) if isinstance(t, torch.Tensor)), None)
     if first is None:
         return False
-    base: torch.Tensor = source.meta["val"]
     return first.untyped_storage()._cdata == base.untyped_storage()._cdata
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 
 _LARGEST = 1 << 24
+_MOST_SIZES = 512
+"""Sizes of groups that an expression names; more of them are drawn."""
 _INTEGERS = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8})
 
 
@@ -16,13 +18,15 @@ def pattern_of(tensor: torch.Tensor) -> str | None:
     - lower and upper triangles of two values (causal masks: boolean, additive or 0/1);
     - additive masks of 0 and a huge negative value at random places (the expression leaves the first column
       unmasked, so that no row is fully masked);
-    - integers that rise in equal steps (positions, offsets of bags).
+    - integers that rise in equal steps (positions, offsets of bags);
+    - integers that never fall (offsets of bags of several sizes, ends of groups of rows): the expression
+      exchanges the sizes.
 
     Args:
         tensor: any shape; the pattern must be the same in all leading dimensions.
     """
     if tensor.dtype in _INTEGERS:
-        return _sequence(tensor)
+        return _sequence(tensor) or _ends(tensor)
     if tensor.ndim < 2 or tensor.numel() == 0 or tensor.numel() > _LARGEST or tensor.is_complex():
         return None
     if tensor.is_floating_point() and tensor.itemsize == 1:
@@ -63,6 +67,30 @@ def _sequence(tensor: torch.Tensor) -> str | None:
         return None
     text = f"torch.arange({flat.shape[1]}) * {step} + {start}"
     return f"({text}).to({tensor.dtype}).expand({tuple(tensor.shape)}).contiguous()"
+
+
+def group_sizes(tensor: torch.Tensor) -> torch.Tensor | None:
+    """Differences of at least three integers that never fall and begin at 0 or above; else None."""
+    if tensor.dtype not in _INTEGERS or tensor.ndim != 1 or not 3 <= len(tensor) <= _LARGEST:
+        return None
+    values = tensor.detach().long()
+    sizes = values.diff(prepend=values.new_zeros(1))
+    return sizes if bool((sizes >= 0).all()) and bool(values[-1] > 0) else None
+
+
+def _ends(tensor: torch.Tensor) -> str | None:
+    """Expression for ends or offsets of groups; the first one of offsets stays 0."""
+    sizes = group_sizes(tensor)
+    if sizes is None or sizes[0] == sizes.sum():
+        return None
+    fixed = 1 if sizes[0] == 0 else 0
+    count, last = len(sizes) - fixed, int(sizes.sum())
+    if count <= _MOST_SIZES:
+        drawn = f"torch.tensor({sizes[fixed:].tolist()})[torch.randperm({count})].cumsum(0)"
+    else:
+        drawn = f"torch.cat([torch.randint(0, {last + 1}, ({count - 1},)).sort()[0], torch.tensor([{last}])])"
+    text = f"torch.nn.functional.pad({drawn}, (1, 0))" if fixed else drawn
+    return f"{text}.to({tensor.dtype})"
 
 
 def _is_floor(value: torch.Tensor) -> bool:

@@ -15,6 +15,7 @@ import torch
 from torch.fx import Graph, Node
 
 from .attention import join_attention
+from .experts import join_experts
 from .normalise import is_functional
 from .operators import (
     CONCATENATIONS,
@@ -80,7 +81,7 @@ def partition(graph: Graph) -> tuple[Region, ...]:
     _absorb_views(graph, state)
     regions = [region_of(group.nodes, state.order) for group in _groups(state)]
     regions += [region_of({n, *_items(n)}, state.order) for n in graph.nodes if _stands_alone(n, state)]
-    return join_attention(regions, state.order)
+    return join_experts(join_attention(regions, state.order), state.order)
 
 
 def _items(node: Node) -> list[Node]:

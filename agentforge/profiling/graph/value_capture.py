@@ -14,7 +14,7 @@ from agentforge.problems.describe import describe_tensor
 from agentforge.schema import DType, TensorInput
 
 from .capture import CapturedUnit
-from .patterns import pattern_of
+from .patterns import group_sizes, pattern_of
 
 _HIDDEN = -9e3
 """Scores up to this value get no weight: masks use -inf, the dtype's lowest value, -1e9 or -1e4."""
@@ -29,7 +29,8 @@ class CapturedValues:
     pattern: str | None
     """Python expression for values that no distribution reproduces (a causal mask), else None."""
     visible: float = 1.0
-    """Share of unmasked elements, of an attention mask or of a softmax's input."""
+    """Share of unmasked elements, of an attention mask or of a softmax's input; share of groups with rows, of
+    the ends of groups."""
 
 
 class _Recorder(Interpreter):
@@ -46,8 +47,8 @@ class _Recorder(Interpreter):
 
 
 def _describable(value: Any) -> bool:
-    """True for a dense tensor whose dtype workloads can name, unlike sparse and quantized ones."""
-    dense = isinstance(value, torch.Tensor) and value.layout is torch.strided
+    """True for a dense tensor whose dtype workloads can name, unlike sparse, nested and quantized ones."""
+    dense = isinstance(value, torch.Tensor) and value.layout is torch.strided and not value.is_nested
     return dense and str(value.dtype).removeprefix("torch.") in tuple(DType)
 
 
@@ -60,7 +61,12 @@ def record(unit: CapturedUnit, wanted: Collection[Node]) -> dict[Node, CapturedV
 
 
 def _visible(tensor: torch.Tensor) -> float:
-    """Share of elements that are True in a boolean mask, or above `_HIDDEN`. 8-bit floats are never masks."""
+    """Share of elements that are True in a boolean mask, or above `_HIDDEN`. 8-bit floats are never masks.
+
+    Of integers that never fall, the share of those that rise.
+    """
+    if (sizes := group_sizes(tensor)) is not None:
+        return int(torch.count_nonzero(sizes)) / len(sizes)
     additive = tensor.is_floating_point() and tensor.itemsize > 1
     if tensor.numel() == 0 or not (tensor.dtype is torch.bool or additive):
         return 1.0

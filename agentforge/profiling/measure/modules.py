@@ -3,37 +3,51 @@
 from __future__ import annotations
 
 import statistics
+import threading
+import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import torch
-from torch.autograd.profiler_util import FunctionEvent
 
 from .device import profiled
 from .kernel_attribution import MARK, device_time
 
 
+class Watch(Protocol):
+    """Measures the time between a module's entry and exit, without that of the modules inside it."""
+
+    def enter(self, path: str) -> None:
+        """A module's forward begins."""
+        ...
+
+    def leave(self) -> None:
+        """The forward that began last ends."""
+        ...
+
+    def trace(self, forward: Callable[[], Any]) -> Mapping[str, float]:
+        """Seconds of one forward by path."""
+        ...
+
+
 def self_times(
-    model: torch.nn.Module,
-    forward: Callable[[], Any],
-    exported: Collection[str],
-    traces: int,
-    trace: Callable[[Callable[[], Any]], Mapping[str, float]],
+    model: torch.nn.Module, forward: Callable[[], Any], exported: Collection[str], traces: int, watch: Watch
 ) -> dict[str, float]:
-    """Median operator seconds in one forward, by the module whose forward called them.
+    """Median seconds in one forward by the module that spent them; those inside it have their own.
 
-    Each operator's self time goes to the innermost enclosing range, so nothing counts twice. Operators inside
-    an exported unit are omitted: its graph covers them. TorchScript refuses hooks, so the time of a scripted
+    Exported units are omitted: their graphs cover them. TorchScript refuses hooks, so the time of a scripted
     module is its parent's.
-
-    Args:
-        trace: returns seconds by innermost range: `of_operators`, or on a GPU `of_kernels`.
     """
-    modules = ((p, m) for p, m in model.named_modules() if not isinstance(m, torch.jit.ScriptModule))
-    handles = [h for path, module in modules for h in _annotate(path, module)]
+    modules = [
+        (path, module)
+        for path, module in model.named_modules()
+        if not isinstance(module, torch.jit.ScriptModule) and not _inside(path.rpartition(".")[0], exported)
+    ]
+    handles = [h for path, module in modules for h in _watched(path, module, watch)]
     try:
         with torch.no_grad():
-            found = [trace(forward) for _ in range(traces + 1)][1:]
+            found = [watch.trace(forward) for _ in range(traces + 1)][1:]
     finally:
         for handle in handles:
             handle.remove()
@@ -41,50 +55,61 @@ def self_times(
     return {p: statistics.median(t.get(p, 0.0) for t in found) for p in sorted(paths)}
 
 
-def _annotate(path: str, module: torch.nn.Module) -> list[Any]:
-    open_ranges: list[Any] = []
-
-    def enter(*_: Any) -> None:
-        open_ranges.append(torch.profiler.record_function(MARK + path))
-        open_ranges[-1].__enter__()
-
-    def leave(*_: Any) -> None:
-        open_ranges.pop().__exit__(None, None, None)
-
+def _watched(path: str, module: torch.nn.Module, watch: Watch) -> list[Any]:
     return [
-        module.register_forward_pre_hook(enter),
-        module.register_forward_hook(leave, always_call=True),
+        module.register_forward_pre_hook(lambda *_: watch.enter(path)),
+        module.register_forward_hook(lambda *_: watch.leave(), always_call=True),
     ]
 
 
-def of_operators(forward: Callable[[], Any]) -> Mapping[str, float]:
-    """Self CPU time of the operators of one forward."""
-    activities = [torch.profiler.ProfilerActivity.CPU]
-    with torch.profiler.profile(activities=activities, acc_events=True) as profiler:
+class WallClock:
+    """On a CPU. The profiler's records would lengthen each operator by microseconds: a recurrent layer over
+    packed sequences, with many small operators, would take longer than the forward that contains it.
+    """
+
+    def __init__(self) -> None:
+        self._open: dict[int, list[list[Any]]] = defaultdict(list)
+        """Path, begin and seconds of inner modules of the forwards that are running, by thread."""
+        self._seconds: dict[str, float] = {}
+
+    def enter(self, path: str) -> None:
+        """See `Watch`."""
+        self._open[threading.get_ident()].append([path, time.perf_counter(), 0.0])
+
+    def leave(self) -> None:
+        """See `Watch`."""
+        now, running = time.perf_counter(), self._open[threading.get_ident()]
+        path, begin, inner = running.pop()
+        self._seconds[path] = self._seconds.get(path, 0.0) + now - begin - inner
+        if running:
+            running[-1][2] += now - begin
+
+    def trace(self, forward: Callable[[], Any]) -> Mapping[str, float]:
+        """See `Watch`."""
+        self._seconds = {}
         forward()
-    seconds: dict[str, float] = {}
-    for event in profiler.events() or ():
-        if event.name.startswith(MARK):
-            continue
-        path = _owner(event)
-        if path is not None:
-            seconds[path] = seconds.get(path, 0.0) + event.self_cpu_time_total * 1e-6
-    return seconds
+        return self._seconds
 
 
-def of_kernels(forward: Callable[[], Any]) -> Mapping[str, float]:
-    """Time of the kernels that one forward launches, without host time."""
-    return device_time(profiled(forward)).by_mark
+class KernelTime:
+    """On a GPU: time of the kernels that a module launches, without host time."""
 
+    def __init__(self) -> None:
+        self._open: dict[int, list[Any]] = defaultdict(list)
 
-def _owner(event: FunctionEvent) -> str | None:
-    """Path of the innermost module range around an operator."""
-    parent = event.cpu_parent
-    while parent is not None:
-        if parent.name.startswith(MARK):
-            return str(parent.name.removeprefix(MARK))
-        parent = parent.cpu_parent
-    return None
+    def enter(self, path: str) -> None:
+        """See `Watch`."""
+        mark = torch.profiler.record_function(MARK + path)
+        self._open[threading.get_ident()].append(mark)
+        mark.__enter__()
+
+    def leave(self) -> None:
+        """See `Watch`."""
+        self._open[threading.get_ident()].pop().__exit__(None, None, None)
+
+    def trace(self, forward: Callable[[], Any]) -> Mapping[str, float]:
+        """See `Watch`."""
+        return device_time(profiled(forward)).by_mark
 
 
 def _inside(path: str, exported: Collection[str]) -> bool:

@@ -189,6 +189,8 @@ def _signature(call: tuple[tuple[Any, ...], dict[str, Any]]) -> dict[str, Any]:
 
     def visit(value: Any, path: list[Any]) -> None:
         if isinstance(value, torch.Tensor):
+            if value.is_nested or value.is_quantized or value.layout is not torch.strided:
+                raise Unprintable("a nested, quantized or sparse tensor among its arguments")
             leaves.append({"path": path, "tensor": layout(value)})
         elif type(value) in (tuple, list, dict):
             keys = list(value) if isinstance(value, dict) else None

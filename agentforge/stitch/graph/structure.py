@@ -45,6 +45,7 @@ def described(module: torch.nn.Module) -> dict[str, Any]:
                 entries.append({"parent": index, "name": name, **_entry(child, seen), "hooks": hooks})
                 visit(child, len(entries))
 
+    _hooks(module)  # export calls them too, and so would each call of the artifact
     own = _entry(module, seen)
     visit(module, 0)
     return {**own, "modules": entries}

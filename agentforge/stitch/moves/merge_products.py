@@ -22,9 +22,9 @@ class MergeProducts:
         """See `MoveRewrite.apply`."""
         groups: dict[Hashable, dict[Node, Product]] = {}
         for node in unit.graph.nodes:
-            product = product_of(node) if unit.free(node) else None
-            if product is not None and _joins(unit, product):
-                key = (_same(product.x), product.transposed, product.bias is None, value_of(node).dtype)  # type: ignore[union-attr]
+            product, value = product_of(node) if unit.free(node) else None, value_of(node)
+            if product is not None and value is not None and _joins(unit, product):
+                key = (_same(product.x), product.transposed, product.bias is None, value.dtype)
                 groups.setdefault(key, {})[node] = product
         merged = [group for group in groups.values() if len(group) > 1]
         changed: dict[Node, torch.Tensor] = {}

@@ -29,11 +29,14 @@ class Layout(NamedTuple):
         ignored.
         """
         # torch.export traces with tensors of its own.
-        fake = torch.compiler.is_compiling() and type(tensor).__name__ == "FakeTensor"
+        traced = torch.compiler.is_compiling()
+        fake = traced and type(tensor).__name__ == "FakeTensor"
         plain = fake or type(tensor) in _PLAIN
         if not plain or tensor.dtype != self.dtype or not self._has_shape(tensor):
             return False
         if tensor.layout != torch.strided or tensor.device.type != self.device:
+            return False
+        if not traced and (tensor.is_conj() or tensor.is_neg()):  # the memory has other values
             return False
         return same_strides(self.shape, tensor.stride(), self.strides)
 

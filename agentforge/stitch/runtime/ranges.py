@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -64,6 +65,7 @@ class Ranges:
             table[sizes] = found
             return result
 
+        @functools.wraps(ordinary)
         def forward(self_: Any, *args: Any, **kwargs: Any) -> Any:
             if torch.compiler.is_compiling() or torch.jit.is_tracing():
                 return ordinary(self_, *args, **kwargs)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,9 @@ from torch import nn
 from torch.utils._pytree import tree_leaves
 
 from agentforge.profiling.graph.capture import Example, capture_examples, capture_units
+from agentforge.profiling.graph.extract import CannotExtract, extract
+from agentforge.profiling.graph.regions import partition
+from agentforge.profiling.graph.value_capture import record
 
 from ..models import MODELS, PartlyDynamic, make
 
@@ -224,8 +228,6 @@ def test_keyword_arguments_in_another_order():
         def forward(self, x, *, scale, shift):
             return x * scale - shift
 
-    from agentforge.profiling.graph.value_capture import record
-
     model = Keywords().eval()
     kwargs = {"shift": torch.full((3,), 5.0), "scale": torch.full((3,), 2.0)}
     (unit,) = capture_units(model, (torch.ones(3),), kwargs).units
@@ -248,3 +250,74 @@ def test_each_example_is_captured_under_its_name():
     assert {u.name for u in parts.units} == {
         f"{u.path}@{name}" for u in parts.units for name in ("many", "one")
     }
+
+
+def test_tensors_that_a_model_keeps_from_its_first_call_are_real():
+    """A cached function and a buffer made in forward would keep fake tensors of the export."""
+
+    @functools.cache
+    def positions(n):
+        return torch.arange(n).float()
+
+    class Keeps(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("calls", torch.zeros(()))
+
+        def forward(self, x):
+            self.calls += 1
+            if not hasattr(self, "cos"):
+                self.register_buffer("cos", torch.cos(torch.arange(4).float()))
+            return x * self.cos + positions(4)
+
+    model, x = Keeps().eval(), torch.randn(3, 4)
+    (unit,) = capture_units(model, (x,), {}).units
+    assert model.calls == 0
+    output = model(x)
+    assert type(output) is type(model.cos) is type(positions(4)) is torch.Tensor
+    assert torch.equal(unit.graph_module(x), output)
+
+
+def test_a_lazy_conjugate_is_no_identity():
+    class Conjugates(nn.Module):
+        def forward(self, z):
+            return torch.view_as_real(z.conj() * 2), z.conj().imag + 1
+
+    z = torch.randn(3, 4, dtype=torch.complex64)
+    (unit,) = capture_units(Conjugates().eval(), (z,), {}).units
+    for got, wanted in zip(unit.graph_module(z), Conjugates()(z), strict=True):
+        assert torch.equal(got, wanted)
+
+
+def test_a_branch_in_the_graph_is_captured_whole():
+    class Branches(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm = nn.LayerNorm(4)
+
+        def forward(self, x):
+            return self.norm(torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,)))
+
+    model, x = Branches().eval(), torch.randn(3, 4)
+    (unit,) = capture_units(model, (x,), {}).units
+    assert unit.path == ""
+    assert torch.equal(unit.graph_module(x), model(x))
+
+
+def test_a_part_that_takes_nested_tensors_has_no_sizes():
+    class Ragged(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(4, 4)
+
+        def forward(self, a, b):
+            rows = torch.nested.nested_tensor([a, b], layout=torch.jagged)
+            return torch.nested.to_padded_tensor(self.linear(rows), 0.0)
+
+    captured = capture_units(Ragged().eval(), (torch.randn(3, 4), torch.randn(2, 4)), {})
+    (unit,) = captured.units
+    assert unit.path == "linear"
+    assert "because it computes with nested tensors" in captured.notes[0]
+    (region,) = partition(unit.graph_module.graph)
+    with pytest.raises(CannotExtract, match="nested"):
+        extract(region, record(unit, [*region.inputs, *region.outputs]))

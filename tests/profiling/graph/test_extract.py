@@ -129,3 +129,38 @@ def test_a_written_problem_imports_from_disk(tmp_path):
     assert isinstance(
         namespace["Model"](*namespace["get_init_inputs"]())(*namespace["get_inputs"]()), torch.Tensor
     )
+
+
+def test_a_complex_number_is_written():
+    class Turned(torch.nn.Module):
+        def forward(self, z):
+            return (z * (0.5 - 2j)).abs()
+
+    z = torch.randn(4, 8, dtype=torch.complex64)
+    (unit,) = capture_units(Turned().eval(), (z,), {}).units
+    _, definitions = problems(unit)
+    (definition,) = [d for d in definitions if "complex(0.5, -2.0)" in d.reference]
+    assert torch.equal(load_problem(definition).build(0)(z).abs(), Turned()(z))
+
+
+def test_weights_in_lists_and_sizes_that_depend_on_values_can_be_written():
+    class Odd(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scales = torch.nn.ParameterList([torch.randn(8), torch.randn(8)])
+
+        def forward(self, x, ids):
+            for scale in self.scales:
+                x = torch.nn.functional.silu(x * scale)
+            return x, torch.bincount(ids, minlength=8)
+
+    (unit,) = capture_units(Odd().eval(), (torch.randn(4, 8), torch.arange(5)), {}).units
+    regions = partition(unit.graph_module.graph)
+    seen = record(unit, borders(regions))
+    (chain, counts) = [
+        extract(r, seen).definition for r in regions if str(r.nodes[-1].target)[5:9] in ("silu", "binc")
+    ]
+    assert "def forward(self, x, weight_0, weight_1)" in chain.reference
+    problem = load_problem(chain)
+    assert problem.build(0)(*problem.inputs(0)[0]).shape == (4, 8)
+    assert "# int64[u" in counts.reference

@@ -69,3 +69,15 @@ def test_a_random_additive_mask_leaves_no_row_empty():
 )
 def test_no_pattern(tensor):
     assert pattern_of(tensor) is None
+
+
+@pytest.mark.parametrize("sizes", [[0, 3, 0, 9], [4, 0, 1], [0, 1, 0, 0, 1], [0, *range(600)]])
+def test_ends_of_groups_exchange_their_sizes(sizes):
+    tensor = torch.tensor(sizes, dtype=torch.int32).cumsum(0, dtype=torch.int32)
+    drawn = made(pattern_of(tensor))
+    assert drawn.dtype == torch.int32
+    assert (drawn[0] == 0) == (tensor[0] == 0) or sizes[0]
+    assert drawn[-1] == tensor[-1]
+    assert (drawn.diff() >= 0).all()
+    if len(sizes) < 512:
+        assert sorted(drawn.diff(prepend=torch.zeros(1, dtype=torch.int32)).tolist()) == sorted(sizes)

@@ -336,9 +336,8 @@ def test_what_was_not_exported_has_its_modules_kernels(monkeypatch: pytest.Monke
     model = torch.nn.ModuleDict({"out": torch.nn.ReLU(), "in": torch.nn.Linear(4, 4)})
     x = torch.randn(2, 4)
     monkeypatch.setattr(unexported, "profiled", simulated)
-    times = unexported.self_times(
-        model, lambda: model["out"](model["in"](x)), ["out"], 2, unexported.of_kernels
-    )
+    watch = unexported.KernelTime()
+    times = unexported.self_times(model, lambda: model["out"](model["in"](x)), ["out"], 2, watch)
     assert times == pytest.approx({"in": 2e-6})
 
 
