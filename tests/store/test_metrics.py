@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine, text
 
-import agentforge.store
 from agentforge.schema import Metric
 from agentforge.store import Store
 
@@ -38,26 +35,6 @@ def test_rows_of_an_evaluation(store: Store) -> None:
     assert store.metrics(evaluation=identifier) == found
     assert store.metrics("another run") == ()
     assert store.get_evaluation(identifier).metrics[0] == METRICS[0]
-
-
-def test_metrics_of_earlier_evaluations_become_rows(tmp_path: Path) -> None:
-    from alembic import command
-    from alembic.config import Config
-
-    url = f"sqlite:///{tmp_path / 'old.db'}"
-    evaluation = nouns.evaluation(metrics=METRICS[2:3])
-    with Store(url) as store:
-        identifier = store.save_evaluation(evaluation)
-    config = Config()
-    config.set_main_option("script_location", str(Path(agentforge.store.__file__).parent / "migrations"))
-    engine = create_engine(url)
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.downgrade(config, "0003")
-        assert connection.scalar(text("SELECT count(*) FROM evaluations")) == 1
-    engine.dispose()
-    with Store(url) as store:
-        assert [m.metric for m in store.metrics(evaluation=identifier)] == [METRICS[2]]
 
 
 @pytest.mark.parametrize("metrics", [(), METRICS[2:3]])
