@@ -180,15 +180,9 @@ def findings(run: str | None = None, store: StoreLike = None) -> DataFrame:
         (
             FindingRow(
                 **_place(step, found),
-                source=finding.source,
-                kernel=finding.kernel,
-                title=finding.title,
-                message=finding.message,
-                file=finding.file,
+                **finding.model_dump(exclude={"line"}),
                 line=finding.line or None,
                 text=step.source_line(finding),
-                share=finding.share,
-                estimated_speedup=finding.estimated_speedup,
             )
             for step in found.steps
             if step.evaluation
