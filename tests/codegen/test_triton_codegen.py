@@ -155,7 +155,7 @@ def test_a_norm_that_is_spelled_out_compiles_for_hopper(tmp_path: Path) -> None:
         "num_warps": 4,
     }
     ahead = AheadOfTime(solution, tmp_path, ("sm_90",), tmp_path / "cache", run_command, triton_version())
-    outcome, _ = ahead.compile(parse_launches([launch]), 120)
+    outcome = ahead.compile(parse_launches([launch]), 120)
     assert outcome.ok, outcome.diagnostics
     assert [r.spill_store_bytes for r in outcome.resources] == [0]
     assert len(inputs) == 3
