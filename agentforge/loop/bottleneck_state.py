@@ -121,16 +121,15 @@ class BottleneckState:
     @cached_property
     def promotions(self) -> tuple[tuple[Attempt, Evaluation], ...]:
         """Each verified attempt that was faster than all before it, in order; the last is the incumbent."""
-        return tuple(self._promotions())
-
-    def _promotions(self) -> Iterator[tuple[Attempt, Evaluation]]:
         best = 1.0
+        found: list[tuple[Attempt, Evaluation]] = []
         for attempt in self.attempts:
             evaluation = self.evaluations.get(attempt.id)
             gain = gain_over_eager(evaluation)
             if evaluation is not None and gain is not None and gain > best and faster_than_eager(evaluation):
                 best = gain
-                yield attempt, evaluation
+                found.append((attempt, evaluation))
+        return tuple(found)
 
     @property
     def incumbent(self) -> tuple[Attempt, Evaluation] | None:
