@@ -25,15 +25,11 @@ def test_rows_of_an_evaluation(store: Store) -> None:
     evaluation = nouns.evaluation(metrics=METRICS)
     identifier = store.save_evaluation(evaluation, run.id)
     assert store.save_evaluation(evaluation, run.id) == identifier  # once is once
-    found = store.metrics(run.id)
-    assert [m.metric for m in found[:2]] == [METRICS[0], METRICS[2]]
+    found = store.metrics(identifier)
+    assert found[:2] == (METRICS[0], METRICS[2])
     assert len(found) == 3  # one has no value
-    assert (found[2].metric.name, found[2].metric.kernel) == ("x" * 255, "k" + "y" * 5000)
-    assert {m.evaluation for m in found} == {identifier}
-    assert {m.solution for m in found} == {evaluation.solution}
-    assert [m.metric.value for m in store.metrics(name="vector_bytes")] == [64.0]
-    assert store.metrics(evaluation=identifier) == found
-    assert store.metrics("another run") == ()
+    assert (found[2].name, found[2].kernel) == ("x" * 255, "k" + "y" * 5000)
+    assert store.metrics("another evaluation") == ()
     assert store.get_evaluation(identifier).metrics[0] == METRICS[0]
 
 
