@@ -23,7 +23,8 @@ from agentforge.languages.triton.compile.ahead import AheadOfTime
 from agentforge.languages.triton.language import triton_version
 from agentforge.languages.triton.launches import parse_launches
 from agentforge.resources import resource
-from agentforge.schema import BuildSpec, CannotCode, Plan, Solution
+from agentforge.schema import CannotCode, Plan
+from agentforge.testing.language import make_solution
 
 from .triton_cases import CASES, REGIONS, gpu_task, written
 
@@ -143,10 +144,7 @@ def test_a_norm_that_is_spelled_out_compiles_for_hopper(tmp_path: Path) -> None:
     source = files[0].content
     assert source.count("@triton.jit\ndef kernel") == 1, "one kernel"
     assert source.count("tl.load(in0") == 1, "a row is read once"
-    solution = Solution(
-        name="norm", definition=definition.hash, author="playbook", spec=BuildSpec(language="triton"),
-        sources=files,
-    )  # fmt: skip
+    solution = make_solution("triton", {f.path: f.content for f in files}, definition=definition.hash)
     (tmp_path / "model_new.py").write_text(source)
     launch = {
         "kernel": "kernel0",
