@@ -120,17 +120,17 @@ def metrics(run: str | None = None, store: StoreLike = None) -> DataFrame:
                 MetricRow(
                     **_place(step, found),
                     strategy=step.attempt.plan.strategy if step.attempt.plan else "",
-                    kernel=measured.metric.kernel,
-                    metric=measured.metric.name,
-                    value=measured.metric.value,
-                    unit=measured.metric.unit,
-                    source=measured.metric.source,
-                    solution=measured.solution,
-                    evaluation=measured.evaluation,
+                    kernel=metric.kernel,
+                    metric=metric.name,
+                    value=metric.value,
+                    unit=metric.unit,
+                    source=metric.source,
+                    solution=step.evaluation.solution,
+                    evaluation=step.attempt.evaluation,
                 )
                 for step in found.steps
-                if step.attempt.evaluation
-                for measured in open_store.metrics(evaluation=step.attempt.evaluation)
+                if step.attempt.evaluation and step.evaluation
+                for metric in open_store.metrics(step.attempt.evaluation)
             ),
         )
 
@@ -180,15 +180,9 @@ def findings(run: str | None = None, store: StoreLike = None) -> DataFrame:
         (
             FindingRow(
                 **_place(step, found),
-                source=finding.source,
-                kernel=finding.kernel,
-                title=finding.title,
-                message=finding.message,
-                file=finding.file,
+                **finding.model_dump(exclude={"line"}),
                 line=finding.line or None,
                 text=step.source_line(finding),
-                share=finding.share,
-                estimated_speedup=finding.estimated_speedup,
             )
             for step in found.steps
             if step.evaluation

@@ -134,13 +134,16 @@ class AttemptRow(FrozenModel):
     """Identifier."""
 
 
-class MetricRow(FrozenModel):
-    """A value that was measured of an attempt's solution."""
-
+class _OfAttempt(FrozenModel):
     number: int
     """Of the attempt."""
     bottleneck: str
     """Name of its definition."""
+
+
+class MetricRow(_OfAttempt):
+    """A value that was measured of an attempt's solution."""
+
     strategy: str
     kernel: str
     """Empty if it is of the whole solution."""
@@ -157,13 +160,9 @@ class MetricRow(FrozenModel):
     """Identifier."""
 
 
-class KernelRow(FrozenModel):
+class KernelRow(_OfAttempt):
     """A kernel or torch operator that did an attempt's work, as the referee saw it run."""
 
-    number: int
-    """Of the attempt."""
-    bottleneck: str
-    """Name of its definition."""
     kernel: str
     own: bool
     """The candidate's own; False for an operator of torch."""
@@ -173,13 +172,9 @@ class KernelRow(FrozenModel):
     """Of the call's time, 0 to 1; 0 if it was not measured."""
 
 
-class ResourceRow(FrozenModel):
+class ResourceRow(_OfAttempt):
     """What a kernel of an attempt takes of a GPU's multiprocessor, as the assembler says."""
 
-    number: int
-    """Of the attempt."""
-    bottleneck: str
-    """Name of its definition."""
     kernel: str
     target: str
     """`sm_80`, `sm_90`, ..."""
@@ -197,13 +192,9 @@ class ResourceRow(FrozenModel):
     """Warps that fit on a multiprocessor / warps that it can hold, 0 to 1."""
 
 
-class FindingRow(FrozenModel):
+class FindingRow(_OfAttempt):
     """What a tool says about an attempt's kernel or one of its lines."""
 
-    number: int
-    """Of the attempt."""
-    bottleneck: str
-    """Name of its definition."""
     source: str
     """`ncu-rule`, `ncu-line`, `compiler`."""
     kernel: str

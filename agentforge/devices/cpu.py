@@ -24,20 +24,6 @@ _VECTOR_UNITS = (
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
-def detect_cpu() -> DeviceSpec:
-    """The CPU as this process may use it."""
-    info = _cpuinfo(Path("/proc/cpuinfo"))
-    return DeviceSpec(
-        kind="cpu",
-        name=info.get("model name") or info.get("Model") or platform.processor() or platform.machine(),
-        architecture=architecture(platform.machine(), info.get("flags") or info.get("Features") or ""),
-        threads=allowed_threads(),
-        memory_bytes=allowed_memory(),
-        cache_bytes=cache_sizes(Path("/sys/devices/system/cpu/cpu0/cache")),
-        toolchain=toolchain(("g++", "clang++"), ("torch",)),
-    )
-
-
 def architecture(machine: str, flags: str) -> str:
     """`x86-64 avx512`, `x86-64 avx2`, `aarch64 sve`, ...: named after the widest vector unit."""
     present = set(flags.split())
@@ -88,7 +74,16 @@ class Cpu:
     language = "cpp"
 
     def detect(self) -> DeviceSpec:
-        return detect_cpu()
+        info = _cpuinfo(Path("/proc/cpuinfo"))
+        return DeviceSpec(
+            kind="cpu",
+            name=info.get("model name") or info.get("Model") or platform.processor() or platform.machine(),
+            architecture=architecture(platform.machine(), info.get("flags") or info.get("Features") or ""),
+            threads=allowed_threads(),
+            memory_bytes=allowed_memory(),
+            cache_bytes=cache_sizes(Path("/sys/devices/system/cpu/cpu0/cache")),
+            toolchain=toolchain(("g++", "clang++"), ("torch",)),
+        )
 
     def roofline(self, spec: DeviceSpec) -> Roofline | None:
         return None

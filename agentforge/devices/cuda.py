@@ -26,43 +26,6 @@ _PACKAGES = ("torch", "triton", "cupy", "cupy-cuda12x", "cupy-cuda13x")
 """Packages that a GPU's numbers depend on."""
 
 
-def detect_cuda() -> DeviceSpec:
-    """Detect GPU 0 in a child process, so that the supervisor has no CUDA context.
-
-    Raises:
-        UsageError: torch cannot use a GPU.
-    """
-    if not gpu_present():
-        raise UsageError("this machine has no NVIDIA GPU or no driver: use --device cpu")
-    try:
-        facts = json.loads(run_python(["-c", _PROBE], timeout_s=120))
-    except ChildFailed as error:
-        raise UsageError(
-            f"torch cannot query the GPU ({error}): repair the installation, or use --device cpu"
-        ) from error
-    if "name" not in facts:
-        raise UsageError(
-            "there is a GPU, but torch cannot use it "
-            f"({'driver too old' if facts['build'] else 'this torch is a CPU build'}): "
-            "install a CUDA build of torch, or use --device cpu"
-        )
-    major, minor = facts["capability"]
-    driver = driver_version()
-    return DeviceSpec(
-        kind="cuda",
-        name=facts["name"],
-        architecture=f"sm_{major}{minor}",
-        threads=facts["multiprocessors"],
-        memory_bytes=facts["memory"],
-        cache_bytes=tuple(size for size in (facts["l1"], facts["l2"]) if size),
-        toolchain={
-            "cuda": facts["cuda"],
-            **({"driver": driver} if driver else {}),
-            **toolchain(("nvcc", "g++"), _PACKAGES),
-        },
-    )
-
-
 class Cuda:
     """GPU 0, by NVIDIA's driver and torch."""
 
@@ -70,7 +33,40 @@ class Cuda:
     language = "triton"
 
     def detect(self) -> DeviceSpec:
-        return detect_cuda()
+        """Detect GPU 0 in a child process, so that the supervisor has no CUDA context.
+
+        Raises:
+            UsageError: torch cannot use a GPU.
+        """
+        if not gpu_present():
+            raise UsageError("this machine has no NVIDIA GPU or no driver: use --device cpu")
+        try:
+            facts = json.loads(run_python(["-c", _PROBE], timeout_s=120))
+        except ChildFailed as error:
+            raise UsageError(
+                f"torch cannot query the GPU ({error}): repair the installation, or use --device cpu"
+            ) from error
+        if "name" not in facts:
+            raise UsageError(
+                "there is a GPU, but torch cannot use it "
+                f"({'driver too old' if facts['build'] else 'this torch is a CPU build'}): "
+                "install a CUDA build of torch, or use --device cpu"
+            )
+        major, minor = facts["capability"]
+        driver = driver_version()
+        return DeviceSpec(
+            kind="cuda",
+            name=facts["name"],
+            architecture=f"sm_{major}{minor}",
+            threads=facts["multiprocessors"],
+            memory_bytes=facts["memory"],
+            cache_bytes=tuple(size for size in (facts["l1"], facts["l2"]) if size),
+            toolchain={
+                "cuda": facts["cuda"],
+                **({"driver": driver} if driver else {}),
+                **toolchain(("nvcc", "g++"), _PACKAGES),
+            },
+        )
 
     def roofline(self, spec: DeviceSpec) -> Roofline | None:
         return None

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agentforge.schema import Diagnostic, Metric, ResourceUsage
+from agentforge.schema import Diagnostic, Finding, Metric, ResourceUsage
 
 from ._base import BuildResult
 
@@ -25,6 +25,7 @@ class BuildStep:
     timed_out: bool = False
     untimed: str = ""
     unjudged: str = ""
+    findings: tuple[Finding, ...] = ()
 
     def also(self, *, untimed: str = "", unjudged: str = "") -> BuildStep:
         """Add a reason why speed, or correctness too, cannot be judged on this machine."""
@@ -43,6 +44,7 @@ class BuildStep:
             self.timed_out or other.timed_out,
             self.untimed or other.untimed,
             self.unjudged or other.unjudged,
+            self.findings + other.findings,
         )
 
     def result(self, start: float) -> BuildResult:
@@ -54,6 +56,7 @@ class BuildStep:
             timed_out=self.timed_out,
             diagnostics=self.diagnostics,
             metrics=self.metrics,
+            findings=self.findings,
             resources=self.resources,
             untimed=self.untimed,
             unjudged=self.unjudged,

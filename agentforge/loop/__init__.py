@@ -1,6 +1,6 @@
 """The optimization loop: select, plan, code, evaluate, judge, record."""
 
-from ._base import Agents, Knowledge, OnEvent, SearchResult, Win
+from ._base import Agents, OnEvent, SearchResult, Win
 from .bottleneck_state import BottleneckState, gain_over_best
 from .budget import BudgetMeter
 from .run_log import RunLog
@@ -13,7 +13,6 @@ __all__ = [
     "Agents",
     "BottleneckState",
     "BudgetMeter",
-    "Knowledge",
     "OnEvent",
     "Proposal",
     "RunLog",

@@ -1,89 +1,16 @@
-"""What the loop needs from the packages beside it, and what it gives back."""
+"""What the loop is given, and what it gives back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import NotRequired, Protocol, TypedDict
+from typing import NotRequired, TypedDict
 
 from agentforge.agents import Author, Coder, Editor, Judge, ModelPlanner, Planner, model_planners
-from agentforge.schema import (
-    Advice,
-    Bottleneck,
-    Context,
-    Evaluation,
-    Event,
-    Precedent,
-    Profile,
-    Solution,
-    Strategy,
-)
+from agentforge.schema import Bottleneck, Context, Evaluation, Event, Profile, Solution
 
 OnEvent = Callable[[Event], None]
 """Called with each event after it was stored; views read nothing else."""
-
-
-class Knowledge(Protocol):
-    """The knowledge base, as the loop sees it."""
-
-    def retrieve(
-        self, context: Context, languages: Sequence[str], device: str, *, after: str = ""
-    ) -> tuple[Strategy, ...]:
-        """Applicable strategies with their records, best expected first after the strategy `after`."""
-        ...
-
-    def expected_gains(self, context: Context, languages: Sequence[str], device: str) -> dict[str, float]:
-        """Expected log speedup of one try of each applicable strategy, by identifier."""
-        ...
-
-    @property
-    def advice(self) -> tuple[Advice, ...]:
-        """The cards that are no techniques."""
-        ...
-
-    def precedents(
-        self, definition: str, context: Context, language: str, before: datetime
-    ) -> tuple[Precedent, ...]:
-        """Solutions of earlier runs that were verified here, of this problem or of the most similar one; none
-        unless some are clearly faster than others."""
-        ...
-
-    def success_probability(self, context: Context, languages: Sequence[str], device: str) -> float:
-        """Probability that one more attempt in this context gains, 0 to 1."""
-        ...
-
-    def record(
-        self,
-        strategy_id: str,
-        context: Context,
-        solution: Solution,
-        evaluation: Evaluation,
-        parameters: Mapping[str, int | float | str | bool],
-        run: str,
-        *,
-        parent: tuple[str, Evaluation] | None = None,
-    ) -> object:
-        """Keep what happened: `verified` as a win or a loss, a failure as a failure. Idempotent.
-
-        Args:
-            parent: strategy and evaluation of the attempt that it was built on.
-        """
-        ...
-
-    def learn(
-        self,
-        strategy_id: str,
-        context: Context,
-        evaluation: Evaluation,
-        text: str,
-        *,
-        author: str,
-        expected_speedup: float | None = None,
-        run: str | None = None,
-    ) -> object:
-        """Keep what a verified evaluation taught, in words. Idempotent."""
-        ...
 
 
 @dataclass(frozen=True)

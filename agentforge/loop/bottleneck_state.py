@@ -18,7 +18,6 @@ from agentforge.schema import (
     Evaluation,
     EvaluationStatus,
     Evidence,
-    Interval,
     Level,
     ReasonCode,
     obstacle,
@@ -59,30 +58,20 @@ definition's baselines first, and torch.compile compiles."""
 
 def gain_over_eager(evaluation: Evaluation | None) -> float | None:
     """Speedup over eager, the baseline that the profile's times are in; None unless it was measured."""
-    if evaluation is None or evaluation.performance is None:
-        return None
-    interval = evaluation.performance.speedup.get("eager")
+    interval = evaluation.speedup.get("eager") if evaluation else None
     return interval.point if interval else None
 
 
 def gain_over_best(evaluation: Evaluation | None) -> float | None:
     """Speedup over the fastest baseline; None unless it was measured."""
-    interval = _over_best(evaluation)
+    interval = evaluation.speedup_over_best if evaluation else None
     return interval.point if interval else None
-
-
-def _over_best(evaluation: Evaluation | None) -> Interval | None:
-    if evaluation is None or evaluation.performance is None or not evaluation.performance.speedup:
-        return None
-    return evaluation.performance.speedup_over_best
 
 
 def faster_than_eager(evaluation: Evaluation) -> bool:
     """Verified, and the whole interval against eager lies above 1."""
-    if not evaluation.verified or evaluation.performance is None:
-        return False
-    interval = evaluation.performance.speedup.get("eager")
-    return interval is not None and interval.low > 1.0
+    interval = evaluation.speedup.get("eager")
+    return evaluation.verified and interval is not None and interval.low > 1.0
 
 
 def unsteady(evaluation: Evaluation) -> bool:
@@ -132,16 +121,15 @@ class BottleneckState:
     @cached_property
     def promotions(self) -> tuple[tuple[Attempt, Evaluation], ...]:
         """Each verified attempt that was faster than all before it, in order; the last is the incumbent."""
-        return tuple(self._promotions())
-
-    def _promotions(self) -> Iterator[tuple[Attempt, Evaluation]]:
         best = 1.0
+        found: list[tuple[Attempt, Evaluation]] = []
         for attempt in self.attempts:
             evaluation = self.evaluations.get(attempt.id)
             gain = gain_over_eager(evaluation)
             if evaluation is not None and gain is not None and gain > best and faster_than_eager(evaluation):
                 best = gain
-                yield attempt, evaluation
+                found.append((attempt, evaluation))
+        return tuple(found)
 
     @property
     def incumbent(self) -> tuple[Attempt, Evaluation] | None:
@@ -272,13 +260,14 @@ class BottleneckState:
     def _accepted(self) -> bool:
         """Whether a judge closed the bottleneck with an attempt that cannot be timed here, or that may be
         faster than both baselines and than which none is clearly faster; unsteady times decide nothing."""
-        known = {a.id: _over_best(self.evaluations.get(a.id)) for a in self.attempts}
+        judged = ((a.id, self.evaluations.get(a.id)) for a in self.attempts)
+        known = {name: evaluation.speedup_over_best for name, evaluation in judged if evaluation}
         waiting = {a.id for a in self.contenders(LAST_REMEASUREMENTS)}
         surely = max((interval.low for interval in known.values() if interval), default=0.0)
         return any(
             a.critique is not None
             and a.critique.closes
-            and ((own := known[a.id]) is None or own.point > 1.0 or a.id in waiting)
+            and ((own := known.get(a.id)) is None or own.point > 1.0 or a.id in waiting)
             and (own is None or own.high * WORTH_VERIFYING > surely)
             for a in self.attempts
             if a.status is AttemptStatus.DONE

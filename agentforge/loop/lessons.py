@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from agentforge.agents import ShownLesson
+from agentforge.knowledge import KnowledgeBase
 from agentforge.schema import Attempt, AttemptStatus, Critique, Evaluation, EvaluationStatus, Plan
 
-from ._base import Knowledge, SearchedBottleneck
+from ._base import SearchedBottleneck
 from .bottleneck_state import BottleneckState, gain_over_best
 from .run_log import RunLog
 
@@ -46,7 +47,7 @@ def learned(run_log: RunLog, bottlenecks: Mapping[str, SearchedBottleneck]) -> t
     )
 
 
-def teach(run_log: RunLog, bottlenecks: Mapping[str, SearchedBottleneck], knowledge: Knowledge) -> None:
+def teach(run_log: RunLog, bottlenecks: Mapping[str, SearchedBottleneck], knowledge: KnowledgeBase) -> None:
     """Give the knowledge base the valid lessons that rest on a verified evaluation."""
     for attempt, plan, evaluation, critique in _holding(run_log):
         if evaluation.verified:

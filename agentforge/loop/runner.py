@@ -9,6 +9,7 @@ from pathlib import Path
 from agentforge.agents import Hardware
 from agentforge.config import SearchSettings
 from agentforge.devices import DeviceSpec
+from agentforge.knowledge import KnowledgeBase
 from agentforge.referee import Evaluator
 from agentforge.schema import (
     Bottleneck,
@@ -21,7 +22,7 @@ from agentforge.schema import (
 )
 from agentforge.search import Allocator, GainPerCost, TreePolicy
 
-from ._base import Agents, Knowledge, SearchedBottleneck, SearchResult, Win
+from ._base import Agents, SearchedBottleneck, SearchResult, Win
 from .budget import BudgetMeter
 from .lessons import teach
 from .model_plan import plan_model, skipped
@@ -40,7 +41,7 @@ class Session:
 
     agents: Agents
     evaluator: Evaluator
-    knowledge: Knowledge
+    knowledge: KnowledgeBase
     context_for: Callable[[Bottleneck], Context]
     """The context under which the knowledge base keeps a bottleneck's results."""
     policy: TreePolicy

@@ -92,7 +92,7 @@ class Steps:
     def plan(self, state: State) -> State:
         """Plan attempts of one bottleneck in turn, each in sight of the plans before it."""
         for child in state["round"]:
-            if not self._may_go_on():
+            if self.supervisor.out_of_budget():
                 break
             if not self.supervisor.plan(child):
                 return {"planless": [child["bottleneck"]]}
@@ -101,7 +101,7 @@ class Steps:
     def code(self, state: State) -> State:
         """Write and compile; attempts side by side."""
         for child in state["round"]:
-            if self._may_go_on():
+            if not self.supervisor.out_of_budget():
                 self.supervisor.code(child)
             if self.width > 1:
                 self.supervisor.build(child)
@@ -111,7 +111,7 @@ class Steps:
         """Measure one after the other: nothing else runs on the device meanwhile."""
         refused = []
         for child in state.get("round", []):
-            if self._may_go_on() and not self.supervisor.evaluate(child):
+            if not self.supervisor.out_of_budget() and not self.supervisor.evaluate(child):
                 refused.append(child["bottleneck"])
         return {"planless": refused}
 
@@ -126,13 +126,6 @@ class Steps:
         for child in state.get("round", []):
             self.supervisor.record(child)
         return {}
-
-    def out_of_budget(self) -> bool:
-        """Whether no further step may be taken."""
-        return not self._may_go_on()
-
-    def _may_go_on(self) -> bool:
-        return not self.supervisor.out_of_budget()
 
     def _settle(self, planless: Sequence[str]) -> None:
         """Before a bottleneck stays closed, measure again what was not verified on a busy machine."""

@@ -13,6 +13,7 @@ from threading import Lock
 
 from agentforge.agents import Hardware
 from agentforge.config import SearchSettings
+from agentforge.knowledge import KnowledgeBase
 from agentforge.llm import CannotAfford
 from agentforge.referee import Builder, Disassembler, Evaluator
 from agentforge.schema import (
@@ -43,7 +44,7 @@ from agentforge.schema import (
     Usage,
 )
 
-from ._base import Agents, Knowledge, PendingAttempt, SearchedBottleneck
+from ._base import Agents, PendingAttempt, SearchedBottleneck
 from ._describe import add_usage, paid, promotion, reflected, sentence, which
 from .attempt_referee import AttemptReferee
 from .bottleneck_state import BottleneckState, gain_over_best
@@ -64,7 +65,7 @@ class Supervisor:
     meter: BudgetMeter
     agents: Agents
     evaluator: Evaluator
-    knowledge: Knowledge
+    knowledge: KnowledgeBase
     settings: SearchSettings
     hardware: Hardware
     device: str
@@ -101,7 +102,8 @@ class Supervisor:
             return True
         if plan is None:
             kind = f"to propose in {self.settings.language} for a {self.device}"
-            self._close(name, f"the planner has nothing {'left to propose' if task.past else kind}")
+            reason = f"the planner has nothing {'left to propose' if task.past else kind}"
+            self.run_log.event(BottleneckClosed(bottleneck=name, reason=reason))
             return False
         usage = add_usage(Usage(), plan.usage, started=started)
         self.keep_plan(with_cards(new, task.served, plan=plan, parent=parent, usage=usage))
@@ -376,10 +378,7 @@ class Supervisor:
         state = self.bottleneck_state(bottleneck)
         reason = state.closed(self.settings)
         if reason and not state.contenders(1):
-            self._close(bottleneck, reason)
-
-    def _close(self, bottleneck: str, reason: str) -> None:
-        self.run_log.event(BottleneckClosed(bottleneck=bottleneck, reason=reason))
+            self.run_log.event(BottleneckClosed(bottleneck=bottleneck, reason=reason))
 
     def _critique(self, attempt: Attempt, first: int) -> Critique:
         evaluation, solution = self.measured(attempt)

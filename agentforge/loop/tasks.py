@@ -10,11 +10,11 @@ from functools import partial
 from typing import Any
 
 from agentforge.agents import Aim, Hardware, NothingLeft, Past, Planner, Task
-from agentforge.knowledge import Advisor
+from agentforge.knowledge import Advisor, KnowledgeBase
 from agentforge.schema import Attempt, Directives, Plan, Precedent
 from agentforge.search import Cell, cell_of, dimensions, mean_gains
 
-from ._base import Knowledge, SearchedBottleneck
+from ._base import SearchedBottleneck
 from .bottleneck_state import gain_over_best
 from .lessons import learned
 from .run_log import RunLog
@@ -34,7 +34,7 @@ class Tasks:
     bottlenecks: Mapping[str, SearchedBottleneck]
     """By hash of the definition."""
     run_log: RunLog
-    knowledge: Knowledge
+    knowledge: KnowledgeBase
     language: str
     """That solutions are written in."""
     hardware: Hardware

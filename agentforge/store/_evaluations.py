@@ -175,11 +175,9 @@ class Evaluations:
                 raise UsageError(f"the database has no attempt {identifier}: check AGENTFORGE_HOME")
             return Attempt.model_validate_json(row.body)
 
-    def attempts(self, run_id: str, bottleneck: str | None = None) -> tuple[Attempt, ...]:
-        """The run's attempts in the order of their numbers, optionally at one bottleneck."""
+    def attempts(self, run_id: str) -> tuple[Attempt, ...]:
+        """The run's attempts in the order of their numbers."""
         query = select(AttemptRow.body).where(AttemptRow.run == run_id).order_by(AttemptRow.number)
-        if bottleneck is not None:
-            query = query.where(AttemptRow.bottleneck == bottleneck)
         with self._db.read() as session:
             return tuple(Attempt.model_validate_json(body) for body in session.scalars(query))
 

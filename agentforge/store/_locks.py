@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
-from agentforge.isolation.procfs import boot_id
+from agentforge.isolation.procfs import boot_id, stat_fields
 from agentforge.schema import BusyError
 
 from ._engine import Database
@@ -49,12 +48,8 @@ class Owner:
 
 def _start(pid: int) -> str | None:
     """Start time of a process in ticks after boot; None if it has ended or is a zombie."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    fields = text.rpartition(")")[2].split()  # the command's name before it may hold spaces
-    return None if fields[0] in "ZX" else fields[19]
+    fields = stat_fields(pid)
+    return None if not fields or fields[0] in "ZX" else fields[19]
 
 
 def _silent(session: Session, lock: LockRow) -> bool:

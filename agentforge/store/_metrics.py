@@ -4,29 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from sqlalchemy import select
 
 from agentforge.schema import Metric
 
 from ._engine import Database
-from .tables import EvaluationRow, MetricRow
+from .tables import MetricRow
 
 _NAME = 255
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A metric with what it was measured of."""
-
-    evaluation: str
-    """Identifier."""
-    definition: str
-    """Hash."""
-    solution: str
-    """Hash."""
-    metric: Metric
 
 
 def metric_rows(evaluation: str, metrics: Sequence[Metric]) -> Iterator[MetricRow]:
@@ -45,30 +31,15 @@ def metric_rows(evaluation: str, metrics: Sequence[Metric]) -> Iterator[MetricRo
 
 
 class Metrics:
-    """Metrics by evaluation, run and name."""
+    """Metrics by evaluation."""
 
     _db: Database
 
-    def metrics(
-        self, run_id: str | None = None, *, evaluation: str | None = None, name: str | None = None
-    ) -> tuple[Measured, ...]:
-        """What was measured, oldest evaluation first."""
-        query = (
-            select(MetricRow, EvaluationRow.definition, EvaluationRow.solution)
-            .join(EvaluationRow, EvaluationRow.id == MetricRow.evaluation)
-            .order_by(EvaluationRow.time, EvaluationRow.id, MetricRow.position)
-        )
-        if run_id is not None:
-            query = query.where(EvaluationRow.run == run_id)
-        if evaluation is not None:
-            query = query.where(MetricRow.evaluation == evaluation)
-        if name is not None:
-            query = query.where(MetricRow.name == name)
+    def metrics(self, evaluation: str) -> tuple[Metric, ...]:
+        """What was measured in the evaluation of this identifier."""
+        query = select(MetricRow).where(MetricRow.evaluation == evaluation).order_by(MetricRow.position)
         with self._db.read() as session:
-            return tuple(
-                Measured(row.evaluation, definition, solution, _metric(row))
-                for row, definition, solution in session.execute(query)
-            )
+            return tuple(map(_metric, session.scalars(query)))
 
 
 def _metric(row: MetricRow) -> Metric:

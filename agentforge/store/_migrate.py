@@ -88,6 +88,11 @@ def _upgrade(connection: Connection, current: str | None, where: str) -> None:
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
     known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    if current is not None and current < min(known):
+        raise StoreError(
+            f"database {where} was written before AgentForge 0.1.0 (revision {current}): "
+            "move it away to start a new one, or open it once with version 0.1.0"
+        )
     if current is not None and current not in known:
         raise StoreError(
             f"database {where} was written by a newer AgentForge (revision {current}): "

@@ -14,7 +14,6 @@ from agentforge.schema import (
     Event,
     Run,
     RunRecord,
-    RunStatus,
     UnknownEvent,
     UsageError,
     event_from_json,
@@ -99,11 +98,9 @@ class Runs:
                 raise UsageError(f"several runs begin with {id_or_prefix!r} ({some}, ...): type more of it")
             return Run.model_validate_json(found[0].body)
 
-    def list_runs(self, *, status: RunStatus | None = None, limit: int | None = None) -> tuple[Run, ...]:
-        """Runs, the newest first, optionally of one status and at most `limit`."""
+    def list_runs(self, *, limit: int | None = None) -> tuple[Run, ...]:
+        """Runs, the newest first, optionally at most `limit`."""
         query = select(RunRow.body).order_by(RunRow.created.desc(), RunRow.id.desc()).limit(limit)
-        if status is not None:
-            query = query.where(RunRow.status == status.value)
         with self._db.read() as session:
             return tuple(Run.model_validate_json(body) for body in session.scalars(query))
 
@@ -134,10 +131,8 @@ class Runs:
             )
             return stored
 
-    def events(self, run_id: str, after: int = 0) -> tuple[AnyEvent | UnknownEvent, ...]:
-        """The run's events whose sequence number is above `after`, in order."""
-        query = (
-            select(EventRow.body).where(EventRow.run == run_id, EventRow.seq > after).order_by(EventRow.seq)
-        )
+    def events(self, run_id: str) -> tuple[AnyEvent | UnknownEvent, ...]:
+        """The run's events, in order."""
+        query = select(EventRow.body).where(EventRow.run == run_id).order_by(EventRow.seq)
         with self._db.read() as session:
             return tuple(event_from_json(body) for body in session.scalars(query))

@@ -31,11 +31,13 @@ from agentforge.referee.candidates.kernel_ablation import disable_kernels
 from agentforge.schema import BuildSpec, Solution, SourceFile
 
 
-def make_solution(language: str, files: Mapping[str, str], flags: tuple[str, ...] = ()) -> Solution:
-    """A solution of an imaginary definition, entered at `model_new.py::ModelNew`."""
+def make_solution(
+    language: str, files: Mapping[str, str], flags: tuple[str, ...] = (), definition: str = "0" * 16
+) -> Solution:
+    """A solution entered at `model_new.py::ModelNew`, without a `definition` that of an imaginary one."""
     return Solution(
         name="contract",
-        definition="0" * 16,
+        definition=definition,
         author="person",
         spec=BuildSpec(language=language, flags=flags),
         sources=tuple(SourceFile(path=path, content=content) for path, content in files.items()),

@@ -24,7 +24,8 @@ from agentforge.languages.triton.compile.ahead import AheadOfTime
 from agentforge.languages.triton.language import triton_version
 from agentforge.languages.triton.launches import parse_launches
 from agentforge.resources import resource
-from agentforge.schema import BuildSpec, CannotCode, Plan, Solution
+from agentforge.schema import CannotCode, Plan
+from agentforge.testing.language import make_solution
 
 from .compiled import problem
 from .triton_cases import CASES, REGIONS, Region, gpu_task, written
@@ -157,10 +158,7 @@ def test_a_norm_that_is_spelled_out_compiles_for_hopper(tmp_path: Path) -> None:
     source = files[0].content
     assert source.count("@triton.jit\ndef kernel") == 1, "one kernel"
     assert source.count("tl.load(in0") == 1, "a row is read once"
-    solution = Solution(
-        name="norm", definition=definition.hash, author="playbook", spec=BuildSpec(language="triton"),
-        sources=files,
-    )  # fmt: skip
+    solution = make_solution("triton", {f.path: f.content for f in files}, definition=definition.hash)
     (tmp_path / "model_new.py").write_text(source)
     launch = {
         "kernel": "kernel0",
@@ -169,7 +167,7 @@ def test_a_norm_that_is_spelled_out_compiles_for_hopper(tmp_path: Path) -> None:
         "num_warps": 4,
     }
     ahead = AheadOfTime(solution, tmp_path, ("sm_90",), tmp_path / "cache", run_command, triton_version())
-    outcome, _ = ahead.compile(parse_launches([launch]), 120)
+    outcome = ahead.compile(parse_launches([launch]), 120)
     assert outcome.ok, outcome.diagnostics
     assert [r.spill_store_bytes for r in outcome.resources] == [0]
     assert len(inputs) == 3

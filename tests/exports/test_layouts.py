@@ -13,8 +13,7 @@ import pytest
 from agentforge.exports import layouts, write_export
 from agentforge.languages import read_solution
 from agentforge.languages.cpp.language import compiler_version
-from agentforge.schema import UsageError, Workload
-from agentforge.schema.flashinfer import reader
+from agentforge.schema import UsageError
 from agentforge.testing.exports import ExportContract, winning_kernel
 
 needs_compiler = pytest.mark.skipif(not compiler_version(), reason="needs g++")
@@ -76,10 +75,7 @@ def test_flashinfers_solution_runs_from_its_own_files(tmp_path: Path) -> None:
     )
     definition = json.loads((tmp_path / "definitions/pointwise/scale_abc123.json").read_text())
     assert body["definition"] == definition["name"] == "scale_abc123"
-    workload = reader.workload_to_flashinfer(
-        Workload(name="w", inputs=winning_kernel().task()[1].inputs), definition
-    )
-    assert reader.definition_from_flashinfer(definition, workload).hash == winning_kernel().task()[0].hash
+    assert definition["reference"].startswith(winning_kernel().task()[0].reference)
 
 
 def test_flashinfers_package_reads_both(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ import torch
 
 from agentforge.codegen.library import KernelTemplate, kernel_templates, parse_template
 from agentforge.languages import run_command
-from agentforge.languages.triton.compile.ahead import AheadOfTime, Compiled
+from agentforge.languages.step import BuildStep
+from agentforge.languages.triton.compile.ahead import AheadOfTime
 from agentforge.languages.triton.language import TARGETS, triton_version
 from agentforge.languages.triton.launches import Launch, parse_launches
 from agentforge.schema import UsageError
@@ -80,7 +81,7 @@ def test_every_file_is_checked() -> None:
     assert {file for file, _, _ in CASES.values()} == {file for file, _, _ in LARGE.values()} == set(FILES)
 
 
-def compiled(cases: Sequence[dict[str, Any]], targets: Sequence[str], folder: Path) -> Compiled:
+def compiled(cases: Sequence[dict[str, Any]], targets: Sequence[str], folder: Path) -> BuildStep:
     """All launches of the cases, compiled by one process: most of its time would be spent importing torch."""
     for case in cases:
         assert "raised" not in case and case["launches"], case
@@ -93,10 +94,10 @@ def compiled(cases: Sequence[dict[str, Any]], targets: Sequence[str], folder: Pa
     launches = parse_launches([launch for case in cases for launch in case["launches"]])
     solution = make_solution("triton", sources)
     ahead = AheadOfTime(solution, folder, targets, folder / "cache", run_command, triton_version())
-    return ahead.compile(launches, 250.0)[0]
+    return ahead.compile(launches, 250.0)
 
 
-def check(found: Compiled, launches: Sequence[Launch], targets: Sequence[str]) -> None:
+def check(found: BuildStep, launches: Sequence[Launch], targets: Sequence[str]) -> None:
     assert found.ok and not found.diagnostics, found.diagnostics
     titles = {launch.title for launch in launches}
     usages = [usage for usage in found.resources if usage.kernel in titles]
@@ -114,11 +115,11 @@ def test_compiles_for_hopper(launches: dict[str, dict[str, Any]], tmp_path: Path
 @pytest.fixture(scope="module")
 def for_every_target(
     launches: dict[str, dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Compiled]:
+) -> dict[str, BuildStep]:
     """By dtype, compiled in two processes side by side."""
     folder = tmp_path_factory.mktemp("compiled")
 
-    def of(dtype: str) -> tuple[str, Compiled]:
+    def of(dtype: str) -> tuple[str, BuildStep]:
         cases = [case for name, case in launches.items() if name.endswith(dtype)]
         return dtype, compiled(cases, TARGETS, folder / dtype)
 
@@ -129,7 +130,7 @@ def for_every_target(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LARGE)
 def test_compiles_for_every_target(
-    launches: dict[str, dict[str, Any]], for_every_target: dict[str, Compiled], name: str
+    launches: dict[str, dict[str, Any]], for_every_target: dict[str, BuildStep], name: str
 ) -> None:
     check(for_every_target[name.split()[-1]], parse_launches(launches[name]["launches"]), TARGETS)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agentforge.languages.tune import BadTune, tunables, with_values
-from agentforge.schema import BuildSpec, Solution, SourceFile
+from agentforge.schema import Solution
+from agentforge.testing.language import make_solution
 
 KERNEL = """constexpr int BLOCK = 128;  // @tune BLOCK = 128 in {64, 128, 256}
 #define ROWS 4 // @tune ROWS = 4 in {1, 4}
@@ -17,8 +18,7 @@ TRITON = "    STAGES: tl.constexpr = 3  # @tune STAGES = 3 in {1, 2, 3}\n"
 
 
 def made(kernel: str = KERNEL, python: str = TRITON) -> Solution:
-    sources = (SourceFile(path="model_new.py", content=python), SourceFile(path="kernel.cpp", content=kernel))
-    return Solution(name="x", definition="d", author="m", spec=BuildSpec(language="cpp"), sources=sources)
+    return make_solution("cpp", {"model_new.py": python, "kernel.cpp": kernel})
 
 
 def test_values_are_put_where_the_names_are_set() -> None:

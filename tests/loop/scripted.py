@@ -186,7 +186,7 @@ class SimulatedReferee:
             evidence=Evidence.VERIFIED if steady else Evidence.UNVERIFIED,
             reasons=tuple(doubt.values()),
             codes=tuple(doubt),
-            performance=_performance(
+            performance=performance(
                 speed, float(said.get("compile", 1.0)), float(said.get("spread", 0.01)) if noisy else 0.01
             )
             if passed and not untimed
@@ -208,7 +208,7 @@ class SimulatedReferee:
         return found[1] if found else ""
 
 
-def _performance(speed: float, compiled: float, spread: float) -> Performance:
+def performance(speed: float, compiled: float, spread: float) -> Performance:
     def about(value: float) -> Interval:
         return Interval(point=value, low=value * (1 - spread), high=value * (1 + spread))
 

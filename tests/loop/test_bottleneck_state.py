@@ -26,15 +26,13 @@ from agentforge.schema import (
     Evaluation,
     EvaluationStatus,
     Evidence,
-    Interval,
     Level,
-    Performance,
     Plan,
     ReasonCode,
     Usage,
 )
 
-from .scripted import bottleneck
+from .scripted import bottleneck, performance
 
 SETTINGS = SearchSettings()
 
@@ -42,9 +40,6 @@ SETTINGS = SearchSettings()
 def measured(
     speed: float, *, compiled: float = 1.0, verified: bool = True, spread: float = 0.01, busy: bool = False
 ) -> Evaluation:
-    def about(value: float) -> Interval:
-        return Interval(point=value, low=value * (1 - spread), high=value * (1 + spread))
-
     return Evaluation(
         definition="d",
         solution="s",
@@ -54,14 +49,7 @@ def measured(
         evidence=Evidence.VERIFIED if verified and not busy else Evidence.UNVERIFIED,
         reasons=("one baseline in two processes differs",) if busy else (),
         codes=(ReasonCode.NOISY_CONTROL,) if busy else (),
-        performance=Performance(
-            latency_s=1 / speed,
-            baseline_s={"eager": 1.0, "compile": 1 / compiled},
-            speedup={"eager": about(speed), "compile": about(speed / compiled)},
-            control=about(1.0),
-            blocks=8,
-            processes=3,
-        ),
+        performance=performance(speed, compiled, spread),
         environment=Environment(device="d", architecture="a", toolchain={}),
         timestamp=datetime.now(UTC),
     )

@@ -14,15 +14,14 @@ from agentforge.referee.checks import CheckContext
 from agentforge.referee.result import Findings
 from agentforge.referee.timing.timer import one_thread
 from agentforge.schema import (
-    BuildSpec,
     Definition,
     Evaluation,
     Level,
     Solution,
-    SourceFile,
     StageResult,
     Workload,
 )
+from agentforge.testing.language import make_solution
 
 DEVICE = DeviceSpec(kind="cpu", name="test", architecture="test")
 WORKLOAD = Workload(name="reference", source="reference")
@@ -58,13 +57,7 @@ def solution_of(definition: Definition, *changes: tuple[str, str]) -> Solution:
     for old, new in changes:
         assert old in source
         source = source.replace(old, new)
-    return Solution(
-        name="test",
-        definition=definition.hash,
-        author="person",
-        spec=BuildSpec(language="python"),
-        sources=(SourceFile(path="model_new.py", content=source),),
-    )
+    return make_solution("python", {"model_new.py": source}, definition=definition.hash)
 
 
 def quick_referee(cache: Path) -> Referee:

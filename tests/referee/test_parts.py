@@ -12,7 +12,7 @@ from agentforge.referee.timing.timer import turn_shape
 from agentforge.referee.workers.failures import UnusableOutput
 from agentforge.referee.workers.protocol import ProtocolViolation
 from agentforge.referee.workers.pytree import describe, flatten, parse_leaves, pick
-from agentforge.schema import BuildSpec, Solution, SourceFile
+from agentforge.testing.language import make_solution
 
 
 def test_outputs_are_taken_apart_and_described():
@@ -92,11 +92,4 @@ def test_short_calls_have_more_company():
 
 @pytest.mark.parametrize("text", ["import os\nos._exit(0)", "def (", "(" * 5000, "x = 1\0"])
 def test_static_notes_never_raise(text):
-    solution = Solution(
-        name="s",
-        definition="d",
-        author="a",
-        spec=BuildSpec(language="python"),
-        sources=(SourceFile(path="model_new.py", content=text),),
-    )
-    assert notes(solution)
+    assert notes(make_solution("python", {"model_new.py": text}))

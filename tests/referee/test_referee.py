@@ -11,12 +11,10 @@ from pathlib import Path
 import pytest
 
 from agentforge.config import RefereeSettings
-from agentforge.devices import DeviceSpec
 from agentforge.referee import EvaluationRequest, Referee
 from agentforge.referee.timing import timer as timing
 from agentforge.referee.workers.process import Worker
 from agentforge.schema import (
-    BuildSpec,
     Definition,
     Evaluation,
     EvaluationStatus,
@@ -24,11 +22,13 @@ from agentforge.schema import (
     HarnessError,
     Level,
     Solution,
-    SourceFile,
     TargetError,
     UsageError,
     Workload,
 )
+from agentforge.testing.language import make_solution
+
+from .judging import DEVICE
 
 REFERENCE = """
 import torch
@@ -50,7 +50,6 @@ def get_init_inputs():
 RIGHT = REFERENCE.replace("class Model(", "class ModelNew(")
 DEFINITION = Definition(name="norm_relu", op_type="norm", reference=REFERENCE)
 WORKLOAD = Workload(name="48x96", source="reference")
-DEVICE = DeviceSpec(kind="cpu", name="test", architecture="test")
 
 
 def model(forward: str, before: str = "", init: str = "pass") -> str:
@@ -73,13 +72,7 @@ class ModelNew(torch.nn.Module):
 
 
 def solution(source: str, definition: Definition = DEFINITION) -> Solution:
-    return Solution(
-        name="test",
-        definition=definition.hash,
-        author="person",
-        spec=BuildSpec(language="python"),
-        sources=(SourceFile(path="model_new.py", content=source),),
-    )
+    return make_solution("python", {"model_new.py": source}, definition=definition.hash)
 
 
 @pytest.fixture(scope="module")

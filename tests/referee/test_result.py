@@ -12,7 +12,6 @@ from agentforge.referee.checks.behaviour.attestation import _joined
 from agentforge.referee.result import Findings, evaluation, performance
 from agentforge.referee.timing.timer import GroupTimes
 from agentforge.schema import (
-    BuildSpec,
     Evaluation,
     EvaluationStatus,
     Evidence,
@@ -21,21 +20,14 @@ from agentforge.schema import (
     Level,
     Performance,
     ReasonCode,
-    Solution,
-    SourceFile,
     StageResult,
 )
+from agentforge.testing.language import make_solution
 
 from .judging import DEVICE, WORKLOAD, problem
 
 DEFINITION = problem("return x", "torch.rand(2)")
-SOLUTION = Solution(
-    name="s",
-    definition=DEFINITION.hash,
-    author="test",
-    spec=BuildSpec(language="python"),
-    sources=(SourceFile(path="model_new.py", content="pass"),),
-)
+SOLUTION = make_solution("python", {"model_new.py": "pass"}, definition=DEFINITION.hash)
 ONE = Interval(point=1.0, low=0.99, high=1.01)
 MEASURED = Performance(
     latency_s=1e-3,

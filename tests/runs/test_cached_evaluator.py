@@ -13,21 +13,16 @@ from agentforge.loop import RunLog
 from agentforge.referee import EvaluationRequest
 from agentforge.runs import cached_evaluator
 from agentforge.runs.cached_evaluator import CachedEvaluator, conditions_of, shared_conditions
-from agentforge.schema import BuildSpec, Level, Solution, SourceFile, Workload
+from agentforge.schema import Level, Solution, Workload
 from agentforge.store import Store
+from agentforge.testing.language import make_solution
 from tests.loop.conftest import make_run
 from tests.loop.scripted import SimulatedReferee, definition
 
 
 def solution(speed: float) -> Solution:
-    source = SourceFile(path="model_new.py", content=f'# {{"speed": {speed}}}\n')
-    return Solution(
-        name="s",
-        definition=definition("a").hash,
-        author="test",
-        spec=BuildSpec(language="python"),
-        sources=(source,),
-    )
+    source = f'# {{"speed": {speed}}}\n'
+    return make_solution("python", {"model_new.py": source}, definition=definition("a").hash)
 
 
 def test_each_verdict_is_asked_for_once(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from agentforge.runs.recording import (
     recorded_profile,
     replayed_cassette,
 )
-from agentforge.schema import BuildSpec, Level, Solution, SourceFile, UsageError
+from agentforge.schema import Level, UsageError
+from agentforge.testing.language import make_solution
 from tests.llm.test_ledger import Fake, said
 from tests.loop.scripted import SimulatedReferee, bottleneck, profile
 
@@ -25,13 +26,8 @@ REGION = bottleneck("a")
 
 
 def request(speed: float, level: Level = Level.FULL) -> EvaluationRequest:
-    source = SourceFile(
-        path="model_new.py", content=f"# {json.dumps({'speed': speed})}\nclass ModelNew: ...\n"
-    )
-    solution = Solution(
-        name="s", definition=REGION.definition.hash, author="a", spec=BuildSpec(language="python"),
-        sources=(source,),
-    )  # fmt: skip
+    source = f"# {json.dumps({'speed': speed})}\nclass ModelNew: ...\n"
+    solution = make_solution("python", {"model_new.py": source}, definition=REGION.definition.hash)
     return EvaluationRequest(REGION.definition, REGION.workloads, solution, level)
 
 

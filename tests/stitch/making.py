@@ -23,12 +23,13 @@ from agentforge.profiling.graph.extract import CannotExtract, extract, structure
 from agentforge.profiling.graph.operators import Kind, kind_of
 from agentforge.profiling.graph.regions import partition
 from agentforge.profiling.graph.value_capture import record
-from agentforge.schema import BuildSpec, Definition, MoveKind, Solution, SourceFile, Target, Workload
+from agentforge.schema import Definition, MoveKind, Solution, Target, Workload
 from agentforge.stitch.files import Mode, as_solution, kernel_name, stitched_files
 from agentforge.stitch.graph.child import _replacements
 from agentforge.stitch.graph.inline_modes import inline_modes
 from agentforge.stitch.graph.rewrite import rewrite
 from agentforge.stitch.moves import carry_out
+from agentforge.testing.language import make_solution
 
 VENDOR = ("gemm", "conv", "attention", "embedding")
 
@@ -184,29 +185,15 @@ def target_of(source: str, name: str = "tiny") -> Target:
 def from_reference(definition: Definition) -> Solution:
     """The region's own torch code as a solution."""
     text = definition.reference.replace("class Model(", "class ModelNew(")
-    return Solution(
-        name="torch",
-        definition=definition.hash,
-        author="test",
-        spec=BuildSpec(language="python"),
-        sources=(SourceFile(path="model_new.py", content=text),),
-    )
+    return make_solution("python", {"model_new.py": text}, definition=definition.hash)
 
 
 def rms_kernel(definition: Definition) -> Solution | None:
     """A hand-written RMSNorm if the region is one with `(x, weight)`."""
     if "rsqrt" not in definition.reference or "def forward(self, x, weight)" not in definition.reference:
         return None
-    return Solution(
-        name="rms",
-        definition=definition.hash,
-        author="person",
-        spec=BuildSpec(language="cpp"),
-        sources=(
-            SourceFile(path="model_new.py", content=RMS_PY),
-            SourceFile(path="kernel.cpp", content=RMS_CPP),
-        ),
-    )
+    files = {"model_new.py": RMS_PY, "kernel.cpp": RMS_CPP}
+    return make_solution("cpp", files, definition=definition.hash)
 
 
 @dataclass

@@ -20,6 +20,7 @@ from agentforge.stitch.artifact import write_artifact
 from agentforge.stitch.files import Mode
 from agentforge.stitch.proof import engagement
 from agentforge.stitch.variants import Variant
+from agentforge.testing.language import make_solution
 from tests.stitch.test_artifact import report, run_alone
 
 from .making import BLOCK, RMS_PY, Stitched, rms_kernel, stitch_in_process
@@ -189,10 +190,7 @@ def test_triton_kernels_run_alone_in_tritons_interpreter(tmp_path: Path) -> None
 
 
 def test_a_cuda_kernel_that_was_entered_and_not_launched_is_no_proof() -> None:
-    sources = tuple(SourceFile(path=p, content=t) for p, t in SOURCES["cuda"].items())
-    solution = Solution(
-        name="rms", definition="0" * 16, author="x", spec=BuildSpec(language="cuda"), sources=sources
-    )
+    solution = make_solution("cuda", SOURCES["cuda"])
     variant = Variant("kernels", frozenset({"rms_1"}), solution, expected={"rms_1": 2})
 
     def problems(**calls: int) -> list[str]:

@@ -10,7 +10,6 @@ import pytest
 
 from agentforge.referee import EvaluationRequest, OnStage
 from agentforge.schema import (
-    BuildSpec,
     Definition,
     Environment,
     Evaluation,
@@ -23,11 +22,11 @@ from agentforge.schema import (
     MoveKind,
     Performance,
     Solution,
-    SourceFile,
     TimeEnded,
 )
 from agentforge.stitch.select import Selection, Selector
 from agentforge.stitch.variants import Promoted, Variant
+from agentforge.testing.language import make_solution
 
 from .making import target_of
 
@@ -36,13 +35,7 @@ TARGET = target_of("class Model: ...")
 
 
 def solution(text: str) -> Solution:
-    return Solution(
-        name="s",
-        definition=TARGET.definition.hash,
-        author="test",
-        spec=BuildSpec(language="python"),
-        sources=(SourceFile(path="model_new.py", content=text),),
-    )
+    return make_solution("python", {"model_new.py": text}, definition=TARGET.definition.hash)
 
 
 def promoted(name: str, time_s: float = 1.0) -> Promoted:

@@ -14,8 +14,9 @@ from agentforge.devices import DeviceSpec, Roofline
 from agentforge.problems.reference_solution import reference_solution
 from agentforge.profiling import profile_target
 from agentforge.referee import Referee
-from agentforge.schema import BuildSpec, Profile, Solution, SourceFile, Target
+from agentforge.schema import Profile, Solution, Target
 from agentforge.stitch import stitch
+from agentforge.testing.language import make_solution
 from tests.steady import SteadyReferee
 
 from .making import RMS_CPP, RMS_PY, import_folder, same, target_of
@@ -62,16 +63,7 @@ DEVICE = DeviceSpec(kind="cpu", name="test", architecture="x86-64", threads=2)
 
 
 def kernel(definition: str, source: str) -> Solution:
-    return Solution(
-        name="rms",
-        definition=definition,
-        author="person",
-        spec=BuildSpec(language="cpp"),
-        sources=(
-            SourceFile(path="model_new.py", content=RMS_PY),
-            SourceFile(path="kernel.cpp", content=source),
-        ),
-    )
+    return make_solution("cpp", {"model_new.py": RMS_PY, "kernel.cpp": source}, definition=definition)
 
 
 @pytest.fixture(scope="module")

@@ -1,16 +1,11 @@
-"""The ledger's rows, and a database of the time before them."""
+"""The ledger's rows."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
-from sqlalchemy import create_engine, inspect
-
-import agentforge.store
 from agentforge.schema import LLMCall
 from agentforge.store import Store
-from agentforge.store._migrate import VERSION_TABLE
 from tests.loop.conftest import make_run
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -39,23 +34,3 @@ def test_a_calls_newest_state_holds(store: Store) -> None:
     assert store.find_call("a") == done
     assert [c.key for c in store.calls("run")] == ["a", "b"]
     assert store.calls("other") == ()
-
-
-def test_a_database_of_the_first_version_is_upgraded(tmp_path: Path) -> None:
-    from alembic import command
-    from alembic.config import Config
-
-    url = f"sqlite:///{tmp_path / 'old.db'}"
-    config = Config()
-    config.set_main_option("script_location", str(Path(agentforge.store.__file__).parent / "migrations"))
-    engine = create_engine(url)
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0001")
-    assert {VERSION_TABLE, "runs"} <= set(inspect(engine).get_table_names())
-    assert "llm_calls" not in inspect(engine).get_table_names()
-    engine.dispose()
-    with Store(url) as store:
-        store.create_run(make_run())
-        store.save_call(call("a"))
-        assert len(store.calls("run")) == 1

@@ -10,12 +10,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine, inspect, text
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Engine, create_engine, inspect, text
 
-from agentforge.schema import StoreError, TryOutcome, UnreachableError
-from agentforge.store import Store
+from agentforge.schema import StoreError, UnreachableError
+from agentforge.store import Store, _migrate
 from agentforge.store._migrate import REVISION, VERSION_TABLE
-from agentforge.store.tables import Table
+from agentforge.store.knowledge.outcomes import _row
+from agentforge.store.tables import OutcomeRow, Table
 
 from . import nouns
 from .test_store import outcome
@@ -34,6 +37,23 @@ def _refused(url: str, *words: str) -> None:
         assert word in message
 
 
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(_migrate.__file__).parent / "migrations"))
+    return config
+
+
+def _older(url: str, revision: str) -> Engine:
+    """A database as an older version left it."""
+    if url.startswith("sqlite"):
+        _file(url).parent.mkdir()
+    config, engine = _config(), create_engine(url)
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+    return engine
+
+
 class TestMigrations:
     def test_make_the_tables_that_the_code_has(self, url: str) -> None:
         from alembic.autogenerate import compare_metadata
@@ -46,71 +66,67 @@ class TestMigrations:
             assert compare_metadata(context, Table.metadata) == []
         engine.dispose()
 
-    def test_parameters_come_from_the_bodies(self, url: str) -> None:
-        from alembic import command
-        from alembic.config import Config
-
-        from agentforge.store import _migrate
-
-        every = [outcome(number, parameters={"tile": number}) for number in range(5)]
+    def test_a_database_of_the_first_version_is_upgraded(self, url: str) -> None:
+        _older(url, "0007").dispose()
         with Store(url) as store:
-            store.record_outcomes(every)
-        config, engine = Config(), create_engine(url)
-        config.set_main_option("script_location", str(Path(_migrate.__file__).parent / "migrations"))
+            store.create_run(nouns.run())
+            assert store.list_runs() == (nouns.run(),)
+
+    def test_parameters_come_from_the_bodies(self, url: str) -> None:
+        every = [outcome(number, parameters={"tile": number}) for number in range(5)]
+        engine = _older(url, "0009")
         with engine.begin() as connection:
-            config.attributes["connection"] = connection
-            command.downgrade(config, "0009")
-            assert "parameters" not in {c["name"] for c in inspect(connection).get_columns("outcomes")}
+            columns = [c for c in OutcomeRow.__table__.c if c.name != "parameters"]
+            rows = [{c.name: getattr(row, c.name) for c in columns} for row in map(_row, every)]
+            connection.execute(Table.metadata.tables["outcomes"].insert(), rows)
         engine.dispose()
         with Store(url) as store:
             assert [r.parameters for r in store.experience()["fuse"]] == [o.parameters for o in every]
 
     def test_items_that_are_done_have_the_results_of_their_runs(self, url: str) -> None:
-        from alembic import command
-        from alembic.config import Config
-
-        from agentforge.store import _migrate
-
-        with Store(url) as store:
-            store.create_campaign(*nouns.campaign(1))
-            for name, outcome in (("run-1", TryOutcome.DONE), ("run-2", TryOutcome.FAILED)):
-                item = store.take_item("night", "host:1", 600)
-                assert item is not None and store.attach_run(item, name)
-                store.end_item(item, outcome)
-        config, engine = Config(), create_engine(url)
-        config.set_main_option("script_location", str(Path(_migrate.__file__).parent / "migrations"))
+        made, _ = nouns.campaign(1)
+        item = {"campaign": "night", "problem": "p0", "worker": "", "lease_until": 0.0, "tries": 1, "lost": 0,
+                "reason": "", "seconds": 1.0}  # fmt: skip
+        items = [
+            {**item, "arm": "base", "state": "done", "run": "run-1"},
+            {**item, "arm": "llm", "state": "failed", "run": "run-2"},
+        ]
+        engine = _older(url, "0012")
         with engine.begin() as connection:
-            config.attributes["connection"] = connection
-            command.downgrade(config, "0012")
+            body = made.model_dump_json()
+            campaign = {"name": "night", "state": "open", "created": made.created, "body": body}
+            connection.execute(Table.metadata.tables["campaigns"].insert(), campaign)
+            connection.execute(Table.metadata.tables["campaign_items"].insert(), items)
         engine.dispose()
         with Store(url) as store:
             found = [(i.run, i.result_run) for i in store.campaign_items("night")]
         assert found == [("run-1", "run-1"), ("run-2", None)]
 
     def test_the_newest_is_the_one_we_name(self) -> None:
-        from alembic.config import Config
         from alembic.script import ScriptDirectory
 
-        import agentforge.store
-
-        config = Config()
-        folder = Path(agentforge.store.__file__).parent / "migrations"
-        config.set_main_option("script_location", str(folder))
-        assert ScriptDirectory.from_config(config).get_current_head() == REVISION
+        assert ScriptDirectory.from_config(_config()).get_current_head() == REVISION
 
     def test_two_processes_open_a_new_database(self, url: str) -> None:
         code = "import sys; from agentforge.store import Store; Store(sys.argv[1]).list_runs()"
         children = [subprocess.Popen([sys.executable, "-c", code, url]) for _ in range(3)]
         assert [child.wait(60) for child in children] == [0, 0, 0]
 
-    def test_a_newer_database_is_left_alone(self, url: str) -> None:
+    @pytest.mark.parametrize(
+        ("revision", "words"),
+        [
+            ("9999", ("newer AgentForge", "9999", "upgrade agentforge")),
+            ("0006", ("before AgentForge 0.1.0", "0006", "move it away")),
+        ],
+    )
+    def test_an_unknown_database_is_left_alone(self, url: str, revision: str, words: tuple[str, ...]) -> None:
         Store(url).close()
         engine = create_engine(url)
         with engine.begin() as connection:
-            connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
-        _refused(url, "newer AgentForge", "9999", "upgrade agentforge")
+            connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '{revision}'"))
+        _refused(url, *words)
         with engine.connect() as connection:
-            assert connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) == "9999"
+            assert connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) == revision
         engine.dispose()
 
     def test_another_programs_table_is_left_alone(self, url: str, tmp_path: Path) -> None:

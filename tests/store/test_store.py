@@ -49,8 +49,6 @@ class TestRuns:
         assert now.status is RunStatus.FINISHED
         assert now.updated > nouns.NOW
         assert store.get_run(now.id) == now
-        assert [r.id for r in store.list_runs(status=RunStatus.FINISHED)] == [now.id]
-        assert store.list_runs(status=RunStatus.CREATED) == ()
 
     def test_a_change_that_does_not_fit_changes_nothing(self, store: Store) -> None:
         store.create_run(nouns.run())
@@ -92,7 +90,7 @@ class TestEvents:
         for i in range(5):
             event = nouns.event("x.done", {"i": i, "nested": {"a": [1, None]}})
             assert store.append_event(nouns.run().id, event).seq == i + 1
-        events = store.events(nouns.run().id, after=3)
+        events = store.events(nouns.run().id)[3:]
         assert [(e.seq, e.data["i"]) for e in events] == [(4, 3), (5, 4)]
         assert events[0].data["nested"] == {"a": [1, None]}
 
@@ -250,12 +248,11 @@ class TestAttempts:
         assert store.attempts(nouns.run().id) == (coded,)
         assert store.get_attempt("a1") == coded
 
-    def test_in_order_and_by_bottleneck(self, store: Store) -> None:
+    def test_in_order(self, store: Store) -> None:
         store.create_run(nouns.run())
         for number in (10, 2, 1):
-            store.save_attempt(self._attempt(number, bottleneck="odd" if number % 2 else "even"))
+            store.save_attempt(self._attempt(number))
         assert [a.number for a in store.attempts(nouns.run().id)] == [1, 2, 10]
-        assert [a.number for a in store.attempts(nouns.run().id, "even")] == [2, 10]
         assert store.attempts("other") == ()
 
     def test_a_number_is_taken_once(self, store: Store) -> None:

@@ -133,18 +133,7 @@ class Values:
 
     def order(self, roots: Sequence[Expr]) -> list[Expr]:
         """Unnamed values that the roots need, arguments first; staged values have no arguments."""
-        seen: set[int] = set()
-        found: list[Expr] = []
-        stack = list(roots)
-        while stack:
-            node = stack.pop()
-            if node.number in seen or node.number in self.names:
-                continue
-            seen.add(node.number)
-            found.append(node)
-            if node.number not in self.staged:
-                stack.extend(node.args)
-        return sorted(found, key=lambda e: e.number)
+        return list(walk(roots, self.names, self.staged))
 
     def level(self, node: Expr, known: dict[int, int]) -> int:
         """The loop level at which a value is known."""

@@ -14,6 +14,7 @@ from .emit import (
     identity,
     write_values,
 )
+from .pieces import loop
 from .rows import RowKernels
 
 
@@ -102,11 +103,11 @@ class KernelWriter(RowKernels):
     def _column_pass(self, segments: Sequence[Pass], lane: Var, reference: dict[int, str]) -> None:
         w = self.writer
         reductions = [r for r, _ in segments[0].reductions]
-        loop = f"for (int64_t {lane.name} = lane_low; {lane.name} < lane_high; ++{lane.name})"
+        along = loop(lane, "lane_low", "lane_high")
         here = f"[{lane.name} - lane_low]"
         for r in reductions:
             kind = self._lane_kind(r)
-            w.add(f"{loop} sum{r.number}{here} = {identity(r, kind)};")
+            w.add(f"{along} sum{r.number}{here} = {identity(r, kind)};")
         for p in segments:
             with w.block(""):
                 loops = (*p.loops, lane)
@@ -114,13 +115,11 @@ class KernelWriter(RowKernels):
                 levels = write_values(w, values, p.roots, loops)
                 stack = ExitStack()
                 for depth, var in enumerate(p.loops, start=1):
-                    stack.enter_context(
-                        w.block(f"for (int64_t {var.name} = 0; {var.name} < {var.extent}; ++{var.name})")
-                    )
+                    stack.enter_context(w.block(loop(var, "0", str(var.extent))))
                     for node in levels.get(depth, []):
                         values.define(w, node)
                 w.add("#pragma omp simd")
-                with w.block(loop):
+                with w.block(along):
                     scope = values.fork()
                     for node in levels.get(len(loops), []):
                         scope.define(w, node)

@@ -156,9 +156,7 @@ class KernelParts:
         stack = ExitStack()
         for depth, var in enumerate(p.loops[:-1], start=1):
             low, high = ("chunk_low", "chunk_high") if var is chunked else ("0", str(var.extent))
-            stack.enter_context(
-                w.block(f"for (int64_t {var.name} = {low}; {var.name} < {high}; ++{var.name})")
-            )
+            stack.enter_context(w.block(loop(var, low, high)))
             for node in levels.get(depth, []):
                 values.define(w, node)
         nodes = levels.get(len(p.loops), [])

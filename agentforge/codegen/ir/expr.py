@@ -6,7 +6,7 @@ converted when read and written.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -135,19 +135,20 @@ def indirect_values(index: Index) -> tuple[Expr, ...]:
     return tuple(dict.fromkeys(a.value for a in walk_atoms(index) if isinstance(a, Indirect)))
 
 
-def walk(roots: list[Expr]) -> Iterator[Expr]:
-    """All expressions that the roots need, arguments first, each once."""
-    seen: set[int] = set()
-    found: list[Expr] = []
+def walk(roots: Iterable[Expr], known: Container[int] = (), whole: Container[int] = ()) -> Iterator[Expr]:
+    """All expressions that the roots need, arguments first, each once.
+
+    Args:
+        known, whole: numbers of those to leave out, and of those whose arguments are not needed.
+    """
+    found: dict[int, Expr] = {}
     stack = list(roots)
     while stack:
         node = stack.pop()
-        if node.number in seen:
-            continue
-        seen.add(node.number)
-        found.append(node)
-        stack.extend(node.args)
-    yield from sorted(found, key=lambda e: e.number)
+        if node.number not in found and node.number not in known:
+            found[node.number] = node
+            stack.extend(() if node.number in whole else node.args)
+    yield from sorted(found.values(), key=lambda e: e.number)
 
 
 def indices(node: Expr) -> tuple[Index, ...]:

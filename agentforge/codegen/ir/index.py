@@ -103,11 +103,7 @@ class Index:
     @cached_property
     def variables(self) -> frozenset[Var]:
         """All loop variables in it, also inside `//` and `%`, but not those of an indirect value."""
-        found: set[Var] = set()
-        for atom in walk_atoms(self):
-            if isinstance(atom, Var):
-                found.add(atom)
-        return frozenset(found)
+        return frozenset(atom for atom in walk_atoms(self) if isinstance(atom, Var))
 
 
 ZERO = Index()

@@ -79,26 +79,15 @@ class Norms(Composites):
             dims = [d for d in range(len(source.shape)) if d != 1]
             normed, mean, rstd = self._standardise(source, dims, epsilon)
             return self._affine(normed, *self._per_channel(source, weight, bias)), mean, rstd
-        return self._batch_norm(source, weight, bias, average, spread, epsilon)
-
-    def op__native_batch_norm_legit_no_training(
-        self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
-    ) -> tuple[Any, ...]:
-        source, weight, bias, average, spread, _, epsilon = args
-        return self._batch_norm(source, weight, bias, average, spread, epsilon)
-
-    def _batch_norm(
-        self,
-        source: Lazy,
-        weight: Lazy | None,
-        bias: Lazy | None,
-        average: Lazy,
-        spread: Lazy,
-        epsilon: float,
-    ) -> tuple[Any, ...]:
         rstd = self._inverse_deviation(spread, epsilon)
         means, factors = self._per_channel(source, average, rstd)
         assert means is not None and factors is not None
         centred = self.apply("sub", [source, means], source.shape, source.dtype)
         normed = self.apply("mul", [centred, factors], source.shape, source.dtype)
         return self._affine(normed, *self._per_channel(source, weight, bias)), None, None
+
+    def op__native_batch_norm_legit_no_training(
+        self, node: torch.fx.Node, args: list[Any], kwargs: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        *running, momentum, epsilon = args
+        return self.op_native_batch_norm(node, [*running, False, momentum, epsilon], kwargs)

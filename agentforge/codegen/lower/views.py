@@ -160,28 +160,22 @@ def _position_value(pool: Pool, index: Lazy, position: Position, mask: Expr | No
     return Index.of(Indirect(arena.make("call", (value, bound), "wrap", "i"), extent))
 
 
-def _gather(pool: Pool, shape: tuple[int, ...], args: list[Any]) -> Lazy:
-    source: Lazy = args[0]
-    index: Lazy = args[2]
-    dim = _dim(args, 1, len(source.shape))
+def _chosen(*, whole: bool) -> View:
+    """`gather`, whose index has the result's shape if `whole`, or `index_select`, whose index is a vector."""
 
-    def load(position: Position, mask: Expr | None) -> Expr:
-        chosen = _position_value(pool, index, position, mask, source.shape[dim])
-        return source.load(tuple(chosen if d == dim else i for d, i in enumerate(position)), mask)
+    def view(pool: Pool, shape: tuple[int, ...], args: list[Any]) -> Lazy:
+        source: Lazy = args[0]
+        index: Lazy = args[2]
+        dim = _dim(args, 1, len(source.shape))
 
-    return Lazy(shape, source.dtype, pool.memoised(load))
+        def load(position: Position, mask: Expr | None) -> Expr:
+            at = position if whole else (position[dim],)
+            chosen = _position_value(pool, index, at, mask, source.shape[dim])
+            return source.load(tuple(chosen if d == dim else i for d, i in enumerate(position)), mask)
 
+        return Lazy(shape, source.dtype, pool.memoised(load))
 
-def _index_select(pool: Pool, shape: tuple[int, ...], args: list[Any]) -> Lazy:
-    source: Lazy = args[0]
-    index: Lazy = args[2]
-    dim = _dim(args, 1, len(source.shape))
-
-    def load(position: Position, mask: Expr | None) -> Expr:
-        chosen = _position_value(pool, index, (position[dim],), mask, source.shape[dim])
-        return source.load(tuple(chosen if d == dim else i for d, i in enumerate(position)), mask)
-
-    return Lazy(shape, source.dtype, pool.memoised(load))
+    return view
 
 
 def _embedding(pool: Pool, shape: tuple[int, ...], args: list[Any]) -> Lazy:
@@ -253,7 +247,7 @@ VIEWS: dict[str, View] = {
     "unsqueeze": _reshape, "flatten": _reshape, "unflatten": _reshape, "permute": _permute,
     "transpose": _transpose, "t": _transpose, "numpy_T": _transpose, "expand": _expand, "slice": _slice,
     "select": _select, "flip": _flip, "diagonal": _diagonal, "cat": _cat, "constant_pad_nd": _constant_pad,
-    "gather": _gather, "index_select": _index_select, "embedding": _embedding, "index": _index,
-    "repeat": _repeat, "tril": _tri(True), "triu": _tri(False),
+    "gather": _chosen(whole=True), "index_select": _chosen(whole=False), "embedding": _embedding,
+    "index": _index, "repeat": _repeat, "tril": _tri(True), "triu": _tri(False),
 }  # fmt: skip
 """Keys are operator names without overload."""

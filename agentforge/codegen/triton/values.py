@@ -11,7 +11,7 @@ import torch
 from agentforge.schema import CannotCode
 
 from ..ir.expr import Expr, constant, indices, walk
-from ..ir.index import Atom, Div, Index, Indirect, Var
+from ..ir.index import Atom, Div, Index, Indirect, Var, walk_atoms
 from ..ir.lazy import Buffer
 from ..ir.nest import Reduce
 
@@ -176,7 +176,7 @@ class Values:
             if scope.vector and index.variables & scope.variables:
                 return True
             scope = scope.outer
-        return any(self._get(a.value).vector for a in _indirect(index))
+        return any(self._get(a.value).vector for a in walk_atoms(index) if isinstance(a, Indirect))
 
     # ---------------------------------------------------------------- text
 
@@ -250,13 +250,3 @@ class Values:
         if name in _LIBRARY:
             return f"libdevice.{_LIBRARY[name]}({', '.join(args)})"
         raise CannotCode(f"{name} is not supported in Triton")
-
-
-def _indirect(index: Index) -> list[Indirect]:
-    found: list[Indirect] = []
-    for atom, _ in index.terms:
-        if isinstance(atom, Indirect):
-            found.append(atom)
-        elif not isinstance(atom, Var):
-            found += _indirect(atom.num)
-    return found

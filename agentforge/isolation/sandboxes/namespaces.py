@@ -82,7 +82,7 @@ class Namespaces:
         os.close(_fork_and_become_child())
         # Other processes are out of reach in here; ASan and profilers want to read their own maps.
         linux.set_dumpable(True)
-        apply_limits(limits, before, count_processes=True)
+        apply_limits(limits, before)
         if box.filtered:
             seccomp.confine(memory_files=bool(box.devices))
 

@@ -30,12 +30,11 @@ def address_space() -> int:
     return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 
-def apply_limits(limits: Limits, address_space_bytes: int, *, count_processes: bool) -> None:
+def apply_limits(limits: Limits, address_space_bytes: int) -> None:
     """Set the resource limits, hard and soft.
 
     Args:
         address_space_bytes: what the process started with; `memory_bytes` come on top.
-        count_processes: limit processes and threads.
     """
 
     def cap(kind: int, value: int) -> None:
@@ -48,9 +47,8 @@ def apply_limits(limits: Limits, address_space_bytes: int, *, count_processes: b
     cap(resource.RLIMIT_CPU, limits.cpu_seconds)
     cap(resource.RLIMIT_NOFILE, limits.open_files)
     cap(resource.RLIMIT_CORE, 0)
-    if count_processes:
-        # The kernel counts those of the user, so what runs already is added. It never limits root.
-        cap(resource.RLIMIT_NPROC, limits.processes + procfs.threads_of_user(os.getuid()))
+    # The kernel counts those of the user, so what runs already is added. It never limits root.
+    cap(resource.RLIMIT_NPROC, limits.processes + procfs.threads_of_user(os.getuid()))
 
 
 @cache
@@ -84,7 +82,7 @@ class Rlimits:
             os.setresuid(box.identity, box.identity, box.identity)
             linux.die_with_parent()  # a change of user clears it
         os.chdir(box.scratch)
-        apply_limits(limits, before, count_processes=True)
+        apply_limits(limits, before)
         linux.no_new_privileges()
         linux.set_dumpable(False)
         # The watcher has this user id too, unless the caller is root: nothing else may be signalled.

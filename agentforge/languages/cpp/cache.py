@@ -53,11 +53,20 @@ class ObjectCache:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             _place(built, self.folder / f"{key}.so")
-            with tempfile.NamedTemporaryFile("w", dir=self.folder, prefix=".new-", delete=False) as file:
-                file.write(record.model_dump_json())
-            Path(file.name).replace(self.folder / f"{key}.json")
         except OSError:
             return
+        keep_text(self.folder / f"{key}.json", record.model_dump_json())
+
+
+def keep_text(path: Path, text: str) -> None:
+    """Write a file at once, never in part. A full or read-only disk is ignored: it only costs time."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=".new-", delete=False) as file:
+            file.write(text)
+        Path(file.name).replace(path)
+    except OSError:
+        return
 
 
 def _place(source: Path, target: Path) -> None:

@@ -7,15 +7,16 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, reduce
 from pathlib import Path
 
 from agentforge.languages._base import BuildResult, CommandRunner
 from agentforge.languages.info import CPP
 from agentforge.languages.solutions.folder import write_or_explain
-from agentforge.languages.step import render
+from agentforge.languages.step import BuildStep
 from agentforge.registry import Availability
 from agentforge.schema import Diagnostic, MachineError, Metric, Solution, content_hash
 
@@ -64,19 +65,19 @@ class _Job:
     run: CommandRunner
     deadline: float
 
-    def build(self, cache: ObjectCache) -> BuildResult:
+    def build(self, cache: ObjectCache) -> BuildStep:
         from .shipped import agentforge_cpp
 
         try:
             agentforge_cpp.torch_folders(self.dependencies)
         except ValueError as error:
-            return self._failed(f"error: {error}", 0.0, False)
+            return self._failed(f"error: {error}")
         name = agentforge_cpp.object_name(self.source, self.flags, self.dependencies)
         target = self.source.parent / name
         key = content_hash([_RECORDS, name, self.shared], length=40)
         record = cache.fetch(key, target)
         if record is not None:
-            return _built(record, target, 0.0, cached=True)
+            return _built(record, target, cached=True)
         with tempfile.TemporaryDirectory(prefix=".build-", dir=self.folder) as scratch:
             self._lay_out(Path(scratch))
             return self._compile(cache, key, target, Path(scratch))
@@ -91,10 +92,9 @@ class _Job:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, place)
 
-    def _compile(self, cache: ObjectCache, key: str, target: Path, scratch: Path) -> BuildResult:
+    def _compile(self, cache: ObjectCache, key: str, target: Path, scratch: Path) -> BuildStep:
         from .shipped import agentforge_cpp
 
-        start = time.monotonic()
         relative = str(self.source.relative_to(self.folder))
         relative = f"./{relative}" if relative.startswith("-") else relative  # a file, not a flag
         built, report = scratch / _OUTPUT / target.name, scratch / _OUTPUT / "vectorised.txt"
@@ -115,11 +115,9 @@ class _Job:
             done = self.run(command, cwd=scratch, timeout_s=max(left, 0.01))
             output += done.stderr + done.stdout
             if done.returncode != 0 or done.timed_out or left <= 0:
-                return self._failed(output, time.monotonic() - start, done.timed_out or left <= 0)
+                return self._failed(output, timed_out=done.timed_out or left <= 0)
         if built.parent.is_symlink():
-            return self._failed(
-                "error: its output folder is a link to another folder", time.monotonic() - start, False
-            )
+            return self._failed("error: its output folder is a link to another folder")
         loops = read_report(report)
         metrics, findings = ((), ()) if loops is None else vectorisation(loops)
         listing = disassemble([Path(_OUTPUT) / target.name], scratch, self.run)
@@ -128,11 +126,11 @@ class _Job:
         try:
             cache.store(key, built, record)
         except (OSError, ValueError) as error:
-            return self._failed(f"error: {error}", time.monotonic() - start, False)
+            return self._failed(f"error: {error}")
         built.replace(target)
-        return _built(record, target, time.monotonic() - start, cached=False)
+        return _built(record, target, cached=False)
 
-    def _failed(self, output: str, seconds: float, timed_out: bool) -> BuildResult:
+    def _failed(self, output: str, *, timed_out: bool = False) -> BuildStep:
         diagnostics = parse_diagnostics(output)
         name = self.source.relative_to(self.folder)
         if timed_out:
@@ -141,21 +139,12 @@ class _Job:
         elif not any(d.severity == "error" for d in diagnostics):
             what = output.strip()[-2000:] or f"the compiler failed on {name} without a message"
             diagnostics = (Diagnostic(message=what, file=str(name)), *diagnostics)
-        return BuildResult(
-            ok=False, seconds=seconds, timed_out=timed_out, diagnostics=diagnostics, log=render(diagnostics)
-        )
+        return BuildStep(False, diagnostics, timed_out=timed_out)
 
 
-def _built(record: BuildRecord, target: Path, seconds: float, *, cached: bool) -> BuildResult:
-    return BuildResult(
-        ok=True,
-        seconds=seconds,
-        cached=cached,
-        diagnostics=record.diagnostics,
-        metrics=record.metrics,
-        findings=record.findings,
-        log=render(record.diagnostics),
-        files=(target,),
+def _built(record: BuildRecord, target: Path, *, cached: bool) -> BuildStep:
+    return BuildStep(
+        True, record.diagnostics, record.metrics, files=(target,), cached=cached, findings=record.findings
     )
 
 
@@ -205,24 +194,15 @@ class Cpp:
                 jobs.append(job)
         objects = ObjectCache(cache / "cpp")
         with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
-            results = list(pool.map(lambda job: job.build(objects), jobs))
-        return _merge(results, time.monotonic() - start)
+            steps = list(pool.map(lambda job: job.build(objects), jobs))
+        step = reduce(BuildStep.joined, steps, BuildStep(True))
+        return replace(step, metrics=_totals(step.metrics)).result(start)
 
 
-def _merge(results: list[BuildResult], seconds: float) -> BuildResult:
+def _totals(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
     totals: dict[str, Metric] = {}
-    for metric in (m for r in results for m in r.metrics):
+    for metric in metrics:
         before = totals[metric.name].value if metric.name in totals else 0.0
         value = max(before, metric.value) if metric.unit else before + metric.value
         totals[metric.name] = metric.model_copy(update={"value": value})
-    return BuildResult(
-        ok=all(r.ok for r in results),
-        seconds=seconds,
-        cached=bool(results) and all(r.cached for r in results),
-        timed_out=any(r.timed_out for r in results),
-        diagnostics=tuple(d for r in results for d in r.diagnostics),
-        metrics=tuple(totals.values()),
-        findings=tuple(f for r in results for f in r.findings),
-        log="\n".join(r.log for r in results if r.log),
-        files=tuple(f for r in results for f in r.files),
-    )
+    return tuple(totals.values())

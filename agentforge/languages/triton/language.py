@@ -110,14 +110,7 @@ class Triton:
         except UsageError as error:
             return BuildStep(False, (Diagnostic(message=str(error)),)).result(start)
         ahead = AheadOfTime(solution, folder, targets, cache, run, triton_version())
-        outcome, cached = ahead.compile(parse_launches(launches), timeout_s)
-        return BuildStep(
-            outcome.ok,
-            outcome.diagnostics,
-            resources=outcome.resources,
-            cached=cached and bool(launches),
-            timed_out=outcome.timed_out,
-        ).result(start)
+        return ahead.compile(parse_launches(launches), timeout_s).result(start)
 
     def _need_triton(self) -> None:
         if not triton_version():

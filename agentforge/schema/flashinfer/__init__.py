@@ -1,1 +1,1 @@
-"""Definitions, workloads, solutions and traces in the JSON of the FlashInfer Trace schema."""
+"""Definitions, workloads and solutions in the JSON of the FlashInfer Trace schema."""

@@ -17,10 +17,9 @@ _DTYPES = frozenset(DType) - {DType.FLOAT64, DType.COMPLEX64, DType.UINT8}
 class Axes:
     """Names sizes: those that agree in every workload share an axis."""
 
-    def __init__(self, workloads: int) -> None:
+    def __init__(self) -> None:
         self.found: dict[str, Any] = {}
         self._names: dict[tuple[int, ...], str] = {}
-        self._workloads = workloads
 
     def arguments(self, columns: Sequence[Sequence[InputSpec]]) -> dict[str, Any]:
         """Tensor specifications by name, from the arguments of each workload."""

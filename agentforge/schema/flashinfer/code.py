@@ -1,4 +1,4 @@
-"""The Python around a reference or a solution that lets the FlashInfer Trace schema enter it, and back."""
+"""The Python around a reference or a solution that lets the FlashInfer Trace schema enter it."""
 
 from __future__ import annotations
 
@@ -93,11 +93,6 @@ def with_run(reference: str, inputs: Sequence[InputSpec]) -> str:
     if any(isinstance(n, ast.FunctionDef) and n.name == "run" for n in tree.body):
         raise UsageError("the reference has a function named run already: rename it")
     return f"{reference}{_MARK}{_RUN.format(**_calling(inputs))}"
-
-
-def without_run(reference: str) -> str:
-    """What `with_run` was given."""
-    return reference.rpartition(_MARK)[0] or reference
 
 
 def run_files(solution: Solution, definition: Definition, inputs: Sequence[InputSpec]) -> dict[str, str]:

@@ -11,8 +11,9 @@ from typing import Any
 
 from agentforge.agents import create_coder, create_editor, create_judge, create_planner
 from agentforge.config import LLMSettings, SearchSettings
+from agentforge.knowledge import KnowledgeBase
 from agentforge.llm import Ledger, Prices
-from agentforge.loop import Agents, Knowledge, SearchResult
+from agentforge.loop import Agents, SearchResult
 from agentforge.schema import Budget
 from agentforge.search import BestFirst
 from agentforge.store import Store
@@ -54,7 +55,7 @@ def searched(
     attempts: int,
     *,
     run: str = "run",
-    knowledge: Knowledge | None = None,
+    knowledge: KnowledgeBase | None = None,
     prices: Path | None = None,
     **settings: Any,
 ) -> SearchResult:

@@ -15,7 +15,7 @@ from agentforge.devices import DeviceSpec, detect
 from agentforge.frontends import FrontendOptions
 from agentforge.knowledge import KnowledgeBase
 from agentforge.llm import Ledger
-from agentforge.loop import Knowledge, SearchResult
+from agentforge.loop import SearchResult
 from agentforge.referee import Referee
 from agentforge.runs import ModelStart, start_run
 from agentforge.schema import AttemptStatus, Budget, EvaluationStatus, Evidence, Profile, Solution
@@ -64,7 +64,7 @@ def search(
     referee: SteadyReferee,
     region: Profile | None = None,
     language: str = "cpp",
-    knowledge: Knowledge | None = None,
+    knowledge: KnowledgeBase | None = None,
     agents: Literal["one-shot", "dialogue"] = "one-shot",
     **llm: object,
 ) -> SearchResult:

@@ -13,15 +13,14 @@ from agentforge.languages.cpp.language import compiler_version
 from agentforge.languages.cuda import compilers
 from agentforge.referee import EvaluationRequest, Referee
 from agentforge.schema import (
-    BuildSpec,
     Definition,
     DType,
     EvaluationStatus,
     Solution,
-    SourceFile,
     TensorInput,
     Workload,
 )
+from agentforge.testing.language import make_solution
 
 pytestmark = pytest.mark.skipif(
     compilers() is None or not compiler_version(), reason="needs NVRTC or nvcc, and a C++ compiler"
@@ -91,13 +90,7 @@ def referee(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 def solution(change: str) -> Solution:
     sources = {"model_new.py": PYTHON.format(change=change or "pass"), "twice.cu": KERNEL}
-    return Solution(
-        name="twice",
-        definition=DEFINITION.hash,
-        author="person",
-        spec=BuildSpec(language="cuda"),
-        sources=tuple(SourceFile(path=p, content=c) for p, c in sources.items()),
-    )
+    return make_solution("cuda", sources, definition=DEFINITION.hash)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from agentforge.devices import detect
 from agentforge.languages.triton.language import solution_targets
 from agentforge.referee import EvaluationRequest, Referee
 from agentforge.schema import (
-    BuildSpec,
     Definition,
     DType,
     Evaluation,
@@ -20,11 +19,11 @@ from agentforge.schema import (
     Level,
     ReasonCode,
     Solution,
-    SourceFile,
     TensorInput,
     Workload,
     WorkPolicy,
 )
+from agentforge.testing.language import make_solution
 
 pytest.importorskip("triton", reason="Triton is not installed")
 
@@ -76,13 +75,7 @@ def workload(dtype: DType = DType.FLOAT32) -> Workload:
 
 
 def solution(source: str, of: Definition, flags: tuple[str, ...] = ()) -> Solution:
-    return Solution(
-        name="try",
-        definition=of.hash,
-        author="person",
-        spec=BuildSpec(language="triton", flags=flags),
-        sources=(SourceFile(path="model_new.py", content=source),),
-    )
+    return make_solution("triton", {"model_new.py": source}, flags, of.hash)
 
 
 @pytest.fixture(scope="module")

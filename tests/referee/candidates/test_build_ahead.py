@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from agentforge.referee import Builder
-from agentforge.schema import BuildSpec, Solution, SourceFile
+from agentforge.schema import Solution
+from agentforge.testing.language import make_solution
 
 from ..judging import quick_referee
 
@@ -16,14 +17,7 @@ MODEL = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n"
 
 
 def solution(value: str) -> Solution:
-    files = {"kernel.cpp": KERNEL % value, "model_new.py": MODEL}
-    return Solution(
-        name="fill",
-        definition="d",
-        author="person",
-        spec=BuildSpec(language="cpp"),
-        sources=tuple(SourceFile(path=path, content=text) for path, text in files.items()),
-    )
+    return make_solution("cpp", {"kernel.cpp": KERNEL % value, "model_new.py": MODEL})
 
 
 def test_built_beside_each_other_and_found_again(tmp_path: Path) -> None:

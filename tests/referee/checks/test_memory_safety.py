@@ -7,7 +7,8 @@ import pytest
 from agentforge.config import RefereeSettings
 from agentforge.languages.cpp.sanitizers.sanitizers import MEMORY, RACES
 from agentforge.referee import EvaluationRequest, Referee
-from agentforge.schema import BuildSpec, Definition, Evaluation, EvaluationStatus, Level, Solution, SourceFile
+from agentforge.schema import Definition, Evaluation, EvaluationStatus, Level
+from agentforge.testing.language import make_solution
 
 from ..judging import DEVICE, WORKLOAD, problem
 
@@ -60,13 +61,8 @@ def referee(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Referee]:
 
 
 def judged(referee: Referee, line: str, definition: Definition = DEFINITION) -> Evaluation:
-    files = (
-        SourceFile(path="model_new.py", content=ENTRY),
-        SourceFile(path="kernel.cpp", content=KERNEL % line),
-    )
-    solution = Solution(
-        name="s", definition=definition.hash, author="test", spec=BuildSpec(language="cpp"), sources=files
-    )
+    files = {"model_new.py": ENTRY, "kernel.cpp": KERNEL % line}
+    solution = make_solution("cpp", files, definition=definition.hash)
     return referee.evaluate(EvaluationRequest(definition, [WORKLOAD], solution, level=Level.FULL))
 
 

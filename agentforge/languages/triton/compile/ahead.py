@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,9 +12,11 @@ from typing import Any
 
 from agentforge.languages._base import CommandRunner
 from agentforge.languages.command import interpreter
+from agentforge.languages.cpp.cache import BuildRecord, keep_text
 from agentforge.languages.occupancy import occupancy, target_limits
+from agentforge.languages.step import BuildStep
 from agentforge.languages.untrusted import read_regular
-from agentforge.schema import Diagnostic, FrozenModel, ResourceUsage, Solution, content_hash
+from agentforge.schema import Diagnostic, ResourceUsage, Solution, content_hash
 
 from ..launches import Launch
 
@@ -25,16 +26,6 @@ _LANGUAGE = Path(__file__).resolve().parents[1]
 """Source folder of the child's files."""
 _WARP = 32
 _LARGEST_ANSWER = 8 << 20
-
-
-class Compiled(FrozenModel):
-    """The compiler's result for all launches."""
-
-    ok: bool
-    """False if a launch compiles for none of the targets."""
-    timed_out: bool = False
-    diagnostics: tuple[Diagnostic, ...] = ()
-    resources: tuple[ResourceUsage, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -48,27 +39,25 @@ class AheadOfTime:
     run: CommandRunner
     version: str
 
-    def compile(self, launches: Sequence[Launch], timeout_s: float) -> tuple[Compiled, bool]:
-        """Compile every launch for every target.
-
-        Returns:
-            The outcome, and whether it comes from the cache (failures are not cached).
-        """
+    def compile(self, launches: Sequence[Launch], timeout_s: float) -> BuildStep:
+        """Compile every launch for every target. Failures are not cached."""
         if not launches:
-            return Compiled(ok=True), True
+            return BuildStep(True)
         found = [launch.model_dump(mode="json") for launch in launches]
         key = content_hash([self.solution.hash, found, list(self.targets), self.version], length=40)
         kept = self.cache / "triton" / f"{key}.json"
         try:
-            return Compiled.model_validate_json(kept.read_bytes()), True
+            record = BuildRecord.model_validate_json(kept.read_bytes())
+            return BuildStep(True, record.diagnostics, resources=record.resources, cached=True)
         except (OSError, ValueError):
             pass
-        outcome = self._start(found, launches, timeout_s)
-        if outcome.ok and outcome.resources:
-            _keep(kept, outcome.model_dump_json())
-        return outcome, False
+        step = self._start(found, launches, timeout_s)
+        if step.ok and step.resources:
+            record = BuildRecord(diagnostics=step.diagnostics, resources=step.resources)
+            keep_text(kept, record.model_dump_json())
+        return step
 
-    def _start(self, found: list[dict[str, Any]], launches: Sequence[Launch], timeout_s: float) -> Compiled:
+    def _start(self, found: list[dict[str, Any]], launches: Sequence[Launch], timeout_s: float) -> BuildStep:
         request = {
             "folder": str(self.folder.resolve()),
             "entry": self.solution.entry_file,
@@ -86,22 +75,22 @@ class AheadOfTime:
             done = self.run(argv, cwd=self.folder, timeout_s=timeout_s)
             if done.timed_out:
                 message = f"compiling its kernels took longer than {timeout_s:g} s"
-                return Compiled(ok=False, timed_out=True, diagnostics=(Diagnostic(message=message),))
+                return BuildStep(False, (Diagnostic(message=message),), timed_out=True)
             response = _read(answer)
         if response is None:
             tail = (done.stderr + done.stdout).strip().splitlines()[-1:] or ["it printed nothing"]
             message = f"the compiler exited with {done.returncode}: {tail[0][:500]}"
-            return Compiled(ok=False, diagnostics=(Diagnostic(message=message),))
+            return BuildStep(False, (Diagnostic(message=message),))
         return judge(response, launches, self.targets)
 
 
-def judge(answer: Mapping[str, Any], launches: Sequence[Launch], targets: Sequence[str]) -> Compiled:
+def judge(answer: Mapping[str, Any], launches: Sequence[Launch], targets: Sequence[str]) -> BuildStep:
     """Interpret the child's answer, which comes from a process that ran untrusted code.
 
     A launch that compiles for some targets is usable; messages for the others become warnings.
     """
     if "failed" in answer:
-        return Compiled(ok=False, diagnostics=(_diagnostic(answer["failed"], "it cannot be imported: "),))
+        return BuildStep(False, (_diagnostic(answer["failed"], "it cannot be imported: "),))
     diagnostics: list[Diagnostic] = []
     resources: list[ResourceUsage] = []
     bad: dict[int, list[tuple[str, Diagnostic]]] = {}
@@ -132,7 +121,7 @@ def judge(answer: Mapping[str, Any], launches: Sequence[Launch], targets: Sequen
         message = f"kernel {name} cannot be compiled ahead of time: it is not a function of a module"
         diagnostics.append(Diagnostic(severity="note", message=message))
     unique = tuple(dict.fromkeys(diagnostics))
-    return Compiled(ok=ok, diagnostics=tuple(sorted(unique, key=_rank))[:50], resources=tuple(resources))
+    return BuildStep(ok, tuple(sorted(unique, key=_rank))[:50], resources=tuple(resources))
 
 
 def _merged(problems: Sequence[tuple[str, Diagnostic]], severity: str) -> list[Diagnostic]:
@@ -192,15 +181,3 @@ def _read(answer: Path) -> dict[str, Any] | None:
     except (OSError, ValueError, RecursionError):
         return None
     return answer if isinstance(answer, dict) else None
-
-
-def _keep(path: Path, text: str) -> None:
-    """Write to a temporary file and rename it; a full disk only costs time."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
-        with os.fdopen(descriptor, "w") as file:
-            file.write(text)
-        Path(name).replace(path)
-    except OSError:
-        return

@@ -15,10 +15,3 @@ def upgrade() -> None:
     op.add_column("outcomes", sa.Column("after", sa.String(length=255), nullable=False, server_default=""))
     op.add_column("outcomes", sa.Column("generator", sa.String(length=64), nullable=False, server_default=""))
     op.execute("UPDATE outcomes SET credit = log_speedup")
-
-
-def downgrade() -> None:
-    """Drop them; the outcomes' bodies keep the values."""
-    with op.batch_alter_table("outcomes") as table:
-        for name in ("generator", "after", "credit"):
-            table.drop_column(name)

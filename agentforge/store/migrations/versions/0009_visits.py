@@ -16,12 +16,3 @@ def upgrade() -> None:
     op.execute("UPDATE campaign_items SET position = id")
     op.drop_index("ix_campaign_items_queue", "campaign_items")
     op.create_index("ix_campaign_items_place", "campaign_items", ["campaign", "state", "position"])
-
-
-def downgrade() -> None:
-    """Drop them."""
-    op.drop_index("ix_campaign_items_place", "campaign_items")
-    op.create_index("ix_campaign_items_queue", "campaign_items", ["campaign", "state", "id"])
-    with op.batch_alter_table("campaign_items") as table:
-        for name in ("position", "visits"):
-            table.drop_column(name)

@@ -29,9 +29,3 @@ def upgrade() -> None:
         change = sa.update(table).where(table.c.id == sa.bindparam("key"))
         connection.execute(change.values(parameters=sa.bindparam("value")), values)
         last = rows[-1].id
-
-
-def downgrade() -> None:
-    """Drop it; the outcomes' bodies keep the values."""
-    with op.batch_alter_table("outcomes") as table:
-        table.drop_column("parameters")

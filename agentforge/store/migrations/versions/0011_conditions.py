@@ -14,9 +14,3 @@ def upgrade() -> None:
     op.add_column(
         "evaluations", sa.Column("conditions", sa.String(length=64), nullable=False, server_default="")
     )
-
-
-def downgrade() -> None:
-    """Drop it."""
-    with op.batch_alter_table("evaluations") as table:
-        table.drop_column("conditions")

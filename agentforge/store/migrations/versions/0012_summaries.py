@@ -43,9 +43,3 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id"),
     )
     op.create_index("ix_outcome_summaries_place", "outcome_summaries", ["context", "apart", "strategy"])
-
-
-def downgrade() -> None:
-    """Drop them; the outcomes have it all."""
-    op.drop_table("outcome_summaries")
-    op.drop_table("contexts")

@@ -14,10 +14,3 @@ def upgrade() -> None:
     op.add_column("campaign_items", sa.Column("result_run", sa.String(length=255), nullable=True))
     op.add_column("campaign_tries", sa.Column("run", sa.String(length=255), nullable=True))
     op.execute("UPDATE campaign_items SET result_run = run WHERE state = 'done' OR visits > 1")
-
-
-def downgrade() -> None:
-    """Drop them."""
-    for table, column in (("campaign_items", "result_run"), ("campaign_tries", "run")):
-        with op.batch_alter_table(table) as changed:
-            changed.drop_column(column)

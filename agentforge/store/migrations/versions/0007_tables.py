@@ -1,10 +1,10 @@
-"""The first tables."""
+"""The tables of AgentForge 0.1.0."""
 
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.mysql import LONGTEXT
 
-revision = "0001"
+revision = "0007"
 down_revision = None
 branch_labels = None
 depends_on = None
@@ -144,19 +144,96 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["run"], ["runs.id"], ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("run"),
     )
-
-
-def downgrade() -> None:
-    """Drop them all."""
-    op.drop_table("run_locks")
-    op.drop_table("promotions")
-    op.drop_table("profiles")
-    op.drop_table("events")
-    op.drop_table("evaluations")
-    op.drop_table("attempts")
-    op.drop_table("targets")
-    op.drop_table("strategies")
-    op.drop_table("solutions")
-    op.drop_table("runs")
-    op.drop_table("outcomes")
-    op.drop_table("definitions")
+    op.create_table(
+        "llm_calls",
+        sa.Column("key", sa.String(length=64), nullable=False),
+        sa.Column("run", sa.String(length=255), nullable=False),
+        sa.Column("role", sa.String(length=64), nullable=False),
+        sa.Column("status", sa.String(length=64), nullable=False),
+        sa.Column("time", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("body", BODY, nullable=False),
+        sa.ForeignKeyConstraint(["run"], ["runs.id"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("key"),
+    )
+    op.create_index(op.f("ix_llm_calls_run"), "llm_calls", ["run"], unique=False)
+    op.create_table(
+        "lessons",
+        sa.Column("id", sa.String(length=64), nullable=False),
+        sa.Column("strategy", sa.String(length=255), nullable=False),
+        sa.Column("op_type", sa.String(length=255), nullable=False),
+        sa.Column("time", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("body", BODY, nullable=False),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_index(op.f("ix_lessons_strategy"), "lessons", ["strategy"], unique=False)
+    op.create_index(op.f("ix_lessons_op_type"), "lessons", ["op_type"], unique=False)
+    op.create_table(
+        "metrics",
+        sa.Column("evaluation", sa.String(length=64), nullable=False),
+        sa.Column("position", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("name", sa.String(length=255), nullable=False),
+        sa.Column("kernel", sa.Text(), nullable=False),
+        sa.Column("value", sa.Float(precision=53), nullable=False),
+        sa.Column("unit", sa.String(length=255), nullable=False),
+        sa.Column("source", sa.String(length=255), nullable=False),
+        sa.ForeignKeyConstraint(["evaluation"], ["evaluations.id"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("evaluation", "position"),
+    )
+    op.create_index(op.f("ix_metrics_name"), "metrics", ["name"], unique=False)
+    op.create_table(
+        "run_records",
+        sa.Column("run", sa.String(length=255), nullable=False),
+        sa.Column("name", sa.String(length=64), nullable=False),
+        sa.Column("body", BODY, nullable=False),
+        sa.ForeignKeyConstraint(["run"], ["runs.id"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("run", "name"),
+    )
+    op.create_table(
+        "campaigns",
+        sa.Column("name", sa.String(length=255), nullable=False),
+        sa.Column("state", sa.String(length=64), nullable=False),
+        sa.Column("created", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("body", BODY, nullable=False),
+        sa.PrimaryKeyConstraint("name"),
+    )
+    op.create_table(
+        "campaign_problems",
+        sa.Column("campaign", sa.String(length=255), nullable=False),
+        sa.Column("position", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("id", sa.String(length=255), nullable=False),
+        sa.Column("body", BODY, nullable=False),
+        sa.ForeignKeyConstraint(["campaign"], ["campaigns.name"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("campaign", "position"),
+    )
+    op.create_table(
+        "campaign_items",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("campaign", sa.String(length=255), nullable=False),
+        sa.Column("problem", sa.String(length=255), nullable=False),
+        sa.Column("arm", sa.String(length=255), nullable=False),
+        sa.Column("state", sa.String(length=64), nullable=False),
+        sa.Column("worker", sa.String(length=255), nullable=False),
+        sa.Column("lease_until", sa.Float(precision=53), nullable=False),
+        sa.Column("tries", sa.Integer(), nullable=False),
+        sa.Column("lost", sa.Integer(), nullable=False),
+        sa.Column("run", sa.String(length=255), nullable=True),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("seconds", sa.Float(precision=53), nullable=False),
+        sa.ForeignKeyConstraint(["campaign"], ["campaigns.name"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id"),
+        sa.UniqueConstraint("campaign", "problem", "arm", name="uq_campaign_items"),
+    )
+    op.create_index("ix_campaign_items_queue", "campaign_items", ["campaign", "state", "id"], unique=False)
+    op.create_table(
+        "campaign_tries",
+        sa.Column("item", sa.Integer(), nullable=False),
+        sa.Column("number", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("worker", sa.String(length=255), nullable=False),
+        sa.Column("begun", sa.Float(precision=53), nullable=False),
+        sa.Column("beat", sa.Float(precision=53), nullable=False),
+        sa.Column("ended", sa.Float(precision=53), nullable=True),
+        sa.Column("outcome", sa.String(length=64), nullable=True),
+        sa.Column("words", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(["item"], ["campaign_items.id"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("item", "number"),
+    )
