@@ -16,7 +16,6 @@ from agentforge.campaigns.status import CampaignStatus
 from agentforge.devices.fallbacks import Fallback
 from agentforge.knowledge import CardUse, Doubt, JudgedClaim, KnowledgeStats, SymptomCell
 from agentforge.ladder import Ladder
-from agentforge.llm import CallTotal
 from agentforge.schema import (
     Advice,
     Attempt,

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agentforge.agents import Draft, Past, Task
+from agentforge.knowledge import KnowledgeBase
 from agentforge.referee import EvaluationRequest, OnStage
 from agentforge.schema import (
     Advice,
@@ -223,7 +224,7 @@ def performance(speed: float, compiled: float, spread: float) -> Performance:
 
 
 @dataclass
-class NullKnowledge:
+class NullKnowledge(KnowledgeBase):
     """A knowledge base that knows nothing and remembers what it was told."""
 
     recorded: list[tuple[str, bool, bool]] = field(default_factory=list)
