@@ -13,7 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from agentforge.devices import DeviceSpec, Roofline
 from agentforge.schema import Bound, TensorInput
 
-from .graph.attention import source_of
+from .graph.chains import source_of
 from .graph.experts import grouped_product
 from .graph.operators import VENDOR, Kind, argument, kind_of, numel_of, op_name, run_fake, value_of
 from .graph.region import Region
@@ -100,9 +100,7 @@ def least_bytes(graph: Graph) -> float:
     written: dict[Node, int] = {}
     for output in graph.find_nodes(op="output"):
         for node in output.all_input_nodes:
-            size, base = _size(node), node
-            while kind_of(base) is Kind.VIEW and base.all_input_nodes:
-                base = base.all_input_nodes[0]
+            size, base = _size(node), source_of(node)
             if base.op == "call_function":
                 written[base] = min(_size(base) or size, written.get(base, 0) + size)
     return float(sum(read.values()) + sum(written.values()))

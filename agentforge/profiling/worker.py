@@ -94,7 +94,7 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
     rest = _rest(model, forward, captured, len(traces.totals), device_traces)
     bottlenecks, notes = rank(sites, traces.total_s, ranged=bool(target.shapes))
     report("checking the largest shares by ablation")
-    bottlenecks = _check_shares(bottlenecks, sites, captured.units, traces.total_s, torch_device)
+    bottlenecks = _check_shares(bottlenecks, sites, captured.whole, traces.total_s, torch_device)
     attributed = _attributed(sites, rest) / traces.total_s
     rates = _rates(model, examples, target, torch_device)
     found = Profile(
@@ -223,13 +223,13 @@ def _module_path(node: Node) -> str:
 def _check_shares(
     bottlenecks: Sequence[Bottleneck],
     sites: Sequence[Site],
-    units: Sequence[CapturedUnit],
+    whole: CapturedUnit | None,
     total_s: float,
     torch_device: torch.device,
 ) -> tuple[Bottleneck, ...]:
     """Ablate the largest optimizable bottlenecks, only if the model is one unit."""
     checked = list(bottlenecks)
-    if [unit.path for unit in units] != [""]:
+    if whole is None:
         return tuple(checked)
     by_name = {s.call_site.name: s.region for s in sites}
     for index, bottleneck in enumerate(checked[:_ABLATED]):
@@ -238,16 +238,15 @@ def _check_shares(
         regions = [by_name[c.name] for c in bottleneck.call_sites]
         nodes = {n for r in regions for n in r.nodes}
         outputs = {n for r in regions for n in r.outputs}
-        share = ablate(units[0], nodes, outputs, torch_device, _ABLATION_ROUNDS)
+        share = ablate(whole, nodes, outputs, torch_device, _ABLATION_ROUNDS)
         checked[index] = bottleneck.model_copy(update={"ablation_share": share})
     return tuple(checked)
 
 
 def _least_bytes(captured: Capture) -> float:
     """See `Profile.least_bytes`."""
-    if len(captured.units) != 1 or captured.units[0].path or captured.units[0].calls != 1:
-        return 0.0
-    return least_bytes(captured.units[0].graph_module.graph)
+    whole = captured.whole
+    return least_bytes(whole.graph_module.graph) if whole and whole.calls == 1 else 0.0
 
 
 def _rest(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from agentforge.views import output as _print
 from agentforge.views import text as _text
 
 from .. import _options
+from .run_files import delete_run
 
 if TYPE_CHECKING:
     from agentforge.campaigns.status import CampaignStatus
@@ -297,8 +297,7 @@ def remove(
             found = {run for of_item in store.campaign_runs(name).values() for run in of_item}
             store.delete_campaign(name)
             for run in sorted(found & {one.id for one in store.list_runs()}) if runs else ():
-                store.delete_run(run)
-                shutil.rmtree(settings.runs / run, ignore_errors=True)
+                delete_run(store, settings, run)
                 removed.append(run)
     if json:
         _print.as_json({"removed": list(dict.fromkeys(names)), "runs": removed})

@@ -14,6 +14,7 @@ from .. import _options
 
 if TYPE_CHECKING:
     from agentforge.analysis import Report
+    from agentforge.config import Settings
     from agentforge.store import Store
 
 FORMAT = "agentforge-run-1"
@@ -126,6 +127,12 @@ def write_artifact(
         _print.line(f"{folder}: {result.mode}, {result.summary}")
 
 
+def delete_run(store: Store, settings: Settings, run: str) -> None:
+    """Remove a run from the database, and its folder."""
+    store.delete_run(run)
+    shutil.rmtree(settings.runs / run, ignore_errors=True)
+
+
 def remove_runs(
     runs: _options.RunIdentifiers, config: _options.Config = None, json: _options.Json = False
 ) -> None:
@@ -137,8 +144,7 @@ def remove_runs(
     removed = []
     with _options.store(config, create=False) as store:
         for run in dict.fromkeys(store.get_run(run).id for run in runs):
-            store.delete_run(run)
-            shutil.rmtree(settings.runs / run, ignore_errors=True)
+            delete_run(store, settings, run)
             removed.append(run)
     if json:
         _print.as_json({"removed": removed})

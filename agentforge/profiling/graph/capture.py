@@ -60,6 +60,11 @@ class Capture:
     notes: tuple[str, ...] = ()
     """Modules that could not be exported, with the reason."""
 
+    @property
+    def whole(self) -> CapturedUnit | None:
+        """The unit that is the whole model; None if it is in parts, or was captured for several examples."""
+        return self.units[0] if [unit.path for unit in self.units] == [""] else None
+
 
 @dataclass(frozen=True)
 class Example:

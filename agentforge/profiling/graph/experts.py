@@ -6,15 +6,14 @@ expert and keeps where each expert's rows end in a tensor, so that the region ta
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from torch.fx import Node
 
-from .attention import only_reader, views_between
+from .chains import join_chains, only_reader
 from .operators import Kind, argument, kind_of, op_name, value_of
-from .region import Region, region_of
+from .region import Region
 
 _LONGEST = 4
 """Most regions in one mixture: a product, biases, the activation, a product."""
@@ -53,17 +52,7 @@ def join_experts(regions: Sequence[Region], order: Mapping[Node, int]) -> tuple[
     Returns:
         The regions, in topological order of their last node.
     """
-    owner = {node: region for region in regions for node in region.nodes}
-    joined = list(regions)
-    for region in regions:
-        parts = _chain(region, owner)
-        if not parts:
-            continue
-        nodes = {n for part in parts for n in part.nodes} | views_between(parts)
-        nodes |= {n for part in (parts[0], parts[-1]) for n in _views_of_weights(part.nodes[0])}
-        joined = [r for r in joined if r not in parts]
-        joined.append(replace(region_of(nodes, order), op_type="experts", vendor=False))
-    return tuple(sorted(joined, key=lambda r: order[r.nodes[-1]]))
+    return join_chains(regions, order, "experts", _chain, _views_of_weights)
 
 
 def _chain(first: Region, owner: Mapping[Node, Region]) -> list[Region]:
@@ -83,10 +72,12 @@ def _chain(first: Region, owner: Mapping[Node, Region]) -> list[Region]:
     return []
 
 
-def _views_of_weights(node: Node) -> Iterator[Node]:
-    """The views through which a grouped product reads its weights, so that the region takes the weights."""
-    product = grouped_product(node)
-    view = product.weights if product else node
-    while kind_of(view) is Kind.VIEW and len(view.users) == 1 and view.all_input_nodes:
-        yield view
-        view = view.all_input_nodes[0]
+def _views_of_weights(parts: Sequence[Region]) -> set[Node]:
+    """The views through which both products read their weights, so that the region takes the weights."""
+    found = set[Node]()
+    for product in filter(None, (grouped_product(part.nodes[0]) for part in (parts[0], parts[-1]))):
+        view = product.weights
+        while kind_of(view) is Kind.VIEW and len(view.users) == 1 and view.all_input_nodes:
+            found.add(view)
+            view = view.all_input_nodes[0]
+    return found

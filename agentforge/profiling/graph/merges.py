@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from torch.fx import Node
 
-from .attention import only_reader, source_of, views_between
+from .chains import only_reader, source_of, views_between
 from .operators import Kind, kind_of
 from .region import Region, region_of
 

@@ -14,7 +14,7 @@ Integer outputs have `integers.IntegerLatitude` for this.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -120,12 +120,12 @@ def _nearer(wanted: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> 
     return torch.where((wanted - second).abs() < (wanted - first).abs(), second, first)
 
 
-def _among(values: Sequence[torch.Tensor], wanted: torch.Tensor) -> torch.Tensor:
+def _among(values: list[torch.Tensor], wanted: torch.Tensor) -> torch.Tensor:
     """Which elements move with their inputs' last bits, and are wanted where they move.
 
     These are few values of many, so the ends of their range are not known better than to half of it.
     """
-    ordered = torch.stack(list(values)).sort(0).values
+    ordered = torch.stack(values).sort(0).values
     different = (ordered.diff(dim=0) != 0).sum(0) + 1
     room = (ordered[-1] - ordered[0]) / 2
     return (different > _STEPS) & (ordered[0] - room <= wanted) & (wanted <= ordered[-1] + room)

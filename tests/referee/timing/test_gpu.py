@@ -163,11 +163,13 @@ def test_a_gpu_is_held_by_one_timing_at_a_time(tmp_path: Path) -> None:
 def test_a_graph_is_captured_for_each_form_of_inputs_and_each_number(monkeypatch: pytest.MonkeyPatch) -> None:
     captured: list[object] = []
 
-    def void(_: object) -> None: ...
-
     def recorded(call: Callable[[], object]) -> Callable[[], None]:
         captured.append(call())
-        return lambda: void(call())
+
+        def replay() -> None:
+            call()
+
+        return replay
 
     monkeypatch.setattr(device, "graphed", recorded)
     model = device.GraphedModel(lambda pair, *, times: (pair[0] + pair[1]) * times)
