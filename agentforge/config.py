@@ -110,7 +110,8 @@ class RefereeSettings(BaseModel, extra="forbid", allow_inf_nan=False):
     """Fresh process groups that a `verified` result needs."""
     patience_s: float = Field(default=15.0, ge=0)
     """Most seconds that a verdict at level `full` spends on waiting for free processors and on measuring
-    again because other programs disturb it. A quiet machine spends none."""
+    again because other programs disturb it. A quiet machine spends none. With 0, a search does not measure an
+    attempt again either."""
     compile_baseline: bool = True
     """Also measure against torch.compile."""
     quick_compile: bool = True

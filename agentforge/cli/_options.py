@@ -25,7 +25,7 @@ Patience = Annotated[
         "--patience",
         metavar="SECONDS",
         help="Most seconds that a full verdict waits for free processors, or measures again, because other "
-        "programs use the machine (setting referee.patience_s).",
+        "programs use the machine; with 0, no attempt is measured again (setting referee.patience_s).",
     ),
 ]
 Config = Annotated[

@@ -29,8 +29,11 @@ FINISHED = frozenset({AttemptStatus.DONE, AttemptStatus.FAILED})
 PRIOR_WEIGHT = 2.0
 """Attempts that the knowledge base's probability of success counts for against this run's own."""
 
-WORTH_VERIFYING = 1.05
-"""Quick speedup over the incumbent's below which a second full evaluation would mostly measure noise."""
+WORTH_VERIFYING = 1.02
+"""Quick speedup over the incumbent's from which on a second full evaluation is made (docs/search.md)."""
+
+CLEARLY_FASTER = 1.05
+"""Ratio of two attempts' speedups from which on the slower one's judge does not close the bottleneck."""
 
 FIRST_COST_S = 15.0
 """Expected seconds of an attempt before any was made in the run."""
@@ -117,6 +120,8 @@ class BottleneckState:
     """By attempt id; attempts that were never evaluated are not in it."""
     faster: float = 1.0
     """Speedup of the whole target over eager with the solutions that were promoted in all bottlenecks."""
+    patient: bool = True
+    """Attempts that a busy machine spoiled are measured again."""
 
     @cached_property
     def promotions(self) -> tuple[tuple[Attempt, Evaluation], ...]:
@@ -171,8 +176,10 @@ class BottleneckState:
 
     def contenders(self, most: int = REMEASUREMENTS) -> tuple[Attempt, ...]:
         """Finished attempts that looked faster and need a quieter machine to be verified, fastest first,
-        without those that were measured again `most` times. A disturbed time alone rules out no first
-        winner."""
+        without those that were measured again `most` times; none without patience. A disturbed time alone
+        rules out no first winner."""
+        if not self.patient:
+            return ()
         gains = {a.id: gain_over_eager(self.evaluations.get(a.id)) or 0.0 for a in self.attempts}
         found = [
             a
@@ -268,7 +275,7 @@ class BottleneckState:
             a.critique is not None
             and a.critique.closes
             and ((own := known.get(a.id)) is None or own.point > 1.0 or a.id in waiting)
-            and (own is None or own.high * WORTH_VERIFYING > surely)
+            and (own is None or own.high * CLEARLY_FASTER > surely)
             for a in self.attempts
             if a.status is AttemptStatus.DONE
         )

@@ -49,6 +49,8 @@ class Session:
     device: DeviceSpec
     hardware: Hardware
     allocator: Allocator = field(default_factory=GainPerCost)
+    patient: bool = True
+    """Attempts that a busy machine spoiled are measured again."""
 
 
 def run_search(
@@ -109,6 +111,7 @@ def make_supervisor(profile: Profile, run_log: RunLog, meter: BudgetMeter, sessi
         settings=session.settings,
         hardware=session.hardware,
         device=session.device.kind,
+        patient=session.patient,
     )
 
 

@@ -70,6 +70,7 @@ class Supervisor:
     hardware: Hardware
     device: str
     """Kind of device: `cpu`, `cuda`."""
+    patient: bool = True
     measuring: Lock = field(default_factory=Lock)
     """Nothing else is built or measured meanwhile."""
 
@@ -344,8 +345,8 @@ class Supervisor:
         return {name: replace(self._alone(name), faster=faster) for name in names or self.bottlenecks}
 
     def _alone(self, bottleneck: str) -> BottleneckState:
-        log, searched = self.run_log, self.bottlenecks[bottleneck].bottleneck
-        return BottleneckState(searched, log.attempts(bottleneck), log.evaluations(bottleneck))
+        made, found = self.run_log.attempts(bottleneck), self.run_log.evaluations(bottleneck)
+        return BottleneckState(self.bottlenecks[bottleneck].bottleneck, made, found, patient=self.patient)
 
     @property
     def speedups(self) -> dict[str, float]:

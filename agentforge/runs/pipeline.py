@@ -171,6 +171,7 @@ class RunPipeline:
             settings=self.settings.search,
             device=self.device,
             hardware=hardware(self.device, roofline),
+            patient=self.settings.referee.patience_s > 0,
         )
 
     def _instrumented(self, roofline: Roofline, referee: Evaluator) -> ProfiledEvaluator:

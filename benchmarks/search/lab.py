@@ -30,7 +30,6 @@ sys.path[:0] = [str(HERE.parent)]
 
 from _provenance import provenance  # noqa: E402
 
-from agentforge.loop.bottleneck_state import WORTH_VERIFYING  # noqa: E402
 from agentforge.schema import UsageError  # noqa: E402
 from agentforge.search import policies  # noqa: E402
 from search.landscape import Landscape, read, run  # noqa: E402
@@ -50,7 +49,7 @@ LONGER: Mapping[str, tuple[str, dict[str, Any]]] = {"iterative, 60 rounds": ("it
 """Variants that are compared too, and cannot become the default: `iterative` ends after 10 rounds."""
 ENOUGH = 0.95
 """Progress at which a search counts as done (`Landscape.enough`)."""
-LEAST_GAIN = math.log(WORTH_VERIFYING)
+LEAST_GAIN = math.log(1.05)
 """A landscape with less to gain than that says nothing about policies."""
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]

@@ -69,6 +69,7 @@ class Bench:
         clock: Any = None,
         name: str = "run",
         conditions: str = "",
+        patient: bool = True,
         **settings: Any,
     ) -> SearchResult:
         run = self.store.get_run(name)
@@ -85,6 +86,7 @@ class Bench:
             settings=SearchSettings(**settings),
             device=DeviceSpec(kind="null", name=DEVICE, architecture="null"),
             hardware=Hardware(DEVICE, "null", 1, 1e9, 1e9),
+            patient=patient,
         )
         return run_search(profile, run_log, meter, session, checkpoint=self.folder / "checkpoint.db")
 

@@ -45,6 +45,14 @@ def test_a_machine_that_stays_busy_ends_the_search_without_a_win(bench: Bench) -
 
 
 @pytest.mark.parametrize("bench", [Budget(minutes=60)], indirect=True)
+def test_without_patience_nothing_is_measured_again(bench: Bench) -> None:
+    script = {"a": [{"speed": 3.0, "noisy": 1}, {"speed": 2.0}]}
+    result = bench.search(profile(bottleneck("a", sol_s=1e-6)), script, patient=False)
+    assert [win.attempt for win in result.wins] == ["run/0002"]
+    assert {a.remeasured for a in bench.store.attempts("run")} == {0}
+
+
+@pytest.mark.parametrize("bench", [Budget(minutes=60)], indirect=True)
 def test_while_minutes_are_left_a_busy_machine_loses_no_winner(bench: Bench) -> None:
     script = {"a": [{"speed": 2.0, "noisy": 8}, {"speed": 3.0, "noisy": 12, "accept": "nothing is left"}]}
     result = bench.search(profile(bottleneck("a", sol_s=1e-6)), script, clock=lambda: 0.0)
