@@ -181,6 +181,7 @@ def test_a_long_error_is_cut() -> None:
     assert said.endswith("(100000 characters)")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [("doctor",), ("runs", "list"), ("schema",)])
 def test_a_reader_that_has_gone_is_no_failure(home: Path, command: tuple[str, ...]) -> None:
     ours, theirs = os.pipe()

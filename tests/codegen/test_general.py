@@ -19,6 +19,7 @@ return F.gelu(h).view(n0 * n1, 48), h.transpose(1, 2).softmax(-1)
 """
 
 
+@pytest.mark.slow
 def test_one_program_is_right_between_the_sizes_that_it_was_made_from(tmp_path: Path) -> None:
     torch.manual_seed(0)
 

@@ -30,6 +30,7 @@ def kernels(body: str, inputs: list[torch.Tensor]) -> list[str]:
     return sources["kernel.cpp"].split('extern "C"')[1:]
 
 
+@pytest.mark.slow
 @settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(
     width=st.one_of(st.integers(2, 40), st.sampled_from([64, 513, 1024, 2176])),

@@ -59,6 +59,7 @@ def refuse(spec: str, match: str, **options: str) -> None:
     assert len(str(caught.value).splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_forward_that_takes_too_long_is_unsupported(tmp_path: Path) -> None:
     slow = write(tmp_path, "__import__('time').sleep(0.3); return self.fc(x)")
     with pytest.raises(UnsupportedTargetError, match=r"one forward takes 0\.3\d? s here, and the limit"):
@@ -72,6 +73,7 @@ def test_a_model_that_does_not_fit_is_unsupported(tmp_path: Path) -> None:
         load_target(large, FrontendOptions())
 
 
+@pytest.mark.slow
 def test_a_model_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentforge.frontends._load._STARTING_S", 15.0)
     hangs = write(tmp_path, "__import__('time').sleep(600)")

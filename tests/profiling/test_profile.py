@@ -54,6 +54,7 @@ def test_vendor_calls_are_left_alone(llama):
         assert not (vendor and bottleneck.gain_s)
 
 
+@pytest.mark.slow
 def test_a_product_with_one_row_may_be_a_kernels():
     extra = """
 class Two(nn.Sequential):

@@ -257,6 +257,7 @@ def test_tricks_have_their_status(referee, name):
     assert (evaluation.evidence is Evidence.SUSPICIOUS) == (FOUND[name] is EvaluationStatus.CHEATING)
 
 
+@pytest.mark.slow
 def test_a_thread_pool_may_spin_for_a_moment_after_its_answer(referee):
     pool = model(
         "t[0].join() if t else None\n"
@@ -341,6 +342,7 @@ def test_bad_references_are_clear_errors(referee):
     assert comparator(referee, RIGHT).passed
 
 
+@pytest.mark.slow
 def test_a_weak_task_verifies_nothing(referee):
     weak = DEFINITION.model_copy(update={"reference": REFERENCE.replace("torch.relu(", "torch.zeros_like(")})
     source = RIGHT.replace("torch.relu(", "torch.zeros_like(")

@@ -105,6 +105,7 @@ def test_a_metric_may_be_imported_and_only_a_cpu_is_supported(metric: Path) -> N
     check_permission(None, RunKind.KERNEL, gpu)
 
 
+@pytest.mark.slow
 def test_a_metric_that_fails_with_the_original_model_ends_the_run_before_its_profile(
     run: Run, metric: Path, model: Path
 ) -> None:

@@ -37,7 +37,7 @@ def get_init_inputs():
     return []
 """
 QUICK = (
-    "--json", "--device", "cpu", "--attempts", "4", "-c", "referee.compile_baseline=false",
+    "--json", "--device", "cpu", "--attempts", "3", "-c", "referee.compile_baseline=false",
     "-c", "referee.task_seconds=0", "-c", "referee.quick_seconds=0.2", "-c", "referee.quick_blocks=2",
     "-c", "referee.threads=2", "-c", "search.sol_fraction=1",
     "-c", "search.patience=9",

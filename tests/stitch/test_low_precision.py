@@ -157,6 +157,7 @@ def test_a_model_with_products_in_lower_precision(mode: Mode, tmp_path: Path) ->
     assert torch.equal(model(x), original(x)), "with gradients the original runs"
 
 
+@pytest.mark.slow
 @needs_onednn
 def test_a_variant_expects_its_products_in_lower_precision() -> None:
     variants = VariantBuilder(target_of(MODEL), {})

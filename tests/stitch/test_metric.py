@@ -69,6 +69,7 @@ def named(permission: Permission, function: str) -> Permission:
     return permission.model_copy(update={"metric": f"{permission.file}:{function}"})
 
 
+@pytest.mark.slow
 def test_the_original_model_has_the_same_metric_each_time(permission: Permission) -> None:
     for function in ("mean", "drawn"):
         values = {metric_value(TARGET, named(permission, function)) for _ in range(2)}
@@ -102,6 +103,7 @@ def test_a_metric_that_does_not_import_is_one_sentence(permission: Permission, t
         metric_value(TARGET, permission)
 
 
+@pytest.mark.slow
 @needs_onednn
 def test_the_changed_model_is_measured_and_must_have_been_used(
     permission: Permission, tmp_path: Path

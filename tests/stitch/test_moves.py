@@ -159,6 +159,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("choose", [choose_all, lambda _: None], ids=["kernels", "no kernels"])
 @pytest.mark.parametrize("mode", ["kernels", "kernels+packed"])
 @pytest.mark.parametrize("case", CASES)
@@ -305,6 +306,7 @@ def test_each_model_has_its_own_derived_values() -> None:
     assert made == [1, 1, 0]
 
 
+@pytest.mark.slow
 def test_a_variant_says_which_moves_it_contains() -> None:
     variants = VariantBuilder(target_of(NET), {})
     variants.prepare([[]], moves=EVERY)

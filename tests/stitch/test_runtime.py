@@ -505,6 +505,7 @@ def test_what_is_no_model_is_refused(block: Stitched, given: object, said: str) 
         block.package.optimize(given)
 
 
+@pytest.mark.slow
 def test_torch_compile_over_it_sees_one_graph(block: Stitched) -> None:
     original, optimized = both(block)
     args, kwargs = block.inputs(0)

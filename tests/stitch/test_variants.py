@@ -107,6 +107,7 @@ def test_sites_are_found_again_by_name(norm_sites: list[dict[str, Any]]) -> None
     assert variants.with_kernels([], "kernels") is None
 
 
+@pytest.mark.slow
 def test_engagement_needs_the_kernel_and_its_compiled_code(norm_sites: list[dict[str, Any]]) -> None:
     norm_kernel = rms_kernel(NORM)
     assert norm_kernel is not None
@@ -140,6 +141,7 @@ def test_a_model_without_kernels_in_a_cuda_graph_needs_replays_as_proof() -> Non
     assert problems(0) == ["a CUDA graph ran 0 times in one forward, not 1"]
 
 
+@pytest.mark.slow
 def test_several_streams_are_tried_where_the_measured_times_promise_something(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

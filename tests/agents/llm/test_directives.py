@@ -88,6 +88,7 @@ def test_the_fragment_that_helps_is_edited_and_drawn_most(server: LLMServer, hom
     assert told["d1"]["gain"] > told[PLAIN]["gain"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("children", [1, 3])
 def test_a_run_that_goes_on_makes_the_same_fragments(
     server: LLMServer, tmp_path: Path, children: int

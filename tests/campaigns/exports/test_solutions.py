@@ -87,6 +87,7 @@ def store(tmp_path: Path) -> Any:
         yield opened
 
 
+@pytest.mark.slow
 def test_a_sol_solution_runs_the_kernels_of_each_workload(store: Store, tmp_path: Path) -> None:
     suite = tmp_path / "suite"
     write_sol(suite / "L1" / "scaled", definition(), workload(3), workload(5))

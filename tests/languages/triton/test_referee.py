@@ -100,6 +100,7 @@ def judge(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [Level.QUICK, Level.FULL])
 def test_honest_kernel_is_right_and_of_unknown_speed(referee: Referee, level: Level) -> None:
     verdict = judge(referee, HEAD, level=level, policy="custom-only")
@@ -136,6 +137,7 @@ def test_unmasked_tail_is_found(referee: Referee) -> None:
     assert "model_new.py:12" in verdict.reasons[0] and "outside every tensor" in verdict.reasons[0]
 
 
+@pytest.mark.slow
 def test_kernel_that_does_none_of_the_work(referee: Referee) -> None:
     verdict = judge(referee, CHEAT, policy="custom-only")
     assert verdict.evidence is Evidence.SUSPICIOUS
@@ -159,6 +161,7 @@ def test_runs_but_does_not_compile(referee: Referee) -> None:
     assert verdict.diagnostics[0].file == "model_new.py" and verdict.diagnostics[0].line == 13
 
 
+@pytest.mark.slow
 def test_more_shared_memory_than_there_is(referee: Referee) -> None:
     kernel = """
 @triton.jit

@@ -33,6 +33,7 @@ def referee(tmp_path: Path) -> Iterator[Referee]:
         yield found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("definition", "strong"), [(WITH_WEIGHTS, ["freezing"]), (WITHOUT, [])])
 def test_a_quick_verdict_waits_for_the_default_mode_alone(
     referee: Referee, definition: Any, strong: list[str]
@@ -42,6 +43,7 @@ def test_a_quick_verdict_waits_for_the_default_mode_alone(
     assert baselines.missing(Level.FULL) == ["compile", *strong]
 
 
+@pytest.mark.slow
 def test_a_quick_verdict_that_waits_for_no_compiler(tmp_path: Path) -> None:
     settings = RefereeSettings(threads=1, task_seconds=0, random_seeds=1, quick_compile=False)
     with Referee(settings, device=detect("cpu"), cache=tmp_path) as referee:
@@ -110,6 +112,7 @@ def test_an_evaluation_ends_with_the_caller_s_time(tmp_path: Path) -> None:
         assert found._baselines is None  # no worker is used again
 
 
+@pytest.mark.slow
 def test_double_precision_may_err_as_single_does_in_its_units(referee: Referee) -> None:
     solving = problem("return torch.linalg.solve(x, x1)", ", ".join(["torch.randn(96, 96).double()"] * 2))
     bound = referee.baselines(solving, [WORKLOAD]).prepared[0].bounds[0]

@@ -17,6 +17,7 @@ VANISHES = problem(
 """Of many sums, some are rounded in another way wherever the inputs move."""
 
 
+@pytest.mark.slow
 def test_a_sum_that_is_exact_by_chance_may_err_as_it_does_nearby(referee) -> None:  # type: ignore[no-untyped-def]
     baselines = referee.baselines(CANCELS, [WORKLOAD])
     prepared = baselines.prepared[0]
@@ -28,6 +29,7 @@ def test_a_sum_that_is_exact_by_chance_may_err_as_it_does_nearby(referee) -> Non
     assert wider[1] == own[1]  # many elements: chance evens out
 
 
+@pytest.mark.slow
 def test_an_answer_that_is_chance_nearby_is_not_defined(referee) -> None:  # type: ignore[no-untyped-def]
     baselines = referee.baselines(VANISHES, [WORKLOAD])
     prepared = baselines.prepared[0]

@@ -52,6 +52,7 @@ SUM = problem("return x.sum(1)", "torch.randint(0, 1000, (64, 64))")
 UNIFORM = problem("return torch.logsumexp(x, 1)", "torch.rand(64, 64)")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "change", "found"),
     [
@@ -112,6 +113,7 @@ def test_what_is_never_negative_is_never_minus_infinity(referee):
         assert compare_on(every, context).startswith("right for: some infinities")
 
 
+@pytest.mark.slow
 def test_what_a_mask_hides_may_be_left_out(referee):
     """The reference multiplies NaN in hidden values by zero; a kernel that skips them has none."""
     nan = [replace(c, only=2) for c in UNUSUAL if c.name == "some NaN"]
@@ -153,6 +155,7 @@ def test_another_search_is_right_where_the_order_counts(referee):
         assert "in another order" not in Stability().run(context)
 
 
+@pytest.mark.slow
 def test_integers_may_stand_beside_nothing_in_an_answer(referee):
     with examined(referee, problem("return x.sum(), None, 'kind'", "torch.randint(0, 9, (64,))")) as context:
         assert "input 0 in another order" in Stability().run(context)

@@ -30,6 +30,7 @@ def faults_of_calls(client: WorkerClient, fill: Callable[[int], None], calls: in
     return found
 
 
+@pytest.mark.slow
 def test_no_worker_faults_its_inputs_in_a_call(referee: Referee) -> None:
     with examined(referee, SUMS) as context:
         for client in (*context.baselines.clients.values(), context.candidate):
@@ -76,6 +77,7 @@ def test_a_write_to_the_inputs_is_seen_and_ends_with_its_call(referee: Referee) 
         assert (answer.value - content.sum(-1)).abs().max() < 1e-2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shape", "mib"), [("512, 2048", 4), ("1024, 8448", 33)])
 def test_all_workers_fault_their_outputs_alike(
     referee: Referee, shape: str, mib: int, monkeypatch: pytest.MonkeyPatch

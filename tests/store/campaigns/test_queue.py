@@ -328,6 +328,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_kill_9_of_workers_loses_nothing_and_repeats_nothing(url: str) -> None:
     with Store(url) as store:
         store.create_campaign(*campaign(40))
