@@ -10,6 +10,8 @@ from agentforge.schema import Budget
 
 OVERTIME, LEAST_OVERTIME_S = 0.25, 10.0
 """Share of the minutes that an evaluation in progress may take beyond them, and the least of it."""
+LEAST_PROOF_S = 120.0
+"""Seconds that the full verdict of a region's first faster kernel may take in any case."""
 EXPLORING_S, EXPLORING = 60.0, 0.5
 """Most seconds in which integration begins new variants, and the most of them as a share of the minutes."""
 
@@ -66,6 +68,13 @@ class BudgetMeter:
             return None
         limit = self.budget.minutes * 60
         return self._clock() + limit + max(LEAST_OVERTIME_S, OVERTIME * limit) - self.search_s
+
+    @property
+    def proof_deadline(self) -> float | None:
+        """The same for the full verdict of a region's first faster kernel, on top of the minutes."""
+        if self.deadline is None or self.budget.minutes is None:
+            return None
+        return max(self.deadline, self._clock() + max(LEAST_PROOF_S, self.budget.minutes * 60))
 
     @property
     def stitching_s(self) -> float | None:

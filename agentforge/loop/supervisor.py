@@ -237,7 +237,9 @@ class Supervisor:
                 task, most = self.tasks.task(attempt.bottleneck, attempt.id), self.settings.tune
                 attempt = self.referee.tuned(attempt, evaluation, task, most, self.out_of_budget, end)
                 identifier, evaluation = self.referee.evaluate(attempt, Level.QUICK, deadline=end)
-            if self.bottleneck_state(attempt.bottleneck).promising(evaluation):
+            state = self.bottleneck_state(attempt.bottleneck)
+            if state.promising(evaluation):
+                end = self.meter.proof_deadline if bounded and state.incumbent is None else end
                 identifier, evaluation = self.referee.evaluate(attempt, Level.FULL, deadline=end)
         except TimeEnded:
             self.referee.time_ended(attempt)
@@ -304,8 +306,6 @@ class Supervisor:
             )
         self._promote(attempt, evaluation)
         self.run_log.event(reflected(attempt, plan, evaluation, gain_over_best(evaluation)))
-
-    # ------------------------------------------------------- what they share
 
     @property
     def tasks(self) -> Tasks:
