@@ -66,7 +66,7 @@ def test_measuring_again_ends_even_if_the_machine_never_becomes_quiet(bench: Ben
     assert bench.store.attempts("run")[0].remeasured == LAST_REMEASUREMENTS
 
 
-@pytest.mark.parametrize("bench", [Budget(minutes=0.4)], indirect=True)
+@pytest.mark.parametrize("bench", [Budget(minutes=0.6)], indirect=True)
 def test_measuring_again_ends_with_the_minutes(bench: Bench) -> None:
     ticks = itertools.count(step=1.0)
     script = {"a": [{"speed": 3.0, "noisy": 99}]}
