@@ -72,9 +72,10 @@ class BudgetMeter:
     @property
     def proof_deadline(self) -> float | None:
         """The same for the full verdict of a region's first faster kernel, on top of the minutes."""
-        if self.deadline is None or self.budget.minutes is None:
+        end, minutes = self.deadline, self.budget.minutes
+        if end is None or minutes is None:
             return None
-        return max(self.deadline, self._clock() + max(LEAST_PROOF_S, self.budget.minutes * 60))
+        return max(end, self._clock() + max(LEAST_PROOF_S, minutes * 60))
 
     @property
     def stitching_s(self) -> float | None:
