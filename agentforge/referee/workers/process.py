@@ -346,7 +346,7 @@ class Forkserver:
         deadline = time.monotonic() + timeout_s
         while worker.exit_code is None and time.monotonic() < deadline:
             with self._lock:
-                if select.select([self._control], [], [], 0.005)[0]:
+                if self._control.arrives(0.005):  # it may have received the next report with the last one
                     self._read_report()
         return worker.exit_code
 

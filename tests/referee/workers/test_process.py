@@ -86,6 +86,18 @@ def test_a_program_that_runs_too_long_is_ended(server: Forkserver, tmp_path: Pat
     assert not server._workers
 
 
+def test_reports_that_come_together_are_all_read(server: Forkserver, tmp_path: Path) -> None:
+    workers = [sleeping(server, tmp_path) for _ in range(4)]
+    for worker in workers:
+        worker.end()
+    time.sleep(0.3)  # now all reports wait in the socket
+    begin = time.monotonic()
+    assert [worker.wait(5.0) for worker in workers] == [128 + signal.SIGKILL] * 4
+    assert time.monotonic() - begin < 4.0
+    for worker in workers:
+        worker.kill()
+
+
 def test_a_profiled_program_that_takes_too_much_memory_is_ended(server: Forkserver, tmp_path: Path) -> None:
     """What it started counts too: each of the two has less than the limit."""
     fill = "import time; kept = b'x' * (60 << 20); time.sleep(30)"
