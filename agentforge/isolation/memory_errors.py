@@ -9,6 +9,7 @@ _WORDS = (
     "MemoryError",
     "Cannot allocate memory",
     "CUDA out of memory",
+    "CUDA error: out of memory",
 )
 """Words of torch's and the C++ runtime's own messages, which have no code."""
 

@@ -25,6 +25,8 @@ class Rung:
     limit_s: float = 60.0
     optional: bool = False
     """It needs something that not every machine has: without it nothing is broken."""
+    alone: bool = False
+    """No other rung is tried meanwhile: it measures time, or hangs the GPU for a while."""
 
 
 class RungOutcome(StrEnum):
@@ -63,15 +65,12 @@ LADDER: tuple[Rung, ...] = (
          Fallback.NO_CUPY, 120, optional=True),
     Rung("triton", "languages:triton", "a Triton kernel is compiled, launched and right", _BASE,
          Fallback.NO_TRITON, 180),
-    Rung("events", "clocks:events", "CUDA events and the host's clock agree", _BASE, Fallback.HOST_CLOCK),
     Rung("filter", "confinement:filter_", "CUDA starts under the system-call filter", _BASE,
          Fallback.NO_FILTER, 120),
     Rung("worker", "confinement:worker", "a worker in the strongest sandbox opens the GPU", _BASE,
          Fallback.WEAK_SANDBOX, 180),
     Rung("memory limit", "confinement:memory_limit", "CUDA starts below a limit on a worker's memory", _BASE,
          Fallback.NO_MEMORY_LIMIT, 180),
-    Rung("recovery", "confinement:recovery", "after a kernel that hangs is killed, the GPU works", _BASE,
-         Fallback.NO_RECOVERY, 120),
     Rung("nvml", "clocks:nvml", "NVML tells clocks and temperature", ("driver",), Fallback.NO_CLOCKS),
     Rung("counters", "profilers:counters", "Nsight Compute reads hardware counters", _BASE,
          Fallback.NO_COUNTERS, 180, optional=True),
@@ -79,5 +78,9 @@ LADDER: tuple[Rung, ...] = (
          Fallback.NO_KERNEL_TIMES, 120),
     Rung("graphs", "launches:graphs", "a CUDA graph is captured and replayed", _BASE, Fallback.NO_GRAPHS),
     Rung("streams", "launches:streams", "two streams and events order work", _BASE, Fallback.NO_STREAMS),
+    Rung("events", "clocks:events", "CUDA events and the host's clock agree", _BASE,
+         Fallback.HOST_CLOCK, alone=True),
+    Rung("recovery", "confinement:recovery", "after a kernel that hangs is killed, the GPU works", _BASE,
+         Fallback.NO_RECOVERY, 120, alone=True),
 )  # fmt: skip
-"""All rungs, in the order in which they are tried."""
+"""All rungs. Consecutive ones that do not need each other are tried side by side."""

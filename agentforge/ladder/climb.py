@@ -1,4 +1,4 @@
-"""Climb the ladder: each rung in a process of its own, with a time limit."""
+"""Climb the ladder: each rung in a process of its own, with a time limit, several side by side."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from agentforge.devices import Fallback
@@ -19,6 +20,8 @@ from ._base import LADDER, Rung, RungOutcome, RungResult
 OnRung = Callable[[RungResult], None]
 """Receives each result as it comes."""
 _MOST_TEXT = 600
+_AT_ONCE = 6
+"""A process with torch and CUDA takes about 3 GiB of host memory at most, and one processor."""
 _SIGNALS = {s.value: s.name for s in signal.Signals}
 
 
@@ -64,21 +67,45 @@ def climb(
         command: what tries a rung.
     """
     results: dict[str, RungResult] = {}
-    for rung in rungs:
+    running: set[subprocess.Popen[str]] = set()
+
+    def attempt(rung: Rung) -> RungResult:
         lacking = [name for name in rung.needs if results[name].outcome is not RungOutcome.WORKS]
         if lacking:
-            found = _result(rung, RungOutcome.NOT_TRIED, f"needs {lacking[0]}")
-        else:
-            begin = time.monotonic()
-            found = _try(rung, command(rung))
-            found = found.model_copy(update={"seconds": round(time.monotonic() - begin, 2)})
-        results[rung.name] = found
-        if on_rung:
-            on_rung(found)
+            return _result(rung, RungOutcome.NOT_TRIED, f"needs {lacking[0]}")
+        begin = time.monotonic()
+        found = _try(rung, command(rung), running)
+        return found.model_copy(update={"seconds": round(time.monotonic() - begin, 2)})
+
+    with ThreadPoolExecutor(min(_AT_ONCE, os.cpu_count() or 1)) as pool:
+        try:
+            for group in _groups(rungs):
+                for found in pool.map(attempt, group):
+                    results[found.rung] = found
+                    if on_rung:
+                        on_rung(found)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for child in tuple(running):
+                _kill(child)
+            raise
     return Ladder(rungs=tuple(results.values()))
 
 
-def _try(rung: Rung, command: Sequence[str]) -> RungResult:
+def _groups(rungs: Sequence[Rung]) -> Iterator[list[Rung]]:
+    """Consecutive rungs that can be tried side by side."""
+    group: list[Rung] = []
+    for rung in rungs:
+        needed = {r.name for r in group} & set(rung.needs)
+        if group and (needed or rung.alone or group[-1].alone):
+            yield group
+            group = []
+        group.append(rung)
+    if group:
+        yield group
+
+
+def _try(rung: Rung, command: Sequence[str], running: set[subprocess.Popen[str]]) -> RungResult:
     try:
         child = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -86,19 +113,25 @@ def _try(rung: Rung, command: Sequence[str]) -> RungResult:
         )  # fmt: skip
     except OSError as error:
         return _result(rung, RungOutcome.FAILS, str(error))
+    running.add(child)
     try:
         said, errors = child.communicate(timeout=rung.limit_s)
     except subprocess.TimeoutExpired:
         return _result(rung, RungOutcome.FAILS, f"no answer within {rung.limit_s:.0f} s")
     finally:
         _end(child)
+        running.discard(child)
     return _read(rung, child.returncode, said, errors)
 
 
-def _end(child: subprocess.Popen[str]) -> None:
+def _kill(child: subprocess.Popen[str]) -> None:
     """Kill the rung and what it started."""
     with suppress(OSError):
         os.killpg(child.pid, signal.SIGKILL)
+
+
+def _end(child: subprocess.Popen[str]) -> None:
+    _kill(child)
     with suppress(subprocess.TimeoutExpired):  # a process inside the driver cannot always be killed
         child.communicate(timeout=5)
 

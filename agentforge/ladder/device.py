@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from agentforge.devices import DeviceSpec, detect, with_fallbacks
 from agentforge.devices.fallbacks import known, remember
 from agentforge.schema import MachineError
 
+from ._base import RungResult
 from .climb import climb
 
 
-def find_device(kind: str, cache: Path) -> DeviceSpec:
+def find_device(kind: str, cache: Path, progress: Callable[[str], None] | None = None) -> DeviceSpec:
     """Detect a device; climb its ladder if that was not done with this driver and toolchain.
 
     Args:
         kind: as for `detect`.
         cache: folder that remembers ladders.
+        progress: receives a sentence for each rung.
 
     Raises:
         UsageError: this machine has no such device.
@@ -24,7 +27,12 @@ def find_device(kind: str, cache: Path) -> DeviceSpec:
     """
     found = detect(kind)
     if found.kind == "cuda" and not known(found, cache):
-        ladder = climb()
+
+        def say(result: RungResult) -> None:
+            if progress:
+                progress(f"first use of this GPU: {result.rung} {result.outcome}")
+
+        ladder = climb(on_rung=say)
         if broken := ladder.broken:
             raise MachineError(
                 f"this GPU cannot be used: {broken.rung} {broken.outcome} ({broken.detail}). "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import symtable
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from agentforge.config import Settings, check_threads
@@ -19,9 +20,18 @@ from ._base import RunStart
 
 
 def check_start(
-    start: RunStart, settings: Settings, *, device: str, out: Path | None, permission: Permission | None
+    start: RunStart,
+    settings: Settings,
+    *,
+    device: str,
+    out: Path | None,
+    permission: Permission | None,
+    progress: Callable[[str], None] | None = None,
 ) -> DeviceSpec:
     """Check everything except the agents, without importing the search.
+
+    Args:
+        progress: receives what a GPU's ladder finds.
 
     Returns:
         The run's device.
@@ -29,7 +39,7 @@ def check_start(
     Raises:
         UsageError, MachineError: see the other checks.
     """
-    where = find_device(device, settings.cache)
+    where = find_device(device, settings.cache, progress)
     check_run(settings, out)
     check_permission(permission, start.kind, where)
     start.check(settings, where)

@@ -33,7 +33,7 @@ def verify(
     from agentforge.ladder import find_device
     from agentforge.referee import EvaluationRequest, Referee
 
-    spec = find_device(device, settings.cache)
+    spec = find_device(device, settings.cache, progress)
     _solution(candidate, "-")  # a solution that cannot be read is reported before the reference runs
     definition, workloads = _problem(reference, spec.torch_device, settings)
     solution = _solution(candidate, definition.hash)

@@ -78,12 +78,13 @@ def register(app: typer.Typer) -> None:
         from .._dispatch import choose
         from .._report import follow
 
-        options = inputs.frontend_options(progress=None if json else output.aside)
+        aside = None if json else output.aside
+        options = inputs.frontend_options(progress=aside)
         start = choose(target, reference=reference, origin=origin, intent=intent, options=options)
         from agentforge.runs.checks import check_start
 
         # The next import takes seconds, and the run checks the same once more.
-        check_start(start, settings, device=device, out=out, permission=permission)
+        check_start(start, settings, device=device, out=out, permission=permission, progress=aside)
         from agentforge.runs import start_run
 
         follow(
