@@ -32,10 +32,12 @@ def other_stream(x: torch.Tensor, out: torch.Tensor) -> Callable[[], None]:
 
 def carve_out(x: torch.Tensor, out: torch.Tensor) -> Callable[[], None]:
     """Sets aside as much of the L2 for persisting data as the GPU allows, at every call."""
-    runtime = _runtime()
+    runtime, most = _runtime(), ctypes.c_int()
+    if runtime is not None:
+        runtime.cudaDeviceGetAttribute(ctypes.byref(most), 108, 0)  # cudaDevAttrMaxPersistingL2CacheSize
 
     def call() -> None:
-        if runtime is not None and runtime.cudaDeviceSetLimit(0x06, ctypes.c_size_t(1 << 30)):
+        if runtime is not None and runtime.cudaDeviceSetLimit(0x06, ctypes.c_size_t(most.value)):
             runtime.cudaGetLastError()  # else torch takes it for its own next launch's
         torch.mul(x, 2.0, out=out)
 

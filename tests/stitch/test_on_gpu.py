@@ -24,10 +24,10 @@ pytestmark = [
 @pytest.mark.parametrize("language", ["cuda", "triton"])
 def test_outputs_agree_and_every_kernel_runs(language: str, mode: Mode, tmp_path: Path) -> None:
     made = stitched(language, tmp_path / "stitched", mode, "cuda")
-    import agentforge_cpp
-
     original = made.model().cuda()
     optimized = made.package.optimize(made.model().cuda())
+    import agentforge_cpp  # the artifact's copy
+
     before, kept = agentforge_cpp.calls().get(REPLAY, 0), []
     for seed in range(4):
         args, kwargs = moved(made.inputs(seed), "cuda")
@@ -41,10 +41,10 @@ def test_outputs_agree_and_every_kernel_runs(language: str, mode: Mode, tmp_path
 @pytest.mark.parametrize("mode", ["kernels+streams", "kernels+graph+streams"])
 def test_branches_on_several_streams_agree_also_from_another_stream(mode: Mode, tmp_path: Path) -> None:
     made = stitch_in_process(TOWERS, tmp_path / "stitched", mode, lambda _: None, "cuda")
-    import agentforge_cpp
-
     original = made.model().cuda()
     optimized = made.package.optimize(made.model().cuda())
+    import agentforge_cpp  # the artifact's copy
+
     before, kept = agentforge_cpp.calls().get(STREAMS, 0), []
     other = torch.cuda.Stream()
     for seed in range(20):

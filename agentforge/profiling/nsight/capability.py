@@ -140,9 +140,13 @@ def available_ncu() -> str:
 
 
 def install_folders(ncu: str) -> tuple[Path, ...]:
-    """Installation folders that belong to a path of `ncu`; a candidate may read them."""
+    """Installation folders that belong to a path of `ncu`; a candidate may read them.
+
+    A toolkit's `ncu` is a script that starts the one in a folder beside its own, or below /opt.
+    """
     own = Path(ncu).resolve().parent
-    found = (own, *sorted(own.parent.glob("nsight-compute-*"), reverse=True))
+    beside = sorted(own.parent.glob("nsight-compute-*"), reverse=True)
+    found = (own, *beside, *(f for place in _FOLDERS for f in sorted(Path(place).glob("20*"), reverse=True)))
     return tuple(folder for folder in found if (folder / "extras").is_dir())  # excludes users' home folders
 
 

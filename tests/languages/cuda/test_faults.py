@@ -42,8 +42,8 @@ def get_init_inputs():
 KERNEL = """
 extern "C" __global__ void twice(const float* x, float* out, int n, int skip, int spin) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    volatile int turning = spin;
-    while (turning) {}
+    volatile const float* first = x;  // a compiler drops a loop that reads no memory
+    while (spin && first[0] == first[0]) {}
     if (i < n) out[i] = x[i + skip] * 2;
 }
 """

@@ -182,10 +182,12 @@ def test_here_or_not(monkeypatch: pytest.MonkeyPatch):
     assert available_ncu() == "/x/ncu"
 
 
-def test_the_toolkits_script_is_told_from_the_installation(tmp_path: Path):
+def test_the_toolkits_script_is_told_from_the_installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("agentforge.profiling.nsight.capability._FOLDERS", (str(tmp_path / "opt"),))
+    (tmp_path / "opt" / "2025.3.2" / "extras").mkdir(parents=True)
     for version in ("2024.1.0", "2025.3.1"):
         (tmp_path / f"nsight-compute-{version}" / "extras").mkdir(parents=True)
     (tmp_path / "bin").mkdir()  # where users keep other things too
     (tmp_path / "bin" / "ncu").touch()
     names = [folder.name for folder in install_folders(str(tmp_path / "bin" / "ncu"))]
-    assert names == ["nsight-compute-2025.3.1", "nsight-compute-2024.1.0"]
+    assert names == ["nsight-compute-2025.3.1", "nsight-compute-2024.1.0", "2025.3.2"]
