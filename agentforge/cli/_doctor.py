@@ -131,11 +131,11 @@ def hardware(settings: Settings) -> Iterator[Check]:
 
 
 def on_a_gpu() -> Iterator[Check]:
-    """What AgentForge itself has not been tried with on a GPU."""
+    """What of AgentForge no GPU has proven yet."""
     from agentforge.devices.experimental import experimental
 
     if names := [feature.name.replace("`", "") for feature in experimental()]:
-        about = f"not run on a GPU yet: {', '.join(names)}"
+        about = f"not proven on a GPU yet: {', '.join(names)}"
         yield Check("hardware", "experimental", State.OPTIONAL, about, "see docs/gpu.md")
 
 

@@ -90,8 +90,29 @@ def write_page(output: Path) -> None:
             driver = str(answer.get("driver", "")).split(",")[0]
             facts = [piece, result, answer.get("device"), driver, answer.get("commit"), answer.get("date")]
             rows.append("| " + " | ".join(str(f) for f in facts) + f" | `{answer.get('command')}` |")
+    notes = [f"- {piece}: {a['note']}" for piece, a in found.items() if a and "note" in a]
     if any(answer is not None for answer in found.values()):
-        (output / "gpu.md").write_text("\n".join([*rows, ""]))
+        (output / "gpu.md").write_text("\n".join([*rows, "", *notes, *_operators(found["operators"]), ""]))
+
+
+def _operators(found: Mapping[str, Any] | None) -> list[str]:
+    """A table of the piece `operators`: one row for each of our kernels."""
+    rows = ["", "## Operators, one call after the other", "",
+            "| operator | kernel | time | of a copy's speed | over eager | over torch.compile | over Liger |",
+            "|---|---|---|---|---|---|---|"]  # fmt: skip
+    for label, one in (found or {}).get("operators", {}).items():
+        times = one.get("offline", {})
+        for kernel, mine in times.items():
+            if kernel in ("eager", "compile", "liger", "copy"):
+                continue
+            theirs = times.get("liger")
+            liger = f"{theirs['seconds'] / mine['seconds']:.2f}x" if theirs else ""
+            compiled = f"{mine['over_compile']:.2f}x" if mine["over_compile"] else ""
+            rows.append(
+                f"| {label} | {kernel} | {1e6 * mine['seconds']:.1f} us | {mine['share_of_copy']:.0%} "
+                f"| {mine['over_eager']:.2f}x | {compiled} | {liger} |"
+            )
+    return rows if len(rows) > 5 else []
 
 
 def _read(file: Path) -> dict[str, Any] | None:

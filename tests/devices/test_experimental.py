@@ -1,4 +1,4 @@
-"""The table of what has not run on a GPU is the same in code, documents and results."""
+"""The table of what no GPU has proven is the same in code, documents and results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_the_page_has_the_table() -> None:
 
 
 def test_the_readme_says_that_something_is_experimental() -> None:
-    assert ("not run on a GPU yet" in (ROOT / "README.md").read_text()) == bool(experimental())
+    assert ("not proven on a GPU yet" in (ROOT / "README.md").read_text()) == bool(experimental())
 
 
 def test_the_doctor_names_it() -> None:
