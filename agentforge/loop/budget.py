@@ -10,8 +10,8 @@ from agentforge.schema import Budget
 
 OVERTIME, LEAST_OVERTIME_S = 0.25, 10.0
 """Share of the minutes that an evaluation in progress may take beyond them, and the least of it."""
-LEAST_PROOF_S = 120.0
-"""Seconds that the full verdict of a region's first faster kernel may take in any case."""
+LEAST_FIRST_S = 120.0
+"""Seconds that a first verdict may take in any case; see `BudgetMeter.end`."""
 EXPLORING_S, EXPLORING = 60.0, 0.5
 """Most seconds in which integration begins new variants, and the most of them as a share of the minutes."""
 
@@ -69,13 +69,17 @@ class BudgetMeter:
         limit = self.budget.minutes * 60
         return self._clock() + limit + max(LEAST_OVERTIME_S, OVERTIME * limit) - self.search_s
 
-    @property
-    def proof_deadline(self) -> float | None:
-        """The same for the full verdict of a region's first faster kernel, on top of the minutes."""
+    def end(self, *, first: bool) -> float | None:
+        """When an evaluation has to end, by the meter's clock; None without a limit of minutes.
+
+        Args:
+            first: it is the run's first verdict, or the full one of a region's first faster kernel. Without
+                it the minutes were for nothing, so it may take as long as all of them.
+        """
         end, minutes = self.deadline, self.budget.minutes
-        if end is None or minutes is None:
-            return None
-        return max(end, self._clock() + max(LEAST_PROOF_S, minutes * 60))
+        if not first or end is None or minutes is None:
+            return end
+        return max(end, self._clock() + max(LEAST_FIRST_S, minutes * 60))
 
     @property
     def stitching_s(self) -> float | None:

@@ -66,6 +66,11 @@ class RunLog:
         found = (a for a in list(self._attempts.values()) if bottleneck in (None, a.bottleneck))
         return tuple(sorted(found, key=lambda a: a.number))
 
+    @property
+    def unjudged(self) -> bool:
+        """Whether no attempt of the run has a verdict."""
+        return not any(attempt.evaluation for attempt in self.attempts())
+
     def attempt(self, identifier: str) -> Attempt | None:
         """An attempt; None before it was begun."""
         return self._attempts.get(identifier)

@@ -225,7 +225,7 @@ class Supervisor:
         attempt = self.run_log.attempt(child["attempt"])
         if attempt is None or attempt.status is not AttemptStatus.CODED:
             return True
-        started, end = time.monotonic(), self.meter.deadline if bounded else None
+        started, end = time.monotonic(), self.meter.end(first=self.run_log.unjudged) if bounded else None
         if ":" in self.settings.coder and bounded:
             attempt = self.run_log.put(self.referee.compiled(attempt))
             if twin := self.referee.twin(attempt):
@@ -239,7 +239,7 @@ class Supervisor:
                 identifier, evaluation = self.referee.evaluate(attempt, Level.QUICK, deadline=end)
             state = self.bottleneck_state(attempt.bottleneck)
             if state.promising(evaluation):
-                end = self.meter.proof_deadline if bounded and state.incumbent is None else end
+                end = self.meter.end(first=state.incumbent is None) if bounded else None
                 identifier, evaluation = self.referee.evaluate(attempt, Level.FULL, deadline=end)
         except TimeEnded:
             self.referee.time_ended(attempt)

@@ -83,13 +83,13 @@ def test_an_evaluation_in_progress_gets_a_quarter_of_the_minutes_more() -> None:
     assert BudgetMeter(Budget(attempts=1)).deadline is None
 
 
-def test_the_proof_of_a_first_kernel_comes_on_top_of_the_minutes() -> None:
+def test_a_first_verdict_comes_on_top_of_the_minutes() -> None:
     clock = Clock()
     meter = BudgetMeter(Budget(minutes=0.5), seconds_used=46.0, clock=clock)
-    assert meter.deadline == clock.now - 46.0 + 30.0 + 10.0
-    assert meter.proof_deadline == clock.now + 120.0
-    assert BudgetMeter(Budget(minutes=9), clock=clock).proof_deadline == clock.now + 540.0 + 135.0
-    assert BudgetMeter(Budget(attempts=1)).proof_deadline is None
+    assert meter.deadline == meter.end(first=False) == clock.now - 46.0 + 30.0 + 10.0
+    assert meter.end(first=True) == clock.now + 120.0
+    assert BudgetMeter(Budget(minutes=9), clock=clock).end(first=True) == clock.now + 540.0 + 135.0
+    assert BudgetMeter(Budget(attempts=1)).end(first=True) is None
 
 
 def test_variants_begin_within_half_of_the_minutes_and_at_most_one() -> None:
