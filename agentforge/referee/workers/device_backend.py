@@ -39,6 +39,8 @@ class DeviceBackend:
     """Compiled baselines by name, the cheapest first."""
     on_request: frozenset[str] = frozenset()
     """Baselines that are measured only if the settings name them."""
+    of_models: frozenset[str] = frozenset()
+    """Baselines of whole models only, unless the settings name them: compiling them takes longest."""
     remote: bool = False
     """Outputs lie in the device's memory, which only the worker can read. The device's clock counts if the
     referee's clock agrees with it."""
@@ -73,12 +75,17 @@ class DeviceBackend:
             return ""
         return Telemetry(self.gpu).read().describe()
 
-    def compiled(self, settings: RefereeSettings) -> tuple[list[str], list[str]]:
-        """Compiled baselines to measure, and those that the settings name and the device lacks."""
+    def compiled(self, settings: RefereeSettings, op_type: str = "model") -> tuple[list[str], list[str]]:
+        """Compiled baselines to measure, and those that the settings name and the device lacks.
+
+        Args:
+            op_type: of the definition; `model` is a whole one.
+        """
         if not settings.compile_baseline:
             return [], []
         if not settings.baselines:
-            return [name for name in self.baselines if name not in self.on_request], []
+            left_out = self.on_request if op_type == "model" else self.on_request | self.of_models
+            return [name for name in self.baselines if name not in left_out], []
         wanted: tuple[str, ...] = settings.baselines
         lacking = [name for name in wanted if name not in self.baselines]
         return [name for name in self.baselines if name in wanted], lacking
@@ -134,6 +141,7 @@ def backend_for(device: DeviceSpec) -> DeviceBackend:
             "cuda:0",
             "cuda",
             {"compile": "default", "max-autotune": "max-autotune", "cuda-graph": "graph"},
+            of_models=frozenset({"max-autotune"}),
             remote=True,
             nodes=gpu_files(),
             environment=first_gpu(),

@@ -218,7 +218,10 @@ def test_a_device_is_its_workers(referee: Referee, tmp_path: Path) -> None:
     cuda = backend_for(DeviceSpec(kind="cuda", name="a GPU", architecture="sm_90"))
     assert cuda.remote
     assert cuda.kind == "cuda"
-    assert set(cuda.baselines) == {"compile", "max-autotune", "cuda-graph"}
+    assert cuda.compiled(RefereeSettings()) == (["compile", "max-autotune", "cuda-graph"], [])
+    assert cuda.compiled(RefereeSettings(), "softmax") == (["compile", "cuda-graph"], [])
+    named = RefereeSettings(baselines=("max-autotune",))
+    assert cuda.compiled(named, "softmax") == (["max-autotune"], [])
     assert cuda.address_space is not None
     with pytest.raises(MachineError, match="no workers for tpu"):
         backend_for(DeviceSpec(kind="tpu", name="other", architecture="other"))
