@@ -65,6 +65,9 @@ class EvaluationPipeline:
         except (WorkerFailure, BuildFailure) as failure:
             if failure.status is EvaluationStatus.TIMEOUT and self._ended():
                 raise _time_ended() from failure
+            if isinstance(failure, WorkerFailure) and failure.status is EvaluationStatus.OUT_OF_MEMORY:
+                room = self.context.builder.backend.room()
+                failure.reason += f" (without this solution, {room})" if room else ""
             raise
 
     def _run(self) -> None:

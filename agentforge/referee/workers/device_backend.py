@@ -75,6 +75,11 @@ class DeviceBackend:
             return ""
         return Telemetry(self.gpu).read().describe()
 
+    def room(self) -> str:
+        """How much of the device's memory is free, in words; empty for a CPU."""
+        found = None if self.gpu is None else Telemetry(self.gpu).memory()
+        return f"{found[0] / 2**30:.1f} of {found[1] / 2**30:.1f} GiB of the GPU are free" if found else ""
+
     def compiled(self, settings: RefereeSettings, op_type: str = "model") -> tuple[list[str], list[str]]:
         """Compiled baselines to measure, and those that the settings name and the device lacks.
 

@@ -128,6 +128,11 @@ class Nvml:
     def nvmlDeviceGetPowerUsage(self, handle: Any, value: Any) -> int:  # noqa: N802
         return 3
 
+    def nvmlDeviceGetMemoryInfo(self, handle: Any, value: Any) -> int:  # noqa: N802
+        answer = ctypes.cast(value, ctypes.POINTER(ctypes.c_ulonglong))
+        answer[0], answer[1], answer[2] = 80 << 30, 3 << 29, 157 << 29
+        return 0
+
     def nvmlDeviceGetCurrentClocksThrottleReasons(self, handle: Any, value: Any) -> int:  # noqa: N802
         ctypes.cast(value, ctypes.POINTER(ctypes.c_ulonglong))[0] = 0x4 | 0x1
         return 0
@@ -137,7 +142,9 @@ def test_telemetry() -> None:
     found = Telemetry(0, Nvml()).read()
     assert (found.sm_mhz, found.memory_mhz, found.celsius, found.watts) == (1980, 2619, 61, None)
     assert found.throttled == ("idle", "power cap") and found.disturbed
+    assert Telemetry(0, Nvml()).memory() == (3 << 29, 80 << 30)
     assert Telemetry(5, Nvml()).read() == Reading()
+    assert Telemetry(5, Nvml()).memory() is None
     assert reasons(0x1) == (("idle",), False)
 
 

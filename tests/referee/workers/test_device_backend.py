@@ -228,6 +228,7 @@ def test_a_device_is_its_workers(referee: Referee, tmp_path: Path) -> None:
     with cuda.lock(tmp_path):
         assert [p.name for p in tmp_path.iterdir()] == ["gpu-0.timing.lock"]
     assert backend_for(detect("null")).telemetry() == ""
+    assert backend_for(detect("null")).room() == ""
 
 
 def test_a_clock_that_says_more_than_ours_gains_nothing(referee: Referee) -> None:

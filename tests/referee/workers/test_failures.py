@@ -32,6 +32,7 @@ class Unprintable(Exception):
         (IndentationError("no"), ErrorCode.SYNTAX_ERROR, Status.COMPILE_ERROR),
         (MemoryError(), ErrorCode.OUT_OF_MEMORY, Status.OUT_OF_MEMORY),
         (torch.OutOfMemoryError("no"), ErrorCode.OUT_OF_MEMORY, Status.OUT_OF_MEMORY),
+        (RuntimeError("CUDA error: out of memory"), ErrorCode.OUT_OF_MEMORY, Status.OUT_OF_MEMORY),
         (UnusableOutput("a set"), ErrorCode.UNUSABLE_OUTPUT, Status.INCORRECT_SHAPE),
         (LazyOutput("a subclass"), ErrorCode.LAZY_OUTPUT, Status.CHEATING),
         (EmulatorTooSlow("slow"), ErrorCode.UNSUPPORTED, Status.UNSUPPORTED),

@@ -99,6 +99,13 @@ class Telemetry:
             disturbed=harmful,
         )
 
+    def memory(self) -> tuple[int, int] | None:
+        """Bytes of the GPU's memory that are free, and all of them; None without NVML."""
+        found = (ctypes.c_ulonglong * 3)()  # nvmlMemory_t: total, free, used
+        if self._library is None or self._library.nvmlDeviceGetMemoryInfo(self._handle, ctypes.byref(found)):
+            return None
+        return int(found[1]), int(found[0])
+
     def _number(self, function: str, *arguments: int) -> int | None:
         value = ctypes.c_uint()
         code = getattr(self._library, function)(self._handle, *arguments, ctypes.byref(value))
