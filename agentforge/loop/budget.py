@@ -12,6 +12,8 @@ OVERTIME, LEAST_OVERTIME_S = 0.25, 10.0
 """Share of the minutes that an evaluation in progress may take beyond them, and the least of it."""
 LEAST_FIRST_S = 120.0
 """Seconds that a first verdict may take in any case; see `BudgetMeter.end`."""
+FULL_OVER_QUICK = 8.0
+"""Quick verdicts in whose time a full one of the same solution is made: 5 were seen for tensors of 268 MB."""
 EXPLORING_S, EXPLORING = 60.0, 0.5
 """Most seconds in which integration begins new variants, and the most of them as a share of the minutes."""
 
@@ -69,17 +71,18 @@ class BudgetMeter:
         limit = self.budget.minutes * 60
         return self._clock() + limit + max(LEAST_OVERTIME_S, OVERTIME * limit) - self.search_s
 
-    def end(self, *, first: bool) -> float | None:
+    def end(self, *, first: bool, quick_s: float = 0.0) -> float | None:
         """When an evaluation has to end, by the meter's clock; None without a limit of minutes.
 
         Args:
             first: it is the run's first verdict, or the full one of a region's first faster kernel. Without
                 it the minutes were for nothing, so it may take as long as all of them.
+            quick_s: seconds of the quick verdict before a full one.
         """
         end, minutes = self.deadline, self.budget.minutes
         if not first or end is None or minutes is None:
             return end
-        return max(end, self._clock() + max(LEAST_FIRST_S, minutes * 60))
+        return max(end, self._clock() + max(LEAST_FIRST_S, minutes * 60, FULL_OVER_QUICK * quick_s))
 
     @property
     def stitching_s(self) -> float | None:

@@ -239,7 +239,7 @@ class Supervisor:
                 identifier, evaluation = self.referee.evaluate(attempt, Level.QUICK, deadline=end)
             state = self.bottleneck_state(attempt.bottleneck)
             if state.promising(evaluation):
-                end = self.meter.end(first=state.incumbent is None) if bounded else None
+                end = end and self.meter.end(first=state.incumbent is None, quick_s=evaluation.seconds)
                 identifier, evaluation = self.referee.evaluate(attempt, Level.FULL, deadline=end)
         except TimeEnded:
             self.referee.time_ended(attempt)

@@ -88,6 +88,8 @@ def test_a_first_verdict_comes_on_top_of_the_minutes() -> None:
     meter = BudgetMeter(Budget(minutes=0.5), seconds_used=46.0, clock=clock)
     assert meter.deadline == meter.end(first=False) == clock.now - 46.0 + 30.0 + 10.0
     assert meter.end(first=True) == clock.now + 120.0
+    assert meter.end(first=True, quick_s=46.0) == clock.now + 368.0
+    assert meter.end(first=False, quick_s=46.0) == meter.deadline
     assert BudgetMeter(Budget(minutes=9), clock=clock).end(first=True) == clock.now + 540.0 + 135.0
     assert BudgetMeter(Budget(attempts=1)).end(first=True) is None
 
