@@ -21,7 +21,7 @@ OnRung = Callable[[RungResult], None]
 """Receives each result as it comes."""
 _MOST_TEXT = 600
 _AT_ONCE = 6
-"""A process with torch and CUDA takes about 3 GiB of host memory at most, and one processor."""
+"""Each rung imports torch, and takes about one processor and 3 GiB at most."""
 _SIGNALS = {s.value: s.name for s in signal.Signals}
 
 
@@ -77,7 +77,7 @@ def climb(
         found = _try(rung, command(rung), running)
         return found.model_copy(update={"seconds": round(time.monotonic() - begin, 2)})
 
-    with ThreadPoolExecutor(min(_AT_ONCE, os.cpu_count() or 1)) as pool:
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
         try:
             for group in _groups(rungs):
                 for found in pool.map(attempt, group):

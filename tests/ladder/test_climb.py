@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -54,6 +55,48 @@ def test_a_fault_of_any_kind_costs_one_rung(fault: str) -> None:
     assert said in found.detail
     assert ladder.fallbacks == (Fallback.NO_COUNTERS,)
     assert ladder.broken is None
+
+
+def test_rungs_that_do_not_need_each_other_are_tried_side_by_side(tmp_path: Path) -> None:
+    def meet(rung: Rung) -> Sequence[str]:
+        other = tmp_path / ("b" if rung.name == "a" else "a")
+        wait = f"touch {tmp_path / rung.name}; while [ ! -e {other} ]; do sleep 0.02; done; {_WORKS}"
+        return ["sh", "-c", wait]
+
+    ladder = climb(rungs=[Rung("a", "", "", limit_s=20), Rung("b", "", "", limit_s=20)], command=meet)
+    assert [r.outcome for r in ladder.rungs] == [RungOutcome.WORKS] * 2
+
+
+def test_beside_a_rung_that_is_alone_no_other_is_tried(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+
+    def note(rung: Rung) -> Sequence[str]:
+        return ["sh", "-c", f"echo {rung.name} >> {log}; sleep 0.2; echo {rung.name} >> {log}; {_WORKS}"]
+
+    rungs = [Rung("a", "", ""), Rung("b", "", "", alone=True), Rung("c", "", "", needs=("a",))]
+    assert climb(rungs=rungs, command=note).rungs[2].outcome is RungOutcome.WORKS
+    assert log.read_text().split() == ["a", "a", "b", "b", "c", "c"]
+
+
+def test_an_interrupt_ends_what_is_tried(tmp_path: Path) -> None:
+    place = tmp_path / "pid"
+    programs = {
+        "long": f"echo $$ > {place}; sleep 60",
+        "short": f"while [ ! -s {place} ]; do sleep 0.02; done",
+    }
+
+    def interrupt(_: RungResult) -> None:
+        raise KeyboardInterrupt
+
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        climb(
+            rungs=[Rung("short", "", ""), Rung("long", "", "")], on_rung=interrupt,
+            command=lambda rung: ["sh", "-c", programs[rung.name]],
+        )  # fmt: skip
+    assert time.monotonic() - begin < 30
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(place.read_text()), 0)
 
 
 @pytest.mark.parametrize("rung", [r for r in LADDER if r.fallback], ids=lambda r: r.name)
