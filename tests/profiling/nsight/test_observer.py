@@ -23,6 +23,7 @@ from agentforge.referee.profiling_bridge.main import KernelTime, Times, kernel_t
 from agentforge.schema import Bound, HarnessError, KernelUse, Solution
 from tests.referee.judging import WORKLOAD, problem, solution_of
 
+from . import h100
 from .installed import KERNEL, REFUSED, install
 
 DEFINITION = problem("return torch.softmax(x, -1)", "torch.randn(40, 24)")
@@ -313,14 +314,13 @@ def test_what_a_subject_sees(referee: Referee, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not os.environ.get("AGENTFORGE_NCU_REPORT"), reason="no report of a real GPU here")
-def test_a_real_report_in_the_sandbox(referee: Referee, on_path: Callable[..., Path]) -> None:
+def test_a_real_report_in_the_sandbox(referee: Referee, on_path: Callable[..., Path], tmp_path: Path) -> None:
     pytest.importorskip("ncu_report")
-    on_path(report=Path(os.environ["AGENTFORGE_NCU_REPORT"]))
+    on_path(report=h100.written_to(tmp_path))
     said: list[str] = []
     seen = _observe(NsightObserver(referee, said.append))
     assert not said
-    assert {m.kernel for m in seen.metrics} == {"matmul_kernel"}
+    assert {m.kernel for m in seen.metrics} == {h100.KERNEL}
     assert seen.classification is not None
     assert seen.classification.bound is Bound.MEMORY
 

@@ -1,10 +1,7 @@
-"""Reports: rows by hand, files that are not reports, and a report of a shipped kernel that Nsight
-Compute 2025.3 wrote on an H100 (`python benchmarks/gpu/run.py ncu`).
-"""
+"""Reports: rows by hand, files that are not reports, and a report that was written on an H100."""
 
 from __future__ import annotations
 
-import gzip
 import math
 from pathlib import Path
 
@@ -16,6 +13,7 @@ from agentforge.profiling.nsight.report import KernelReport, read_action
 from agentforge.profiling.nsight.source import SAMPLES
 from agentforge.schema import Bound
 
+from . import h100
 from .fakes import FakeAction, FakeMetric, FakePlace
 
 WANTED = (
@@ -141,10 +139,8 @@ def test_a_file_that_is_not_there(tmp_path: Path):
 
 def test_a_report_of_an_h100(tmp_path: Path):
     pytest.importorskip("ncu_report")
-    path = tmp_path / "softmax.ncu-rep"
-    path.write_bytes(gzip.decompress((Path(__file__).parent / "data/softmax_4096.ncu-rep.gz").read_bytes()))
-    (report,) = read_report(path)
-    assert report.kernel == "softmax_float"
+    (report,) = read_report(h100.written_to(tmp_path))
+    assert report.kernel == h100.KERNEL
     read = report.values["dram__bytes_read.sum"]
     assert read is not None
     assert 4096 * 4096 * 4 <= read < 4096 * 4096 * 4 * 1.01
