@@ -261,7 +261,7 @@ class EvaluationPipeline:
         full = context.level is Level.FULL
         blocks = settings.full_blocks if full else settings.quick_blocks
         seconds = settings.full_seconds if full else settings.quick_seconds
-        if full and context.definition.op_type == "model":
+        if full and context.definition.whole_model:
             seconds *= settings.model_factor
         gap_s = settings.server_gap_s
         if gap_s:

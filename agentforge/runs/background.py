@@ -70,7 +70,7 @@ class LazyReferee:
         """See `Evaluator`."""
         referee, definition = self._opening.result(), request.definition
         if self._eager_first:
-            known = definition.op_type == "model" or definition.hash in self._judged_in_full
+            known = definition.whole_model or definition.hash in self._judged_in_full
             self._settings.quick_compile = known  # the referee reads it in each evaluation
         if request.level is Level.FULL:
             self._judged_in_full.add(definition.hash)

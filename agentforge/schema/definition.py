@@ -115,6 +115,11 @@ class Definition(FrozenModel):
     tags: tuple[str, ...] = ()
     """For grouping and filtering, for example `kernelbench:level1`."""
 
+    @property
+    def whole_model(self) -> bool:
+        """Whether this is a whole model, not a region of one."""
+        return self.op_type == "model"
+
     @cached_property
     def hash(self) -> str:
         """Hash of what affects behaviour: everything but name, description and tags."""

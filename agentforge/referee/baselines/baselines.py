@@ -70,7 +70,7 @@ class Baselines:
         self.workloads = len(workloads)
         self.lost: set[str] = set(origin.lost) if origin else set()
         """Compiled baselines that could not be built, or not in time."""
-        self._to_compile, lacking = backend.compiled(settings, definition.op_type)
+        self._to_compile, lacking = backend.compiled(settings, whole_model=definition.whole_model)
         if lacking and origin is None:
             self.notes.append(f"no baseline on {backend.device}: {', '.join(lacking)}")
         self._ahead: CompilingAhead | None = None

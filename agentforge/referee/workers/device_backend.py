@@ -80,16 +80,12 @@ class DeviceBackend:
         found = None if self.gpu is None else Telemetry(self.gpu).memory()
         return f"{found[0] / 2**30:.1f} of {found[1] / 2**30:.1f} GiB of the GPU are free" if found else ""
 
-    def compiled(self, settings: RefereeSettings, op_type: str = "model") -> tuple[list[str], list[str]]:
-        """Compiled baselines to measure, and those that the settings name and the device lacks.
-
-        Args:
-            op_type: of the definition; `model` is a whole one.
-        """
+    def compiled(self, settings: RefereeSettings, *, whole_model: bool = True) -> tuple[list[str], list[str]]:
+        """Compiled baselines to measure, and those that the settings name and the device lacks."""
         if not settings.compile_baseline:
             return [], []
         if not settings.baselines:
-            left_out = self.on_request if op_type == "model" else self.on_request | self.of_models
+            left_out = self.on_request if whole_model else self.on_request | self.of_models
             return [name for name in self.baselines if name not in left_out], []
         wanted: tuple[str, ...] = settings.baselines
         lacking = [name for name in wanted if name not in self.baselines]
