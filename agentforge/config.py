@@ -120,8 +120,8 @@ class RefereeSettings(BaseModel, extra="forbid", allow_inf_nan=False):
     only candidates that beat eager are measured, at level `full`, against all baselines."""
     baselines: BaselineNames = ()
     """Compiled baselines: `compile`, `freezing`, `max-autotune`, `max-autotune-freezing` on a CPU, `compile`,
-    `max-autotune`, `cuda-graph` on a GPU. Empty: on a CPU the first two, on a GPU all, but
-    for a region of a model without `max-autotune`."""
+    `max-autotune`, `cuda-graph` on a GPU. Empty: on a CPU the first two, on a GPU all,
+    and for regions of a model all but `max-autotune`."""
     compile_timeout_s: float = Field(default=300.0, gt=0)
     """Limit for the first call of a compiled baseline; one that takes longer is left out, which is noted."""
     threads: int = Field(default_factory=lambda: len(os.sched_getaffinity(0)), ge=1)

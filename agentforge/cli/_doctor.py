@@ -131,7 +131,7 @@ def hardware(settings: Settings) -> Iterator[Check]:
 
 
 def on_a_gpu() -> Iterator[Check]:
-    """What of AgentForge no GPU has proven yet."""
+    """The parts of AgentForge that no GPU has proven yet."""
     from agentforge.devices.experimental import experimental
 
     if names := [feature.name.replace("`", "") for feature in experimental()]:

@@ -18,7 +18,7 @@ from agentforge.schema import FrozenModel
 from ._base import LADDER, Rung, RungOutcome, RungResult
 
 OnRung = Callable[[RungResult], None]
-"""Receives each result as it comes."""
+"""Receives each result, in the order of the rungs."""
 _MOST_TEXT = 600
 _AT_ONCE = 6
 """Each rung imports torch, and takes about one processor and 3 GiB at most."""
@@ -62,8 +62,8 @@ def climb(
     """Try all rungs. A rung that fails, crashes or hangs costs only the rungs that need it.
 
     Args:
-        on_rung: receives each result as it comes.
-        rungs: tried in this order.
+        on_rung: receives each result, in the order of the rungs.
+        rungs: tried in this order, consecutive ones side by side if they do not need each other.
         command: what tries a rung.
     """
     results: dict[str, RungResult] = {}

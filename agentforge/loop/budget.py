@@ -13,7 +13,7 @@ OVERTIME, LEAST_OVERTIME_S = 0.25, 10.0
 LEAST_FIRST_S = 120.0
 """Seconds that a first verdict may take in any case; see `BudgetMeter.end`."""
 FULL_OVER_QUICK = 8.0
-"""Quick verdicts in whose time a full one of the same solution is made: 5 were seen for tensors of 268 MB."""
+"""How often a full verdict may take the time of the quick one before it: 5 times was seen, with 268 MB."""
 EXPLORING_S, EXPLORING = 60.0, 0.5
 """Most seconds in which integration begins new variants, and the most of them as a share of the minutes."""
 

@@ -145,8 +145,14 @@ def test_a_report_of_an_h100(tmp_path: Path):
     assert read is not None
     assert 4096 * 4096 * 4 <= read < 4096 * 4096 * 4 * 1.01
     assert report.values["sm__inst_executed.sum"] is None  # not in ncu's set `detailed`
+    assert report.values["gpu__time_duration.sum"] == pytest.approx(42_688)
+    assert report.values["dram__throughput.avg.pct_of_peak_sustained_elapsed"] is None
+    assert len(report.rules) == 5
+    assert len(report.lines) == 8
     assert "SOLBottleneck" in {rule.rule for rule in report.rules}
     classification = classification_of([report])
     assert classification is not None
     assert classification.bound is Bound.MEMORY
+    assert classification.reasons[0].value == pytest.approx(78.20, abs=0.01)
+    assert {f.estimated_speedup for f in findings_of([report])} == {None, 4 / 3}
     assert {Path(line.file).name for line in report.lines} >= {"rows.cuh"}
