@@ -30,6 +30,8 @@ def worker_environment(threads: int, home: Path, extra: Mapping[str, str]) -> di
     return {
         **kept,
         "LANG": "C.UTF-8",
+        # A confined worker's user has no name in the system, and torch.compile asks for one.
+        "USER": "agentforge",
         "HOME": str(home),
         "TMPDIR": str(home),
         "OMP_NUM_THREADS": str(threads),
