@@ -309,8 +309,9 @@ class WorkerClient:
         pieces = self._read(lambda specs: [read_part(self.worker.pid, specs, part) for part in parts], ago)
         if pieces is not None:
             return pieces
-        leaves = self.leaves(self._put(slot, ago))
-        return [_flat(leaves, leaf)[first : first + count] for leaf, first, count in parts]
+        assert self._outputs is not None
+        specs = self._described(self._put(slot, ago))
+        return [self._outputs.read_range(_layout(specs, leaf), first, count) for leaf, first, count in parts]
 
     def fetch_inputs(self, slot: int) -> list[Leaf]:
         """The inputs of a slot as the last call left them."""
@@ -384,6 +385,7 @@ class WorkerClient:
         self.release()
 
 
-def _flat(leaves: Sequence[Leaf], index: int) -> torch.Tensor:
-    value = leaves[index].value if index < len(leaves) else None
-    return value.reshape(-1) if isinstance(value, torch.Tensor) else torch.empty(0)
+def _layout(specs: Sequence[LeafSpec], index: int) -> Layout:
+    """Where a leaf lies; of a leaf that is no tensor, or is not there, the layout of no elements."""
+    layout = specs[index].layout if index < len(specs) else None
+    return layout or Layout.dense((0,), "float32", 0)

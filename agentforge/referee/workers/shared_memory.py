@@ -248,6 +248,12 @@ class Block(Memory):
             view = view[got:]
         return tensor
 
+    def read_range(self, layout: Layout, first: int, count: int) -> torch.Tensor:
+        """A copy of at most `count` elements of a dense tensor at `layout`, from a flat index on."""
+        count = max(0, min(count, layout.numel - first))
+        place = layout.offset + first * layout.itemsize
+        return self.read(Layout.dense((count,), layout.dtype, place))
+
     def seal_size(self) -> None:
         """Forbid a change of size: a truncated file would kill its other users by SIGBUS."""
         fcntl.fcntl(self.fd, _F_ADD_SEALS, _F_SEAL_SHRINK | _F_SEAL_GROW)

@@ -164,6 +164,15 @@ def test_what_is_placed_past_the_mapping_is_not_resident_here():
     assert resident() - before < tensor.nbytes / 2
 
 
+@given(st.integers(0, 40), st.integers(0, 50), st.integers(0, 50))
+def test_a_range_of_a_tensor_is_read_as_a_slice_would_give_it(numel, first, count):
+    block = Block.create("test", 1 << 12)
+    content = torch.arange(numel, dtype=torch.bfloat16)
+    layout = Layout.dense((numel,), "bfloat16", ALIGNMENT)
+    block.tensor(layout).copy_(content)
+    assert torch.equal(block.read_range(layout, first, count), content[first : first + count])
+
+
 @pytest.mark.parametrize("nbytes", [100, 200_000])
 def test_what_a_worker_writes_to_its_inputs_shows(nbytes):
     content = Block.create("content", nbytes)
