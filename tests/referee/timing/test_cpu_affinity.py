@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agentforge.isolation import procfs
-from agentforge.referee.timing.cpu_affinity import CpuAffinity
+from agentforge.referee.timing.cpu_affinity import ProcessorPerThread, ProcessorPerWorker
 
 ALL = os.sched_getaffinity(0)
 BUSY, IDLE = len(ALL) - 1, 1
@@ -67,8 +67,8 @@ def made() -> Iterator[list[Process]]:
         process.close()
 
 
-def placement(*clients: Any, threads: int = len(ALL)) -> CpuAffinity:
-    return CpuAffinity(clients, threads)
+def placement(*clients: Any, threads: int = len(ALL)) -> ProcessorPerThread:
+    return ProcessorPerThread(clients, threads)
 
 
 def test_each_thread_gets_a_processor_and_gives_it_back(made: list[Process]) -> None:
@@ -125,16 +125,16 @@ def test_nobody_is_placed_where_it_makes_the_candidate_slower(
 ) -> None:
     made.extend((baseline := Process(BUSY), candidate := Process(BUSY, placed_ns=placed_ns)))
     where = placement(baseline, candidate)
-    where.place(baseline)  # type: ignore[arg-type]
-    assert ("own" in where.settle(candidate).split(":")[0]) is stays  # type: ignore[arg-type]
+    said = where.settle(baseline, candidate)  # type: ignore[arg-type]
+    assert ("own" in said.split(":")[0]) is stays
     assert where.on is stays
     for client in (baseline, candidate):
         assert (ALL not in client.allowed()) is stays
 
 
 def test_long_calls_are_not_worth_it(made: list[Process]) -> None:
-    made.append(client := Process(BUSY, placed_ns=10, free_ns=30_000_000))
-    assert "long" in placement(client).settle(client)  # type: ignore[arg-type]
+    made.extend((baseline := Process(BUSY), client := Process(BUSY, placed_ns=10, free_ns=30_000_000)))
+    assert "long" in placement(baseline, client).settle(baseline, client)  # type: ignore[arg-type]
     assert client.allowed() == [ALL] * len(ALL)
 
 
@@ -144,3 +144,57 @@ def test_a_party_that_is_gone_is_no_error(made: list[Process]) -> None:
     client.close()
     where.place(client)  # type: ignore[arg-type]
     where.end()
+
+
+@pytest.fixture
+def eight(monkeypatch: pytest.MonkeyPatch) -> dict[int, set[int]]:
+    """A machine with eight processors, and where the threads of this test's workers may run."""
+    everywhere, found = set(range(8)), dict[int, set[int]]()
+    monkeypatch.setattr(os, "sched_getaffinity", lambda thread: found.get(thread, everywhere))
+    monkeypatch.setattr(os, "sched_setaffinity", lambda thread, to: found.__setitem__(thread, set(to)))
+    monkeypatch.setattr(procfs, "threads", lambda pid: [pid, pid + 1])
+    return found
+
+
+class Launching:
+    """Stands for a worker with two threads that launches work on a device."""
+
+    def __init__(self, pid: int, where: dict[int, set[int]], *, pinned_ns: int = 90) -> None:
+        self.name, self.worker = f"worker {pid}", SimpleNamespace(pid=pid)
+        self._where, self._pinned_ns = where, pinned_ns
+
+    def call(self, slot: int) -> int:
+        return self._pinned_ns if len(self._where.get(self.worker.pid, range(8))) == 1 else 100
+
+
+def test_each_worker_on_a_device_gets_a_processor_of_its_own(
+    eight: dict[int, set[int]],
+) -> None:
+    workers: list[Any] = [Launching(pid, eight) for pid in (10, 20, 30)]
+    where = ProcessorPerWorker(workers)
+    assert where.settle(workers[0], workers[2]) == "each worker has a processor of its own"
+    assert len(eight[20]) == 8  # it comes when it is called
+    where.place(workers[1])
+    assert eight[10] == eight[11] and eight[20] == eight[21] and eight[30] == eight[31]
+    own = [eight[pid] for pid in (10, 20, 30)]
+    assert all(len(one) == 1 for one in own) and len(set.union(*own)) == 3
+    assert 0 not in set.union(*own)  # the referee has one too
+
+
+@pytest.mark.parametrize("slower", [0, 1])
+def test_no_worker_is_pinned_if_one_processor_makes_eager_or_the_candidate_slower(
+    eight: dict[int, set[int]], slower: int
+) -> None:
+    workers: list[Any] = [Launching(10 * n, eight, pinned_ns=200 if n == slower else 90) for n in (0, 1)]
+    where = ProcessorPerWorker(workers)
+    assert f"worker {10 * slower} is slower" in where.settle(*workers)
+    where.place(workers[0])
+    assert all(len(chosen) == 8 for chosen in eight.values())
+
+
+def test_no_worker_is_pinned_if_there_are_too_few_processors(eight: dict[int, set[int]]) -> None:
+    workers: list[Any] = [Launching(10 * n, eight) for n in range(8)]
+    where = ProcessorPerWorker(workers)
+    assert "too few" in where.settle(workers[0], workers[1])
+    where.place(workers[0])
+    assert not eight

@@ -10,7 +10,7 @@ import pytest
 from agentforge.referee import Referee
 from agentforge.referee.comparison.comparator import OutputComparator
 from agentforge.referee.timing import patience as waiting
-from agentforge.referee.timing.cpu_affinity import CpuAffinity
+from agentforge.referee.timing.cpu_affinity import ProcessorPerThread
 from agentforge.referee.timing.deferred_work import Overheads
 from agentforge.referee.timing.patience import Patience
 from agentforge.referee.timing.timer import GroupTimes, Timer, TurnShape, turn_shape
@@ -123,7 +123,7 @@ def test_calls_that_do_the_work_of_others_count_with_their_mean(referee: Referee
 def test_which_calls_count_differs_from_turn_to_turn(referee: Referee) -> None:
     with examined(referee, problem("return x * 2", "torch.randn(64)")) as context:
         client, comparator, patience = context.candidate, OutputComparator(), Patience(0.0, threads=1)
-        placement = CpuAffinity([client], 1)
+        placement = ProcessorPerThread([client], 1)
         timer = Timer(context.baselines, client, context.prepared, comparator, placement, patience)
         turns = [tuple(c.timed for c in timer._calls(TurnShape(2, 3))) for _ in range(64)]
     assert {sum(turn) for turn in turns} == {3}

@@ -1,23 +1,24 @@
-"""A processor for each thread."""
+"""Processors for the measured workers."""
 
 from __future__ import annotations
 
-from agentforge.referee.timing.cpu_affinity import CpuAffinity
+from agentforge.referee.timing.cpu_affinity import ProcessorPerThread, ProcessorPerWorker
 
 from .._base import BOTH_LEVELS, Check, CheckContext, When
 
 
 class Placement(Check):
-    """Gives each thread of the measured workers a processor of its own, unless that makes the candidate
-    slower."""
+    """Pins the threads of the measured workers to processors, unless that makes one slower."""
 
     name = "placement"
     levels = BOTH_LEVELS
     when = When.BEFORE_TIMING
-    catches = "nothing; each thread gets a processor of its own, so that timings are steady"
+    catches = "nothing; threads are pinned to processors, so that timings are steady"
 
     def run(self, context: CheckContext) -> str:
         clients = [*context.baselines.clients.values(), context.candidate]
-        context.placement = CpuAffinity(clients, context.settings.threads)
-        context.placement.place(context.baselines.eager)
-        return context.placement.settle(context.candidate)
+        if context.builder.backend.remote:
+            context.placement = ProcessorPerWorker(clients)
+        else:
+            context.placement = ProcessorPerThread(clients, context.settings.threads)
+        return context.placement.settle(context.baselines.eager, context.candidate)
