@@ -118,6 +118,8 @@ class Referee:
             self._untrusted = Forkserver(CANDIDATE, self.sandbox, folder, environment, self._backend.nodes)
             self._build_server = Forkserver("builder", self.sandbox, folder, environment)
             self._sanitizer_pool = SanitizerPool(self.sandbox, folder, environment)
+            if self._backend.gpu is not None and self.settings.compile_baseline:
+                self._compiler()  # machines with a GPU have processors enough to start it beside the others
         except OSError as error:
             self.close()
             raise HarnessError(
