@@ -18,7 +18,7 @@ from agentforge.schema import (
 )
 
 from .files import Mode
-from .trial import BETWEEN_EAGER, KEPT, NOISE, Trial, Trials, outcome, speedup_over
+from .trial import BETWEEN_EAGER, KEPT, NOISE, Trial, Trials, outcome
 from .variants import Promoted, Variant, VariantBuilder
 
 _MAX_COMPILED = 2
@@ -119,7 +119,7 @@ class Selector:
         except TimeEnded:
             reason = "the time for stitching ended before a verdict; resume the run with more minutes"
             self._progress(reason)
-            only_eager = self._compiled_is_wrong()
+            only_eager = self._trials.compiled_is_wrong()
             proven = [
                 t
                 for t in self._trials.made
@@ -156,7 +156,7 @@ class Selector:
     def _explore(self) -> Iterator[Trial]:
         """Yield quick evaluations, cheapest first.
 
-        Order: one CUDA graph (if the GPU waits for the host), all kernels between eager operators, the same
+        Order: a CUDA graph (if the GPU waits for the host), all kernels between eager operators, the same
         under torch.compile (which compiles in each candidate process), smaller sets of kernels, packed
         weights alone. After the time for new variants, one that wins is enough.
         """
@@ -165,7 +165,7 @@ class Selector:
             yield from filter(None, [self._try(names, "kernels", Level.FULL)])
             return
         if self._waits:
-            yield from self._with_alternative(names, "kernels+graph")
+            yield from self._in_a_graph(names)
         if names or self._packed or self._moves:
             smaller = [[n for n in names if n != out] for out in names]
             self._variants.prepare([names, *smaller], packed=self._packed, moves=self._moves)
@@ -182,6 +182,22 @@ class Selector:
             yield from sorted(self._drop_one(best, names), key=lambda trial: -trial.score)
         if names and self._packed and (alone := self._try((), "kernels+packed")):
             yield alone
+
+    def _in_a_graph(self, names: Sequence[str]) -> list[Trial]:
+        """Evaluate the model as one CUDA graph, with kernels; if that is not the fastest, also without some.
+
+        A kernel may be faster on its own only because it is launched once, which a graph saves too.
+
+        Returns:
+            The two fastest, the fastest first.
+        """
+        found = self._with_alternative(names, "kernels+graph")
+        if not found or not names or found[0].score > 1 + NOISE:
+            return found
+        mode = found[0].variant.mode
+        fewer = self._drop_one(found[0], names) if len(names) > 1 else []
+        alone = self._try((), mode)
+        return sorted([*found, *fewer, *([alone] if alone else [])], key=lambda trial: -trial.score)[:2]
 
     def _with_alternative(self, names: Collection[str], mode: Mode) -> list[Trial]:
         """Evaluate a variant, and the same with streams or packed weights; better one first."""
@@ -334,11 +350,6 @@ class Selector:
             if not trial.variant.kernels and not trial.evaluation.passed and trial.evaluation.reasons
         )
 
-    def _compiled_is_wrong(self) -> bool:
-        """True if torch.compile was judged as an artifact and is right in no mode that was tried."""
-        judged = [t for t in self._trials.made if not t.variant.kernels and "compile" in t.variant.mode]
-        return bool(judged) and not any(t.evaluation.passed for t in judged)
-
     def _fastest_compiled(self) -> Trial | None:
         """torch.compile in its fastest mode, if the referee confirms that it is faster than eager.
 
@@ -347,7 +358,7 @@ class Selector:
         best: Trial | None = None
         tried: set[str] = set()
         while len(tried) < _MAX_COMPILED:
-            gains = self._compile_gains()
+            gains = self._trials.compile_gains()
             measured = any(trial.evaluation.level is Level.FULL for trial in self._trials.made)
             name = max(gains.keys() - tried, key=lambda n: gains[n], default="")
             if (not name or gains[name] <= _COMPILE_GAIN) and not measured and not tried:
@@ -360,17 +371,6 @@ class Selector:
             if trial and trial.beats_eager and trial.over_eager > (best.over_eager if best else 0.0):
                 best = trial
         return best
-
-    def _compile_gains(self) -> dict[str, float]:
-        """Best speedup of each kind of torch.compile over eager, in any trial."""
-        gains: dict[str, float] = {}
-        for trial in self._trials.made:
-            eager = speedup_over(trial.evaluation, "eager")
-            for name in KEPT:
-                found = speedup_over(trial.evaluation, name)
-                if eager and found and found.point > 0:
-                    gains[name] = max(gains.get(name, 0.0), eager.point / found.point)
-        return gains
 
     def _as_good_as_compiled(self, least: float) -> Trial | None:
         """Return a variant that needs no compiler and is at least `least` times as fast as eager.

@@ -115,6 +115,22 @@ class Trials:
         self.progress(f"{variant.label} ({level.value}): {describe(trial)}")
         return trial
 
+    def compiled_is_wrong(self) -> bool:
+        """True if torch.compile was judged as an artifact and is right in no mode that was tried."""
+        judged = [t for t in self.made if not t.variant.kernels and "compile" in t.variant.mode]
+        return bool(judged) and not any(t.evaluation.passed for t in judged)
+
+    def compile_gains(self) -> dict[str, float]:
+        """Best speedup of each kind of torch.compile over eager, in any trial."""
+        gains: dict[str, float] = {}
+        for trial in self.made:
+            eager = speedup_over(trial.evaluation, "eager")
+            for name in KEPT:
+                found = speedup_over(trial.evaluation, name)
+                if eager and found and found.point > 0:
+                    gains[name] = max(gains.get(name, 0.0), eager.point / found.point)
+        return gains
+
 
 def speedup_over(evaluation: Evaluation, baseline: str) -> Interval | None:
     """The speedup over a baseline; None if it was not measured."""

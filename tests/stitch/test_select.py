@@ -236,6 +236,24 @@ def test_a_cuda_graph_is_tried_first_where_the_gpu_waits_for_the_host(names: tup
     assert not any(mode == "kernels+graph" for mode, _, _ in given.judged)
 
 
+@pytest.mark.parametrize(
+    ("gains", "kept"),
+    [
+        ({"ab": 0.9, "a": 1.2, "b": 0.8, "": 0.95}, ("a",)),
+        ({"ab": 0.8, "a": 0.85, "b": 0.7, "": 1.1}, ()),
+        ({"ab": 0.9, "a": 0.8, "b": 0.7, "": 0.85}, ("a", "b")),
+    ],
+)
+def test_a_graph_has_only_the_kernels_that_make_it_faster(gains: dict[str, float], kept: tuple[str]) -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        gain = gains["".join(sorted(kernels))] if mode == "kernels+graph" else 0.5
+        return judged(kernels, level, over_eager=2 * gain, over_compile=gain)
+
+    selection, _ = select(verdict, "a", "b", waits=True)
+    assert selection.variant.mode == "kernels+graph"
+    assert selection.variant.kernels == set(kept)
+
+
 @pytest.mark.parametrize("names", [("a",), ()])
 @pytest.mark.parametrize("waits", [True, False])
 def test_several_streams_are_taken_where_they_add_to_it(names: tuple[str, ...], waits: bool) -> None:

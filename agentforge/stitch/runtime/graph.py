@@ -35,7 +35,7 @@ class Replayed:
         self._kernels = kernels
         self._counts = counts
         self._lock = threading.Lock()
-        self._places: tuple[int, ...] = ()
+        self._places: list[int] = []
         self._stream: Any = None
         self._recording: _Recording | None = None
         self._impossible = False
@@ -47,7 +47,7 @@ class Replayed:
         if self._impossible or not on_gpu or torch.cuda.is_current_stream_capturing():
             return self._forward(*tensors)
         with self._lock:
-            places = tuple(tensor.data_ptr() for tensor in tensors[: self._still])
+            places = [tensor.data_ptr() for tensor in tensors[: self._still]]
             if self._stream is None or places != self._places:
                 if not all(tensor.is_cuda for tensor in tensors):  # a graph would freeze a CPU scalar's value
                     return self._forward(*tensors)
@@ -102,18 +102,20 @@ class _Recording:
         with torch.cuda.graph(self._graph, stream=stream, capture_error_mode="thread_local"):
             results = forward(*tensors[:still], *self._inputs)
         self._results, self._structure = _pytree.tree_flatten(results)
-        self._done = torch.cuda.Event()
+        self._last = stream
+        """The stream of the last replay."""
         self.ran: dict[str, int] = {}
         """Runs of each kernel and function in one replay."""
 
     def replay(self, inputs: Sequence[torch.Tensor]) -> Any:
         here = torch.cuda.current_stream(self._stream.device)
-        here.wait_event(self._done)  # the last replay may have used another stream
+        if here != self._last:  # else the stream's order is enough
+            here.wait_stream(self._last)
+            self._last = here
         for place, value in zip(self._inputs, inputs, strict=True):
             place.copy_(value)
         self._graph.replay()
         results = [r.clone() if isinstance(r, torch.Tensor) else r for r in self._results]
-        self._done.record(here)
         return _pytree.tree_unflatten(results, self._structure)
 
     def count(self, kernels: Sequence[Kernel], counts: ModuleType) -> None:
