@@ -1,14 +1,13 @@
 """Pins the threads of the measured workers to processors.
 
 On a CPU each thread gets a processor of its own: with as many threads as processors, a working thread may
-wait for a spinning one on its processor, many times the length of a short call.
+wait for a spinning one on its processor, many times the length of a short call. It is tried on the candidate
+first; if it makes that slower, none is pinned.
 
-On a GPU each worker gets a processor of its own, which all of its threads share and no other worker uses. One
+On a GPU each worker gets a processor of its own, which all of its threads share and no other worker uses: one
 thread launches everything. After a stop it would go on elsewhere, with cold caches: an eager forward of
 1.5 ms took 1.9 to 2.1 ms on an H100, and equal workers differed by up to 60 % in a block; with processors of
 their own and small launches before a call (`TorchGpu.prepare`) by up to 10 %.
-
-Pinning is tried first; if it makes a worker slower, none is pinned.
 """
 
 from __future__ import annotations
@@ -89,17 +88,18 @@ class ProcessorPerThread:
     def end(self) -> None:
         """Undo all pinning."""
         self.on = False
-        _release(self._clients, self._processors)
+        for client in self._clients:
+            for thread in procfs.threads(client.worker.pid):
+                _allow(thread, self._processors)
 
 
 class ProcessorPerWorker:
     """Each worker has a processor of its own."""
 
     def __init__(self, clients: Collection[WorkerClient]) -> None:
-        self._clients = clients
-        self._processors = sorted(os.sched_getaffinity(0))
-        step = len(self._processors) // (len(clients) + 1)  # the first is the referee's
-        own = self._processors[step::step] if step else ()
+        processors = sorted(os.sched_getaffinity(0))
+        step = len(processors) // (len(clients) + 1)  # the first is the referee's
+        own = processors[step::step] if step else ()
         self._own = dict(zip((client.worker.pid for client in clients), own, strict=False))
 
     def place(self, client: WorkerClient) -> None:
@@ -110,29 +110,16 @@ class ProcessorPerWorker:
                 _allow(thread, {processor})
 
     def settle(self, eager: WorkerClient, candidate: WorkerClient) -> str:
-        """See `CpuAffinity.settle`: none is pinned if that makes one of the two slower, because it computes
-        on the CPU too."""
+        """See `CpuAffinity.settle`: all are pinned if there are enough processors."""
         if not self._own:
             return "workers are not pinned: there are too few processors"
-        _release(self._clients, self._processors)
-        for client in (eager, candidate):
-            free = _fastest(client)
-            self.place(client)
-            if _fastest(client) > _SLOWER * free:
-                self._own = {}
-                _release(self._clients, self._processors)
-                return f"workers are not pinned: {client.name} is slower on one processor"
+        self.place(eager)
+        self.place(candidate)
         return "each worker has a processor of its own"
 
 
 def _fastest(client: WorkerClient) -> int:
     return min(client.call(0) for _ in range(_CALLS))
-
-
-def _release(clients: Collection[WorkerClient], processors: Collection[int]) -> None:
-    for client in clients:
-        for thread in procfs.threads(client.worker.pid):
-            _allow(thread, processors)
 
 
 def _allow(thread: int, processors: Collection[int]) -> None:
