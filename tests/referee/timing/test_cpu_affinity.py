@@ -157,7 +157,7 @@ def eight(monkeypatch: pytest.MonkeyPatch) -> dict[int, set[int]]:
 
 
 class Launching:
-    """Stands for a worker with two threads that launches work on a device."""
+    """A worker with two threads that launches work on a device, as far as pinning sees it."""
 
     def __init__(self, pid: int) -> None:
         self.worker = SimpleNamespace(pid=pid)
