@@ -48,9 +48,9 @@ from agentforge.store import Store
 from agentforge.trackers import Delivery
 
 from ._base import RunInput, RunStart
-from .background import Background
-from .cached_evaluator import shared_conditions
 from .checks import check_language, check_start
+from .evaluators.background import Background
+from .evaluators.cached import shared_conditions
 from .kinds.pipelines import PIPELINES
 from .pipeline import RunPipeline
 from .run_settings import for_device, remembered

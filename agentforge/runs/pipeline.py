@@ -40,9 +40,10 @@ from agentforge.schema import (
 from agentforge.search import Allocator, TreePolicy
 from agentforge.store import Store
 
-from .background import LazyReferee
-from .cached_evaluator import CachedEvaluator
-from .recording import RecordingEvaluator, ReplayedEvaluator, recorded_profile, replayed_cassette
+from .evaluators.background import LazyReferee
+from .evaluators.cached import CachedEvaluator
+from .evaluators.inside_model import InsideModel, only_region
+from .evaluators.recording import RecordingEvaluator, ReplayedEvaluator, recorded_profile, replayed_cassette
 from .unverified import write_unverified
 
 if TYPE_CHECKING:
@@ -108,7 +109,8 @@ class RunPipeline:
             cache=self.settings.cache,
             judged_in_full=self.judged_in_full,
         )
-        with closing(lazy) as referee:
+        with closing(lazy):
+            referee = self._proving(lazy, profile)
             result = self.search(profile, self.known_roofline(), referee)
             self.stitch(result, referee)
 
@@ -174,6 +176,15 @@ class RunPipeline:
             patient=self.settings.referee.patience_s > 0,
         )
 
+    def _proving(self, referee: Evaluator, profile: Profile) -> Evaluator:
+        """The referee; of a model with one region, one that proves its kernels inside the model."""
+        if not only_region(self.target, profile):
+            return referee
+        judge, sol_s = self._judge_of_model(referee, profile)
+        return InsideModel(
+            referee, judge, self.run_log, self.target, profile, sol_s=sol_s, progress=self._tell
+        )
+
     def _instrumented(self, roofline: Roofline, referee: Evaluator) -> ProfiledEvaluator:
         """The referee, whose evaluations say what a solution achieved of the roofline."""
         profile = self.run_log.store.get_profile(self.run_log.run.id)
@@ -235,6 +246,7 @@ class RunPipeline:
             permission=self.permission,
             sol_s=sol_s,
             progress=self._tell,
+            rewritten=referee.rewritten if isinstance(referee, InsideModel) else None,
         )
         self._keep(artifact, result.profile, hashes)
 

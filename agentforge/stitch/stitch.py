@@ -58,6 +58,7 @@ def stitch(
     permission: Permission | None = None,
     sol_s: float | None = None,
     progress: Callable[[str], None] | None = None,
+    rewritten: VariantBuilder | None = None,
 ) -> StitchedArtifact:
     """Install solutions in the model and keep the variant that is fastest end to end.
 
@@ -74,6 +75,7 @@ def stitch(
         compiled: False if torch.compile itself is not to become the artifact.
         permission: lower precision that the user allowed; None tries none.
         sol_s: speed-of-light seconds of one forward in the model's own precision; None if they are not known.
+        rewritten: has rewritten the same model at the same call sites.
 
     Raises:
         TargetError: the model can no longer be captured.
@@ -82,7 +84,10 @@ def stitch(
     """
     kernels = promoted(profile, chosen)
     on_gpu = target.device.startswith("cuda")
-    variants = VariantBuilder(target, kernels, progress, measured(profile, device.threads) if on_gpu else ())
+    variants = rewritten and rewritten.with_solutions(kernels)
+    if variants is None:
+        sites = measured(profile, device.threads) if on_gpu else ()
+        variants = VariantBuilder(target, kernels, progress, sites)
     lower = permission and LowerPrecision(
         permission, target, variants, kernels, referee, cache, reserve_s, progress or (lambda line: None)
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -134,6 +135,12 @@ class VariantBuilder:
         """Call sites that keep the original code, with the reason."""
         self.ranges = True
         """Whether variants have units for ranges of shapes, if the target is a range."""
+
+    def with_solutions(self, kernels: Mapping[str, Promoted]) -> VariantBuilder:
+        """A builder with other solutions at the same call sites: the model need not be rewritten again."""
+        other = copy(self)
+        other._kernels = kernels
+        return other
 
     def prepare(
         self,

@@ -16,7 +16,7 @@ from agentforge.frontends import FrontendOptions, load_target
 from agentforge.ladder import find_device
 from agentforge.languages import read_solution
 from agentforge.referee import EvaluationRequest, Referee
-from agentforge.runs.cached_evaluator import conditions_of
+from agentforge.runs.evaluators.cached import conditions_of
 from agentforge.schema import (
     AgentForgeError,
     Definition,

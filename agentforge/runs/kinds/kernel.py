@@ -37,8 +37,8 @@ from agentforge.schema import (
 
 from .._base import RunInput
 from ..artifacts import KERNEL, write_kernel
+from ..evaluators.recording import is_recorded
 from ..pipeline import RunPipeline
-from ..recording import is_recorded
 from ..run_settings import with_search
 from ..user_kernels import UserKernel, read_kernel
 

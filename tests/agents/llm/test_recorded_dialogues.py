@@ -21,7 +21,7 @@ from agentforge.llm import Ledger, read_measured
 from agentforge.referee import EvaluationRequest, OnStage, Referee
 from agentforge.resources import resource
 from agentforge.runs import ModelStart, start_run
-from agentforge.runs.recording import ReplayedEvaluator
+from agentforge.runs.evaluators.recording import ReplayedEvaluator
 from agentforge.schema import Budget, Evaluation
 from agentforge.search import BestFirst
 from agentforge.store import Store

@@ -10,7 +10,7 @@ import pytest
 from agentforge.config import load_settings
 from agentforge.llm import Measured, Message, Recorder, Replay, Request, append_line, read_measured
 from agentforge.referee import EvaluationRequest
-from agentforge.runs.recording import (
+from agentforge.runs.evaluators.recording import (
     RecordingEvaluator,
     ReplayedEvaluator,
     is_recorded,

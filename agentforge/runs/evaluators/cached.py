@@ -71,7 +71,7 @@ def _code() -> str:
     """Hash of the code that judges."""
     digest = sha256()
     for package in _JUDGES:
-        folder = Path(__file__).parents[1] / package
+        folder = Path(__file__).parents[2] / package
         for file in sorted(f for f in folder.rglob("*") if f.is_file() and "__pycache__" not in f.parts):
             digest.update(file.read_bytes())
     return digest.hexdigest()

@@ -11,7 +11,7 @@ import pytest
 from agentforge.config import RefereeSettings
 from agentforge.devices import DeviceSpec
 from agentforge.referee import Builder, EvaluationRequest
-from agentforge.runs.background import Background, LazyReferee
+from agentforge.runs.evaluators.background import Background, LazyReferee
 from agentforge.schema import Definition, HarnessError, Level
 
 NULL = DeviceSpec(kind="null", name="null device", architecture="null")

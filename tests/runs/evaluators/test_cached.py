@@ -11,8 +11,8 @@ from agentforge.config import RefereeSettings, load_settings
 from agentforge.devices import DeviceSpec
 from agentforge.loop import RunLog
 from agentforge.referee import EvaluationRequest
-from agentforge.runs import cached_evaluator
-from agentforge.runs.cached_evaluator import CachedEvaluator, conditions_of, shared_conditions
+from agentforge.runs.evaluators import cached
+from agentforge.runs.evaluators.cached import CachedEvaluator, conditions_of, shared_conditions
 from agentforge.schema import Level, Solution, Workload
 from agentforge.store import Store
 from agentforge.testing.language import make_solution
@@ -81,10 +81,10 @@ def test_conditions_differ_with_all_that_decides_a_verdict(monkeypatch: pytest.M
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     for name, value in (("boot_id", "another"), ("_code", "changed"), ("_packages", ["triton-9"])):
         with monkeypatch.context() as patch:
-            patch.setattr(cached_evaluator, name, lambda value=value: value)
+            patch.setattr(cached, name, lambda value=value: value)
             others.append(conditions_of(DEVICE, settings))
     assert len({here, *others}) == 8
-    monkeypatch.setattr(cached_evaluator, "boot_id", lambda: "")
+    monkeypatch.setattr(cached, "boot_id", lambda: "")
     assert conditions_of(DEVICE, settings) == "", "an unknown machine shares nothing"
 
 

@@ -1,0 +1,1 @@
+"""Evaluators around the referee: started in the background, cached, recorded, inside the model."""
