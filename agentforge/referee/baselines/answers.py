@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import torch
 
-from ..comparison.tolerance import Exactness, kinds
+from ..comparison.exactness import Exactness
+from ..comparison.tolerance import kinds
 from ..inputs.transforms import Answer, Content
 from ..workers.failures import WorkerFailure, trusted
 from ..workers.pytree import Leaf

@@ -16,7 +16,8 @@ import torch
 from agentforge.config import RefereeSettings
 from agentforge.schema import Definition, Level, TargetError, Workload, baseline_name
 
-from ..comparison.tolerance import Bound, Exactness, all_finite, derive, measure, scale_of, widest
+from ..comparison.exactness import Exactness
+from ..comparison.tolerance import Bound, all_finite, derive, measure, scale_of, widest
 from ..inputs.acceptance import orders_that_count, try_mixtures
 from ..inputs.inputs import Arguments, Inputs, arguments_of, drawn_numbers
 from ..workers.client import WorkerClient

@@ -14,7 +14,8 @@ from typing import Protocol
 
 from agentforge.schema import Definition, TolerancePolicy
 
-from ..comparison.tolerance import Bound, Exactness, widest
+from ..comparison.exactness import Exactness
+from ..comparison.tolerance import Bound, widest
 from ..workers.client import WorkerClient
 from ..workers.failures import WorkerFailure
 from .prepared import PreparedWorkload

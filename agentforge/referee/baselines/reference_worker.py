@@ -15,7 +15,8 @@ from torch.utils import _pytree as pytree
 from agentforge.problems.kernelbench import Problem, load_problem
 from agentforge.schema import Definition, Precision, TolerancePolicy
 
-from ..comparison.tolerance import Bound, alternative, exactness, permitted, widest
+from ..comparison.exactness import exactness, permitted
+from ..comparison.tolerance import Bound, alternative, widest
 from ..inputs.transforms import less_precise
 from ..timing.gpu.device import GraphedModel
 from ..workers import arguments as values
@@ -282,7 +283,8 @@ class BaselineServer(Server):
         assert self._module is not None
         tensors = [x for x in pytree.tree_leaves((self._slots[0], self._module.state_dict()))
                    if isinstance(x, torch.Tensor) and x.is_floating_point()]  # fmt: skip
-        narrow = leaf.value.to(max((x.dtype for x in tensors), key=_eps, default=torch.float64))
+        coarsest = max((x.dtype for x in tensors), key=lambda t: torch.finfo(t).eps, default=torch.float64)
+        narrow = leaf.value.to(coarsest)
         return narrow if bool(torch.isfinite(narrow)) else leaf.value
 
     def _alternatives(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
@@ -381,10 +383,6 @@ def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 def _numbered(tensors: list[torch.Tensor]) -> list[Leaf]:
     return [Leaf(str(n), tensor.detach()) for n, tensor in enumerate(tensors)]
-
-
-def _eps(dtype: torch.dtype) -> float:
-    return torch.finfo(dtype).eps
 
 
 def _compiled(module: torch.nn.Module, mode: CompileMode) -> Any:

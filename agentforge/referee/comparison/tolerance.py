@@ -17,7 +17,9 @@ from agentforge.schema import TolerancePolicy
 from ..workers.pytree import Latitude
 from ..workers.shared_memory import dtype_name
 
-_CHUNK = 1 << 16
+_CHUNK = 1 << 14
+"""Elements of a piece. torch computes so few in one thread: on a busy machine, threads that wait for each
+other after each operator took 20 times as long."""
 _TINY = 1e-300
 _COARSE_EPS = 1e-3
 """Machine epsilon above which a unit in the last place is coarse (16-bit types): an eighth of the floor."""
@@ -34,9 +36,7 @@ _WORST_OF_MANY = 4.0
 _TWO_ROUNDINGS = 2.2
 """How far an answer that rounds twice is from one that rounds once, in units of the latter's error: the root
 of 3, and room for a draw."""
-_UNDECIDED = 1e-3
-"""Share of an integer output's elements that rounding may decide; with more, the answer is chance."""
-_LARGEST_BOUND = 0.05
+LARGEST_BOUND = 0.05
 """No policy and no ill-conditioned reference widens the relative bound beyond this."""
 
 
@@ -63,7 +63,8 @@ class Bound:
         )
 
 
-_NOTHING = Bound(0.0, 0.0, 0.0, 0.0)
+NOTHING = Bound(0.0, 0.0, 0.0, 0.0)
+"""Of integers and booleans."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ def _norm(reference: torch.Tensor, policy: TolerancePolicy, exclusive: float, ow
         share = _COARSE_FLOOR + _COARSE_FEW / math.sqrt(max(reference.numel(), 1))
         exclusive = policy.floor_ulps * share * torch.finfo(reference.dtype).eps
         own *= _COARSE_NORM
-    return min(max(policy.factor * own, exclusive), _LARGEST_BOUND)
+    return min(max(policy.factor * own, exclusive), LARGEST_BOUND)
 
 
 def derive(
@@ -123,26 +124,42 @@ def derive(
         exact: the same in float64, or None if that could not be computed.
     """
     if not (reference.is_floating_point() or reference.is_complex()):
-        return _NOTHING
+        return NOTHING
     eps = torch.finfo(reference.dtype).eps
     exclusive = floor_ulps(policy, reference.dtype, reduction) * eps
     least = Bound(_norm(reference, policy, exclusive, 0.0), _element(exclusive), 0.0, 0.0)
     if exact is None:
         return least
-    unbounded = Bound(math.inf, 1.0, 0.0, 0.0)
-    own = measure(reference, _comparable(exact, reference), unbounded)
-    if not math.isfinite(own.relative):
+    own, worst = own_error(reference, exact)
+    if not math.isfinite(own):
         return least
-    relative = _norm(reference, policy, exclusive, own.relative)
-    absolute = min(policy.factor * own.absolute, _LARGEST_BOUND * root_mean_square(reference) * 4)
-    return Bound(relative, _element(exclusive), absolute, own.relative)
+    relative = _norm(reference, policy, exclusive, own)
+    absolute = min(policy.factor * worst, LARGEST_BOUND * root_mean_square(reference) * 4)
+    return Bound(relative, _element(exclusive), absolute, own)
+
+
+def own_error(reference: torch.Tensor, exact: torch.Tensor) -> tuple[float, float]:
+    """Relative L2 error of an output against float64, and the largest absolute error of an element."""
+    if not (all_finite(reference) and all_finite(exact)):
+        found = measure(reference, _comparable(exact, reference), Bound(math.inf, 1.0, 0.0, 0.0))
+        return found.relative, found.absolute
+    error2 = norm2 = largest = 0.0
+    for a, b in _pairs(reference, exact):
+        error = a - b
+        error2 += _square(error)
+        norm2 += _square(b)
+        largest = max(largest, float(error.abs_().max()))
+    return _relative(error2, norm2), largest
+
+
+def _relative(error2: float, norm2: float) -> float:
+    """L2 norm of an error by that of what was expected, from their squares."""
+    return 0.0 if error2 == 0 else math.sqrt(error2 / norm2) if norm2 > 0 else math.inf
 
 
 def _comparable(exact: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
     """The float64 output, with the reference's own value at each element that is not finite in one of the
     two: an overflow says nothing about the error of the other elements."""
-    if all_finite(reference) and all_finite(exact):
-        return exact
     both = (kinds(reference) == 0) & (kinds(exact.to(reference.dtype)) == 0)
     ours, better = _real(reference), _real(exact)
     chosen = torch.where(both, better, ours.to(better.dtype))
@@ -162,6 +179,8 @@ def kinds(tensor: torch.Tensor) -> torch.Tensor:
     """0 for each finite element, 1 for NaN, 2 for infinity, 3 for minus infinity (of real and imaginary
     parts if the tensor is complex)."""
     real = _widened(tensor)
+    if all_finite(real):
+        return torch.zeros(real.shape, dtype=torch.uint8, device=real.device)
     return torch.isnan(real).byte() + 2 * torch.isposinf(real).byte() + 3 * torch.isneginf(real).byte()
 
 
@@ -211,66 +230,9 @@ def settled(
     return torch.view_as_complex(chosen) if expected.is_complex() else chosen
 
 
-@dataclass(frozen=True)
-class Exactness:
-    """What one output of a reference says of itself beside another computation of it."""
-
-    bound: Bound
-    agrees: bool
-    """Of the same form and finite in the same places, and zero if that is zero everywhere; other tensors are
-    the same."""
-    finite: bool
-    nan: bool
-    """Whether it has NaN."""
-    equal: bool
-    """Whether it is what was computed in float64, to the last bit."""
-
-
-def exactness(ours: object, better: object, policy: TolerancePolicy, reduction: float) -> Exactness:
-    """Hold an output of the reference against a better computation of it."""
-    if not isinstance(ours, torch.Tensor):
-        same = not isinstance(better, torch.Tensor) and ours == better
-        return Exactness(_NOTHING, same, True, False, same)
-    exact = better if isinstance(better, torch.Tensor) and better.shape == ours.shape else None
-    bound = derive(ours, exact, policy, reduction)
-    if not (ours.is_floating_point() or ours.is_complex()):
-        different = 1.0 if exact is None else float((ours != exact).double().mean()) if ours.numel() else 0.0
-        return Exactness(bound, different <= _UNDECIDED, True, False, different == 0.0)
-    finite = kinds(ours) == 0
-    nothing_but_error = exact is not None and not exact.any() and bool(ours.any())
-    return Exactness(
-        bound=bound,
-        agrees=exact is not None and torch.equal(finite, kinds(exact) == 0) and not nothing_but_error,
-        finite=bool(finite.all()),
-        nan=bool(torch.isnan(ours).any()),
-        equal=exact is not None and torch.equal(ours.to(exact.dtype), exact),
-    )
-
-
-def permitted(found: Exactness, low: object, better: object, factor: float) -> Exactness:
-    """`found` with the bound widened by what the reference errs in a lower precision that the user allowed.
-
-    Args:
-        low: the reference's output in that precision.
-        better: the same output in float64, or moved.
-        factor: allowed multiple of that error.
-    """
-    if not isinstance(low, torch.Tensor) or not isinstance(better, torch.Tensor):
-        return found
-    if not low.is_floating_point() or low.shape != better.shape:
-        return found
-    own = measure(low, _comparable(better, low), Bound(math.inf, 1.0, 0.0, 0.0))
-    alike = torch.equal(kinds(low), kinds(better.to(low.dtype)))
-    if not alike or own.relative >= _LARGEST_BOUND:  # the precision itself fails for such inputs
-        return replace(found, agrees=False)
-    relative = max(found.bound.relative, min(factor * own.relative, _LARGEST_BOUND))
-    absolute = max(found.bound.absolute, factor * own.absolute)
-    return replace(found, bound=replace(found.bound, relative=relative, absolute=absolute))
-
-
 def _element(exclusive: float) -> float:
     """The worst of many elements may err some times as much as their norm."""
-    return min(_WORST_OF_MANY * exclusive, _LARGEST_BOUND)
+    return min(_WORST_OF_MANY * exclusive, LARGEST_BOUND)
 
 
 def widest(bounds: list[Bound]) -> Bound:
@@ -288,12 +250,13 @@ def halved(bound: Bound) -> Bound:
 
 def root_mean_square(tensor: torch.Tensor) -> float:
     """Root mean square of the finite values."""
-    total, count = 0.0, 0
-    for chunk, _ in _pairs(tensor, tensor):
-        square = float(torch.dot(chunk, chunk))
+    total, count, flat = 0.0, 0, _real(tensor).reshape(-1)
+    for first in range(0, flat.numel(), _CHUNK):
+        chunk = flat[first : first + _CHUNK].double()
+        square = _square(chunk)
         if not math.isfinite(square):
             finite = chunk[torch.isfinite(chunk)]
-            square, left_out = float(torch.dot(finite, finite)), chunk.numel() - finite.numel()
+            square, left_out = _square(finite), chunk.numel() - finite.numel()
             count -= left_out
         total += square
         count += chunk.numel()
@@ -311,6 +274,11 @@ def _pairs(got: torch.Tensor, expected: torch.Tensor) -> Iterator[tuple[torch.Te
     a, b = _real(got).reshape(-1), _real(expected).reshape(-1)
     for first in range(0, a.numel(), _CHUNK):
         yield a[first : first + _CHUNK].double(), b[first : first + _CHUNK].double()
+
+
+def _square(flat: torch.Tensor) -> float:
+    """The square of the L2 norm; `torch.dot` wakes the threads of a library for few elements too."""
+    return float((flat * flat).sum())
 
 
 def _real(tensor: torch.Tensor) -> torch.Tensor:
@@ -333,8 +301,8 @@ def measure(got: torch.Tensor, expected: torch.Tensor, bound: Bound, scale: floa
     worst = (-1.0, 0, 0.0, 0.0)
     for number, (a, b) in enumerate(_pairs(got, expected)):
         error, magnitude = _errors(a, b)
-        error2 += float(torch.dot(error, error))
-        norm2 += float(torch.dot(magnitude, magnitude))
+        error2 += _square(error)
+        norm2 += _square(magnitude)
         largest = max(largest, float(error.max()))
         # If no error is allowed (an all-zero output), any error is infinitely far.
         excess = error / magnitude.mul_(bound.element).clamp_(min=least)
@@ -346,8 +314,7 @@ def measure(got: torch.Tensor, expected: torch.Tensor, bound: Bound, scale: floa
                 float(a[position]),
                 float(b[position]),
             )
-    relative = 0.0 if error2 == 0 else math.sqrt(error2 / norm2) if norm2 > 0 else math.inf
-    return Distance(relative, largest, max(worst[0], 0.0), *worst[1:])
+    return Distance(_relative(error2, norm2), largest, max(worst[0], 0.0), *worst[1:])
 
 
 def _least(bound: Bound, scale: float) -> float:

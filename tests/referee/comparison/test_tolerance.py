@@ -15,6 +15,7 @@ from agentforge.referee.comparison.tolerance import (
     explain,
     kinds,
     measure,
+    own_error,
     root_mean_square,
     settled,
     widest,
@@ -125,6 +126,22 @@ def test_any_position_and_size_of_error_is_found(size, index, error):
     distance = measure(wrong, expected, Bound(1e-6, 1e-6, 0.0, 0.0))
     assert distance.index == index % size
     assert distance.absolute == pytest.approx(error, rel=1e-2, abs=2e-7)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.complex64])
+@pytest.mark.parametrize("odd", [None, math.nan, math.inf])
+def test_the_reference_s_own_error_is_what_measuring_it_gives(dtype, odd):
+    exact = torch.randn(40_000, 2, dtype=torch.complex128 if dtype.is_complex else torch.float64)
+    reference = exact.to(dtype)
+    ours, theirs = (torch.view_as_real(x) if x.is_complex() else x for x in (reference, exact))
+    if odd is not None:  # where one overflows, the other elements still tell
+        ours.view(-1)[17] = odd
+    error, worst = own_error(reference, exact)
+    if odd is not None:
+        ours.view(-1)[17], theirs.view(-1)[17] = 0.0, 0.0
+    found = measure(reference, exact, Bound(math.inf, 1.0, 0.0, 0.0))
+    assert error == pytest.approx(found.relative, rel=1e-9) and 0 < error < 0.01
+    assert worst == found.absolute
 
 
 def test_parts_are_measured_on_the_scale_of_the_whole():
