@@ -11,7 +11,7 @@ extern "C" void softmax(const float* x, float* out, int64_t rows, int64_t cols) 
             if (v > m) {
                 s = s * std::exp(m - v) + 1.0f;
                 m = v;
-            } else {
+            } else if (v != m || v != -INFINITY) {  // minus infinity before all others adds nothing
                 s += std::exp(v - m);
             }
         }
