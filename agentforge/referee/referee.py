@@ -78,7 +78,7 @@ class Referee:
     def __init__(self, settings: RefereeSettings, *, device: DeviceSpec, cache: Path) -> None:
         self.device = with_fallbacks(device, cache)
         self._backend = backend_for(self.device)
-        # One thread launches everything; others of torch's would only spin beside it.
+        # On a device, one thread launches all work. Other threads of torch would only spin.
         self.settings = settings.model_copy(update={"threads": 1}) if self._backend.remote else settings
         weak = settings.sandbox == "auto" and Fallback.WEAK_SANDBOX in self.device.fallbacks
         self.sandbox = choose_sandbox("rlimits" if weak else settings.sandbox, settings.sandbox_options)

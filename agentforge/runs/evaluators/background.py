@@ -71,7 +71,7 @@ class LazyReferee:
         referee, definition = self._opening.result(), request.definition
         if self._eager_first:
             known = definition.whole_model or definition.hash in self._judged_in_full
-            self._settings.quick_compile = known  # the referee reads it in each evaluation
+            referee.settings.quick_compile = known  # it is read in each evaluation
         if request.level is Level.FULL:
             self._judged_in_full.add(definition.hash)
         return referee.evaluate(request, progress=progress)

@@ -23,7 +23,7 @@ class Opened:
     asked: list[str]
 
     def __init__(self, settings: RefereeSettings, **_: Any) -> None:
-        self.settings = settings
+        self.settings = settings.model_copy()  # as the real one does on a device
         self.asked = ["constructed"]
         self.waits: list[bool] = []
         """Whether each evaluation at level quick would wait for torch.compile."""
