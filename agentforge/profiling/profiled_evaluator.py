@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from agentforge.devices import DeviceSpec, Roofline
-from agentforge.referee import Builder, Disassembler, EvaluationRequest, Evaluator, OnStage
+from agentforge.referee import AroundReferee, EvaluationRequest, Evaluator, OnStage
 from agentforge.schema import Definition, Evaluation, Level, Metric, Solution, Workload, merged_metrics
 
 from .classify import KERNEL_TIME_SHARE, by_roofline, values_of
@@ -31,7 +31,7 @@ class Observer(Protocol):
 
 
 @dataclass
-class ProfiledEvaluator:
+class ProfiledEvaluator(AroundReferee):
     """Evaluates with the referee, and adds metrics, findings and a classification to passing evaluations.
 
     The verdict is the referee's: status, reasons and times are never changed. A result faster than the speed
@@ -80,21 +80,6 @@ class ProfiledEvaluator:
         if self.measure_again is not None:
             self.roofline = self.measure_again()
         return self.roofline != before
-
-    def build(self, solution: Solution) -> None:
-        """Compile a solution into the cache, if the referee can."""
-        if isinstance(self.referee, Builder):
-            self.referee.build(solution)
-
-    def machine_code(self, solution: Solution) -> str:
-        """The hot loops of a solution, if the referee can show them."""
-        if isinstance(self.referee, Disassembler):
-            return self.referee.machine_code(solution)
-        return "machine code cannot be shown here"
-
-    def machine_code_hash(self, solution: Solution) -> str:
-        """Of a solution, if the referee can tell."""
-        return self.referee.machine_code_hash(solution) if isinstance(self.referee, Disassembler) else ""
 
 
 def with_observation(

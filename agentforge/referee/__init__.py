@@ -9,12 +9,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._base import Builder, Disassembler, EvaluationRequest, Evaluator, OnStage, Presenter, Subject
+    from ._base import (
+        AroundReferee,
+        Builder,
+        Disassembler,
+        EvaluationRequest,
+        Evaluator,
+        OnStage,
+        Presenter,
+        Subject,
+    )  # fmt: skip
     from .referee import Referee, choose_sandbox
     from .workers.device_backend import DeviceBackend, MeasuredDevice
     from .workers.runner import DeviceRunner, HostRunner, Runner
 
 __all__ = [
+    "AroundReferee",
     "Builder",
     "DeviceBackend",
     "DeviceRunner",
@@ -32,6 +42,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AroundReferee": "_base",
     "Builder": "_base",
     "Disassembler": "_base",
     "EvaluationRequest": "_base",

@@ -112,3 +112,24 @@ class Disassembler(Protocol):
         """Equal for solutions that run the same instructions on the same data; empty if it is not known. Not
         while one is evaluated."""
         ...
+
+
+class AroundReferee:
+    """What an evaluator around a referee passes on: it compiles and shows machine code if the referee can."""
+
+    referee: Evaluator
+
+    def build(self, solution: Solution) -> None:
+        """See `Builder`; nothing if the referee cannot compile ahead of time."""
+        if isinstance(self.referee, Builder):
+            self.referee.build(solution)
+
+    def machine_code(self, solution: Solution) -> str:
+        """See `Disassembler`; a sentence if the referee cannot show it."""
+        if isinstance(self.referee, Disassembler):
+            return self.referee.machine_code(solution)
+        return "machine code cannot be shown here"
+
+    def machine_code_hash(self, solution: Solution) -> str:
+        """See `Disassembler`; empty if the referee cannot tell."""
+        return self.referee.machine_code_hash(solution) if isinstance(self.referee, Disassembler) else ""

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agentforge.loop import RunLog
-from agentforge.referee import Builder, Disassembler, EvaluationRequest, Evaluator, OnStage
-from agentforge.schema import Evaluation, Level, Profile, Solution, Target, TargetError
+from agentforge.referee import AroundReferee, EvaluationRequest, Evaluator, OnStage
+from agentforge.schema import Evaluation, Level, Profile, Target, TargetError
 
 if TYPE_CHECKING:
     from agentforge.stitch.variants import Variant, VariantBuilder
@@ -29,8 +29,8 @@ def only_region(target: Target, profile: Profile) -> str:
     return "" if found == target.definition.hash else found
 
 
-class InsideModel:
-    """Evaluates as `evaluator` does, but a full verdict on a kernel is one on the model with the kernel.
+class InsideModel(AroundReferee):
+    """Evaluates as `referee` does, but a full verdict on a kernel is one on the model with the kernel.
 
     The verdict on the model is stored, so that stitching finds it.
 
@@ -41,7 +41,7 @@ class InsideModel:
 
     def __init__(
         self,
-        evaluator: Evaluator,
+        referee: Evaluator,
         judge: Evaluator,
         run_log: RunLog,
         target: Target,
@@ -50,7 +50,7 @@ class InsideModel:
         sol_s: float | None = None,
         progress: Callable[[str], None] | None = None,
     ) -> None:
-        self._evaluator = evaluator
+        self.referee = referee
         self._judge = judge
         self._run_log = run_log
         self._target = target
@@ -69,27 +69,10 @@ class InsideModel:
             found = self._inside(request, progress)
             if found is not None:
                 return found
-        evaluation = self._evaluator.evaluate(request, progress=progress)
+        evaluation = self.referee.evaluate(request, progress=progress)
         if request.level is Level.QUICK:
             self._quick[request.solution.hash] = evaluation
         return evaluation
-
-    def build(self, solution: Solution) -> None:
-        """See `Builder`."""
-        if isinstance(self._evaluator, Builder):
-            self._evaluator.build(solution)
-
-    def machine_code(self, solution: Solution) -> str:
-        """See `Disassembler`."""
-        if isinstance(self._evaluator, Disassembler):
-            return self._evaluator.machine_code(solution)
-        return "machine code cannot be shown here"
-
-    def machine_code_hash(self, solution: Solution) -> str:
-        """See `Disassembler`."""
-        return (
-            self._evaluator.machine_code_hash(solution) if isinstance(self._evaluator, Disassembler) else ""
-        )
 
     def _inside(self, request: EvaluationRequest, progress: OnStage | None) -> Evaluation | None:
         """The verdict on the model as one on the kernel; None if the kernel has no place in the model."""
