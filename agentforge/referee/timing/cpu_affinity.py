@@ -5,9 +5,9 @@ wait for a spinning one on its processor, many times the length of a short call.
 first; if it makes that slower, none is pinned.
 
 On a GPU each worker gets a processor of its own, which all of its threads share and no other worker uses: one
-thread launches everything. After a stop it would go on elsewhere, with cold caches: an eager forward of
-1.5 ms took 1.9 to 2.1 ms on an H100, and equal workers differed by up to 60 % in a block; with processors of
-their own and small launches before a call (`TorchGpu.prepare`) by up to 10 %.
+thread launches all work. A stopped worker would continue on another processor, with cold caches. On an H100,
+equal workers then differed by up to 60 % in a block. With processors of their own, and small launches before
+a call (`TorchGpu.prepare`), they differed by up to 10 %.
 """
 
 from __future__ import annotations
