@@ -177,8 +177,11 @@ class RunPipeline:
         )
 
     def _proving(self, referee: Evaluator, profile: Profile) -> Evaluator:
-        """The referee; of a model with one region, one that proves its kernels inside the model."""
-        if not only_region(self.target, profile):
+        """The referee; of a model with one region, one that proves its kernels inside the model.
+
+        On a GPU it is the referee alone: stitching judges CUDA graphs too, and a profiler asks the referee.
+        """
+        if self.device.kind != "cpu" or not only_region(self.target, profile):
             return referee
         judge, sol_s = self._judge_of_model(referee, profile)
         return InsideModel(

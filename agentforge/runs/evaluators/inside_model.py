@@ -19,12 +19,12 @@ _INSIDE = "inside the model, of which it is the only region"
 
 
 def only_region(target: Target, profile: Profile) -> str:
-    """Hash of the definition of the only region of a model on a CPU; empty if there are several.
+    """Hash of the definition of the only region of a model; empty if there are several.
 
-    On a GPU, and for a range of shapes, stitching has more than one variant to judge all the same. A kernel
-    of the whole reference has no model around it.
+    For a range of shapes, stitching has more than one variant to judge all the same. A kernel of the whole
+    reference has no model around it.
     """
-    alone = target.device == "cpu" and not target.shapes and len(profile.call_sites) == 1
+    alone = not target.shapes and len(profile.call_sites) == 1
     found = profile.bottlenecks[0].definition.hash if alone and profile.bottlenecks else ""
     return "" if found == target.definition.hash else found
 

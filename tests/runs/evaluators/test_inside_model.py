@@ -147,6 +147,5 @@ def test_a_kernel_without_a_place_in_the_model_is_judged_alone(
 def test_a_model_of_several_regions_or_shapes_is_left_to_stitching(target: Target, profile: Profile) -> None:
     sites = profile.call_sites
     assert only_region(target, profile.model_copy(update={"call_sites": (*sites, *sites)})) == ""
-    assert only_region(target.model_copy(update={"device": "cuda"}), profile) == ""
     as_target = target.model_copy(update={"definition": profile.bottlenecks[0].definition})
     assert only_region(as_target, profile) == ""
