@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -35,6 +36,7 @@ from agentforge.schema import (
 from ._base import EvaluationRequest, OnStage, Subject
 from .baselines.baselines import Baselines
 from .candidates.build import BuildFailure, CandidateBuilder
+from .candidates.jit_cache import calls_compiler
 from .candidates.sanitizer_pool import SanitizerPool
 from .checks import CheckContext
 from .pipeline import EvaluationPipeline
@@ -46,7 +48,7 @@ from .workers.client import WorkerClient
 from .workers.device_backend import backend_for
 from .workers.environment import baseline_cache, worker_environment
 from .workers.failures import WorkerFailure
-from .workers.forkserver import CANDIDATE, COMPILED, EAGER
+from .workers.forkserver import CANDIDATE, COMPILED, COMPILING, EAGER
 from .workers.process import Forkserver
 
 
@@ -89,6 +91,7 @@ class Referee:
         self._trusted: Forkserver | None = None
         self._compiled: Forkserver | None = None
         self._untrusted: Forkserver | None = None
+        self._compiling: Forkserver | None = None
         self._build_server: Forkserver | None = None
         self._sanitizer_pool: SanitizerPool | None = None
         self._baselines: Baselines | None = None
@@ -113,10 +116,9 @@ class Referee:
         folder.chmod(0o711)
         try:
             self._cache.mkdir(parents=True, exist_ok=True)
-            threads = self.settings.threads
-            environment = worker_environment(threads, folder, self._backend.environment)
+            environment = worker_environment(self.settings.threads, folder, self._backend.environment)
             self._trusted = self._trusted_server(EAGER)
-            self._untrusted = Forkserver(CANDIDATE, self.sandbox, folder, environment, self._backend.nodes)
+            self._untrusted = self._untrusted_server(CANDIDATE)
             self._build_server = Forkserver("builder", self.sandbox, folder, environment)
             self._sanitizer_pool = SanitizerPool(self.sandbox, folder, environment)
             if self._backend.gpu is not None and self.settings.compile_baseline:
@@ -136,23 +138,24 @@ class Referee:
     def close(self) -> None:
         """End every process, remove every temporary file; safe to call twice."""
         self.release()
-        trusted = (self._trusted, self._compiled)
-        for server in (*trusted, self._untrusted, self._build_server, self._sanitizer_pool):
+        trusted, untrusted = (self._trusted, self._compiled), (self._untrusted, self._compiling)
+        for server in (*trusted, *untrusted, self._build_server, self._sanitizer_pool):
             if server is not None:
                 server.close()
-        self._trusted = self._compiled = self._untrusted = self._build_server = self._sanitizer_pool = None
+        self._trusted = self._compiled = self._untrusted = self._compiling = None
+        self._build_server = self._sanitizer_pool = None
         if self._scratch is not None:
             self._scratch.close()
         self._folder = self._scratch = None
 
     # -- workers
 
-    def _spawn(self, name: str, ahead: bool) -> WorkerClient:
+    def _spawn(self, definition: str, name: str, ahead: bool) -> WorkerClient:
         assert self._trusted is not None and self._folder is not None
         home = self._folder / "home"
         home.mkdir(exist_ok=True)
         server = self._compiler() if name in self._backend.baselines else self._trusted
-        worker = server.fork(home, background=ahead)
+        worker = server.fork(home, background=ahead, env=baseline_cache(self._cache, definition))
         exclusive = ExclusiveRun() if ahead else self._exclusive
         timeout = max(300.0, self.settings.call_timeout_s)
         return WorkerClient(name, worker, exclusive, call_timeout_s=timeout, backend=self._backend)
@@ -168,6 +171,12 @@ class Referee:
             # Otherwise an ordinary user's baselines are read in another way than the candidate.
             open_memory=getattr(self.sandbox, "hides_processes", False),
         )
+
+    def _untrusted_server(self, kind: str) -> Forkserver:
+        assert self._folder is not None
+        environment = worker_environment(self.settings.threads, self._folder, self._backend.environment)
+        compiler = baseline_cache(self._cache) if kind == COMPILING else {}  # its workers have their own
+        return Forkserver(kind, self.sandbox, self._folder, {**environment, **compiler}, self._backend.nodes)
 
     def _compiler(self) -> Forkserver:
         """The forkserver of the compiled baselines, which may not be ready yet."""
@@ -185,9 +194,8 @@ class Referee:
     def _new_baselines(
         self, definition: Definition, workloads: Sequence[Workload], origin: Baselines | None = None
     ) -> Baselines:
-        return Baselines(
-            definition, workloads, self.settings, self._spawn, backend=self._backend, origin=origin
-        )
+        spawn = partial(self._spawn, definition.hash)
+        return Baselines(definition, workloads, self.settings, spawn, backend=self._backend, origin=origin)
 
     def baselines(self, definition: Definition, workloads: Sequence[Workload]) -> Baselines:
         """The warm baselines of a definition.
@@ -302,10 +310,13 @@ class Referee:
         ) as ready:
             yield ready
 
-    def _candidate_builder(self) -> CandidateBuilder:
+    def _candidate_builder(self, solution: Solution | None = None) -> CandidateBuilder:
         assert self._untrusted is not None and self._build_server is not None and self._folder is not None
+        server = self._untrusted
+        if solution is not None and calls_compiler(solution):
+            server = self._compiling = self._compiling or self._untrusted_server(COMPILING)
         return CandidateBuilder(
-            self._untrusted,
+            server,
             self._build_server,
             self._exclusive,
             self._folder,
@@ -321,7 +332,7 @@ class Referee:
             self._open()
 
     def _examine(self, request: EvaluationRequest, progress: OnStage | None, findings: Findings) -> None:
-        builder = self._candidate_builder()
+        builder = self._candidate_builder(request.solution)
         try:
             EvaluationPipeline(
                 CheckContext(request, self.settings, self.device, builder, findings),

@@ -75,6 +75,8 @@ class Baselines:
         if lacking and origin is None:
             self.notes.append(f"no baseline on {backend.device}: {', '.join(lacking)}")
         self._ahead: CompilingAhead | None = None
+        self.compiled_at = origin.compiled_at if origin else 0.0
+        """By `time.time()`: all files in the compiler's cache that are older are whole."""
         seed = origin.weights.seed if origin else secrets.randbits(31)
         try:
             self.eager = self._baseline("eager", seed)
@@ -156,6 +158,7 @@ class Baselines:
             if time.monotonic() < until:
                 self._to_compile.remove(name)
                 self._start_compiled(name, self.weights.seed, until)
+                self.compiled_at = time.time()
         if len(self.prepared) > 1 and self._current is not None:
             current, self._current = self._current, None
             self.enter(current)

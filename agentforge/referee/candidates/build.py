@@ -37,6 +37,8 @@ from ..baselines.sealed_weights import Weights
 from ..timing.exclusive_run import ExclusiveRun
 from ..workers.client import WorkerClient
 from ..workers.device_backend import CPU, DeviceBackend
+from ..workers.environment import header_folder, inductor_folder
+from ..workers.forkserver import COMPILING
 from ..workers.process import Forkserver
 from .candidate import Candidate
 from .jit_cache import CompiledCode
@@ -204,7 +206,8 @@ class CandidateBuilder:
         identity = next(_identities)
         _own(identity, scratch)
         memory = self.memory_limit(baselines)
-        readable = (folder, _PRELUDES, self._compiled.folder) if self._compiled.there else (folder, _PRELUDES)
+        ready = self._ready_code(baselines)
+        readable = (folder, _PRELUDES, *ready, *([self._compiled.folder] if self._compiled.there else []))
         box = Box(scratch, readable=readable, identity=identity, devices=self.backend.nodes)
         box = replace(box, filtered=self.backend.filtered)
         total = memory + _SLACK if self.backend.memory_limited else 0
@@ -229,18 +232,31 @@ class CandidateBuilder:
         )
         candidate = Candidate(client, scratch, self._compiled)
         try:
-            candidate.weights = self._load(client, solution, folder, baselines.weights)
+            candidate.weights = self._load(client, solution, folder, baselines)
             client.configure(prepared.body(), prepared.inputs, prepared.outputs_bytes)
         except BaseException:
             candidate.close()
             raise
         return candidate
 
-    def _load(self, client: WorkerClient, solution: Solution, folder: Path, weights: Weights) -> str:
-        descriptor = weights.read_only()
+    def _ready_code(self, baselines: Baselines) -> list[Path]:
+        """What a solution that calls the compiler can read: the forkserver's precompiled headers, and what
+        the compiled baselines compiled."""
+        if self.forkserver.kind != COMPILING:
+            return []
+        self.forkserver.ready()
+        folders = header_folder(self.folder), inductor_folder(self.cache, baselines.definition.hash)
+        return [folder for folder in folders if folder.is_dir()]
+
+    def _load(self, client: WorkerClient, solution: Solution, folder: Path, baselines: Baselines) -> str:
+        body = self.load_request(solution, folder, baselines.weights)
+        if self.forkserver.kind == COMPILING:
+            ready = inductor_folder(self.cache, baselines.definition.hash)
+            body |= {"ready": str(ready), "ready_before": baselines.compiled_at}
+        descriptor = baselines.weights.read_only()
         try:
             patience = self.settings.build_timeout_s if builds_at_import(solution) else None
-            reply = client.request(self.load_request(solution, folder, weights), [descriptor], patience)
+            reply = client.request(body, [descriptor], patience)
         finally:
             os.close(descriptor)
         return str(reply.get("weights", ""))[:20]

@@ -2,6 +2,9 @@
 
 The cache is copied out of the scratch folder and into the successor's: only folders and regular files, of
 bounded size and number. Nothing here reads them.
+
+A candidate that calls torch.compile also sees the code that the compiled baselines of the same definition
+have, through links to read-only files. Compiling takes no time that is measured, so nobody gains by it.
 """
 
 from __future__ import annotations
@@ -9,7 +12,12 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import sys
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
+
+from agentforge.schema import Solution
 
 _MOST_BYTES, _MOST_FILES = 256 << 20, 8192
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -19,6 +27,36 @@ _PLACE = "inductor"
 def cache_place(scratch: Path) -> Path:
     """Folder in which a process with this scratch folder keeps compiled code."""
     return scratch / _PLACE
+
+
+def calls_compiler(solution: Solution) -> bool:
+    """Whether a solution seems to call torch.compile."""
+    return any("torch.compile" in f.content for f in solution.sources if f.path.endswith(".py"))
+
+
+def link_missing(source: Path, target: Path, before: float) -> None:
+    """Link the files below `source` that `target` lacks into it; locks stay apart.
+
+    Args:
+        before: seconds by `time.time()`; newer files may not be whole yet.
+    """
+    for folder, inside, names in os.walk(source):
+        if "locks" in inside:
+            inside.remove("locks")
+        here = target / Path(folder).relative_to(source)
+        here.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            file = Path(folder, name)
+            with suppress(OSError):  # it is there, or was a temporary file
+                if file.stat().st_mtime < before:
+                    (here / name).symlink_to(file)
+
+
+def keep_headers_in(folder: Path) -> None:
+    """Inductor inherits headers that the forkserver precompiled; it is to write others into this folder."""
+    codecache: Any = sys.modules.get("torch._inductor.codecache")
+    if codecache is not None:
+        codecache._HEADER_DIR, codecache._HEADER_LOCK_DIR = str(folder), str(folder / "locks")
 
 
 class CompiledCode:

@@ -21,6 +21,8 @@ _KEPT = ("PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
 _MOST_BYTES = 32 << 20
 """DEFAULT_MMAP_THRESHOLD_MAX on 64 bits. Larger blocks are mapped anew, unless a gap in the heap fits."""
 _IS_MAPPED = 0x2
+_USER = "agentforge"
+"""A confined worker's user has no name in the system, and torch.compile asks for one."""
 
 
 def worker_environment(threads: int, home: Path, extra: Mapping[str, str]) -> dict[str, str]:
@@ -30,8 +32,7 @@ def worker_environment(threads: int, home: Path, extra: Mapping[str, str]) -> di
     return {
         **kept,
         "LANG": "C.UTF-8",
-        # A confined worker's user has no name in the system, and torch.compile asks for one.
-        "USER": "agentforge",
+        "USER": _USER,
         "HOME": str(home),
         "TMPDIR": str(home),
         "OMP_NUM_THREADS": str(threads),
@@ -46,9 +47,19 @@ def worker_environment(threads: int, home: Path, extra: Mapping[str, str]) -> di
     }
 
 
-def baseline_cache(cache: Path) -> dict[str, str]:
-    """Cache folder of Inductor for the compiled baselines, below the referee's cache folder."""
-    return {"TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor")}
+def header_folder(home: Path) -> Path:
+    """Where Inductor keeps precompiled headers in processes with this home."""
+    return home / f"torchinductor_{_USER}"
+
+
+def inductor_folder(cache: Path, definition: str = "") -> Path:
+    """Cache folder of Inductor for the compiled baselines of a definition (its hash), below the referee's."""
+    return cache / "inductor" / definition
+
+
+def baseline_cache(cache: Path, definition: str = "") -> dict[str, str]:
+    """Makes `inductor_folder` Inductor's."""
+    return {"TORCHINDUCTOR_CACHE_DIR": str(inductor_folder(cache, definition))}
 
 
 def raise_thresholds() -> None:

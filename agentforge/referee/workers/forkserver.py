@@ -30,8 +30,8 @@ _PROGRAMS_ONLY = ("builder", "profiler")
 """Forkservers whose workers become other programs: they need no torch."""
 EAGER, COMPILED = "baseline", "compiled-baseline"
 """Forkservers of trusted workers; those of the second one inherit a compiler that is ready."""
-CANDIDATE = "candidate"
-"""Forkserver of candidates that are timed."""
+CANDIDATE, COMPILING = "candidate", "compiling-candidate"
+"""Forkservers of candidates that are timed; those of the second one inherit a compiler too."""
 BASELINES = (EAGER, COMPILED)
 _LESS_PRIORITY = 10
 """Added to the niceness of what runs beside checks, whose threads wait for one another."""
@@ -164,10 +164,10 @@ def _import_torch(kind: str) -> None:
 
     list(devices.working(devices.plugins()))  # a confined worker can no longer read AgentForge's files
     raise_thresholds()  # workers inherit them
-    if kind in (EAGER, CANDIDATE):
+    if kind in (EAGER, CANDIDATE, COMPILING):
         # The first dispatch mode imports much of torch; pay once here. One element runs no thread pool.
         attestation.observe(torch.neg, (torch.ones(1),), {})
-    if kind == COMPILED:
+    if kind in (COMPILED, COMPILING):
         _warm_compiler()
 
 

@@ -261,14 +261,17 @@ class Forkserver:
 
     def fork(
         self, scratch: Path, *, limits: Limits | None = None, box: Box | None = None,
-        timeout_s: float = 30.0, background: bool = False,
+        timeout_s: float = 30.0, background: bool = False, env: Mapping[str, str] | None = None,
     ) -> Worker:  # fmt: skip
         """A new worker, confined and ready for messages; with `background` of less priority than others.
+
+        Args:
+            env: variables beside the forkserver's.
 
         Raises:
             HarnessError: it could not be confined.
         """
-        worker = self._start(scratch, {"background": background}, limits, box)
+        worker = self._start(scratch, {"background": background}, limits, box, env)
         try:
             worker._greeting(timeout_s, limits.total_bytes if limits else 0)
         except (ChannelClosed, ChannelTimeout, ProtocolViolation) as error:
@@ -279,14 +282,21 @@ class Forkserver:
             ) from error
         return worker
 
-    def _start(self, scratch: Path, extra: dict[str, Any], limits: Limits | None, box: Box | None) -> Worker:
+    def _start(
+        self,
+        scratch: Path,
+        extra: dict[str, Any],
+        limits: Limits | None,
+        box: Box | None,
+        env: Mapping[str, str] | None = None,
+    ) -> Worker:
         with self._lock:
             self.ready()
             self._count += 1
             number = self._count
         log = self._folder / f"{self.kind}-{number}.out"
         channel, theirs = pair(credentials=True)
-        own = {"HOME": str(scratch), "TMPDIR": str(scratch)}
+        own = {**(env or {}), "HOME": str(scratch), "TMPDIR": str(scratch)}
         if self._sandbox is not None:
             own |= {
                 "TORCHINDUCTOR_CACHE_DIR": str(cache_place(scratch)),

@@ -24,6 +24,7 @@ from torch.utils import _pytree as pytree
 from agentforge.languages import PRELUDE
 
 from ..baselines.weights import varied_construction
+from ..candidates.jit_cache import keep_headers_in, link_missing
 from . import arguments as values
 from .environment import level_allocator
 from .failures import UnusableOutput, describe_error
@@ -92,8 +93,12 @@ class Server:
         torch.set_num_threads(body["threads"])
         self._runner = runner_for(body["device"])
         weights = Block(fds[0], os.fstat(fds[0]).st_size, writable=False)
+        cache = Path(os.environ["TORCHINDUCTOR_CACHE_DIR"])
         if body["compiled"]:
-            shutil.copytree(body["compiled"], os.environ["TORCHINDUCTOR_CACHE_DIR"], dirs_exist_ok=True)
+            shutil.copytree(body["compiled"], cache, dirs_exist_ok=True)
+        if "ready" in body:
+            link_missing(Path(body["ready"]), cache, body["ready_before"])
+            keep_headers_in(cache.parent / "headers")
         sys.path.insert(0, body["folder"])
         if (Path(body["folder"]) / PRELUDE).is_file():
             importlib.import_module(PRELUDE.removesuffix(".py"))

@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from agentforge.referee.candidates import jit_cache as compiled
-from agentforge.referee.candidates.jit_cache import CompiledCode, cache_place
+from agentforge.referee.candidates.jit_cache import (
+    CompiledCode,
+    cache_place,
+    calls_compiler,
+    link_missing,
+)
+from agentforge.testing.language import make_solution
 
 
 @pytest.fixture
@@ -87,3 +93,27 @@ def test_folders_count_too(tmp_path: Path, scratch: Path, monkeypatch: pytest.Mo
 def test_nothing_compiled_is_nothing_kept(tmp_path: Path, scratch: Path) -> None:
     assert not collected(tmp_path, scratch).there
     assert not collected(tmp_path, tmp_path / "absent").there
+
+
+def test_whole_files_that_are_missing_are_linked(tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    for name in ("ab/old", "ab/there", "ab/new", "locks/a.lock"):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_text("the baseline's")
+        os.utime(source / name, (100, 200 if name == "ab/new" else 100))
+    (target / "ab").mkdir(parents=True)
+    (target / "ab" / "there").write_text("own")
+
+    link_missing(source, target, before=150)
+    link_missing(tmp_path / "absent", target, before=150)
+
+    assert {p.name for p in target.rglob("*") if not p.is_dir()} == {"old", "there"}
+    assert (target / "ab" / "old").readlink() == source / "ab" / "old"
+    assert (target / "ab" / "there").read_text() == "own"
+
+
+def test_which_solutions_call_the_compiler() -> None:
+    assert calls_compiler(
+        make_solution("python", {"model_new.py": "f = torch.compile(f)"}, definition="a" * 16)
+    )
+    assert not calls_compiler(make_solution("python", {"model_new.py": "re.compile(x)"}, definition="a" * 16))
