@@ -382,6 +382,15 @@ def test_the_fastest_mode_of_torch_compile_is_kept_if_its_artifact_is_faster(
         assert selection.reason.endswith("torch.compile (freezing) is kept")
 
 
+def test_a_mode_that_was_slower_as_a_baseline_is_not_tried() -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        return judged(kernels, level, over_eager=1.2, over_compile=1.2 / 1.3, freezing=1.2 / 1.25)
+
+    selection, given = select(verdict)
+    assert selection.variant.mode == "compile"
+    assert [mode for mode, *_ in given.judged] == ["compile"]
+
+
 def test_a_mode_of_torch_compile_that_gives_wrong_answers_is_not_kept_and_the_reason_says_so() -> None:
     def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
         if mode == "compile+freezing":
