@@ -28,7 +28,7 @@ from agentforge.referee.baselines.reference_worker import BaselineServer
 from agentforge.referee.candidates.build import CandidateBuilder
 from agentforge.referee.candidates.candidate import Candidate
 from agentforge.referee.referee import Referee
-from agentforge.referee.timing.cpu_affinity import CpuAffinity
+from agentforge.referee.timing.cpu_affinity import ProcessorPerThread
 from agentforge.referee.workers.client import WorkerClient
 from agentforge.referee.workers.environment import baseline_cache
 from agentforge.referee.workers.failures import failure_of_reply
@@ -154,7 +154,7 @@ class InProcessReferee(Referee):
             self._folder = Path(tempfile.mkdtemp(prefix="in-process-"))
             self._untrusted = self._build_server = cast(Forkserver, mock.Mock())
 
-    def _spawn(self, name: str, ahead: bool) -> WorkerClient:
+    def _spawn(self, definition: str, name: str, ahead: bool) -> WorkerClient:
         if ahead:
             raise HarnessError("nothing is compiled beside checks that run in the same process")
         return _LocalParty(name, BaselineServer(pair()[0]), self._exclusive, self.settings.threads)
@@ -162,7 +162,7 @@ class InProcessReferee(Referee):
     def evaluate(self, request: EvaluationRequest, *, progress: OnStage | None = None) -> Evaluation:
         with (
             mock.patch("agentforge.referee.referee.CandidateBuilder", _LocalWorkshop),
-            mock.patch.object(CpuAffinity, "place"),  # the threads belong to this process
+            mock.patch.object(ProcessorPerThread, "place"),  # the threads belong to this process
             _compiled_below(self._cache),
         ):
             return super().evaluate(request, progress=progress)

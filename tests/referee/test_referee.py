@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import statistics
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -148,8 +148,8 @@ def test_a_wrong_candidate_does_not_wait_for_a_compiled_baseline(
     judged, forked = threading.Event(), threading.Event()
 
     class Compiler:
-        def fork(self, *_: object, background: bool) -> Worker:
-            assert background
+        def fork(self, *_: object, background: bool, env: Mapping[str, str]) -> Worker:
+            assert background and env
             forked.set()
             judged.wait(300)
             raise HarnessError("it is never ready")

@@ -75,7 +75,7 @@ class Baselines:
         if lacking and origin is None:
             self.notes.append(f"no baseline on {backend.device}: {', '.join(lacking)}")
         self._ahead: CompilingAhead | None = None
-        self.compiled_at = origin.compiled_at if origin else 0.0
+        self.compiled_at: float = origin.compiled_at if origin else 0.0
         """By `time.time()`: all files in the compiler's cache that are older are whole."""
         seed = origin.weights.seed if origin else secrets.randbits(31)
         try:

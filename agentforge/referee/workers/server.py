@@ -93,10 +93,10 @@ class Server:
         torch.set_num_threads(body["threads"])
         self._runner = runner_for(body["device"])
         weights = Block(fds[0], os.fstat(fds[0]).st_size, writable=False)
-        cache = Path(os.environ["TORCHINDUCTOR_CACHE_DIR"])
         if body["compiled"]:
-            shutil.copytree(body["compiled"], cache, dirs_exist_ok=True)
+            shutil.copytree(body["compiled"], os.environ["TORCHINDUCTOR_CACHE_DIR"], dirs_exist_ok=True)
         if "ready" in body:
+            cache = Path(os.environ["TORCHINDUCTOR_CACHE_DIR"])
             link_missing(Path(body["ready"]), cache, body["ready_before"])
             keep_headers_in(cache.parent / "headers")
         sys.path.insert(0, body["folder"])

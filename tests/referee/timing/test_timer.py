@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,7 @@ from agentforge.referee.timing.cpu_affinity import ProcessorPerThread
 from agentforge.referee.timing.deferred_work import Overheads
 from agentforge.referee.timing.patience import Patience
 from agentforge.referee.timing.timer import GroupTimes, Timer, TurnShape, turn_shape
+from agentforge.referee.workers.client import WorkerClient
 
 from ..judging import examined, judge, problem
 
@@ -129,3 +132,29 @@ def test_which_calls_count_differs_from_turn_to_turn(referee: Referee) -> None:
     assert {sum(turn) for turn in turns} == {3}
     assert not any(turn[0] for turn in turns)
     assert len(set(turns)) > 1
+
+
+def test_all_parties_are_looked_at_alike(referee: Referee, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is looked at between calls lies in caches, which the next call feels."""
+    looks: dict[str, Counter[str]] = {}
+
+    def counted(name: str) -> None:
+        real = getattr(WorkerClient, name)
+
+        def look(client: WorkerClient, *args: Any) -> Any:
+            looks.setdefault(client.name, Counter())[name] += 1
+            return real(client, *args)
+
+        monkeypatch.setattr(WorkerClient, name, look)
+
+    reference = problem("return torch.tanh(x)", "torch.randn(64, 64)")
+    with examined(referee, reference) as context:
+        client, comparator, patience = context.candidate, OutputComparator(), Patience(0.0, threads=1)
+        placement = ProcessorPerThread([client], 1)
+        timer = Timer(context.baselines, client, context.prepared, comparator, placement, patience)
+        for name in ("_runs", "shares_pages", "wrote_to_inputs"):
+            counted(name)
+        timer.run(4, 0.1, 4)
+    candidate = looks.pop("candidate")
+    assert candidate["shares_pages"] and candidate["wrote_to_inputs"] and candidate["_runs"]
+    assert looks["control"] == candidate <= looks["eager"]  # one output of eager's is looked at before
