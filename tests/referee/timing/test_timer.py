@@ -155,6 +155,7 @@ def test_all_parties_are_looked_at_alike(referee: Referee, monkeypatch: pytest.M
         for name in ("_runs", "shares_pages", "wrote_to_inputs"):
             counted(name)
         timer.run(4, 0.1, 4)
-    candidate = looks.pop("candidate")
-    assert candidate["shares_pages"] and candidate["wrote_to_inputs"] and candidate["_runs"]
-    assert looks["control"] == candidate <= looks["eager"]  # one output of eager's is looked at before
+    for name in ("shares_pages", "wrote_to_inputs"):
+        assert {found[name] for found in looks.values()} == {4}
+    reads = [found["_runs"] for found in looks.values()]
+    assert len(reads) == 3 and max(reads) - min(reads) <= 1 < min(reads)  # one more before the first block
