@@ -121,15 +121,16 @@ class Trials:
         return bool(judged) and not any(t.evaluation.passed for t in judged)
 
     def compile_gains(self) -> dict[str, float]:
-        """Best speedup of each kind of torch.compile over eager, in any trial."""
-        gains: dict[str, float] = {}
+        """Best speedup of each kind of torch.compile over eager in full evaluations, else in quick ones."""
+        quick, full = dict[str, float](), dict[str, float]()
         for trial in self.made:
+            gains = full if trial.evaluation.level is Level.FULL else quick
             eager = speedup_over(trial.evaluation, "eager")
             for name in KEPT:
                 found = speedup_over(trial.evaluation, name)
                 if eager and found and found.point > 0:
                     gains[name] = max(gains.get(name, 0.0), eager.point / found.point)
-        return gains
+        return quick | full
 
 
 def speedup_over(evaluation: Evaluation, baseline: str) -> Interval | None:

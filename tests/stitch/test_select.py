@@ -391,6 +391,16 @@ def test_a_mode_that_was_slower_as_a_baseline_is_not_tried() -> None:
     assert [mode for mode, *_ in given.judged] == ["compile"]
 
 
+def test_full_verdicts_say_whether_torch_compile_is_worth_one() -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        gain, over_compile = (1.1, 1.03) if level is Level.QUICK else (0.97, 0.97)
+        return judged(kernels, level, over_eager=gain, over_compile=over_compile)
+
+    selection, given = select(verdict, "a")
+    assert selection.variant.mode == "eager"
+    assert "compile" not in [mode for mode, *_ in given.judged]
+
+
 def test_a_mode_of_torch_compile_that_gives_wrong_answers_is_not_kept_and_the_reason_says_so() -> None:
     def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
         if mode == "compile+freezing":
