@@ -8,6 +8,8 @@ from torch import nn
 
 from agentforge.referee.baselines.weights import varied_construction
 
+from .judging import judge, problem
+
 
 class Adapter(nn.Module):
     def __init__(self):
@@ -97,3 +99,14 @@ def test_an_orthogonal_matrix_is_not_and_does_not_grow():
     x = torch.randn(64, 256)
     assert bool(((x @ turn.T).norm(dim=1) < 0.95 * x.norm(dim=1)).all())
     assert torch.linalg.matrix_norm(turn, 2) < 1.05
+
+
+def test_quantized_and_sparse_weights_come_from_the_seed(referee):
+    quantized = "torch.ao.quantization.quantize_dynamic(torch.nn.Sequential(torch.nn.Linear(32, 32)))"
+    sparse = "self.register_buffer('mask', torch.randn(32, 32).relu().to_sparse_csr())"
+    reference = problem(
+        "return self.q(x) + (self.mask @ x.T).T", "torch.randn(8, 32)", f"self.q = {quantized}; {sparse}"
+    )
+    right = judge(referee, reference)
+    assert right.passed, right.reasons
+    assert not judge(referee, reference, ("self.q(x) +", "self.q(x) * 1.5 +")).passed

@@ -80,12 +80,10 @@ class Baselines:
         seed = origin.weights.seed if origin else secrets.randbits(31)
         try:
             self.eager = self._baseline("eager", seed)
-            if origin is not None:
-                self.prepared = origin.prepared
             self.weights: Weights = origin.weights if origin else self._weights(seed)
-            if origin is None:
-                for workload in workloads:
-                    self.prepared.append(self._prepared(workload))
+            self.prepared = origin.prepared if origin else []
+            for workload in () if origin else workloads:
+                self.prepared.append(self._prepared(workload))
             self._to_compile = [name for name in self._to_compile if self._differs(name)]
             self.control = self._baseline("control", seed)
             self.enter(self.prepared[0])
@@ -377,9 +375,8 @@ class Baselines:
                 f"{self.definition.name} asks for gradients, and its reference has none "
                 f"({failure.reason.splitlines()[0][:200]}); fix it, or ask for the forward pass only"
             ) from failure
-        policy, reduction = self.definition.tolerance, prepared.reduction
-        bounds = [derive(a.value, b.value, policy, reduction) for a, b in zip(found, exact, strict=True)]
-        return found, exact, bounds
+        how = self.definition.tolerance, prepared.reduction
+        return found, exact, [derive(a.value, b.value, *how) for a, b in zip(found, exact, strict=True)]
 
     def stop(self) -> None:
         """Stop every trusted worker until it is called again."""

@@ -29,7 +29,7 @@ from .dispatch import OtherSigns, alike
 from .low_precision import LowPrecision
 from .operators import Operators
 from .precision import FINER, default_dtype, doubled, in_single, is_double, nudged, wide
-from .weights import varied_construction
+from .weights import dense_state, varied_construction
 
 
 class Placer:
@@ -88,7 +88,7 @@ class BaselineServer(Server):
         with varied_construction(body["seed"]):
             self._module = self._problem.build(body["seed"])
         encoded = values.encode(init if isinstance(init, dict) else list(init), self._weights)
-        state = {k: self._weights(v).to_json() for k, v in self._module.state_dict().items()}
+        state = {k: self._weights(v).to_json() for k, v in dense_state(self._module).items()}
         self._module = self._runner.place(self._module)
         self._fresh = {k: t.clone() for k, t in self._buffers().items()}
         self._take(_compiled(self._module, body["compile"]))
@@ -111,7 +111,7 @@ class BaselineServer(Server):
         """Buffers that are saved with a model, such as running statistics."""
         assert self._module is not None
         names = {name for name, _ in self._module.named_buffers(remove_duplicate=False)}
-        return {k: t for k, t in self._module.state_dict().items() if k in names}
+        return {k: t for k, t in dense_state(self._module).items() if k in names}
 
     def _export(self, _: dict[str, Any], fds: tuple[int, ...]) -> dict[str, Any]:
         """Write weights and init arguments to the block that the referee made for them."""
@@ -361,7 +361,7 @@ class BaselineServer(Server):
     def _rounded(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """Output with all weights and buffers in less precision: see `inputs.transforms.less_precise`."""
         assert self._module is not None and self._outputs is not None
-        state = {k: t for k, t in self._module.state_dict().items() if t.is_floating_point()}
+        state = {k: t for k, t in dense_state(self._module).items() if t.is_floating_point()}
         held = {k: t.clone() for k, t in state.items()}
         try:
             for tensor in state.values():

@@ -28,6 +28,20 @@ _NOT_TINY = 4
 """Elements below which two values may be chance."""
 
 
+def dense_state(module: nn.Module) -> dict[str, torch.Tensor]:
+    """The entries of a module's `state_dict` that are plain tensors.
+
+    Quantized modules also save packed parameters and types, and a buffer may be sparse. Those come from the
+    seed alone.
+    """
+    found = module.state_dict().items()
+    return {
+        k: v
+        for k, v in found
+        if isinstance(v, torch.Tensor) and v.layout is torch.strided and not v.is_quantized
+    }
+
+
 def _is_simple(tensor: torch.Tensor, trained: bool) -> bool:
     """Whether a tensor is constant or, if it is trained and not tiny, has two different values.
 

@@ -23,7 +23,7 @@ from torch.utils import _pytree as pytree
 
 from agentforge.languages import PRELUDE
 
-from ..baselines.weights import varied_construction
+from ..baselines.weights import dense_state, varied_construction
 from ..candidates.jit_cache import keep_headers_in, link_missing
 from . import arguments as values
 from .environment import level_allocator
@@ -287,7 +287,7 @@ def load_weights(model: Any, state: Mapping[str, torch.Tensor]) -> dict[str, Any
         `weights`: `seed` if construction gave them already, `state_dict` if all were loaded, `partly` with
         `unmatched` keys otherwise.
     """
-    own = model.state_dict() if isinstance(model, torch.nn.Module) else {}
+    own = dense_state(model) if isinstance(model, torch.nn.Module) else {}
     matching = {k: v for k, v in state.items() if k in own and own[k].shape == v.shape}
     unmatched = sorted((own.keys() | state.keys()) - matching.keys())[:20]
     if all(torch.equal(own[k].cpu(), v) for k, v in matching.items()) and not unmatched:

@@ -173,7 +173,13 @@ def _tensor_entry(
 
 
 def layout(tensor: torch.Tensor) -> dict[str, Any]:
-    """Shape, strides, dtype and device type, for the plan."""
+    """Shape, strides, dtype and device type, for the plan.
+
+    Raises:
+        Unprintable: it is sparse, so guards cannot check its strides.
+    """
+    if tensor.layout is not torch.strided:
+        raise Unprintable("a sparse tensor")
     return {
         "shape": list(tensor.shape),
         "strides": list(tensor.stride()),
