@@ -4,7 +4,7 @@ The cache is copied out of the scratch folder and into the successor's: only fol
 bounded size and number. Nothing here reads them.
 
 A candidate that calls torch.compile also sees the code that the compiled baselines of the same definition
-have, through links to read-only files. Compiling takes no time that is measured, so nobody gains by it.
+have, through links to read-only files. No candidate gains by it, because compiling is not measured.
 """
 
 from __future__ import annotations

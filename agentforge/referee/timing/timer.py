@@ -343,8 +343,9 @@ class Timer:
                 self._placement.place(client)
             if number == watched:
                 self._look_where_it_lies(client, call)
-                if self._random.random() < _LOOK_FOR_OTHERS:
-                    times.others = max(times.others, client.worker.stop_others())
+                others = client.worker.stop_others() if self._random.random() < _LOOK_FOR_OTHERS else 0
+                if client is self._candidate:
+                    times.others = max(times.others, others)
             clock_s += nanoseconds / 1e9
             if call.unusual is None:
                 usual.append(nanoseconds / 1e9)

@@ -61,7 +61,7 @@ def test_a_baseline_that_cannot_be_built_is_left_out_with_a_note(
 
     def refuse(_: Baselines, name: str, seed: int) -> None:
         asked.append(name)
-        baselines.clients[name] = referee._spawn("control", False)
+        baselines.clients[name] = referee._spawn(WITH_WEIGHTS.hash, "control", False)
         raise WorkerFailure(EvaluationStatus.TIMEOUT, "its first call took more than 300 s")
 
     monkeypatch.setattr(Baselines, "_baseline", refuse)

@@ -135,7 +135,7 @@ def test_which_calls_count_differs_from_turn_to_turn(referee: Referee) -> None:
 
 
 def test_all_parties_are_looked_at_alike(referee: Referee, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is looked at between calls lies in caches, which the next call feels."""
+    """Looking at memory between calls fills caches, which the next call feels."""
     looks: dict[str, Counter[str]] = {}
 
     def counted(name: str) -> None:
