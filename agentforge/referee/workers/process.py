@@ -271,7 +271,7 @@ class Forkserver:
         Raises:
             HarnessError: it could not be confined.
         """
-        worker = self._start(scratch, {"background": background}, limits, box, env)
+        worker = self._start(scratch, {"background": background, "env": env or {}}, limits, box)
         try:
             worker._greeting(timeout_s, limits.total_bytes if limits else 0)
         except (ChannelClosed, ChannelTimeout, ProtocolViolation) as error:
@@ -282,28 +282,21 @@ class Forkserver:
             ) from error
         return worker
 
-    def _start(
-        self,
-        scratch: Path,
-        extra: dict[str, Any],
-        limits: Limits | None,
-        box: Box | None,
-        env: Mapping[str, str] | None = None,
-    ) -> Worker:
+    def _start(self, scratch: Path, extra: dict[str, Any], limits: Limits | None, box: Box | None) -> Worker:
         with self._lock:
             self.ready()
             self._count += 1
             number = self._count
         log = self._folder / f"{self.kind}-{number}.out"
         channel, theirs = pair(credentials=True)
-        own = {**(env or {}), "HOME": str(scratch), "TMPDIR": str(scratch)}
+        own = {"HOME": str(scratch), "TMPDIR": str(scratch)}
         if self._sandbox is not None:
             own |= {
                 "TORCHINDUCTOR_CACHE_DIR": str(cache_place(scratch)),
                 "CUPY_CACHE_DIR": str(cache_place(scratch) / "cupy"),
                 "TRITON_CACHE_DIR": str(cache_place(scratch) / "triton"),
             }
-        body = {"number": number, "env": own, **extra}
+        body = {"number": number, **extra, "env": {**own, **extra.get("env", {})}}
         if box is not None:
             body["box"] = {
                 "scratch": str(box.scratch),
@@ -341,8 +334,7 @@ class Forkserver:
         It is ended when `wait` returns, which gives its exit code, or None if it takes too long.
         """
         begin = time.perf_counter()
-        own = {"env": {"HOME": str(scratch), "TMPDIR": str(scratch), **env}} if env else {}
-        extra = {"argv": list(argv), "cwd": str(cwd), "background": background, **own}
+        extra = {"argv": list(argv), "cwd": str(cwd), "background": background, "env": env or {}}
         worker = self._start(scratch, extra, limits, box)
         with suppress(ChannelClosed, ProtocolViolation, ChannelTimeout):
             worker._greeting(30.0, limits.total_bytes)
