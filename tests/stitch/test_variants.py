@@ -241,3 +241,34 @@ def test_one_unit_is_compiled_and_the_other_runs_as_it_is(tmp_path: Path) -> Non
         torch.testing.assert_close(model(x), original(x))
     assert counters["stats"]["unique_graphs"] == 1
     assert package.calls() == dict.fromkeys(kernels, 1)
+
+
+SPARSE = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("weight", torch.eye(8).to_sparse_csr())
+        self.norm = torch.nn.LayerNorm(8)
+
+    def forward(self, x):
+        return self.norm((self.weight @ x.T).T)
+
+
+def get_inputs():
+    return [torch.randn(4, 8)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_a_module_with_a_sparse_buffer_stays_as_it_is() -> None:
+    builder = VariantBuilder(target_of(SPARSE), {})
+    assert builder.with_kernels((), "kernels+packed") is None
+    assert "sparse" not in str(builder.notes) and builder.eager().mode == "eager"
+    compiled = builder.compiled("compile")
+    assert compiled is not None and compiled.mode == "compile"
