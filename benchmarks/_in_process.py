@@ -152,7 +152,7 @@ class InProcessReferee(Referee):
     def _open(self) -> None:
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="in-process-"))
-            self._untrusted = self._build_server = cast(Forkserver, mock.Mock())
+            self._untrusted = self._compiling = self._build_server = cast(Forkserver, mock.Mock())
 
     def _spawn(self, definition: str, name: str, ahead: bool) -> WorkerClient:
         if ahead:

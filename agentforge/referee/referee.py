@@ -116,7 +116,7 @@ class Referee:
         folder.chmod(0o711)
         try:
             self._cache.mkdir(parents=True, exist_ok=True)
-            environment = worker_environment(self.settings.threads, folder, self._backend.environment)
+            environment = self._environment()
             self._trusted = self._trusted_server(EAGER)
             self._untrusted = self._untrusted_server(CANDIDATE)
             self._build_server = Forkserver("builder", self.sandbox, folder, environment)
@@ -160,23 +160,27 @@ class Referee:
         timeout = max(300.0, self.settings.call_timeout_s)
         return WorkerClient(name, worker, exclusive, call_timeout_s=timeout, backend=self._backend)
 
+    def _environment(self) -> dict[str, str]:
+        """The variables of every worker."""
+        assert self._folder is not None
+        return worker_environment(self.settings.threads, self._folder, self._backend.environment)
+
     def _trusted_server(self, kind: str) -> Forkserver:
         assert self._folder is not None
-        environment = worker_environment(self.settings.threads, self._folder, self._backend.environment)
         return Forkserver(
             kind,
             None,
             self._folder,
-            {**environment, **baseline_cache(self._cache)},
+            {**self._environment(), **baseline_cache(self._cache)},
             # Otherwise an ordinary user's baselines are read in another way than the candidate.
             open_memory=getattr(self.sandbox, "hides_processes", False),
         )
 
     def _untrusted_server(self, kind: str) -> Forkserver:
         assert self._folder is not None
-        environment = worker_environment(self.settings.threads, self._folder, self._backend.environment)
         compiler = baseline_cache(self._cache) if kind == COMPILING else {}  # its workers have their own
-        return Forkserver(kind, self.sandbox, self._folder, {**environment, **compiler}, self._backend.nodes)
+        environment = {**self._environment(), **compiler}
+        return Forkserver(kind, self.sandbox, self._folder, environment, self._backend.nodes)
 
     def _compiler(self) -> Forkserver:
         """The forkserver of the compiled baselines, which may not be ready yet."""
@@ -299,13 +303,12 @@ class Referee:
     ) -> Iterator[Subject]:
         """See `Presenter`. Not while one is evaluated."""
         self._open()
-        assert self._folder is not None
         with profiled(
             solution,
             self.baselines(definition, workloads),
             self._candidate_builder(),
             sandbox=self.sandbox,
-            environment=worker_environment(self.settings.threads, self._folder, self._backend.environment),
+            environment=self._environment(),
             programs=programs,
         ) as ready:
             yield ready
