@@ -15,6 +15,7 @@ from agentforge.profiling.graph.extract import extract
 from agentforge.profiling.graph.operators import Kind, kind_of
 from agentforge.profiling.graph.regions import partition
 from agentforge.profiling.graph.value_capture import record
+from agentforge.referee.candidates.jit_cache import calls_compiler
 from agentforge.schema import (
     Bottleneck,
     CallSite,
@@ -25,7 +26,7 @@ from agentforge.schema import (
     TargetError,
     Workload,
 )
-from agentforge.stitch.files import Mode
+from agentforge.stitch.files import Mode, as_solution, stitched_files
 from agentforge.stitch.proof import engagement
 from agentforge.stitch.runtime.graph import REPLAY
 from agentforge.stitch.runtime.streams import STREAMS
@@ -272,3 +273,12 @@ def test_a_module_with_a_sparse_buffer_stays_as_it_is() -> None:
     assert "sparse" not in str(builder.notes) and builder.eager().mode == "eager"
     compiled = builder.compiled("compile")
     assert compiled is not None and compiled.mode == "compile"
+
+
+@pytest.mark.parametrize(
+    ("mode", "calls"), [("kernels", False), ("kernels+compile", True), ("compile+freezing", True)]
+)
+def test_a_stitched_model_calls_the_compiler_if_its_mode_does(mode: Mode, calls: bool) -> None:
+    target = target_of("class Model: ...")
+    files = stitched_files(target, mode, [], {}, {})
+    assert calls_compiler(as_solution(target, mode, files)) is calls

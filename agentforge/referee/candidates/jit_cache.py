@@ -10,6 +10,7 @@ have, through links to read-only files. No candidate gains by it, because compil
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import sys
@@ -22,6 +23,8 @@ from agentforge.schema import Solution
 _MOST_BYTES, _MOST_FILES = 256 << 20, 8192
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PLACE = "inductor"
+_COMPILES = re.compile(r"torch\.compile\b|from torch import .*\bcompile\b|\.compile\(\)")
+_STITCHED = "agentforge_stitch/"
 
 
 def cache_place(scratch: Path) -> Path:
@@ -30,8 +33,12 @@ def cache_place(scratch: Path) -> Path:
 
 
 def calls_compiler(solution: Solution) -> bool:
-    """Whether a solution seems to call torch.compile."""
-    return any("torch.compile" in f.content for f in solution.sources if f.path.endswith(".py"))
+    """Whether a solution seems to call torch.compile.
+
+    The runtime of a stitched model could; whether it does, `model_new.py` says.
+    """
+    own = (f for f in solution.sources if f.path.endswith(".py") and not f.path.startswith(_STITCHED))
+    return any(_COMPILES.search(f.content) for f in own)
 
 
 def link_missing(source: Path, target: Path, before: float) -> None:

@@ -112,8 +112,16 @@ def test_whole_files_that_are_missing_are_linked(tmp_path: Path) -> None:
     assert (target / "ab" / "there").read_text() == "own"
 
 
-def test_which_solutions_call_the_compiler() -> None:
-    assert calls_compiler(
-        make_solution("python", {"model_new.py": "f = torch.compile(f)"}, definition="a" * 16)
-    )
-    assert not calls_compiler(make_solution("python", {"model_new.py": "re.compile(x)"}, definition="a" * 16))
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        ("f = torch.compile(f)", True),
+        ("from torch import compile, nn", True),
+        ("module.compile()", True),
+        ("re.compile(x)", False),
+        ("torch.compiler.is_compiling()", False),
+    ],
+)
+def test_which_solutions_call_the_compiler(text: str, calls: bool) -> None:
+    solution = make_solution("python", {"model_new.py": text}, definition="a" * 16)
+    assert calls_compiler(solution) is calls

@@ -137,7 +137,7 @@ def test_a_slot_has_its_content_again_after_it_was_given_another():
     inputs.close()
 
 
-@pytest.mark.parametrize(("most", "anew"), [(1 << 20, True), (1000, False)])
+@pytest.mark.parametrize(("most", "anew"), [(1 << 50, True), (1000, False)])
 @pytest.mark.parametrize("shape", [(), (1,), (3,)])
 def test_a_few_integers_of_many_values_are_drawn_anew(most, anew, shape):
     load = workload(LARGE, x=(DType.FLOAT32, Distribution()))
