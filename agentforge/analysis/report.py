@@ -331,7 +331,7 @@ def _outcome(calls: int | None, stitched: StitchResult | None) -> str:
         return "written out"
     if calls is not None:
         return "integrated"
-    return "verified alone; left out, because the model is faster without it"
+    return "verified alone; the artifact does without it"
 
 
 def _place(definition: str, plan: ModelPlan | None) -> int | None:

@@ -28,11 +28,12 @@ Mode = Literal[
     "compile+freezing",
     "compile+max-autotune",
     "compile+max-autotune-freezing",
+    "compile+contiguous",
     "eager",
 ]
 """What runs in the captured call: the kernels between eager operators (`kernels`), the same with
-torch.compile around them or replayed as a CUDA graph, torch.compile in one of its modes, or the original
-model (`eager`).
+torch.compile around them or replayed as a CUDA graph, torch.compile in one of its modes, in its default mode
+for calls whose tensors are contiguous (`compile+contiguous`), or the original model (`eager`).
 `packed` computes products with weights by oneDNN from packed copies, `bf16` and `int8` from copies in lower
 precision, which only a user's permission allows; `streams` runs independent steps on
 several GPU streams.

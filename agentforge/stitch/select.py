@@ -17,16 +17,13 @@ from agentforge.schema import (
     TimeEnded,
 )
 
+from .compiled import fastest_compiled
 from .files import Mode
-from .trial import BETWEEN_EAGER, KEPT, NOISE, Trial, Trials, outcome
+from .trial import BETWEEN_EAGER, NOISE, Trial, Trials, outcome
 from .variants import Promoted, Variant, VariantBuilder
 
-_MAX_COMPILED = 2
-"""Modes of torch.compile that are evaluated as artifacts."""
 _MAX_FINALS = 3
 """Full evaluations before the best baseline is kept."""
-_COMPILE_GAIN = 1.02
-"""torch.compile is kept if it was at least this much faster than eager."""
 _Part = TypeVar("_Part")
 
 
@@ -110,21 +107,18 @@ class Selector:
     def run(self) -> Selection:
         """Select the fastest variant that the referee verifies, else the best baseline.
 
-        If the reserve ends first: the fastest of those that were proven until then, else eager. Kernels that
-        beat only eager count as proven if the referee found torch.compile wrong. Kernels for a range of
-        shapes must have passed on the target's probes.
+        If the reserve ends first: the fastest of those that were proven to beat eager until then, else eager.
+        Kernels for a range of shapes must have passed on the target's probes.
         """
         try:
             return self._run()
         except TimeEnded:
             reason = "the time for stitching ended before a verdict; resume the run with more minutes"
             self._progress(reason)
-            only_eager = self._trials.compiled_is_wrong()
             proven = [
                 t
                 for t in self._trials.made
-                if (t.wins or (t.beats_eager and (only_eager or not t.variant.kernels)))
-                and (not t.variant.ranged or self._passed_elsewhere(t.variant))
+                if (t.wins or t.beats_eager) and (not t.variant.ranged or self._passed_elsewhere(t.variant))
             ]
             best = max(proven, key=lambda t: t.over_eager, default=None)
             kept = best.variant if best else self._variants.eager()
@@ -330,7 +324,7 @@ class Selector:
 
     def _baseline(self, reason: str) -> Selection:
         """Keep torch.compile in its fastest mode if it was measured faster than eager, else eager."""
-        compiled = self._fastest_compiled() if self._compiled else None
+        compiled = fastest_compiled(self._trials, self._variants) if self._compiled else None
         least = compiled.over_eager if compiled else 1.0
         ours = self._as_good_as_compiled(least)
         if ours is not None:
@@ -349,29 +343,6 @@ class Selector:
             for trial in self._trials.made
             if not trial.variant.kernels and not trial.evaluation.passed and trial.evaluation.reasons
         )
-
-    def _fastest_compiled(self) -> Trial | None:
-        """torch.compile in its fastest mode, if the referee confirms that it is faster than eager.
-
-        Only a full evaluation measures all modes, so there is at least one. Another mode is tried if it was
-        faster as a baseline: artifacts and baselines differ a little.
-        """
-        best: Trial | None = None
-        kept, tried = "", set[str]()
-        while len(tried) < _MAX_COMPILED:
-            gains = self._trials.compile_gains()
-            measured = any(trial.evaluation.level is Level.FULL for trial in self._trials.made)
-            name = max(gains.keys() - tried, key=lambda n: gains[n], default="")
-            if (not name or gains[name] <= _COMPILE_GAIN) and not measured and not tried:
-                name = "compile"
-            elif not name or gains[name] <= _COMPILE_GAIN * gains.get(kept, 1.0):
-                break
-            tried.add(name)
-            variant = self._variants.compiled(KEPT[name])
-            trial = self._trials.evaluate(variant, Level.FULL) if variant else None
-            if trial and trial.beats_eager and trial.over_eager > (best.over_eager if best else 0.0):
-                best, kept = trial, name
-        return best
 
     def _as_good_as_compiled(self, least: float) -> Trial | None:
         """Return a variant that needs no compiler and is at least `least` times as fast as eager.

@@ -112,13 +112,9 @@ class Trials:
         problems = engagement(variant, evaluation, solutions) if evaluation.passed else []
         trial = Trial(variant, evaluation, tuple(problems))
         self.made.append(trial)
-        self.progress(f"{variant.label} ({level.value}): {describe(trial)}")
+        why = "" if evaluation.passed else "".join(f": {r.partition(';')[0]}" for r in evaluation.reasons[:1])
+        self.progress(f"{variant.label} ({level.value}): {describe(trial)}{why}")
         return trial
-
-    def compiled_is_wrong(self) -> bool:
-        """True if torch.compile was judged as an artifact and is right in no mode that was tried."""
-        judged = [t for t in self.made if not t.variant.kernels and "compile" in t.variant.mode]
-        return bool(judged) and not any(t.evaluation.passed for t in judged)
 
     def compile_gains(self) -> dict[str, float]:
         """Best speedup of each kind of torch.compile over eager in full evaluations, else in quick ones."""

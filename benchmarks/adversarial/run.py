@@ -2,7 +2,7 @@
 
     python benchmarks/adversarial/run.py                      # everything at level full
     python benchmarks/adversarial/run.py --level quick --family 16 --family 17
-    python benchmarks/adversarial/run.py --only 'hostile/f38*' --keep-going
+    python benchmarks/adversarial/run.py --only 'hostile/f38*'
     python benchmarks/adversarial/run.py --resume             # go on where the last run stopped
 
 Writes benchmarks/results/adversarial.json after every candidate. Exit code 1 if a candidate was missed

@@ -76,7 +76,7 @@ def test_shares_are_those_of_the_eager_time_and_of_what_is_left(bench: Bench) ->
 def test_a_win_that_slows_the_whole_is_said_to_be_left_out(bench: Bench) -> None:
     stitched(bench.store, None, mode="eager", summary="nothing was faster; eager is kept")
     report = build_report(bench.store, "run")
-    assert report.regions[0].outcome == "verified alone; left out, because the model is faster without it"
+    assert report.regions[0].outcome == "verified alone; the artifact does without it"
     assert report.headline == "nothing was faster; eager is kept"
 
 

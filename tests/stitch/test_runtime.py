@@ -450,6 +450,25 @@ def test_a_kept_baseline_has_no_layer_around_it(towers: Stitched, tmp_path: Path
         kept.package.optimize(torch.nn.Linear(2, 2))
 
 
+def test_a_baseline_for_contiguous_inputs_runs_the_original_for_others(
+    towers: Stitched, tmp_path: Path
+) -> None:
+    kept = stitch_in_process(TOWERS, tmp_path, "compile+contiguous")
+    optimized = kept.package.optimize(kept.model())
+    original = kept.model()
+    args, kwargs = kept.inputs(1)
+    call = optimized._compiled_call_impl
+    seen: list[str] = []
+    call._compiled = lambda *args, **kwargs: seen.append("compiled") or original(*args, **kwargs)
+    turned = [x.mT.contiguous().mT for x in args]
+    with torch.inference_mode():
+        assert same(optimized(*args, **kwargs), original(*args, **kwargs))
+        assert seen == ["compiled"]
+        assert same(optimized(*turned, **kwargs), original(*args, **kwargs))
+        assert seen == ["compiled"]
+    assert kept.package.restore(optimized)._compiled_call_impl is None
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("write", ["one element", "a swap", "another parameter"])
 def test_a_kept_frozen_baseline_notices_each_change_of_its_weights(

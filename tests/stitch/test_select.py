@@ -22,6 +22,7 @@ from agentforge.schema import (
     MoveKind,
     Performance,
     Solution,
+    StageResult,
     TimeEnded,
 )
 from agentforge.stitch.select import Selection, Selector
@@ -417,6 +418,39 @@ def test_a_mode_of_torch_compile_that_gives_wrong_answers_is_not_kept_and_the_re
     )
 
 
+def wrong(stage: str) -> Evaluation:
+    refused = judged(frozenset(), Level.FULL, status=EvaluationStatus.INCORRECT_NUMERICAL)
+    failed = StageResult(name=stage, status=EvaluationStatus.INCORRECT_NUMERICAL)
+    passed = StageResult(name="random", status=EvaluationStatus.PASSED)
+    reasons = (f"with {stage} out[0]: got 2, expected 1; relative error 1",)
+    return refused.model_copy(update={"stages": (passed, failed), "reasons": reasons})
+
+
+@pytest.mark.parametrize(
+    ("stage", "over_eager", "taken"),
+    [("variants", 1.3, "compile+contiguous"), ("variants", 0.9, "eager"), ("stability", 1.3, "eager")],
+)
+def test_if_torch_compile_is_wrong_in_another_layout_it_is_kept_for_contiguous_inputs(
+    stage: str, over_eager: float, taken: str
+) -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        return wrong(stage) if mode == "compile" else judged(kernels, level, over_eager, 1.0)
+
+    selection, given = select(verdict)
+    assert selection.variant.mode == taken
+    assert [mode for mode, *_ in given.judged][1:] == ["compile+contiguous"] * (stage == "variants")
+    assert f"torch.compile was refused: with {stage} out[0]: got 2, expected 1" in selection.reason
+
+
+def test_kernels_that_are_as_fast_as_torch_compile_is_wrongly_are_kept_instead() -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        return wrong("variants") if mode == "compile" else judged(kernels, level, 1.3, 1.0, spread=0.1)
+
+    selection, given = select(verdict, "a")
+    assert selection.variant.kernels == {"a"}
+    assert "compile+contiguous" not in [mode for mode, *_ in given.judged]
+
+
 def test_kernels_that_only_the_default_mode_loses_to_are_not_taken() -> None:
     def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
         more: dict[str, Any] = {"freezing": 0.8} if level is Level.FULL else {}
@@ -441,8 +475,22 @@ def test_if_the_reserve_ends_the_proven_variant_is_kept_else_eager(ends_in: str,
     assert [deadline for deadline in given.deadlines if deadline is not None] == given.deadlines
 
 
+@pytest.mark.parametrize(("over_eager", "taken"), [(1.4, {"a"}), (1.01, set())])
+def test_if_the_reserve_ends_kernels_that_beat_eager_are_kept(over_eager: float, taken: set[str]) -> None:
+    """Also if torch.compile was faster as a baseline: it was not judged as an artifact."""
+
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        if mode == "compile":
+            raise TimeEnded("the run's time ended")
+        return judged(kernels, level, over_eager, 0.9 if level is Level.FULL else 1.1, spread=0.02)
+
+    selection, _ = select(verdict, "a")
+    assert selection.variant.kernels == taken
+    assert "the time for stitching ended" in selection.reason
+
+
 @pytest.mark.parametrize(("status", "taken"), [("INCORRECT_NUMERICAL", {"a"}), ("PASSED", set())])
-def test_if_torch_compile_is_wrong_kernels_that_beat_eager_are_kept(status: str, taken: set[str]) -> None:
+def test_if_the_reserve_ends_the_fastest_that_was_proven_is_kept(status: str, taken: set[str]) -> None:
     """The reserve ends after one kernel was proven, and before a faster set was."""
 
     def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:

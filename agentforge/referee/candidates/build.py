@@ -240,12 +240,13 @@ class CandidateBuilder:
         return candidate
 
     def _ready_code(self, baselines: Baselines) -> list[Path]:
-        """What a solution that calls the compiler can read: the forkserver's precompiled headers, and what
-        the compiled baselines compiled."""
+        """What a solution that calls the compiler can read: precompiled headers, and what the compiled
+        baselines compiled."""
         if self.forkserver.kind != COMPILING:
             return []
         self.forkserver.ready()
-        folders = header_folder(self.folder), inductor_folder(self.cache, baselines.definition.hash)
+        own = inductor_folder(self.cache, baselines.definition.hash)
+        folders = header_folder(inductor_folder(self.cache)).resolve(), own
         return [folder for folder in folders if folder.is_dir()]
 
     def _load(self, client: WorkerClient, solution: Solution, folder: Path, baselines: Baselines) -> str:

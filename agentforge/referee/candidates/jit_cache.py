@@ -60,7 +60,7 @@ def link_missing(source: Path, target: Path, before: float) -> None:
 
 
 def keep_headers_in(folder: Path) -> None:
-    """Inductor inherits headers that the forkserver precompiled; it is to write others into this folder."""
+    """Let Inductor precompile headers into this folder; inherited ones stay where they are."""
     codecache: Any = sys.modules.get("torch._inductor.codecache")
     if codecache is not None:
         codecache._HEADER_DIR, codecache._HEADER_LOCK_DIR = str(folder), str(folder / "locks")

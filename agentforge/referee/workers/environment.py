@@ -47,14 +47,14 @@ def worker_environment(threads: int, home: Path, extra: Mapping[str, str]) -> di
     }
 
 
-def header_folder(home: Path) -> Path:
-    """Where Inductor keeps precompiled headers in processes with this home."""
-    return home / f"torchinductor_{_USER}"
-
-
 def inductor_folder(cache: Path, definition: str = "") -> Path:
     """Cache folder of Inductor for the compiled baselines of a definition (its hash), below the referee's."""
     return cache / "inductor" / definition
+
+
+def header_folder(inductor: Path) -> Path:
+    """Where Inductor keeps precompiled headers: below its folder, so that the next referee has them too."""
+    return inductor / "headers"
 
 
 def baseline_cache(cache: Path, definition: str = "") -> dict[str, str]:

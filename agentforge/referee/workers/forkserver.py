@@ -23,7 +23,7 @@ from agentforge.isolation import linux
 from agentforge.isolation.sandboxes import Box, Limits, Sandbox, sandboxes
 from agentforge.isolation.watcher import end_descendants
 
-from .environment import raise_thresholds
+from .environment import header_folder, raise_thresholds
 from .protocol import Channel, ChannelClosed, Message
 
 _PROGRAMS_ONLY = ("builder", "profiler")
@@ -176,6 +176,10 @@ def _warm_compiler() -> None:
     import torch
     import torch._inductor.compile_fx
 
+    from ..candidates.jit_cache import keep_headers_in
+
+    if folder := os.environ.get("TORCHINDUCTOR_CACHE_DIR"):
+        keep_headers_in(header_folder(Path(folder)))
     if torch.cuda.is_available():  # compiling may initialise CUDA, which does not survive a fork
         return
     with suppress(Exception), torch.no_grad():  # a baseline that cannot be compiled says why itself

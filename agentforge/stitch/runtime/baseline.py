@@ -14,14 +14,43 @@ def compile_model(module: Any, mode: str) -> None:
     """Let `module` run as a baseline does.
 
     Args:
-        mode: of the artifact: `compile`, or `compile+` and `max-autotune`, `freezing` or
-            `max-autotune-freezing`.
+        mode: of the artifact: `compile`, or `compile+` and `max-autotune`, `freezing`,
+            `max-autotune-freezing` or `contiguous`.
     """
     way = mode.partition("+")[2]
-    if way.endswith("freezing"):
+    if way == "contiguous":
+        module._compiled_call_impl = Contiguous(module)
+    elif way.endswith("freezing"):
         module._compiled_call_impl = Frozen(module, way.startswith("max-autotune"))
     else:
         module.compile(mode=way or None)  # the baseline itself, without a layer around it
+
+
+class Contiguous:
+    """Calls a module under torch.compile if all tensors that it is given are contiguous, else as it is.
+
+    For models that Inductor compiles wrongly for another layout. PyTorch 2.13, for example, computes several
+    rows of an RMSNorm at once and keeps one of them, if its input is a sum of four and is transposed.
+    """
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+        self._compiled: Callable[..., Any] = torch.compile(module._call_impl)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the module."""
+        traced = torch.compiler.is_compiling() or torch.jit.is_tracing()
+        if traced or not all(_contiguous(value) for value in (*args, *kwargs.values())):
+            return self._module._call_impl(*args, **kwargs)
+        return self._compiled(*args, **kwargs)
+
+
+def _contiguous(value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        return value.layout is torch.strided and value.is_contiguous()
+    if isinstance(value, (tuple, list)):
+        return all(map(_contiguous, value))
+    return not isinstance(value, dict) or all(map(_contiguous, value.values()))
 
 
 class Frozen:
