@@ -21,13 +21,15 @@ TITLES = {
     "cross_entropy.py": "cross-entropy, 4096 x 4096",
 }
 EXAMPLES = ("llama_block", "gpt2", "bert_mlm", "resnet", "dlrm")
+ON_ANOTHER_MACHINE = ("llama_block_avx2",)
+"""Results of the same files on a processor without AVX-512."""
 BASELINES = ("eager", "compile", "freezing")
 """The columns; a result file has one entry for each."""
 
 
 def table() -> str:
     """The tables in Markdown: one for each machine, with one row for each result on record."""
-    names = [*EXAMPLES, *(name.removesuffix(".py") for name in TITLES)]
+    names = [*EXAMPLES, *(name.removesuffix(".py") for name in TITLES), *ON_ANOTHER_MACHINE]
     machines: dict[str, list[dict[str, Any]]] = {}
     for name in names:
         found = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
