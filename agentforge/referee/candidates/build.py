@@ -246,7 +246,7 @@ class CandidateBuilder:
             return []
         self.forkserver.ready()
         own = inductor_folder(self.cache, baselines.definition.hash)
-        folders = header_folder(inductor_folder(self.cache)).resolve(), own
+        folders = header_folder(inductor_folder(self.cache)), own
         return [folder for folder in folders if folder.is_dir()]
 
     def _load(self, client: WorkerClient, solution: Solution, folder: Path, baselines: Baselines) -> str:

@@ -39,10 +39,14 @@ class Contiguous:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the module."""
-        traced = torch.compiler.is_compiling() or torch.jit.is_tracing()
-        if traced or not all(_contiguous(value) for value in (*args, *kwargs.values())):
+        if _traced() or not all(_contiguous(value) for value in (*args, *kwargs.values())):
             return self._module._call_impl(*args, **kwargs)
         return self._compiled(*args, **kwargs)
+
+
+def _traced() -> bool:
+    """Whether somebody else records or compiles the call."""
+    return torch.compiler.is_compiling() or torch.jit.is_tracing()
 
 
 def _contiguous(value: Any) -> bool:
@@ -70,7 +74,7 @@ class Frozen:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the module."""
-        if torch.compiler.is_compiling() or torch.jit.is_tracing():
+        if _traced():
             return self._module._call_impl(*args, **kwargs)
         if self._changed or torch.is_grad_enabled():
             return self._plain(*args, **kwargs)
