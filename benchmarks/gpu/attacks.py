@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -59,14 +59,16 @@ def failed_launch(device: str) -> dict[str, Any]:
     return {"ok": False, "said": "the launch was believed"}
 
 
-def attempt(dry: bool, keep: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+def attempt(dry: bool, keep: Callable[[dict[str, Any]], None], only: Sequence[str] = ()) -> dict[str, Any]:
     """Every attack beside its honest twin; in a dry run, only those that need no GPU.
 
     Args:
         keep: writes the results so far.
+        only: names of programs of `hostile`; all of them and the attacks on timers if empty.
     """
-    attacks: dict[str, Any] = {"failed_launch": failed_launch("cpu" if dry else "cuda")}
-    for name, found in chain(() if dry else _timed(), hostile.attempt("null" if dry else "cuda")):
+    attacks: dict[str, Any] = {} if only else {"failed_launch": failed_launch("cpu" if dry else "cuda")}
+    timed = () if dry or only else _timed()
+    for name, found in chain(timed, hostile.attempt("null" if dry else "cuda", only)):
         attacks[name] = found
         keep({"attacks": attacks})
     return {"ok": all(f["ok"] for f in attacks.values()), "attacks": attacks}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -232,13 +232,19 @@ def one(operator: Operator, size: tuple[int, ...], b: Baselines) -> dict[str, An
     return found
 
 
-def measure(left: float, dry: bool, keep: Keep) -> dict[str, Any]:
+def chosen(only: Sequence[str]) -> dict[str, Operator]:
+    """The operators of these names; all if there are none."""
+    return {name: operator for name, operator in OPERATORS.items() if not only or name in only}
+
+
+def measure(left: float, dry: bool, keep: Keep, only: Sequence[str] = ()) -> dict[str, Any]:
     """Each operator at its first size, then at the others, as far as the time allows."""
     b = baselines(left, dry, keep)
     found: dict[str, Any] = {}
-    every = [(n, s) for rank in range(4) for n, o in OPERATORS.items() for s in o.sizes[rank : rank + 1]]
+    wanted = chosen(only)
+    every = [(n, s) for rank in range(4) for n, o in wanted.items() for s in o.sizes[rank : rank + 1]]
     if dry:
-        every = [(name, operator.dry) for name, operator in OPERATORS.items()]
+        every = [(name, operator.dry) for name, operator in wanted.items()]
     for name, size in every:
         label = f"{name} {'x'.join(map(str, size))}"
         if not b.left():
@@ -280,11 +286,11 @@ def points(identifier: str) -> list[dict[str, Any]]:
     return [whole[0], *changes]
 
 
-def tune(left: float, dry: bool, keep: Keep) -> dict[str, Any]:
+def tune(left: float, dry: bool, keep: Keep, only: Sequence[str] = ()) -> dict[str, Any]:
     """All settings of the shipped kernels' tuning spaces at the first size, fastest first."""
     b = baselines(left, dry, keep)
     found: dict[str, Any] = {}
-    for operator, name in ((o, name) for o in OPERATORS.values() for name in b.of(o)):
+    for operator, name in ((o, name) for o in chosen(only).values() for name in b.of(o)):
         size = operator.dry if dry else operator.sizes[0]
         label = f"{operator.function} {name} {'x'.join(map(str, size))}"
         if not b.left():

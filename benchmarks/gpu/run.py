@@ -51,6 +51,8 @@ class Run:
     dry: bool
     keep: Callable[[Answer], None]
     """Writes the results so far."""
+    only: tuple[str, ...] = ()
+    """Names of operators or attacks; all if empty."""
 
 
 def ladder(run: Run) -> Answer:
@@ -77,7 +79,7 @@ def operators(run: Run) -> Answer:
     """Our kernels at AutoKernel's sizes against eager, torch.compile max-autotune, Liger and a copy."""
     from gpu.operators import measure
 
-    return measure(run.left, run.dry, run.keep)
+    return measure(run.left, run.dry, run.keep, run.only)
 
 
 def verdict(run: Run) -> Answer:
@@ -103,7 +105,7 @@ def tune(run: Run) -> Answer:
     """All settings of the shipped kernels' tuning spaces at one size: are the defaults the best?"""
     from gpu.operators import tune
 
-    return tune(run.left, run.dry, run.keep)
+    return tune(run.left, run.dry, run.keep, run.only)
 
 
 def optimize(run: Run) -> Answer:
@@ -124,7 +126,7 @@ def attacks(run: Run) -> Answer:
     """Attacks on a timer on a GPU: another stream, a persisting L2 carve-out, a failed launch."""
     from gpu.attacks import attempt
 
-    return attempt(run.dry, run.keep)
+    return attempt(run.dry, run.keep, run.only)
 
 
 def feedback(run: Run) -> Answer:
@@ -239,7 +241,7 @@ def driver() -> str:
         return ""
 
 
-def measure(piece: str, output: Path, seconds: float) -> int:
+def measure(piece: str, output: Path, seconds: float, only: tuple[str, ...]) -> int:
     """Run a piece on this GPU; return its exit code."""
     from _provenance import provenance
 
@@ -257,7 +259,7 @@ def measure(piece: str, output: Path, seconds: float) -> int:
         place.write_text(json.dumps({**head, "ok": False, "cut_off": True, **answer}, indent=1) + "\n")
 
     try:
-        answer = PIECES[piece](Run(seconds - 20.0, output, False, keep))
+        answer = PIECES[piece](Run(seconds - 20.0, output, False, keep, only))
     except Exception:
         traceback.print_exc()
         answer = {**kept, "ok": False, "failed": traceback.format_exc()[-_TAIL:]}
@@ -290,6 +292,9 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=40.0, help="of `all`, which resumes what it began")
     parser.add_argument("--seconds", type=float, default=LIMIT_S, help="of one piece")
     parser.add_argument("--output", type=Path, default=HERE.parent / "results")
+    parser.add_argument(
+        "--only", metavar="NAME", nargs="+", default=(), help="of operators, tune and attacks"
+    )
     parser.add_argument("--dry", action="store_true", help="run the same code without a GPU, on tiny sizes")
     chosen = parser.parse_args()
     output = chosen.output.resolve()  # programs that a piece starts run in another folder
@@ -308,14 +313,14 @@ def main() -> int:
         )
         return 2
     if chosen.dry:
-        answer = PIECES[chosen.piece](Run(LIMIT_S, output, True, lambda _: None))
+        answer = PIECES[chosen.piece](Run(LIMIT_S, output, True, lambda _: None, tuple(chosen.only)))
         print(json.dumps(answer, indent=1))
         return 0 if answer["ok"] else 1
     reason = no_gpu()
     if reason:
         print(f"benchmarks/gpu needs an NVIDIA GPU: {reason}", file=sys.stderr)
         return 2
-    return measure(chosen.piece, output, chosen.seconds)
+    return measure(chosen.piece, output, chosen.seconds, tuple(chosen.only))
 
 
 if __name__ == "__main__":
