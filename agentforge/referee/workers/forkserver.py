@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from agentforge.devices import devices
+from agentforge.devices import devices, gpu_present
 from agentforge.isolation import linux
 from agentforge.isolation.sandboxes import Box, Limits, Sandbox, sandboxes
 from agentforge.isolation.watcher import end_descendants
@@ -180,7 +180,7 @@ def _warm_compiler() -> None:
 
     if folder := os.environ.get("TORCHINDUCTOR_CACHE_DIR"):
         keep_headers_in(header_folder(Path(folder)))
-    if torch.cuda.is_available():  # compiling may initialise CUDA, which does not survive a fork
+    if gpu_present():  # compiling may initialise CUDA, and asking torch NVML: neither survives a fork
         return
     with suppress(Exception), torch.no_grad():  # a baseline that cannot be compiled says why itself
         torch.compile(torch.neg)(torch.ones(1))
