@@ -37,17 +37,19 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture
 def known_roofline(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ceilings above any CPU's, not measured: on a busy machine that is tried again and again."""
-    from agentforge.devices import Roofline
+    from tests.quick import ROOFLINE
 
-    roofline = Roofline(bandwidth=1e12, peak_flops={"float32": 1e14})
-    monkeypatch.setattr("agentforge.devices.roofline._measure", lambda _: roofline)
+    for part in ROOFLINE:
+        monkeypatch.setattr(*part)
 
 
 @pytest.fixture
-def no_torch_compile(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stitching tries no variant under torch.compile, each of which compiles for a minute."""
-    monkeypatch.setattr("agentforge.stitch.select._MODES", ("kernels",))
-    monkeypatch.setattr("agentforge.stitch.variants.VariantBuilder.compiled", lambda *_: None)
+def no_slow_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No variants under torch.compile, each of which compiles for a minute, and the referee's quicker checks."""
+    from tests.quick import SLOW_PARTS
+
+    for part in SLOW_PARTS:
+        monkeypatch.setattr(*part)
 
 
 @pytest.fixture(autouse=True)

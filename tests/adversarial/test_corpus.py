@@ -204,7 +204,6 @@ def judging(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         ("hostile/f16_memo_by_address/data_ptr", "CHEATING"),
         ("hostile/f27_exit_codes/os_exit_forward", "CRASHED"),
         ("hostile/f38_worker_taken_over/own_loop", "CHEATING"),
-        ("hostile/f41_resources/stops_itself", "TIMEOUT"),
         ("honest/gelu/cpp_simd", "PASSED"),
     ],
 )

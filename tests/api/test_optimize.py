@@ -79,11 +79,12 @@ def test_verify_gives_an_evaluation(model: Path, settings: Settings, tmp_path: P
 CELLS = [
     "import torch, agentforge",
     "from tests.quick import leave_out\nleave_out()",
+    "SETTINGS = {'referee.compile_baseline': False, 'referee.task_seconds': 0, 'referee.full_seconds': 0.3,\n"
+    "            'referee.full_blocks': 4, 'referee.quick_seconds': 0.2, 'budget.attempts': 1}",
     "class Scaled(torch.nn.Module):\n"
     "    def forward(self, x):\n"
     "        return torch.nn.functional.gelu(x) * 2",
-    "x = torch.randn(64, 64)\n"
-    "agentforge.optimize(Scaled(), (x,), minutes=0.02, settings={'referee.compile_baseline': False})",
+    "x = torch.randn(64, 64)\nagentforge.optimize(Scaled(), (x,), minutes=0.02, settings=SETTINGS)",
 ]
 
 

@@ -14,7 +14,11 @@ SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "audit_corpus.py"
 
 @pytest.mark.slow
 def test_hostile_programs_are_refuted_and_honest_ones_are_not(tmp_path: Path) -> None:
-    names = ("hostile/f03*/*", "hostile/f04_mutate_inputs/answer_in_place", "honest/relu/torch_clamp")
+    names = (
+        "hostile/f03*/zero_weights",
+        "hostile/f04_mutate_inputs/answer_in_place",
+        "honest/relu/torch_clamp",
+    )
     command = [sys.executable, str(SCRIPT), "--level", "quick", "--output", str(tmp_path / "found.json")]
     command += [part for name in names for part in ("--only", name)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)

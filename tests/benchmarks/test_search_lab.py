@@ -36,7 +36,7 @@ if __name__ == "__main__":
     folder, out = Path(sys.argv[1]), Path(sys.argv[1]) / "landscapes.jsonl.gz"
     device, record.LEAST_BYTES = detect("cpu"), 65536
     settings = RefereeSettings(compile_baseline=False, threads=1, patience_s=0)
-    for name in ("strict-math", "dynamic-rows"):
+    for name in ("strict-math",):
         shutil.copy(resource("knowledge_base", "playbook") / "technique" / f"{name}.md", folder)
     knowledge = KnowledgeBase(Store("sqlite:///:memory:"), (folder,))
     with Referee(settings, device=device, cache=folder / "cache") as referee:

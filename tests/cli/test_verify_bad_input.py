@@ -124,13 +124,11 @@ def test_unusable_solutions(run: Run, name: str) -> None:
 
 
 REFUSED_SOLUTIONS: dict[str, tuple[Write, str]] = {
-    "other init arguments": (replaced(("self, n)", "self, n, m)"), source=SOLUTION), "RUNTIME_ERROR"),
     "a state_dict of other shapes": (
         replaced(("(n, n)", "(n, 2 * n)"), ("(self.linear(x))", "(self.linear(x)[:, :64])"), source=SOLUTION),
         "INCORRECT_NUMERICAL",
     ),
     "a ModelNew that is no class": (text("ModelNew = 3\n"), "RUNTIME_ERROR"),
-    "an import that is missing": (text("import nothing_like_this\n" + SOLUTION), "RUNTIME_ERROR"),
     "an exit with success": (text("import os\nos._exit(0)\n" + SOLUTION), "CRASHED"),
 }  # fmt: skip
 

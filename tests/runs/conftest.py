@@ -37,7 +37,7 @@ def model(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def settings(
-    tmp_path: Path, known_roofline: None, no_torch_compile: None, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, known_roofline: None, no_slow_parts: None, monkeypatch: pytest.MonkeyPatch
 ) -> Settings:
     monkeypatch.setenv("AGENTFORGE_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("AGENTFORGE_DATABASE_URL", raising=False)

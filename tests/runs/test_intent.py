@@ -85,7 +85,7 @@ def test_a_plain_reference_is_taken() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("known_roofline", "no_torch_compile")
+@pytest.mark.usefixtures("known_roofline", "no_slow_parts")
 def test_unsafe_wrong_and_blind_references_are_sent_back_and_the_run_goes_on(
     run: Run, server: LLMServer, tmp_path: Path
 ) -> None:
@@ -110,7 +110,7 @@ def test_unsafe_wrong_and_blind_references_are_sent_back_and_the_run_goes_on(
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("known_roofline", "no_torch_compile")
+@pytest.mark.usefixtures("known_roofline", "no_slow_parts")
 def test_a_reference_that_changes_its_input_is_sent_back(run: Run, server: LLMServer) -> None:
     server.then(file(GOOD.replace("masked_fill", "masked_fill_")), file(GOOD))
     answer = _optimize(run, server)
@@ -119,7 +119,7 @@ def test_a_reference_that_changes_its_input_is_sent_back(run: Run, server: LLMSe
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("known_roofline", "no_torch_compile")
+@pytest.mark.usefixtures("known_roofline", "no_slow_parts")
 def test_it_gives_up_after_some_tries(run: Run, server: LLMServer) -> None:
     server.then(*[file(WRONG)] * 3)
     answer = _optimize(run, server)

@@ -53,7 +53,7 @@ def test_what_does_not_go_together(
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("known_roofline", "no_torch_compile")
+@pytest.mark.usefixtures("known_roofline", "no_slow_parts")
 def test_a_users_kernel_is_the_first_attempt_and_the_result_where_it_wins(run: Run, tmp_path: Path) -> None:
     (tmp_path / "ref.py").write_text(REFERENCE)
     (tmp_path / "rms.cpp").write_text(KERNEL)
@@ -115,7 +115,7 @@ class ModelNew(torch.nn.Module):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("known_roofline", "no_torch_compile")
+@pytest.mark.usefixtures("known_roofline", "no_slow_parts")
 @pytest.mark.parametrize(
     ("language", "files"),
     [("cuda", {"rms.cu": CUDA, "model_new.py": CUDA_MODEL}), ("triton", {"rms.py": TRITON})],
@@ -152,7 +152,7 @@ def test_a_bare_cuda_file_is_asked_how_it_is_launched(run: Run, tmp_path: Path) 
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("known_roofline", "no_torch_compile")
+@pytest.mark.usefixtures("known_roofline", "no_slow_parts")
 def test_a_wrong_kernel_is_found_out_and_a_torch_one_is_read(run: Run, tmp_path: Path) -> None:
     (tmp_path / "ref.py").write_text(REFERENCE)
     model = REFERENCE.split("def get_inputs")[0].replace("class Model(", "class ModelNew(")
@@ -163,7 +163,7 @@ def test_a_wrong_kernel_is_found_out_and_a_torch_one_is_read(run: Run, tmp_path:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("known_roofline", "no_torch_compile")
+@pytest.mark.usefixtures("known_roofline", "no_slow_parts")
 def test_a_sequential_function_gets_parallel_versions(run: Run, tmp_path: Path) -> None:
     (tmp_path / "norm.cpp").write_text(KERNEL.replace("void rms", "void norm"))
     sizes = ("rows=64", "cols=515", "x=64,515", "weight=515", "out=64,515")

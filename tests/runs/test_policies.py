@@ -61,7 +61,7 @@ def steady(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("steady", "known_roofline", "no_torch_compile")
+@pytest.mark.usefixtures("steady", "known_roofline", "no_slow_parts")
 @pytest.mark.parametrize("policy", policies.names())
 def test_optimize_reaches_a_verified_result(run: Run, tmp_path: Path, policy: str) -> None:
     (tmp_path / "model.py").write_text(MODEL)
@@ -77,7 +77,7 @@ def test_optimize_reaches_a_verified_result(run: Run, tmp_path: Path, policy: st
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("steady", "known_roofline", "no_torch_compile")
+@pytest.mark.usefixtures("steady", "known_roofline", "no_slow_parts")
 def test_the_tuner_keeps_its_points_with_the_attempt(run: Run, tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(MODEL)
     answer = run("optimize", "model.py", *QUICK, "--attempts", "1", "-c", "search.tune=4")

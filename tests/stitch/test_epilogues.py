@@ -133,7 +133,7 @@ def test_an_epilogue_computes_what_torch_computes(
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("no_torch_compile")
+@pytest.mark.usefixtures("no_slow_parts")
 def test_the_move_is_proposed_judged_and_kept_if_it_pays(tmp_path: Path) -> None:
     """Speeds are given: epilogues pay. Answers and counts are the real referee's."""
     kept, text = judged_moves(NET, tmp_path / "mobile", {"derive(": 0.3, "'swish'": 0.2})

@@ -361,7 +361,7 @@ def judged_moves(source: str, place: Path, gains: Mapping[str, float]) -> tuple[
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("no_torch_compile")
+@pytest.mark.usefixtures("no_slow_parts")
 def test_the_plans_moves_are_judged_end_to_end_and_those_that_cost_dropped(tmp_path: Path) -> None:
     """Speeds are given: folding pays, channels-last costs. Answers and counts are the real referee's."""
     kept, text = judged_moves(NET, tmp_path / "net", {"derive(": 0.5, "= _convolution(": -0.3})

@@ -126,7 +126,7 @@ def test_a_fast_kernel_is_put_in_and_proven(
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("no_torch_compile")
+@pytest.mark.usefixtures("no_slow_parts")
 def test_a_merge_of_a_product_and_a_norm_is_integrated_and_proven(
     target: Target, profile: Profile, referee: SteadyReferee, tmp_path: Path
 ) -> None:
@@ -159,7 +159,7 @@ def import_reference(folder: Path) -> torch.nn.Module:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("no_torch_compile")
+@pytest.mark.usefixtures("no_slow_parts")
 def test_a_wrong_kernel_is_not_put_in(
     target: Target, profile: Profile, referee: SteadyReferee, tmp_path: Path
 ) -> None:

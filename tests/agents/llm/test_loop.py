@@ -84,9 +84,8 @@ def search(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("wire", ["anthropic", "openai"])
 def test_from_a_compile_error_to_a_fast_kernel(
-    server: LLMServer, referee: SteadyReferee, tmp_path: Path, wire: str
+    server: LLMServer, referee: SteadyReferee, tmp_path: Path
 ) -> None:
     script = Script(
         deque(
@@ -99,7 +98,7 @@ def test_from_a_compile_error_to_a_fast_kernel(
         )
     )
     server.script = script
-    spec = f"anthropic:m@{server.root}" if wire == "anthropic" else f"openai:m@{server.url}"
+    spec = f"openai:m@{server.url}"
     cassette = tmp_path / "run.jsonl"
     device = detect("cpu")
     budget = Budget(attempts=4)
@@ -123,8 +122,7 @@ def test_from_a_compile_error_to_a_fast_kernel(
     assert "elements of out are wrong" in coder[2]
     assert KEY not in cassette.read_text()
     assert KEY not in (tmp_path / "a.db").read_bytes().decode("latin-1")
-    if wire == "openai":  # a cassette holds no wire
-        replayed(tmp_path, cassette, device, server, referee)
+    replayed(tmp_path, cassette, device, server, referee)
 
 
 @pytest.mark.slow
@@ -195,7 +193,7 @@ def get_init_inputs():
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("known_roofline", "no_torch_compile")
+@pytest.mark.usefixtures("known_roofline", "no_slow_parts")
 @pytest.mark.parametrize(
     "clock", ["steady", pytest.param("real", marks=[pytest.mark.timing, pytest.mark.timeout(900)])]
 )

@@ -83,22 +83,22 @@ FORWARDS = {
     "rows": (
         "x, residual, weight, bias",
         "torch.nn.functional.layer_norm(x + residual, (x.shape[-1],), weight, bias, 1e-5)",
-        "torch.randn(64, 515), torch.randn(64, 515), torch.rand(515), torch.rand(515)",
+        "torch.randn(8, 515), torch.randn(8, 515), torch.rand(515), torch.rand(515)",
     ),
     "softmax": (
         "scores, mask",
         "torch.softmax(scores.masked_fill(mask, -1e9), dim=-1)",
-        "torch.randn(4, 16, 77), torch.rand(4, 16, 77) < 0.3",
+        "torch.randn(2, 4, 77), torch.rand(2, 4, 77) < 0.3",
     ),
     "scan": (
         "x, mask",
         "torch.cumsum(x * mask, dim=-1)",
-        "torch.randn(16, 1515), torch.rand(16, 1515) < 0.7",
+        "torch.randn(4, 1515), torch.rand(4, 1515) < 0.7",
     ),
     "pointwise": (
         "x, bias, residual",
         "torch.nn.functional.gelu(x + bias) + residual",
-        "torch.randn(64, 515), torch.rand(515), torch.randn(64, 515)",
+        "torch.randn(8, 515), torch.rand(515), torch.randn(8, 515)",
     ),
 }
 

@@ -88,7 +88,7 @@ def referee(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SteadyReferee]
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("known_roofline", "no_torch_compile")
+@pytest.mark.usefixtures("known_roofline", "no_slow_parts")
 @names
 def test_recorded_kernels_are_judged_here_verified_by_a_steady_clock_and_stitched(
     referee: SteadyReferee, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str

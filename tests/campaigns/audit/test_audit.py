@@ -119,6 +119,9 @@ class ModelNew(torch.nn.Module):
 """
 
 
+QUICK = ("--level", "quick", "--device", "cpu", "-c", "referee.compile_baseline=false")
+
+
 def place(folder: Path) -> Path:
     folder.mkdir()
     (folder / "relu.py").write_text(REFERENCE)
@@ -135,8 +138,7 @@ def place(folder: Path) -> Path:
 @pytest.mark.slow
 def test_an_audit_judges_all_and_takes_stored_verdicts_the_next_time(run: Run, tmp_path: Path) -> None:
     where, file = str(place(tmp_path / "foreign")), str(tmp_path / "audit.md")
-    options = ("--level", "quick", "--device", "cpu", "-c", "referee.compile_baseline=false")
-    first = run("audit", where, *options, "--json", "--markdown", file)
+    first = run("audit", where, *QUICK, "--json", "--markdown", file)
     assert first.code == 1
     outcomes = {item["id"]: item["outcome"] for item in first.json["items"]}
     assert outcomes == {
@@ -149,10 +151,10 @@ def test_an_audit_judges_all_and_takes_stored_verdicts_the_next_time(run: Run, t
     assert first.json["caught"] == {"smoke": 1, "read": 1}
     assert "a_package_that_is_nowhere" in first.json["items"][-1]["reasons"][0]
     assert Path(file).read_text().startswith("# Audit of ")
-    second = run("audit", where, *options, "--json")
+    second = run("audit", where, *QUICK, "--json")
     assert second.json["items"] == first.json["items"]  # the same evaluations: none was made anew
-    assert run("audit", where, *options, "--only", "right").code == 0
-    again = run("audit", where, *options, "--only", "wrong", "--again", "--json")
+    assert run("audit", where, *QUICK, "--only", "right").code == 0
+    again = run("audit", where, *QUICK, "--only", "wrong", "--again", "--json")
     known = [item["evaluation"] for item in first.json["items"]]
     assert again.json["items"][0]["evaluation"] not in known
 
@@ -193,7 +195,7 @@ def test_cuda_solutions_of_a_trace_data_set_are_right_or_wrong(run: Run, tmp_pat
         files = {"kernel.h": HEADER, "kernel.cu": CUDA.replace("y[i] * by", f"y[i] * {by}")}
         made["sources"] += [{"path": path, "content": text} for path, text in files.items()]
         (place / f"solution_{number}.json").write_text(json.dumps(made))
-    answer = run("audit", str(place), "--level", "quick", "--device", "cpu", "--json")
+    answer = run("audit", str(place), *QUICK, "--json")
     outcomes = {item["id"]: item["outcome"] for item in answer.json["items"]}
     assert outcomes == {"scaled/right": "right", "scaled/wrong": "refuted"}
 
@@ -203,7 +205,7 @@ def test_solutions_of_a_trace_data_set_are_judged_on_their_workloads(run: Run, t
     place = write_sol(tmp_path / "scaled", definition(), workload(64))
     (place / "solution.json").write_text(json.dumps(solution("right", SCALE)))
     (place / "solution_2.json").write_text(json.dumps(solution("wrong", SCALE.replace("* scale", "+ scale"))))
-    answer = run("audit", str(place), "--level", "quick", "--device", "cpu", "--json")
+    answer = run("audit", str(place), *QUICK, "--json")
     assert (answer.code, answer.json["layout"]) == (1, "sol")
     outcomes = {item["id"]: item["outcome"] for item in answer.json["items"]}
     assert outcomes == {"scaled/right": "right", "scaled/wrong": "refuted"}

@@ -248,7 +248,7 @@ def test_a_file_that_is_no_python_has_no_calls() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["dim3 ", pytest.param("{dim3 blockDim;", marks=pytest.mark.slow), "a<<<", "><<<1>>>", "(a)<<<"],
+    ["dim3 ", "a<<<", "><<<1>>>", "(a)<<<"],
 )
 def test_rewriting_a_hostile_source_ends(text: str) -> None:
     rewritten_launches(without_shadows(text * 20_000))

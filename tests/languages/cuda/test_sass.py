@@ -129,7 +129,7 @@ def _bits(parts: list[str]) -> int:
 
 
 SOURCES = {
-    **{p.stem: (p.read_text("utf-8"), ("sm_80", "sm_90", "sm_100")) for p in sorted(_KERNELS.glob("*.cu"))},
+    **{p.stem: (p.read_text("utf-8"), ("sm_90",)) for p in sorted(_KERNELS.glob("*.cu"))},
     "products": (_MMA, ("sm_80", "sm_89", "sm_90", "sm_100", "sm_120")),
     "hopper": (_HOPPER, ("sm_90a",)),
     "blackwell": (_BLACKWELL, ("sm_100",)),
