@@ -45,7 +45,7 @@ def known_roofline(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def no_slow_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No variants under torch.compile, each of which compiles for a minute, and the referee's quicker checks."""
+    """What `tests/quick.py` leaves out, but for the measured ceilings."""
     from tests.quick import SLOW_PARTS
 
     for part in SLOW_PARTS:

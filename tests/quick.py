@@ -1,5 +1,5 @@
-"""AgentForge without what takes minutes and has its own tests: measured ceilings, variants by torch.compile, the
-referee's sanitizers and its check of numerical stability.
+"""AgentForge without what takes minutes and has its own tests: measured ceilings, variants by torch.compile,
+the referee's sanitizers and its check of numerical stability.
 
 `python -m tests.quick ...` is `agentforge ...`.
 """

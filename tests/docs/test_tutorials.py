@@ -2,7 +2,8 @@
 
 A block with a title is a file. A `console` block is run line by line (`$ agentforge ...`); its other lines
 must occur in the output. A `python` block is a script. A comment in front of a block gives the exit codes
-that are right: `<!-- test: exit 0 or 1 -->`. Runs leave out what `tests/quick.py` names, and have smaller inputs.
+that are right: `<!-- test: exit 0 or 1 -->`. Runs leave out what `tests/quick.py` names, and have smaller
+inputs.
 """
 
 from __future__ import annotations

