@@ -25,7 +25,7 @@ from tests.profiling.nsight.installed import REFUSED, install
 pytestmark = pytest.mark.slow
 
 KERNEL = "FILE: kernel.cpp\n" + kernels.RIGHT_AND_FAST + kernels.MODEL
-LARGE = MODEL.replace("32768", "131072")
+LARGE = MODEL.replace("32768", "65536")
 """Its calls are long enough for threads to be counted."""
 DISTURBED = "Other processes disturbed the measurement."
 DRAM = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
@@ -60,7 +60,9 @@ class Run:
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known_roofline: None) -> Iterator[Run]:
+def run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known_roofline: None, no_slow_parts: None
+) -> Iterator[Run]:
     """Without what comes after the search, and without another try on a quieter machine."""
     monkeypatch.setattr("agentforge.runs.pipeline.RunPipeline.stitch", lambda *_: None)
     monkeypatch.setattr("agentforge.loop.steps.remeasure", lambda *_, **__: False)

@@ -11,6 +11,7 @@ import pytest
 
 from agentforge.agents.llm.author import objections
 from agentforge.config import Settings
+from agentforge.runs.pipeline import RunPipeline
 from agentforge.store import Store
 from tests.cli.conftest import Run, home, run
 from tests.llm.server import LLMServer, Reply
@@ -43,6 +44,11 @@ UNSAFE = "import os\n" + GOOD
 
 def file(source: str) -> Reply:
     return Reply(f"FILE: reference.py\n```python\n{source}```\n")
+
+
+@pytest.fixture
+def no_stitching(monkeypatch: pytest.MonkeyPatch, known_roofline: None, no_slow_parts: None) -> None:
+    monkeypatch.setattr(RunPipeline, "stitch", lambda *_: None)
 
 
 @pytest.fixture
@@ -85,7 +91,7 @@ def test_a_plain_reference_is_taken() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("known_roofline", "no_slow_parts")
+@pytest.mark.usefixtures("no_stitching")
 def test_unsafe_wrong_and_blind_references_are_sent_back_and_the_run_goes_on(
     run: Run, server: LLMServer, tmp_path: Path
 ) -> None:
@@ -110,7 +116,7 @@ def test_unsafe_wrong_and_blind_references_are_sent_back_and_the_run_goes_on(
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("known_roofline", "no_slow_parts")
+@pytest.mark.usefixtures("no_stitching")
 def test_a_reference_that_changes_its_input_is_sent_back(run: Run, server: LLMServer) -> None:
     server.then(file(GOOD.replace("masked_fill", "masked_fill_")), file(GOOD))
     answer = _optimize(run, server)
@@ -119,7 +125,7 @@ def test_a_reference_that_changes_its_input_is_sent_back(run: Run, server: LLMSe
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("known_roofline", "no_slow_parts")
+@pytest.mark.usefixtures("no_stitching")
 def test_it_gives_up_after_some_tries(run: Run, server: LLMServer) -> None:
     server.then(*[file(WRONG)] * 3)
     answer = _optimize(run, server)

@@ -11,6 +11,7 @@ from agentforge.cli._report import show
 from agentforge.config import Settings
 from agentforge.frontends import FrontendOptions
 from agentforge.runs import ModelStart, resume, start_run
+from agentforge.runs.pipeline import RunPipeline
 from agentforge.schema import EvaluationStatus, Event, RunStatus, TargetError, UsageError
 from agentforge.store import Store
 from agentforge.trackers import trackers
@@ -105,7 +106,10 @@ def test_ctrl_c_leaves_a_run_that_resume_continues(model: Path, settings: Settin
     assert first.solution is not None
 
 
-def test_a_second_run_takes_the_verdicts_of_the_first(settings: Settings, tmp_path: Path) -> None:
+def test_a_second_run_takes_the_verdicts_of_the_first(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RunPipeline, "stitch", lambda *_: None)
     model = tmp_path / "gate.py"
     model.write_text(GATE)
     settings = settings.model_copy(update={"search": settings.search.model_copy(update={"coder": "wrong"})})
