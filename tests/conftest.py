@@ -22,6 +22,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _PATIENCE = "AGENTFORGE_REFEREE__PATIENCE_S"
+_SANITIZED = {"adversarial", "languages", "referee"}
+"""Folders whose tests have the sanitizers of the referee."""
 _SOLUTIONS = ("model_new", "reference_model", "agentforge_stitch", "agentforge_cpp", "agentforge_run")
 
 
@@ -50,6 +52,14 @@ def no_slow_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for part in SLOW_PARTS:
         monkeypatch.setattr(*part)
+
+
+@pytest.fixture(autouse=True)
+def no_sanitizers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Full verdicts build C++ kernels once, not three times, where something else than the referee is tested."""
+    pipeline = sys.modules.get("agentforge.referee.pipeline")
+    if pipeline is not None and _SANITIZED.isdisjoint(request.path.parts):
+        monkeypatch.setattr(pipeline, "has_kernels", lambda _: False)
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from agentforge.cli import main
 from agentforge.devices import Roofline, roofline
-from agentforge.referee.checks.behaviour.memory_safety import MemorySafety
+from agentforge.referee import pipeline
 from agentforge.referee.checks.correctness.stability import Stability
 from agentforge.stitch import select, variants
 
@@ -21,7 +21,7 @@ ROOFLINE: tuple[tuple[Any, str, Any], ...] = ((roofline, "_measure", lambda _: _
 SLOW_PARTS: tuple[tuple[Any, str, Any], ...] = (
     (select, "_MODES", ("kernels",)),
     (variants.VariantBuilder, "compiled", lambda *_: None),
-    (MemorySafety, "applies", lambda *_: False),
+    (pipeline, "has_kernels", lambda _: False),
     (Stability, "applies", lambda *_: False),
 )
 
