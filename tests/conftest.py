@@ -56,7 +56,7 @@ def no_slow_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def no_sanitizers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Full verdicts build C++ kernels once, not three times, where something else than the referee is tested."""
+    """Where something else than the referee is tested, it builds C++ kernels once, not three times."""
     pipeline = sys.modules.get("agentforge.referee.pipeline")
     if pipeline is not None and _SANITIZED.isdisjoint(request.path.parts):
         monkeypatch.setattr(pipeline, "has_kernels", lambda _: False)

@@ -25,6 +25,7 @@ from tests.profiling.nsight.installed import REFUSED, install
 pytestmark = pytest.mark.slow
 
 KERNEL = "FILE: kernel.cpp\n" + kernels.RIGHT_AND_FAST + kernels.MODEL
+SMALL = MODEL.replace("32768", "4096")
 LARGE = MODEL.replace("32768", "65536")
 """Its calls are long enough for threads to be counted."""
 DISTURBED = "Other processes disturbed the measurement."
@@ -36,7 +37,7 @@ class Run:
 
     def __init__(self, folder: Path, server: LLMServer) -> None:
         self.model = folder / "model.py"
-        self.model.write_text(MODEL)
+        self.model.write_text(SMALL)
         self.script = Script(deque([KERNEL]), verdict="abandon")  # so the planner is asked again
         self.server = server
         server.script = self.script
