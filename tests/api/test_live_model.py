@@ -209,10 +209,8 @@ print(len(profile.bottlenecks), "bottlenecks")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["script", "stdin"])
-def test_a_script_without_a_guard_and_a_repl_run_once(tmp_path: Path, way: str) -> None:
-    (tmp_path / "script.py").write_text(SCRIPT)
-    command = [sys.executable, "script.py"] if way == "script" else [sys.executable, "-i", "-q"]
+def test_a_repl_runs_its_lines_once(tmp_path: Path) -> None:
+    command = [sys.executable, "-i", "-q"]
     env = {
         "AGENTFORGE_HOME": str(tmp_path / "home"),
         "PATH": "/usr/bin:/bin",

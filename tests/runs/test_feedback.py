@@ -20,7 +20,7 @@ from tests.agents.llm import kernels
 from tests.agents.llm.scene import Script
 from tests.agents.llm.test_loop import MODEL
 from tests.llm.server import LLMServer
-from tests.profiling.nsight.installed import REFUSED, install
+from tests.profiling.nsight.installed import install
 
 pytestmark = pytest.mark.slow
 
@@ -100,23 +100,6 @@ def test_counters_reach_the_store_and_the_prompts(
     assert "hot line (90% of samples)" in judged
     planned = run.script.of("planner")[-1]
     assert f"\n#1.{DRAM} = 87.5\n" in planned
-
-
-def test_refused_counters_are_said_once(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = install(tmp_path / "nsight", refused=REFUSED)
-    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
-    report = run("null")
-    assert len(run.said("ERR_NVGPUCTRPERM")) == 1
-    with Store(run.settings.url) as store:
-        (attempt, *_) = store.attempts(report.run.id)
-        assert attempt.evaluation is not None
-        found = store.get_evaluation(attempt.evaluation)
-    values = {m.name: m for m in found.metrics}
-    assert values["kernel_time"].source == "profiler"
-    assert 0 < values["kernel_time_share"].value <= 1
-    assert {"achieved_bandwidth", "bandwidth_share", "launches"} <= values.keys()
-    assert found.classification is not None
-    assert "\nkernel_time_share = " in run.script.of("judge")[0]
 
 
 def test_a_cpu_says_as_much(run: Run) -> None:

@@ -38,6 +38,7 @@ def get_init_inputs():
     return []
 """
 BLIND = GOOD.replace("torch.softmax(x.masked_fill(mask, -1e9), dim=-1)", "torch.zeros_like(x)")
+CHANGING = GOOD.replace("masked_fill", "masked_fill_")
 WRONG = GOOD.replace("masked_fill(mask, -1e9)", "masked_fill(mask)")
 UNSAFE = "import os\n" + GOOD
 
@@ -92,17 +93,16 @@ def test_a_plain_reference_is_taken() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("no_stitching")
-def test_unsafe_wrong_and_blind_references_are_sent_back_and_the_run_goes_on(
+def test_unsafe_changing_and_blind_references_are_sent_back_and_the_run_goes_on(
     run: Run, server: LLMServer, tmp_path: Path
 ) -> None:
-    server.then(file(UNSAFE), file(WRONG), file(BLIND), file(GOOD))
+    server.then(file(UNSAFE), file(CHANGING), file(BLIND), file(GOOD))
     answer = _optimize(run, server, "--out", str(tmp_path / "out"))
     assert answer.code == 0, answer.err + answer.out
     asked = prompts(server)
     assert WORDS in asked[0]
     assert "import os" in asked[1]
-    assert "It cannot be used" in asked[2]
-    assert "masked_fill" in asked[2]  # torch's own words
+    assert "changes its input 0" in asked[2]
     assert "the task cannot tell" in asked[3]
     shown = run("runs", "show", answer.json["run"]["id"], "--json").json
     assert {t["role"] for t in shown["llm"]} == {"author"}
@@ -117,20 +117,13 @@ def test_unsafe_wrong_and_blind_references_are_sent_back_and_the_run_goes_on(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("no_stitching")
-def test_a_reference_that_changes_its_input_is_sent_back(run: Run, server: LLMServer) -> None:
-    server.then(file(GOOD.replace("masked_fill", "masked_fill_")), file(GOOD))
-    answer = _optimize(run, server)
-    assert answer.code == 0, answer.err + answer.out
-    assert "changes its input 0" in prompts(server)[1]
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("no_stitching")
 def test_it_gives_up_after_some_tries(run: Run, server: LLMServer) -> None:
     server.then(*[file(WRONG)] * 3)
     answer = _optimize(run, server)
     assert answer.code == 2
     assert "3 references could not be used" in answer.json["error"]
+    assert "It cannot be used" in prompts(server)[1]
+    assert "masked_fill" in prompts(server)[1]  # torch's own words
     assert "reference.py and give that" in answer.json["error"]
 
 

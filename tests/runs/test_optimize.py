@@ -84,28 +84,6 @@ def test_nothing_faster_keeps_the_model_as_it_was(
         resume(report.run.id, settings, limits={"attempts": 5})
 
 
-def test_ctrl_c_leaves_a_run_that_resume_continues(model: Path, settings: Settings) -> None:
-    interrupted = settings.model_copy(
-        update={"search": settings.search.model_copy(update={"coder": "interrupted"})}
-    )
-    with pytest.raises(KeyboardInterrupt):
-        start_run(ModelStart(str(model), FrontendOptions()), interrupted, device="cpu")
-    with Store(settings.url) as store:
-        (run,) = store.list_runs()
-        assert run.status is RunStatus.INTERRUPTED
-        profile = store.get_profile(run.id)
-        (planned,) = store.attempts(run.id)
-    assert profile is not None
-    assert 0 < profile.seconds < run.seconds_used
-    report = resume(run.id, settings)
-    assert report.run.status is RunStatus.FINISHED
-    assert report.profile == profile
-    with Store(settings.url) as store:
-        first = store.attempts(run.id)[0]
-    assert (first.id, first.plan) == (planned.id, planned.plan)
-    assert first.solution is not None
-
-
 def test_a_second_run_takes_the_verdicts_of_the_first(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -169,21 +169,20 @@ def confidence(model):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("allow", "bound"), [("int8", "2%"), ("bf16", "0%"), ("", None)])
+@pytest.mark.parametrize(("allow", "bound"), [("int8", "2%"), ("bf16", "0%")])
 def test_a_whole_run(
-    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, allow: str, bound: str | None
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, allow: str, bound: str
 ) -> None:
-    """A bound of 0 % drops what was proven; without a permission nothing is tried."""
+    """A bound of 0 % drops what was proven."""
     (tmp_path / "net").mkdir()
     (tmp_path / "net" / "permitted_net.py").write_text(NET)
     monkeypatch.syspath_prepend(str(tmp_path / "net"))
     monkeypatch.delitem(sys.modules, "permitted_net", raising=False)
     net = importlib.import_module("permitted_net")
     model, x = net.Net().eval(), torch.randn(256, 512)
-    metric = net.confidence if allow else None
     result = agentforge.optimize(
         model, (x,), settings=settings, attempts=1, out=tmp_path / "fast", progress=False,
-        allow=allow, metric=metric, bound=bound,
+        allow=allow, metric=net.confidence, bound=bound,
     )  # fmt: skip
     assert result.finished
     report = json.loads((tmp_path / "fast" / "report.json").read_text())
@@ -191,11 +190,6 @@ def test_a_whole_run(
     with Store(settings.url, create=False) as store:
         kept = store.get_record(result.run, RunSettings)
     assert kept is not None
-    if not allow:
-        assert report["precision"] is None
-        assert kept.permission is None
-        assert not low
-        return
     assert low == {f"kernels+{allow}"}, report["trials"]
     assert kept.permission is not None
     said = report["precision"]["summary"]

@@ -89,10 +89,10 @@ def referee(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SteadyReferee]
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("known_roofline", "no_slow_parts")
-@names
 def test_recorded_kernels_are_judged_here_verified_by_a_steady_clock_and_stitched(
-    referee: SteadyReferee, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    referee: SteadyReferee, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    name = "cross_entropy"
     monkeypatch.setenv("AGENTFORGE_HOME", str(tmp_path))
     monkeypatch.setattr("agentforge.runs.pipeline.LazyReferee", lambda *_, **__: referee)
     monkeypatch.setattr("agentforge.runs.pipeline.closing", lambda _: contextlib.nullcontext(referee))

@@ -1,8 +1,7 @@
-"""Campaigns over problems of two suites, on the CPU. Other tests load and call problems of each suite."""
+"""Campaigns over problems of a suite, on the CPU. Other tests load and call problems of each suite."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ from agentforge.schema import ItemState
 from agentforge.store import Store
 from tests.campaigns.test_worker import QUICK
 
-from . import test_repositories as repositories
 from . import test_traces as traces
 
 
@@ -28,29 +26,18 @@ def _sol(folder: Path) -> str:
     return f"sol:{folder}"
 
 
-def _gpu_mode(folder: Path) -> str:
-    return f"gpu-mode:{repositories.TestGpuMode().good(folder)}"
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("suite", "only"),
-    [
-        (_sol, "scaled/*"),
-        (_gpu_mode, "pmpp/scale_py/benchmarks"),
-    ],
-)
-def test_a_problem_of_the_suite_is_carried_out(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suite: Callable[[Path], str], only: str
+def test_a_problem_of_a_suite_is_carried_out(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workers, "_ITEM", "tests.campaigns.fake_items:on_a_known_machine")
     (tmp_path / "suite").mkdir()
     settings = load_settings(QUICK)
     campaign, problems = plan_campaign(
-        suite(tmp_path / "suite"),
+        _sol(tmp_path / "suite"),
         parse_arms(()),
         settings,
-        selection=Selection(only=only),
+        selection=Selection(only="scaled/*"),
         name="night",
         device="cpu",
     )
