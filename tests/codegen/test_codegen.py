@@ -77,7 +77,8 @@ FAMILIES: dict[str, tuple[str, list[torch.Tensor]]] = {
     ),
     "reductions": (
         "return (x0.sum(0), x0.mean((0, 2)), x0.amax(-1), x0.argmax(1), x0.argmin(), x0.max(-1)[1],\n"
-        "    x0.var(1), x0.std(), x0.prod(-1), x0.norm(dim=1), x0.logsumexp(-1), (x0 > 3).any(-1), x0.abs().sum())",
+        "    x0.var(1), x0.std(), x0.prod(-1), x0.norm(dim=1), x0.logsumexp(-1), (x0 > 3).any(-1),\n"
+        "    x0.abs().sum())",
         [randn(5, 19, 23)],
     ),
     "pooling": (
