@@ -73,16 +73,15 @@ def measure(keep: Keep, device: str = "cuda", size: int = 4096) -> dict[str, Any
             verdict = referee.evaluate(
                 EvaluationRequest(definition, [workload], _solution(definition, number))
             )
+            measured = verdict.performance
             found.append(
                 {
                     "seconds": time.perf_counter() - begin,
                     "status": verdict.status.value,
                     "reasons": verdict.reasons,
                     "stages": {s.name: s.seconds for s in verdict.stages},
-                    "speedup": {
-                        k: v.point
-                        for k, v in (verdict.performance.speedup.items() if verdict.performance else ())
-                    },
+                    "speedup": {k: v.point for k, v in measured.speedup.items()} if measured else {},
+                    "call_s": {"solution": measured.latency_s, **measured.baseline_s} if measured else {},
                 }
             )
             keep({"verdicts": found})
