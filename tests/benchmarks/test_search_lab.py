@@ -1,10 +1,9 @@
-"""The policy lab: its file format, its arithmetic, replays, and a recording of one small operator."""
+"""The policy lab: its file format, its arithmetic and replays."""
 
 from __future__ import annotations
 
 import gzip
 import math
-import subprocess
 import sys
 from collections.abc import Iterator
 from itertools import combinations, product
@@ -19,45 +18,6 @@ from agentforge.schema import UsageError
 from agentforge.search import Choice, Tree, policies
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-RECORDING = """
-import shutil, sys, time
-from pathlib import Path
-
-if __name__ == "__main__":
-    import search.record as record
-    from agentforge.config import RefereeSettings
-    from agentforge.devices import Roofline, detect
-    from agentforge.knowledge import KnowledgeBase
-    from agentforge.referee import Referee
-    from agentforge.resources import resource
-    from agentforge.store import Store
-    from search.landscape import read, write
-
-    folder, out = Path(sys.argv[1]), Path(sys.argv[1]) / "landscapes.jsonl.gz"
-    device, record.LEAST_BYTES = detect("cpu"), 65536
-    settings = RefereeSettings(compile_baseline=False, threads=1, patience_s=0)
-    for name in ("strict-math",):
-        shutil.copy(resource("knowledge_base", "playbook") / "technique" / f"{name}.md", folder)
-    knowledge = KnowledgeBase(Store("sqlite:///:memory:"), (folder,))
-    with Referee(settings, device=device, cache=folder / "cache") as referee:
-        bench = record.Bench(
-            device, Roofline(bandwidth=2e10, peak_flops={"float32": 1e11}), referee, knowledge, "cpp", folder
-        )
-        def keep(one):
-            write(out, [one])
-
-        none = record.record("gelu", bench, 0, time.monotonic(), None, keep)
-        assert none.solutions and not none.verdicts
-        first = {s: (bench.verdict(bench.task("gelu"), record.points(bench.task("gelu"), 0)[1][s]),)
-                 for s in none.solutions[:1]}
-        begun = none.model_copy(update={"verdicts": first})
-        keep(record.record("gelu", bench, 0, time.monotonic() + 200, begun, keep))
-    found = read(out)["gelu"]
-    assert found.complete, record.summary(found)
-    assert found.context.op_type == found.op_type and found.context.operators
-    assert found.verdicts[found.solutions[0]][0] == first[found.solutions[0]][0], "measured again"
-    print(record.summary(found))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -312,20 +272,3 @@ def test_the_definitions_are_enough_and_eight_are_held_out(lab: ModuleType) -> N
     space = {"tile": (1, 2, 3), "stage": ("on", "off")}
     assert [*record.settings_of(space, 0)] == [{"tile": 1, "stage": "on"}]
     assert len([*record.settings_of(space, 1)]) == 4 and len([*record.settings_of(space, 2)]) == 6
-
-
-@pytest.mark.slow
-def test_an_operator_is_recorded_and_what_is_there_is_not_measured_again(tmp_path: Path) -> None:
-    script = tmp_path / "recording.py"
-    script.write_text(RECORDING)
-    environment = {
-        "PYTHONPATH": f"{BENCHMARKS}:{BENCHMARKS.parent}",
-        "PATH": "/usr/bin:/bin",
-        "HOME": str(tmp_path),
-    }
-    done = subprocess.run(
-        [sys.executable, str(script), str(tmp_path)], env=environment, capture_output=True, text=True,
-        timeout=290, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.startswith("gelu: "), done.stdout
