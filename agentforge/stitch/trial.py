@@ -112,8 +112,7 @@ class Trials:
         problems = engagement(variant, evaluation, solutions) if evaluation.passed else []
         trial = Trial(variant, evaluation, tuple(problems))
         self.made.append(trial)
-        why = "" if evaluation.passed else "".join(f": {r.partition(';')[0]}" for r in evaluation.reasons[:1])
-        self.progress(f"{variant.label} ({level.value}): {describe(trial)}{why}")
+        self.progress(f"{variant.label} ({level.value}): {describe(trial)}{_why(evaluation)}")
         return trial
 
     def compile_gains(self) -> dict[str, float]:
@@ -127,6 +126,14 @@ class Trials:
                 if eager and found and found.point > 0:
                     gains[name] = max(gains.get(name, 0.0), eager.point / found.point)
         return quick | full
+
+
+def _why(evaluation: Evaluation) -> str:
+    """Why it counts for nothing; empty if it does, or if a full evaluation may follow."""
+    unproven = evaluation.level is Level.FULL and not evaluation.verified
+    if not evaluation.reasons or (evaluation.passed and not unproven):
+        return ""
+    return f"{', not verified' if evaluation.passed else ''}: {evaluation.reasons[0].partition(';')[0]}"
 
 
 def speedup_over(evaluation: Evaluation, baseline: str) -> Interval | None:

@@ -587,3 +587,20 @@ def test_moves_that_do_not_pay_leave_the_kernels_alone() -> None:
     selection, _ = select(verdict, "a", moves=MOVES[:1])
     assert (selection.variant.kernels, dict(selection.variant.moves)) == ({"a"}, {})
     assert selection.dropped == {NORM: "the quick verdict is 0.90x with moves and 1.20x without"}
+
+
+def test_the_line_of_a_full_verdict_that_proves_nothing_says_why() -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        found = judged(kernels, level, over_eager=1.3, over_compile=1.2)
+        if level is Level.FULL:
+            doubts = {"evidence": Evidence.UNVERIFIED, "reasons": ("it is too noisy; measure again",)}
+            found = found.model_copy(update=doubts)
+        return found
+
+    lines: list[str] = []
+    selection, _ = select(verdict, "a", progress=lines.append)
+    assert selection.variant.mode == "eager"
+    assert any(line.endswith("(quick): 1.20x over torch.compile, 1.30x over eager") for line in lines)
+    full = [line for line in lines if "(full)" in line]
+    assert full
+    assert all(line.endswith("1.30x over eager, not verified: it is too noisy") for line in full)
