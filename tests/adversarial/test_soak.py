@@ -17,9 +17,9 @@ def test_faults_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyP
     import soak
 
     try:
-        options = argparse.Namespace(evaluations=6, seconds=60.0, seed=7)
+        options = argparse.Namespace(evaluations=4, seconds=60.0, seed=7)
         result = soak.judge_all(options, tmp_path)
     finally:
         sys.modules.pop("soak", None)
-    assert result["evaluations"] >= 4
+    assert result["evaluations"] >= 3
     assert result["problems"] == []

@@ -1,8 +1,7 @@
-"""The comparison of the referee's ratios with a plain loop's: its arithmetic, and one tiny operator."""
+"""The comparison of the referee's ratios with a plain loop's: its arithmetic."""
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,24 +12,6 @@ import pytest
 from agentforge.schema import Interval
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-ONE_CASE = """
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":
-    import agreement
-    from agentforge.config import RefereeSettings
-    from agentforge.devices import detect
-    from agentforge.referee import Referee
-
-    folder = Path(sys.argv[1])
-    settings = RefereeSettings(
-        threads=1, compile_baseline=False, full_blocks=4, full_seconds=0.1, task_seconds=0, patience_s=0
-    )
-    with Referee(settings, device=detect("cpu"), cache=folder / "cache") as referee:
-        case = agreement.measure("gelu", 4096, referee, folder, checked_bytes=0)
-    print(agreement.table({"gelu": case}))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -76,17 +57,3 @@ def test_a_disagreement_has_its_cause(
     plain = {"rotating": rotating, "written": written, "paused": paused}
     found = records.record(referee, plain, ms, {"written": 1e-4, "paused": 1e-4})
     assert (found["agree"], found["reason"]) == (reason == "", reason)
-
-
-@pytest.mark.slow
-def test_a_tiny_operator_is_measured_both_ways(tmp_path: Path) -> None:
-    script = tmp_path / "one_case.py"
-    script.write_text(ONE_CASE)
-    environment = {"PYTHONPATH": f"{BENCHMARKS}:{BENCHMARKS.parent}", "PATH": "/usr/bin:/bin"}
-    done = subprocess.run(
-        [sys.executable, str(script), str(tmp_path)], env={**environment, "HOME": str(tmp_path)},
-        capture_output=True, text=True, timeout=250, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    rows = [line.split("|") for line in done.stdout.splitlines() if line.startswith("| gelu")]
-    assert [row[3].strip() for row in rows] == ["ours", "eager"]

@@ -2,8 +2,8 @@
 
 A block with a title is a file. A `console` block is run line by line (`$ agentforge ...`); its other lines
 must occur in the output. A `python` block is a script. A comment in front of a block gives the exit codes
-that are right: `<!-- test: exit 0 or 1 -->`. Runs leave out what `tests/quick.py` names, and have smaller
-inputs.
+that are right, `<!-- test: exit 0 or 1 -->`; `<!-- test: skip -->` says that another test has the same run.
+Runs leave out what `tests/quick.py` names, and have smaller inputs.
 """
 
 from __future__ import annotations
@@ -88,6 +88,8 @@ class Block:
 def blocks(page: str) -> Iterator[Block]:
     for match in _BLOCK.finditer((DOCS / page).read_text()):
         marks = match["test"] or ""
+        if marks == "skip":
+            continue
         codes = frozenset(map(int, re.findall(r"\d", marks))) or frozenset({0})
         yield Block(match["language"], match["title"] or "", match["body"], codes)
 

@@ -6,27 +6,22 @@ replayed on an idle machine, which verified the kernels.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from agentforge.config import LLMSettings, RefereeSettings, SearchSettings, load_settings
+from agentforge.config import LLMSettings, SearchSettings
 from agentforge.devices import detect
-from agentforge.frontends import FrontendOptions
 from agentforge.knowledge import KnowledgeBase, context_for
 from agentforge.llm import Ledger, read_measured
-from agentforge.referee import EvaluationRequest, OnStage, Referee
+from agentforge.referee import EvaluationRequest, OnStage
 from agentforge.resources import resource
-from agentforge.runs import ModelStart, start_run
 from agentforge.runs.evaluators.recording import ReplayedEvaluator
 from agentforge.schema import Budget, Evaluation
 from agentforge.search import BestFirst
 from agentforge.store import Store
 from tests.loop.conftest import make_run
-from tests.steady import SteadyReferee
 
 from .searching import agents_of, search_with
 
@@ -76,35 +71,3 @@ def test_a_recorded_search_is_repeated_without_a_machine(tmp_path: Path, name: s
     assert sorted(roles) == sorted(["planner", *["coder"] * ANSWERS[name], "judge"])
     assert evaluation.verified
     assert evaluation.performance == recorded[-1].performance
-
-
-@pytest.fixture(scope="module")
-def referee(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SteadyReferee]:
-    settings = RefereeSettings(
-        quick_seconds=0.2, random_seeds=1, compile_baseline=False, quick_blocks=2, task_seconds=0
-    )
-    with Referee(settings, device=detect("cpu"), cache=tmp_path_factory.mktemp("cache")) as real:
-        yield SteadyReferee(real, lambda _: 2.0)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("known_roofline", "no_slow_parts")
-def test_recorded_kernels_are_judged_here_verified_by_a_steady_clock_and_stitched(
-    referee: SteadyReferee, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    name = "cross_entropy"
-    monkeypatch.setenv("AGENTFORGE_HOME", str(tmp_path))
-    monkeypatch.setattr("agentforge.runs.pipeline.LazyReferee", lambda *_, **__: referee)
-    monkeypatch.setattr("agentforge.runs.pipeline.closing", lambda _: contextlib.nullcontext(referee))
-    spec = f"replay:{RECORDINGS / f'{name}.jsonl'}"
-    agents = [f"search.{role}={spec}" for role in ("planner", "coder", "judge")]
-    settings = load_settings([*agents, "search.children=1", "search.min_share=0", "budget.attempts=1"])
-    model = ModelStart(str(RECORDINGS / f"{name}.py"), FrontendOptions())
-    report = start_run(model, settings, device="cpu")
-    with Store(settings.url) as store:
-        (attempt,) = store.attempts(report.run.id)
-        assert attempt.evaluation is not None
-        assert store.get_evaluation(attempt.evaluation).verified
-    assert report.proven, report.headline
-    (region,) = (r for r in report.regions if r.solution)
-    assert (region.outcome, region.solution) == ("integrated", attempt.solution)
