@@ -256,7 +256,7 @@ def test_workers_of_a_script_in_the_background_end_with_their_parent(home: Path,
             while states().count(ItemState.RUNNING) < 2 and time.monotonic() < until:
                 time.sleep(0.2)
             process.kill()
-            until = time.monotonic() + 20
+            until = time.monotonic() + 60
             while set(states()) != {ItemState.WAITING} and time.monotonic() < until:
                 time.sleep(0.2)
             assert set(states()) == {ItemState.WAITING}
