@@ -241,7 +241,7 @@ def driver() -> str:
         return ""
 
 
-def measure(piece: str, output: Path, seconds: float, only: tuple[str, ...]) -> int:
+def measure(piece: str, output: Path, seconds: float, only: tuple[str, ...] = ()) -> int:
     """Run a piece on this GPU; return its exit code."""
     from _provenance import provenance
 

@@ -6,6 +6,7 @@ import importlib
 import json
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from importlib import util
 from pathlib import Path
 from types import ModuleType
@@ -158,12 +159,16 @@ def test_each_attack_is_kept_before_the_next(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.syspath_prepend(str(RUN.parents[1]))
     attacks = importlib.import_module("gpu.attacks")
     monkeypatch.setattr(attacks, "failed_launch", lambda _: {"ok": True})
-    monkeypatch.setattr(
-        attacks.hostile, "attempt", lambda _: iter([("a", {"ok": True}), ("b", {"ok": False})])
-    )
+
+    def attempt(device: str, only: Sequence[str]) -> Iterator[tuple[str, dict[str, bool]]]:
+        every = {"a": {"ok": True}, "b": {"ok": False}}
+        return iter((name, every[name]) for name in only or every)
+
+    monkeypatch.setattr(attacks.hostile, "attempt", attempt)
     kept: list[list[str]] = []
     found = attacks.attempt(True, lambda answer: kept.append(list(answer["attacks"])))
     assert kept == [["failed_launch", "a"], ["failed_launch", "a", "b"]] and not found["ok"]
+    assert attacks.attempt(True, lambda _: None, ["a"]) == {"ok": True, "attacks": {"a": {"ok": True}}}
 
 
 def test_the_gated_products_stay_far_from_half_precisions_largest(monkeypatch: pytest.MonkeyPatch) -> None:
