@@ -212,6 +212,19 @@ def missing(piece: str) -> list[str]:
     return sorted({name for name in wanted if not installed(name)})
 
 
+def parts(piece: str) -> list[str]:
+    """What `--only` may name in a piece."""
+    if piece == "attacks":
+        from gpu.hostile import ATTACKS
+
+        return [attack.name for attack in ATTACKS]
+    if piece in ("operators", "tune"):
+        from gpu.operators import OPERATORS
+
+        return list(OPERATORS)
+    return []
+
+
 def installed(name: str) -> bool:
     """True if a package is installed under this distribution name."""
     try:
@@ -312,6 +325,9 @@ def main() -> int:
             file=sys.stderr,
         )
         return 2
+    known = parts(chosen.piece) if chosen.only else []
+    if wrong := [name for name in chosen.only if name not in known]:
+        parser.error(f"{chosen.piece} has no {', '.join(wrong)}; it has {', '.join(known) or 'no parts'}")
     if chosen.dry:
         answer = PIECES[chosen.piece](Run(LIMIT_S, output, True, lambda _: None, tuple(chosen.only)))
         print(json.dumps(answer, indent=1))

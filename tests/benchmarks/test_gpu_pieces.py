@@ -58,6 +58,14 @@ def test_packages_that_are_missing_are_named(run: ModuleType, monkeypatch: pytes
     assert run.missing("optimize") == ["langgraph", "pydantic"]
 
 
+@pytest.mark.parametrize(("piece", "has"), [("operators", "softmax"), ("profile", "no parts")])
+def test_a_part_that_a_piece_lacks_is_refused(piece: str, has: str) -> None:
+    done = started(piece, "--only", "nothing", "--dry")
+    assert done.returncode == 2
+    assert f"{piece} has no nothing; it has" in done.stderr
+    assert has in done.stderr
+
+
 @pytest.mark.skipif(gpu_present(), reason="there is a GPU")
 def test_without_a_gpu_nothing_is_measured(tmp_path: Path) -> None:
     done = started("operators", "--output", str(tmp_path))

@@ -180,7 +180,8 @@ def _warm_compiler() -> None:
 
     if folder := os.environ.get("TORCHINDUCTOR_CACHE_DIR"):
         keep_headers_in(header_folder(Path(folder)))
-    if gpu_present():  # compiling may initialise CUDA, and asking torch NVML: neither survives a fork
+    # Compiling may initialise CUDA, and torch.cuda.is_available() NVML. Neither survives a fork.
+    if torch.version.cuda and gpu_present():
         return
     with suppress(Exception), torch.no_grad():  # a baseline that cannot be compiled says why itself
         torch.compile(torch.neg)(torch.ones(1))

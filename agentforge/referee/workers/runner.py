@@ -117,7 +117,8 @@ def runner_for(device: str) -> Runner:
         return runner
     where = torch.device(device)
     torch.cuda.set_device(where)
-    # Torch 2.11 counts GPUs by NVML, which finds none after a fork of a process that has used it.
+    # Torch 2.11 counts GPUs by NVML. A sandboxed worker on an H100 counted none, perhaps because its
+    # forkserver had used NVML before.
     torch.cuda._cached_device_count = torch._C._cuda_getDeviceCount()
     return DeviceRunner(where, TorchGpu(where.index or 0))
 
