@@ -260,7 +260,9 @@ class Worker:
     def _run(self, item: CampaignItem, heartbeat: _Heartbeat, limit_s: float) -> str:
         """The headline of the item's run."""
         payload = {"item": item.model_dump(mode="json"), "overrides": self._overrides}
-        found = run_child(_ITEM, payload, timeout_s=limit_s, memory_bytes=0, progress=heartbeat.hear)
+        found = run_child(
+            _ITEM, payload, timeout_s=limit_s, memory_bytes=0, progress=heartbeat.hear, serves=True
+        )
         return str(found["headline"])
 
 

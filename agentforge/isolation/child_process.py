@@ -1,28 +1,23 @@
 """Run one function on the user's own model in a child process.
 
-The child runs `module:function` with a JSON-able payload and answers on its own pipe. It dies with its parent
-and at Ctrl-C. For *trusted* code (the user's own files) only.
+The child runs `module:function` with a JSON-able payload and answers on its own pipe. It and all that it
+starts end with the call, at Ctrl-C, and with the caller. For *trusted* code (the user's own files) only.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import selectors
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import IO, Any
-from uuid import uuid4
 
 import psutil
 
-from agentforge.isolation.procfs import all_pids
+from agentforge.isolation.child_server import next_child
 from agentforge.schema import AgentForgeError, errors
 
 Progress = Callable[[str], None]
@@ -34,8 +29,8 @@ _KNOWN_ERRORS: dict[str, type[AgentForgeError]] = {
 }
 """Exceptions that a child's answer names by their class."""
 _GIB = 1 << 30
-_MARK = "AGENTFORGE_CHILD"
-"""Environment variable that the child hands down to all it starts, also in sessions of their own."""
+_ENDING_S = 10.0
+"""Seconds for a child that closed its answer pipe to end."""
 _SILENCE_S = 10.0
 """Seconds without a line from the child after which a progress line says that it still runs."""
 
@@ -73,8 +68,9 @@ def run_child(
     memory_bytes: int | None = None,
     progress: Progress | None = None,
     env: Mapping[str, str] | None = None,
+    serves: bool = False,
 ) -> Any:
-    """Call `task` in a fresh Python process and return what it returns.
+    """Call `task` in a process of its own and return what it returns.
 
     Args:
         task: `package.module:function`, called with `(payload, report)`; `report(text)` sends a progress
@@ -82,44 +78,37 @@ def run_child(
         timeout_s: wall seconds before the child's process group is killed.
         memory_bytes: limit on the growth in address space after imports; None takes all free memory, 0 sets
             no limit (CUDA reserves huge ranges).
+        env: variables that are set after the task's module is imported.
+        serves: the task has children of its own; they need not import what it has.
 
     Raises:
         ChildFailure: it did not return.
         AgentForgeError: raised by the task, with its class and message.
     """
     limit = available_memory() if memory_bytes is None else memory_bytes
-    mark = uuid4().hex
-    request = json.dumps({"task": task, "payload": payload, "memory_bytes": limit, "path": sys.path})
-    read_end, write_end = os.pipe()
-    with tempfile.TemporaryFile() as stderr, tempfile.TemporaryFile() as stdin:
+    environment = {**os.environ, **(env or {})}
+    request = json.dumps({"task": task, "payload": payload, "memory_bytes": limit, "env": environment})
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as stdin:
         stdin.write(request.encode())
         stdin.seek(0)
+        server, number = next_child()
+        read_end, write_end = os.pipe()
         try:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "agentforge.isolation.child_main", str(write_end), str(os.getpid())],
-                stdin=stdin,
-                stdout=stderr,  # the user's prints must not spoil our --json
-                stderr=stderr,
-                pass_fds=(write_end,),
-                start_new_session=True,
-                env={**os.environ, **(env or {}), _MARK: mark},
-            )
-        except BaseException:
-            os.close(read_end)
-            raise
-        finally:
-            os.close(write_end)
-        try:
+            try:
+                # The user's prints must not spoil our --json.
+                files = stdin.fileno(), output.fileno(), write_end
+                server.fork(number, task.partition(":")[0], *files, serves=serves)
+            finally:
+                os.close(write_end)
             answer = _listen(read_end, timeout_s, progress)
             if answer is _TIMED_OUT:
                 raise ChildFailure("timeout", f"no answer within {timeout_s:g} s")
             if answer is None:
-                raise _death(process, stderr, limit)
+                raise _death(server.end(number, wait_s=_ENDING_S), output, limit)
             return _unpack(answer, limit)
         finally:
             os.close(read_end)
-            _kill_group(process)
-            _kill_marked(mark)
+            server.end(number)
 
 
 _TIMED_OUT: dict[str, Any] = {"timed_out": True}
@@ -181,18 +170,16 @@ def _unpack(answer: Mapping[str, Any], limit: int) -> Any:
     )
 
 
-def _death(process: subprocess.Popen[bytes], stderr: IO[bytes], limit: int) -> ChildFailure:
+def _death(code: int | None, output: IO[bytes], limit: int) -> ChildFailure:
     """Why a child that said nothing is gone."""
-    try:
-        code = process.wait(timeout=10)
-    except subprocess.TimeoutExpired:
+    if code is None:
         return ChildFailure("crashed", "it closed its answer pipe and went on running")
-    stderr.seek(0)
-    tail = stderr.read()[-4000:].decode(errors="replace").strip()
-    if code == -signal.SIGKILL:
+    output.seek(0)
+    tail = output.read()[-4000:].decode(errors="replace").strip()
+    if code == 128 + signal.SIGKILL:
         return _out_of_memory(limit, detail=tail)
-    if code < 0:
-        name = signal.Signals(-code).name
+    if code - 128 in list(signal.Signals):
+        name = signal.Signals(code - 128).name
         return ChildFailure("crashed", f"the process was killed by {name}", error_type=name, detail=tail)
     last = tail.splitlines()[-1] if tail else "it printed nothing"
     return ChildFailure("crashed", f"the process ended with exit code {code}: {last}", detail=tail)
@@ -209,19 +196,3 @@ def _out_of_memory(
         detail=detail,
         traceback=traceback,
     )
-
-
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """End the child and all it started; it has a session of its own."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def _kill_marked(mark: str) -> None:
-    """End what the child started in sessions of their own: it inherited the mark."""
-    wanted = f"{_MARK}={mark}".encode()
-    for pid in all_pids():
-        with contextlib.suppress(OSError):
-            if wanted in Path(f"/proc/{pid}/environ").read_bytes():
-                os.kill(pid, signal.SIGKILL)

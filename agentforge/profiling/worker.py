@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import torch
+import torch.export._trace  # what an export imports at first use: here it is once for all children
 from torch.fx import Node
 
 from agentforge.devices import DeviceSpec, Roofline

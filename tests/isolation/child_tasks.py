@@ -1,14 +1,19 @@
-"""What the children of `test_child.py` run; none of it needs torch."""
+"""What the children of `test_child_process.py` run; none of it needs torch."""
 
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
+import psutil
+
+from agentforge.isolation.child_process import run_child
 from agentforge.schema import TargetError
 
 
@@ -64,3 +69,30 @@ def spawn_and_hang(payload, report):
     Path(payload["pid_file"]).write_text(str(child.pid))
     report("hanging")
     time.sleep(600)
+
+
+def surroundings(payload, report):
+    return {
+        "cwd": str(Path.cwd()),
+        "environment": dict(os.environ),
+        "server": psutil.Process().parent().ppid(),
+        "temporary": tempfile.gettempdir(),
+        "draw": random.random(),
+    }
+
+
+def below(payload, report):
+    """Another child's surroundings, and the pid of its server's parent."""
+    found = run_child(f"{__name__}:surroundings", {}, timeout_s=60.0)
+    return found | {"above": psutil.Process(found["server"]).ppid(), "own": os.getpid()}
+
+
+def leave_a_daemon(payload, report):
+    """Fork twice, so that the grandchild has no mark of this process except its ancestors."""
+    if not (child := os.fork()):
+        os.setsid()
+        if not (grandchild := os.fork()):
+            time.sleep(600)
+        Path(payload["pid_file"]).write_text(str(grandchild))
+        os._exit(0)
+    os.waitpid(child, 0)

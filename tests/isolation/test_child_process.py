@@ -97,6 +97,12 @@ def test_ctrl_c_ends_the_child(tmp_path):
     assert gone(int(pid_file.read_text()))
 
 
+def test_what_a_child_left_below_a_daemon_ends(tmp_path):
+    pid_file = tmp_path / "pid"
+    run("leave_a_daemon", {"pid_file": str(pid_file)})
+    assert gone(int(pid_file.read_text()))
+
+
 def gone(pid: int) -> bool:
     for _ in range(100):
         if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import torch
+import torch.export._trace  # see profiling/worker.py
 
 from agentforge.problems.kernelbench import import_root, load_problem
 from agentforge.profiling.examples import examples_of
