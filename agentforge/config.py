@@ -175,7 +175,10 @@ class SearchSettings(BaseModel, extra="forbid", allow_inf_nan=False):
     campaign's default, keeps the fastest variant that beats eager, else eager."""
     least_stitching_s: float = Field(default=300.0, ge=0)
     """Least seconds that integration and its proof may take: a proof of a model with long calls takes
-    minutes. A campaign derives it from `--limit-minutes`."""
+    minutes."""
+    limit_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Wall seconds after which a session of the run ends: evaluations and integration end before, so that
+    there is a result. A campaign derives it from `--limit-minutes`."""
     reuse_verdicts: bool = True
     """A verdict on the same task and program that another run got on this machine since it started, with the
     same device, tools and settings, is taken from the database. False judges all anew, and lets no other run

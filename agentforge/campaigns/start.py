@@ -13,7 +13,6 @@ from agentforge._version import __version__
 from agentforge.agents import check_agents
 from agentforge.config import LLMSettings, RefereeSettings, SearchSettings, Settings
 from agentforge.devices import devices
-from agentforge.loop.budget import OVERTIME
 from agentforge.runs.checks import check_run
 from agentforge.runs.run_settings import limited, restored, with_search
 from agentforge.schema import Arm, Campaign, RunSettings, SuiteProblem, UsageError, content_hash
@@ -24,8 +23,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _FIXED_S, _PER_BUDGET = 600.0, 3.0
 """The default limit of an item: time for loading, ceilings and stitching, and a multiple of its budget."""
 
-_LOADING_S, _LEAST_STITCHING_S = 60.0, 30.0
-"""Seconds of an item for its profile, and the least for integration and its proof."""
+_LOADING_S, _LOADING = 60.0, 0.1
+"""Seconds of an item in which its model is loaded, and the most of them as a share of its limit."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +149,7 @@ def of_campaign(campaign: Campaign, arm: Arm, settings: Settings) -> Settings:
     kept = campaign.settings
     search = {
         "prove_compile": False,
-        "least_stitching_s": _stitching_s(campaign),
+        "limit_s": campaign.limit_s - min(_LOADING_S, _LOADING * campaign.limit_s),
         "reuse_verdicts": len(campaign.arms) == 1,  # else the arm that comes later would pay less
         **kept.search,
     }
@@ -163,12 +162,6 @@ def of_campaign(campaign: Campaign, arm: Arm, settings: Settings) -> Settings:
         }
     )
     return for_arm(restored(_given(settings), first), arm)
-
-
-def _stitching_s(campaign: Campaign) -> float:
-    """What the limit of an item leaves for integration, so that the item ends with a result."""
-    left = campaign.limit_s - _LOADING_S - (1 + OVERTIME) * 60 * (campaign.budget.minutes or 0.0)
-    return min(max(_LEAST_STITCHING_S, left), SearchSettings().least_stitching_s)
 
 
 def _given(settings: Settings) -> RunSettings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
@@ -14,6 +15,9 @@ LEAST_FIRST_S = 120.0
 """Seconds that a first verdict may take in any case; see `BudgetMeter.end`."""
 FULL_OVER_QUICK = 8.0
 """How often a full verdict may take the time of the quick one before it: 5 times was seen, with 268 MB."""
+_RESULT_S, _RESULT = 30.0, 0.05
+"""Seconds before the run's limit at which evaluations end, so that there is time to write a result, and the
+most of them as a share of the limit."""
 EXPLORING_S, EXPLORING = 60.0, 0.5
 """Most seconds in which integration begins new variants, and the most of them as a share of the minutes."""
 
@@ -24,6 +28,7 @@ class BudgetMeter:
     Args:
         seconds_used: wall time that earlier sessions of the run used up.
         least_stitching_s: see `SearchSettings`.
+        limit_s: see `SearchSettings`.
     """
 
     def __init__(
@@ -32,10 +37,12 @@ class BudgetMeter:
         *,
         seconds_used: float = 0.0,
         least_stitching_s: float = SearchSettings().least_stitching_s,
+        limit_s: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.budget = budget
         self._least_stitching_s = least_stitching_s
+        self._limit_s = math.inf if limit_s is None else limit_s
         self._before = seconds_used
         self._clock = clock
         self._start = clock()
@@ -66,10 +73,20 @@ class BudgetMeter:
 
         A quarter of the minutes comes on top of them, so that what was begun in time can be finished.
         """
+        return self._limited(self._overtime())
+
+    def _overtime(self) -> float | None:
         if self.budget.minutes is None:
             return None
         limit = self.budget.minutes * 60
         return self._clock() + limit + max(LEAST_OVERTIME_S, OVERTIME * limit) - self.search_s
+
+    def _limited(self, end: float | None) -> float | None:
+        """`end`, or when the run's own limit leaves just the time for a result."""
+        if self._limit_s == math.inf:
+            return end
+        last = self._start + self._limit_s - min(_RESULT_S, _RESULT * self._limit_s)
+        return last if end is None else min(end, last)
 
     def end(self, *, first: bool, quick_s: float = 0.0) -> float | None:
         """When an evaluation has to end, by the meter's clock; None without a limit of minutes.
@@ -79,15 +96,17 @@ class BudgetMeter:
                 it the minutes were for nothing, so it may take as long as all of them.
             quick_s: seconds of the quick verdict before a full one.
         """
-        end, minutes = self.deadline, self.budget.minutes
-        if not first or end is None or minutes is None:
-            return end
-        return max(end, self._clock() + max(LEAST_FIRST_S, minutes * 60, FULL_OVER_QUICK * quick_s))
+        end, minutes = self._overtime(), self.budget.minutes
+        if first and end is not None and minutes is not None:
+            end = max(end, self._clock() + max(LEAST_FIRST_S, minutes * 60, FULL_OVER_QUICK * quick_s))
+        return self._limited(end)
 
     @property
     def stitching_s(self) -> float | None:
         """Seconds that integration and its proof may take, on top of the minutes; None without a limit."""
-        return None if self.budget.minutes is None else max(self._least_stitching_s, self.budget.minutes * 60)
+        minutes, left = self.budget.minutes, self._start + self._limit_s - self._clock()
+        found = left if minutes is None else min(max(self._least_stitching_s, minutes * 60), left)
+        return None if found == math.inf else max(found, 0.0)
 
     @property
     def exploring_s(self) -> float:

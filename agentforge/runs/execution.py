@@ -184,6 +184,7 @@ def opened(
                 run.budget,
                 seconds_used=run.seconds_used,
                 least_stitching_s=settings.search.least_stitching_s,
+                limit_s=settings.search.limit_s,
             ),
             settings=settings,
             device=device,

@@ -105,3 +105,15 @@ def test_stitching_has_as_many_minutes_as_the_search_and_at_least_five() -> None
     assert found == [300.0, 300.0, 720.0]
     assert BudgetMeter(Budget(attempts=3)).stitching_s is None
     assert BudgetMeter(Budget(minutes=0.5), least_stitching_s=80.0).stitching_s == 80.0
+
+
+def test_evaluations_and_stitching_end_before_the_limit_of_a_run() -> None:
+    clock = Clock()
+    meter = BudgetMeter(Budget(minutes=0.5), seconds_used=1000.0, limit_s=540.0, clock=clock)
+    assert meter.end(first=True, quick_s=1000.0) == clock.now + 540.0 - 27.0
+    assert BudgetMeter(Budget(attempts=1), limit_s=1e4, clock=clock).deadline == clock.now + 1e4 - 30.0
+    assert meter.stitching_s == 300.0
+    clock.now += 500.0
+    assert meter.stitching_s == 40.0
+    clock.now += 50.0
+    assert meter.stitching_s == 0.0
