@@ -29,7 +29,9 @@ _PACKAGE = "agentforge."
 _MAX_MESSAGE = 1 << 16
 _IDLE_S = 60.0
 """Seconds without a child after which the client ends it: it takes some 250 MB."""
-_REPLY_S = 60.0
+_REPLY_S, _ENDING_S = 60.0, 0.5
+"""Seconds for a reply. A server without other children is ended if ending one takes longer: it may be
+importing, and Ctrl-C must not wait for that."""
 _OWN_VARIABLES = ("AGENTFORGE_", "PYTEST_")
 """Prefixes of variables that no import reads: if only these change, the server stays."""
 
@@ -38,7 +40,6 @@ class ChildServer:
     """Client of a server; safe to call from several threads."""
 
     def __init__(self, control: socket.socket, process: subprocess.Popen[bytes] | None) -> None:
-        control.settimeout(_REPLY_S)
         self._control = control
         self._process = process
         self._owner = os.getpid()
@@ -113,10 +114,14 @@ class ChildServer:
         with self._lock:
             self._numbers.discard(number)
             try:
+                self._control.settimeout(wait_s + (_REPLY_S if self._numbers else _ENDING_S))
                 self._control.send(json.dumps({"end": number, "wait_s": wait_s}).encode())
                 reply: dict[str, Any] = {}
                 while reply.get("ended") != number:  # that of an interrupted call may come first
                     reply = json.loads(self._control.recv(_MAX_MESSAGE))
+            except TimeoutError:
+                self.close()
+                return None
             except (OSError, ValueError):  # it is gone, and its children with it
                 return self._lost()
             if not self._numbers:

@@ -45,6 +45,16 @@ def test_a_module_of_ours_is_imported_before_the_fork():
     assert any("/torch/lib/" in mapped.path for mapped in server.memory_maps())
 
 
+def test_ctrl_c_does_not_wait_for_an_import(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # another server
+    threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        run_child("agentforge.profiling.worker:profile", {}, timeout_s=60.0)
+    assert time.monotonic() - begin < 1.5  # of more than 3 s
+    assert run("echo", {"n": 1}) == {"n": 1}
+
+
 def test_children_of_a_child_have_a_server_below_it():
     found = run("below", serves=True)
     assert found["above"] == found["own"]
