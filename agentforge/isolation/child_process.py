@@ -30,7 +30,7 @@ _KNOWN_ERRORS: dict[str, type[AgentForgeError]] = {
 """Exceptions that a child's answer names by their class."""
 _GIB = 1 << 30
 _ENDING_S = 10.0
-"""Seconds for a child that closed its answer pipe to end."""
+"""Seconds for a child that answered, or closed its answer pipe, to end by itself."""
 _SILENCE_S = 10.0
 """Seconds without a line from the child after which a progress line says that it still runs."""
 
@@ -92,6 +92,7 @@ def run_child(
         stdin.write(request.encode())
         stdin.seek(0)
         server, number = next_child()
+        patience_s = 0.0
         read_end, write_end = os.pipe()
         try:
             try:
@@ -103,12 +104,13 @@ def run_child(
             answer = _listen(read_end, timeout_s, progress)
             if answer is _TIMED_OUT:
                 raise ChildFailure("timeout", f"no answer within {timeout_s:g} s")
+            patience_s = _ENDING_S
             if answer is None:
-                raise _death(server.end(number, wait_s=_ENDING_S), output, limit)
+                raise _death(server.end(number, patience_s), output, limit)
             return _unpack(answer, limit)
         finally:
             os.close(read_end)
-            server.end(number)
+            server.end(number, patience_s)
 
 
 _TIMED_OUT: dict[str, Any] = {"timed_out": True}

@@ -102,7 +102,7 @@ class ChildServer:
         finally:
             os.close(folder)
 
-    def end(self, number: int, wait_s: float = 0.0) -> int | None:
+    def end(self, number: int, wait_s: float) -> int | None:
         """End a child and all that it started.
 
         Args:
