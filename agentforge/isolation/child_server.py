@@ -91,7 +91,7 @@ class ChildServer:
             module: of its task.
             serves: it has a server for children of its own at once.
 
-        If the server is gone, nobody has the descriptors.
+        If the server is gone, the descriptors reach no process.
         """
         message = {"fork": number, "module": module, "path": sys.path, "serves": serves}
         folder = os.open(".", os.O_PATH | os.O_DIRECTORY)
