@@ -27,7 +27,7 @@ _PROGRAM = "agentforge.isolation.child_main"
 _PACKAGE = "agentforge."
 """Modules of tasks that are imported here. Others may be the user's."""
 _MAX_MESSAGE = 1 << 16
-_IDLE_S = 60.0
+_IDLE_S = 300.0
 """Seconds without a child after which the client ends it: it takes some 250 MB."""
 _REPLY_S, _ENDING_S = 60.0, 0.5
 """Seconds for a reply. A server without other children is ended if ending one takes longer: it may be
