@@ -33,7 +33,12 @@ _REPLY_S, _ENDING_S = 60.0, 0.5
 """Seconds for a reply. A server without other children is ended if ending one takes longer: it may be
 importing, and Ctrl-C must not wait for that."""
 _OWN_VARIABLES = ("AGENTFORGE_", "PYTEST_")
-"""Prefixes of variables that no import reads: if only these change, the server stays."""
+_TORCHS_VARIABLES = (
+    "CUBLAS_WORKSPACE_CONFIG", "DISABLE_CUPTI_LAZY_REINIT", "KMP_DUPLICATE_LIB_OK", "TEARDOWN_CUPTI",
+    "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR",
+)  # fmt: skip
+"""Beginnings of variables that no import reads, and variables that torch sets while it runs: if only these
+change, the server stays."""
 
 
 class ChildServer:
@@ -162,7 +167,8 @@ def next_child() -> tuple[ChildServer, int]:
 
 
 def _lasting_environment() -> dict[str, str]:
-    return {k: v for k, v in os.environ.items() if not k.startswith(_OWN_VARIABLES)}
+    unread = (*_OWN_VARIABLES, *_TORCHS_VARIABLES)
+    return {k: v for k, v in os.environ.items() if not k.startswith(unread)}
 
 
 def _close(control: socket.socket, process: subprocess.Popen[bytes] | None, owner: int) -> None:

@@ -45,6 +45,14 @@ def test_a_module_of_ours_is_imported_before_the_fork():
     assert any("/torch/lib/" in mapped.path for mapped in server.memory_maps())
 
 
+def test_what_torch_sets_itself_needs_no_other_server(monkeypatch, tmp_path):
+    first = run("surroundings")["server"]
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    second = run("surroundings")
+    assert second["server"] == first
+    assert second["environment"]["TORCHINDUCTOR_CACHE_DIR"] == str(tmp_path)
+
+
 def test_ctrl_c_does_not_wait_for_an_import(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")  # another server
     threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
