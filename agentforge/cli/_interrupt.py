@@ -8,11 +8,14 @@ import select
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
 ORDERLY_S = 1.5
 """Seconds that a command has to end by itself."""
+SAME_S = 0.3
+"""Signals within this time are one: a parent that dies sends its own once for each of its threads."""
 LAST_WORD_S = 0.7
 """Seconds that writing down the interruption may take."""
 INTERRUPTED = 130
@@ -59,7 +62,10 @@ def _watch(read: int) -> None:
     _heard(read, None)
     with suppress(OSError):
         print("agentforge: stopping", file=sys.stderr, flush=True)
-    _heard(read, ORDERLY_S)
+    time.sleep(SAME_S)
+    while select.select([read], [], [], 0)[0]:
+        os.read(read, 4096)
+    _heard(read, ORDERLY_S - SAME_S)
     _cutting_short.set()
     # A worker is stopped and not yet killed: the run would take its death for a failure and write that down.
     _signal(procfs.descendants, signal.SIGSTOP)
