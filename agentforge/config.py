@@ -176,7 +176,7 @@ class SearchSettings(BaseModel, extra="forbid", allow_inf_nan=False):
     least_stitching_s: float = Field(default=300.0, ge=0)
     """Least seconds that integration and its proof may take: a proof of a model with long calls takes
     minutes."""
-    limit_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    limit_s: float | None = Field(default=None, gt=0)
     """Wall seconds after which a session of the run ends: evaluations and integration end before, so that
     there is a result. A campaign derives it from `--limit-minutes`."""
     reuse_verdicts: bool = True

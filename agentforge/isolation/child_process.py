@@ -75,7 +75,7 @@ def run_child(
     Args:
         task: `package.module:function`, called with `(payload, report)`; `report(text)` sends a progress
             line.
-        timeout_s: wall seconds before the child's process group is killed.
+        timeout_s: wall seconds before the child and all that it started are ended.
         memory_bytes: limit on the growth in address space after imports; None takes all free memory, 0 sets
             no limit (CUDA reserves huge ranges).
         env: variables that are set after the task's module is imported.
@@ -92,8 +92,8 @@ def run_child(
         stdin.write(request.encode())
         stdin.seek(0)
         server, number = next_child()
-        patience_s = 0.0
         read_end, write_end = os.pipe()
+        answer: dict[str, Any] | None = _TIMED_OUT
         try:
             try:
                 # The user's prints must not spoil our --json.
@@ -102,15 +102,14 @@ def run_child(
             finally:
                 os.close(write_end)
             answer = _listen(read_end, timeout_s, progress)
-            if answer is _TIMED_OUT:
-                raise ChildFailure("timeout", f"no answer within {timeout_s:g} s")
-            patience_s = _ENDING_S
-            if answer is None:
-                raise _death(server.end(number, patience_s), output, limit)
-            return _unpack(answer, limit)
         finally:
             os.close(read_end)
-            server.end(number, patience_s)
+            code = server.end(number, 0.0 if answer is _TIMED_OUT else _ENDING_S)
+        if answer is _TIMED_OUT:
+            raise ChildFailure("timeout", f"no answer within {timeout_s:g} s")
+        if answer is None:
+            raise _death(code, output, limit)
+        return _unpack(answer, limit)
 
 
 _TIMED_OUT: dict[str, Any] = {"timed_out": True}

@@ -32,12 +32,12 @@ _IDLE_S = 300.0
 _REPLY_S, _ENDING_S = 60.0, 0.5
 """Seconds for a reply. A server without other children is ended if ending one takes longer: it may be
 importing, and Ctrl-C must not wait for that."""
-_OWN_VARIABLES = ("AGENTFORGE_", "PYTEST_")
-_TORCHS_VARIABLES = (
+_UNREAD = (
+    "AGENTFORGE_", "PYTEST_",
     "CUBLAS_WORKSPACE_CONFIG", "DISABLE_CUPTI_LAZY_REINIT", "KMP_DUPLICATE_LIB_OK", "TEARDOWN_CUPTI",
     "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR",
 )  # fmt: skip
-"""Beginnings of variables that no import reads, and variables that torch sets while it runs: if only these
+"""Beginnings of variables that no import reads: ours, and those that torch sets while it runs. If only these
 change, the server stays."""
 
 
@@ -90,13 +90,11 @@ class ChildServer:
             return self._last
 
     def fork(self, number: int, module: str, request: int, output: int, answer: int, serves: bool) -> None:
-        """Fork a child that has these descriptors.
+        """Fork a child that has these descriptors. If the server is gone, they reach no process.
 
         Args:
             module: of its task.
             serves: it has a server for children of its own at once.
-
-        If the server is gone, the descriptors reach no process.
         """
         message = {"fork": number, "module": module, "path": sys.path, "serves": serves}
         folder = os.open(".", os.O_PATH | os.O_DIRECTORY)
@@ -167,8 +165,7 @@ def next_child() -> tuple[ChildServer, int]:
 
 
 def _lasting_environment() -> dict[str, str]:
-    unread = (*_OWN_VARIABLES, *_TORCHS_VARIABLES)
-    return {k: v for k, v in os.environ.items() if not k.startswith(unread)}
+    return {k: v for k, v in os.environ.items() if not k.startswith(_UNREAD)}
 
 
 def _close(control: socket.socket, process: subprocess.Popen[bytes] | None, owner: int) -> None:

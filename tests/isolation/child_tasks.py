@@ -1,4 +1,4 @@
-"""What the children of `test_child_process.py` run; none of it needs torch."""
+"""What the children of `test_child_process.py` and `test_child_server.py` run; none of it needs torch."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_ctrl_c_ends_the_child(tmp_path):
     assert gone(int(pid_file.read_text()))
 
 
-def test_what_a_child_left_below_a_daemon_ends(tmp_path):
+def test_a_daemon_that_a_child_left_ends(tmp_path):
     pid_file = tmp_path / "pid"
     run("leave_a_daemon", {"pid_file": str(pid_file)})
     assert gone(int(pid_file.read_text()))
