@@ -240,8 +240,9 @@ def internals(record: Mapping[str, Any]) -> list[str]:
 
 
 def measured(found: dict[str, Any]) -> dict[str, Any]:
-    """A result with what makes it readable later: words of torch's internals in it, its time and its code."""
-    when = {name: value for name, value in provenance().items() if name in ("date", "command", "commit")}
+    """A result with what makes it readable later: words of torch's internals, its time, code and machine."""
+    kept = ("date", "command", "commit", "device", "architecture", "threads")
+    when = {name: value for name, value in provenance().items() if name in kept}
     return {**found, "internals": internals(found), "measured": when}
 
 
