@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -38,6 +39,10 @@ _T = TypeVar("_T")
 Spawn = Callable[[str, bool], WorkerClient]
 """Makes a trusted worker of a name; if the second argument is true, one that runs beside others, with less
 priority, and is never timed."""
+_TIME_NOTHING = ("default", "freezing")
+"""Modes of the compiler that time no code while they compile: on a CPU, several may work at once."""
+_AT_ONCE = 2
+"""Workers that are constructed or compile at once."""
 
 
 class Baselines:
@@ -75,17 +80,26 @@ class Baselines:
         if lacking and origin is None:
             self.notes.append(f"no baseline on {backend.device}: {', '.join(lacking)}")
         self._ahead: CompilingAhead | None = None
+        self._pool = ThreadPoolExecutor(_AT_ONCE, "baselines")
+        self._starting: dict[str, tuple[WorkerClient, Future[dict[str, Any]]]] = {}
         self.compiled_at: float = origin.compiled_at if origin else 0.0
         """By `time.time()`: all files in the compiler's cache that are older are whole."""
-        seed = origin.weights.seed if origin else secrets.randbits(31)
+        self._seed = origin.weights.seed if origin else secrets.randbits(31)
         try:
-            self.eager = self._baseline("eager", seed)
-            self.weights: Weights = origin.weights if origin else self._weights(seed)
-            self.prepared = origin.prepared if origin else []
-            for workload in () if origin else workloads:
-                self.prepared.append(self._prepared(workload))
-            self._to_compile = [name for name in self._to_compile if self._differs(name)]
-            self.control = self._baseline("control", seed)
+            self._start_beside("eager")
+            self._start_beside("control")
+            if origin is not None:
+                self.weights: Weights = origin.weights
+                self.prepared = origin.prepared
+                self._to_compile = [name for name in self._to_compile if self._differs(name)]
+                self._compile_beside(self._to_compile)
+            self.eager, constructed = self._started("eager")
+            if origin is None:
+                self.weights = self._weights(constructed)
+                for workload in workloads:
+                    self.prepared.append(self._prepared(workload))
+                self._to_compile = [name for name in self._to_compile if self._differs(name)]
+            self.control, _ = self._started("control")
             self.enter(self.prepared[0])
         except WorkerFailure as failure:
             self.close()
@@ -96,19 +110,48 @@ class Baselines:
 
     # -- construction
 
-    def _baseline(self, name: str, seed: int) -> WorkerClient:
+    def _start_beside(self, name: str, ahead: Any = None) -> None:
+        """Fork a worker that constructs the reference beside others, and with `ahead`, encoded arguments of a
+        call, also compiles it."""
         client = self._spawn(name, False)
-        self.clients[name] = client
-        self._reply = self._construct(client, seed)
-        return client
 
-    def _construct(self, client: WorkerClient, seed: int, ahead: Any = None) -> dict[str, Any]:
-        """Construct the reference in a worker; with `ahead`, encoded arguments of a call, also compile it."""
+        def construct() -> dict[str, Any]:
+            with client.beside():
+                return self._construct(client, ahead)
+
+        self._starting[name] = client, self._pool.submit(construct)
+
+    def _started(self, name: str, until: float = inf) -> tuple[WorkerClient, dict[str, Any]]:
+        """A worker that was begun, when it is ready, and its answer.
+
+        Args:
+            until: it is ended at that time (`time.monotonic()`).
+        """
+        client, future = self._starting.pop(name)
+        self.clients[name] = client
+        try:
+            return client, future.result(None if until == inf else max(0.0, until - time.monotonic()))
+        except TimeoutError:
+            client.worker.end()
+            return client, future.result()
+        except BaseException:
+            client.worker.end()
+            raise
+
+    def _compile_beside(self, names: Sequence[str]) -> None:
+        """Begin compiled baselines that can be begun side by side."""
+        arguments = self.prepared[0].inputs.arguments.encoded
+        for name in names:
+            beside = not self._backend.remote and self._backend.baselines[name] in _TIME_NOTHING
+            if beside and name not in self._starting:
+                self._start_beside(name, arguments)
+
+    def _construct(self, client: WorkerClient, ahead: Any = None) -> dict[str, Any]:
         return client.request(
             {
                 "op": "reference",
                 "definition": self.definition.model_dump(mode="json"),
-                "seed": seed,
+                "seed": self._seed,
                 "threads": self.settings.threads,
                 "device": self._backend.device,
                 "compile": self._backend.baselines.get(client.name, ""),
@@ -117,12 +160,11 @@ class Baselines:
             timeout_s=self.settings.compile_timeout_s if ahead else max(120.0, self.settings.call_timeout_s),
         )
 
-    def _weights(self, seed: int) -> Weights:
-        reply = self._reply
-        block = Block.create("weights", reply["nbytes"])
+    def _weights(self, constructed: dict[str, Any]) -> Weights:
+        block = Block.create("weights", constructed["nbytes"])
         self.eager.request({"op": "export"}, [block.fd])
         block.seal_writes()
-        return Weights(block, reply["init"], reply["state"], seed)
+        return Weights(block, constructed["init"], constructed["state"], self._seed)
 
     def _differs(self, name: str) -> bool:
         """Whether a compiled baseline can be built, and is another one than `compile`."""
@@ -144,7 +186,7 @@ class Baselines:
             arguments = self.prepared[0].inputs.arguments.encoded
             self._ahead = CompilingAhead(
                 [partial(self._spawn, name, True) for name in names],
-                lambda client: self._construct(client, self.weights.seed, arguments),
+                lambda client: self._construct(client, arguments),
             )
 
     def start_compiled(self, level: Level, until: float = inf) -> None:
@@ -152,18 +194,23 @@ class Baselines:
         if self._ahead is not None:
             self._ahead.wait(until)
             self._ahead = None
-        for name in self.missing(level):
-            if time.monotonic() < until:
+        names = self.missing(level)
+        if time.monotonic() < until:
+            self._compile_beside(names)
+        for name in names:
+            if time.monotonic() < until or name in self._starting:
                 self._to_compile.remove(name)
-                self._start_compiled(name, self.weights.seed, until)
-                self.compiled_at = time.time()
+                self._start_compiled(name, until)
+        self.compiled_at = time.time()
         if len(self.prepared) > 1 and self._current is not None:
             current, self._current = self._current, None
             self.enter(current)
 
-    def _start_compiled(self, name: str, seed: int, until: float) -> None:
+    def _start_compiled(self, name: str, until: float) -> None:
         try:
-            client = self._baseline(name, seed)
+            if name not in self._starting:
+                self._start_beside(name)
+            client, _ = self._started(name, until)
             left = max(0.1, until - time.monotonic())
             client.call_timeout_s = min(self.settings.compile_timeout_s, left)
             for prepared in self.prepared:
@@ -386,8 +433,10 @@ class Baselines:
     def close(self) -> None:
         if self._ahead is not None:
             self._ahead.close()
+        self.clients |= {name: client for name, (client, _) in self._starting.items()}
         for client in self.clients.values():
             client.worker.end()  # all at once: then each has ended when it is waited for
+        self._pool.shutdown(cancel_futures=True)
         for client in self.clients.values():
             client.close()
         if self._origin is not None:

@@ -106,6 +106,8 @@ class BaselineServer(Server):
             placer.write(block)
             args, kwargs = values.bind(arguments, block, 0)
             self._runner.run(self._model, args, kwargs)
+            del args, kwargs
+            block.close()
 
     def _buffers(self) -> dict[str, torch.Tensor]:
         """Buffers that are saved with a model, such as running statistics."""

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -84,9 +84,17 @@ class CandidateBuilder:
     backend: DeviceBackend = CPU
     deadline: float = math.inf
     """By `time.monotonic()`: its candidates and compilers are not waited for any longer."""
+    compiled: CompiledCode = field(init=False)
+    """What the solution's processes compiled until now, those of `like` included."""
 
     def __post_init__(self) -> None:
-        self._compiled = CompiledCode(self.folder / f"compiled-{next(_identities)}")
+        self.compiled = CompiledCode(self.folder / f"compiled-{next(_identities)}")
+
+    def like(self, settings: RefereeSettings, forkserver: Forkserver | None = None) -> CandidateBuilder:
+        """A builder for the same solution with other settings, and perhaps in other processes."""
+        other = replace(self, settings=settings, forkserver=forkserver or self.forkserver)
+        other.compiled = self.compiled
+        return other
 
     def lock(self) -> AbstractContextManager[None]:
         """Keep other timings and profilers off the device."""
@@ -94,7 +102,7 @@ class CandidateBuilder:
 
     def close(self) -> None:
         """Remove what the solution compiled when it ran."""
-        self._compiled.forget()
+        self.compiled.forget()
 
     def build(self, solution: Solution) -> tuple[Path, BuildResult]:
         """Build a solution in a fresh folder; the caller removes it.
@@ -202,12 +210,13 @@ class CandidateBuilder:
         Raises:
             WorkerFailure: the verdict if that fails.
         """
+        self.compiled.update()
         scratch = Path(tempfile.mkdtemp(prefix="scratch-", dir=self.folder))
         identity = next(_identities)
         _own(identity, scratch)
         memory = self.memory_limit(baselines)
         ready = self._ready_code(baselines)
-        readable = (folder, _PRELUDES, *ready, *([self._compiled.folder] if self._compiled.there else []))
+        readable = (folder, _PRELUDES, *ready, *([self.compiled.folder] if self.compiled.there else []))
         box = Box(scratch, readable=readable, identity=identity, devices=self.backend.nodes)
         box = replace(box, filtered=self.backend.filtered)
         total = memory + _SLACK if self.backend.memory_limited else 0
@@ -230,7 +239,7 @@ class CandidateBuilder:
             memory_bytes=memory + _SLACK,
             emulated=isinstance(languages.create(solution.spec.language), AheadOfTimeLanguage),
         )
-        candidate = Candidate(client, scratch, self._compiled)
+        candidate = Candidate(client, scratch, self.compiled)
         try:
             candidate.weights = self._load(client, solution, folder, baselines)
             client.configure(prepared.body(), prepared.inputs, prepared.outputs_bytes)
@@ -275,7 +284,7 @@ class CandidateBuilder:
             "seed": weights.seed,
             "threads": self.settings.threads,
             "device": self.backend.device,
-            "compiled": str(self._compiled.folder) if self._compiled.there else "",
+            "compiled": str(self.compiled.folder) if self.compiled.there else "",
         }
 
     def memory_limit(self, baselines: Baselines) -> int:

@@ -21,10 +21,18 @@ class Candidate:
     weights: str = ""
     """How it got its weights: `seed`, `state_dict` or `partly`."""
 
-    def close(self) -> None:
-        """Kill it and remove what it wrote."""
+    def __post_init__(self) -> None:
+        if self.compiled is not None:
+            self.compiled.of(self.pass_on)
+
+    def pass_on(self) -> None:
+        """Give the next process of the same solution what it has compiled, if it still lives."""
         if self.compiled is not None and self.client.worker.running:
             self.client.worker.stop()
             self.compiled.collect(self.client.worker.pid, self.scratch)
+
+    def close(self) -> None:
+        """Kill it and remove what it wrote."""
+        self.pass_on()
         self.client.close()
         shutil.rmtree(self.scratch, ignore_errors=True)

@@ -14,6 +14,7 @@ import re
 import shutil
 import stat
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,16 @@ class CompiledCode:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._first: Callable[[], None] | None = None
+
+    def of(self, collect: Callable[[], None]) -> None:
+        """Say how to collect the code of a process; the first one's is collected by each `update`."""
+        self._first = self._first or collect
+
+    def update(self) -> None:
+        """Collect what the first process has compiled until now, if it still lives."""
+        if self._first is not None:
+            self._first()
 
     @property
     def there(self) -> bool:

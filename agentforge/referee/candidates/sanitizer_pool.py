@@ -37,8 +37,9 @@ class SanitizerPool:
         if not library:
             self._broken[sanitizer.name] = f"the compiler brings no {sanitizer.library}"
             return
-        # By env inside of the sandbox: its own program shall not have the library.
-        wanted = {"LD_PRELOAD": library, **sanitizer.environment}
+        # By env inside of the sandbox: its own program shall not have the library. Code that torch.compile
+        # generates has no sanitizer, and the compiler is slow with one.
+        wanted = {"LD_PRELOAD": library, "TORCH_COMPILE_DISABLE": "1", **sanitizer.environment}
         prefix = [*in_place(), "env", *(f"{key}={value}" for key, value in wanted.items())]
         self._servers[sanitizer.name] = Forkserver(
             sanitizer.name, self._sandbox, self._folder, self._environment, prefix=prefix

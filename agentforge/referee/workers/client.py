@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
@@ -83,6 +84,16 @@ class WorkerClient:
         """Overhead of the last call in ns: wall time minus timed part."""
 
     # -- requests
+
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """Its requests, from a thread of its own, stop no other worker; it is stopped in the end."""
+        shared, self._exclusive = self._exclusive, ExclusiveRun()
+        try:
+            yield
+        finally:
+            self.worker.settle()
+            self._exclusive = shared
 
     def request(
         self, body: Mapping[str, Any], fds: Sequence[int] = (), timeout_s: float | None = None

@@ -178,6 +178,8 @@ def _warm_compiler() -> None:
 
     from ..candidates.jit_cache import keep_headers_in
 
+    # For the number of threads that is timed: workers with others use the same code.
+    torch._inductor.config.cpp.threads = int(os.environ["OMP_NUM_THREADS"])
     if folder := os.environ.get("TORCHINDUCTOR_CACHE_DIR"):
         keep_headers_in(header_folder(Path(folder)))
     # Compiling may initialise CUDA, and torch.cuda.is_available() NVML. Neither survives a fork.

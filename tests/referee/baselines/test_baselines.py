@@ -15,6 +15,7 @@ from agentforge.devices import detect
 from agentforge.referee import EvaluationRequest, Referee
 from agentforge.referee.baselines.baselines import Baselines
 from agentforge.referee.comparison.tolerance import derive
+from agentforge.referee.workers.client import WorkerClient
 from agentforge.referee.workers.device_backend import CPU, backend_for
 from agentforge.referee.workers.failures import WorkerFailure
 from agentforge.schema import EvaluationStatus, Level, TimeEnded, UsageError
@@ -59,12 +60,11 @@ def test_a_baseline_that_cannot_be_built_is_left_out_with_a_note(
     baselines = referee.baselines(WITH_WEIGHTS, [WORKLOAD])
     asked = []
 
-    def refuse(_: Baselines, name: str, seed: int) -> None:
-        asked.append(name)
-        baselines.clients[name] = referee._spawn(WITH_WEIGHTS.hash, "control", False)
+    def refuse(_: Baselines, client: WorkerClient, ahead: Any = None) -> None:
+        asked.append(client.name)
         raise WorkerFailure(EvaluationStatus.TIMEOUT, "its first call took more than 300 s")
 
-    monkeypatch.setattr(Baselines, "_baseline", refuse)
+    monkeypatch.setattr(Baselines, "_construct", refuse)
     baselines.start_compiled(Level.QUICK)
     assert (asked, baselines.missing(Level.QUICK)) == (["compile"], [])
     baselines.start_compiled(Level.FULL)
@@ -72,6 +72,33 @@ def test_a_baseline_that_cannot_be_built_is_left_out_with_a_note(
     assert set(baselines.clients) == {"eager", "control"}
     assert "torch.compile (freezing) is left out" in baselines.notes[-1]
     assert "more than 300 s" in baselines.notes[-1]
+
+
+@pytest.mark.slow
+def test_a_process_group_s_baselines_compile_at_once_and_end_with_it(referee: Referee) -> None:
+    origin = referee.baselines(WITH_WEIGHTS, [WORKLOAD])
+    fresh = referee._new_baselines(WITH_WEIGHTS, [WORKLOAD], origin)
+    assert set(fresh.clients) == {"eager", "control"}
+    assert set(fresh._starting) == {"compile", "freezing"}
+    begin = time.monotonic()
+    fresh.close()
+    assert time.monotonic() - begin < 20
+    assert referee._compiled is not None and not referee._compiled._workers
+
+    another = referee._new_baselines(WITH_WEIGHTS, [WORKLOAD], origin)
+    another.start_compiled(Level.FULL)
+    assert set(another.clients) == {"eager", "control", "compile", "freezing"}
+    assert not another.notes and not another._starting
+    another.close()
+
+
+@pytest.mark.slow
+def test_a_baseline_that_compiles_for_too_long_is_ended(referee: Referee) -> None:
+    baselines = referee.baselines(WITH_WEIGHTS, [WORKLOAD])
+    baselines.start_compiled(Level.FULL, until=time.monotonic() + 0.2)
+    assert set(baselines.clients) == {"eager", "control"}
+    assert "torch.compile (freezing) is left out" in baselines.notes[-1]
+    assert referee._compiled is not None and not referee._compiled._workers
 
 
 def test_settings_choose_baselines() -> None:

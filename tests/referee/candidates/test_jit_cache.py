@@ -40,6 +40,19 @@ def test_regular_files_are_kept_with_their_places(tmp_path: Path, scratch: Path)
     assert not code.there and not list(tmp_path.glob("kept*"))
 
 
+def test_the_first_process_is_asked_again_before_each_other_one(tmp_path: Path, scratch: Path) -> None:
+    code = CompiledCode(tmp_path / "kept")
+    code.update()
+    assert not code.there
+    code.of(lambda: code.collect(os.getpid(), scratch))
+    code.of(lambda: pytest.fail("only the first one is asked"))
+    (cache_place(scratch) / "graph").write_bytes(b"compiled")
+    code.update()
+    (cache_place(scratch) / "more").write_bytes(b"later")
+    code.update()
+    assert {path.name for path in code.folder.iterdir()} == {"graph", "more"}
+
+
 def test_links_and_pipes_are_not_followed(tmp_path: Path, scratch: Path) -> None:
     secret = tmp_path / "secret"
     secret.mkdir()

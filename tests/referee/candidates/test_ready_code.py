@@ -9,7 +9,7 @@ import pytest
 from agentforge.config import RefereeSettings
 from agentforge.referee import Referee
 from agentforge.schema import EvaluationStatus, Level
-from tests.referee.judging import DEVICE, judge, problem
+from tests.referee.judging import DEVICE, WORKLOAD, judge, problem, solution_of
 
 pytestmark = pytest.mark.slow
 
@@ -47,3 +47,23 @@ def test_what_the_baseline_compiled_is_read_and_not_changed(tmp_path: Path) -> N
     assert told.status is EvaluationStatus.RUNTIME_ERROR
     assert "links: True, written: 0" in told.reasons[0]
     assert "hits: 1" in told.reasons[0]
+
+
+def test_a_process_with_another_number_of_threads_runs_the_same_compiled_code(tmp_path: Path) -> None:
+    compiled = ("return torch.tanh(x)", "return torch.compile(lambda x: torch.tanh(x) * 3)(x) / 3")
+    solution = solution_of(DEFINITION, compiled)
+    settings = RefereeSettings(threads=2, task_seconds=0, compile_baseline=False)
+    with Referee(settings, device=DEVICE, cache=tmp_path / "cache") as referee:
+        baselines = referee.baselines(DEFINITION, [WORKLOAD])
+        builder = referee._candidate_builder(solution)
+        folder, _ = builder.build(solution)
+        found = []
+        for threads in (2, 1, 5):
+            like = builder.like(settings.model_copy(update={"threads": threads}))
+            candidate = like.start(solution, folder, baselines, baselines.prepared[0])
+            candidate.client.call(0)
+            candidate.pass_on()
+            found.append({path.name for path in builder.compiled.folder.rglob("*.cpp")})
+        assert found[0] and found == [found[0]] * 3
+        builder.close()
+        assert not builder.compiled.there

@@ -98,7 +98,7 @@ class MemorySafety(Check):
             raise NotChecked(f"it needs {needed >> 20} MiB of free memory")
         timeout = max(_CALL_S, builder.settings.call_timeout_s)
         settings = builder.settings.model_copy(update={"memory_bytes": needed, "call_timeout_s": timeout})
-        return replace(builder, forkserver=server, settings=settings).start(
+        return builder.like(settings, server).start(
             context.solution, copy, context.baselines, _with_copied_inputs(prepared)
         )
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from agentforge.referee.comparison.comparator import OutputComparator
 from agentforge.referee.workers.failures import WorkerFailure
 from agentforge.schema import EvaluationStatus
@@ -31,8 +29,7 @@ class ThreadCounts(Check):
         expected = baselines.expect(prepared, 0)
         done = []
         for threads in (1, builder.settings.threads + _MORE):
-            settings = builder.settings.model_copy(update={"threads": threads})
-            other = replace(builder, settings=settings)
+            other = builder.like(builder.settings.model_copy(update={"threads": threads}))
             try:
                 candidate = other.start(context.solution, context.folder, baselines, prepared)
             except WorkerFailure as failure:
