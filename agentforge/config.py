@@ -83,7 +83,8 @@ class RefereeSettings(BaseModel, extra="forbid", allow_inf_nan=False):
     """Options by language; the built-in ones have none."""
     build_timeout_s: float = Field(default=120.0, gt=0)
     call_timeout_s: float = Field(default=60.0, gt=0)
-    """Limit for one call of the candidate, and for its import and construction."""
+    """Limit for one call of the candidate, and for its import and construction. A call of one that calls
+    torch.compile may take as long as `compile_timeout_s`."""
     evaluation_timeout_s: float = Field(default=900.0, gt=0)
     memory_bytes: int | None = Field(default=None, gt=0)
     """Additional address space of a candidate process beyond its start; None derives it from the workload

@@ -96,6 +96,17 @@ class CandidateBuilder:
         other.compiled = self.compiled
         return other
 
+    @property
+    def compiles(self) -> bool:
+        """Whether the solution's processes have a compiler that is ready: it seems to call torch.compile."""
+        return self.forkserver.kind == COMPILING
+
+    @property
+    def _call_timeout_s(self) -> float:
+        """Any call may be the first one of its kind, and compile as long as a baseline's may."""
+        call, compiling = self.settings.call_timeout_s, self.settings.compile_timeout_s
+        return max(call, compiling) if self.compiles else call
+
     def lock(self) -> AbstractContextManager[None]:
         """Keep other timings and profilers off the device."""
         return self.backend.lock(self.cache)
@@ -234,7 +245,7 @@ class CandidateBuilder:
             "candidate",
             worker,
             self.exclusive,
-            call_timeout_s=self.settings.call_timeout_s,
+            call_timeout_s=self._call_timeout_s,
             backend=self.backend,
             memory_bytes=memory + _SLACK,
             emulated=isinstance(languages.create(solution.spec.language), AheadOfTimeLanguage),
@@ -251,7 +262,7 @@ class CandidateBuilder:
     def _ready_code(self, baselines: Baselines) -> list[Path]:
         """What a solution that calls the compiler can read: precompiled headers, and what the compiled
         baselines compiled."""
-        if self.forkserver.kind != COMPILING:
+        if not self.compiles:
             return []
         self.forkserver.ready()
         own = inductor_folder(self.cache, baselines.definition.hash)
@@ -260,7 +271,7 @@ class CandidateBuilder:
 
     def _load(self, client: WorkerClient, solution: Solution, folder: Path, baselines: Baselines) -> str:
         body = self.load_request(solution, folder, baselines.weights)
-        if self.forkserver.kind == COMPILING:
+        if self.compiles:
             ready = inductor_folder(self.cache, baselines.definition.hash)
             body |= {"ready": str(ready), "ready_before": baselines.compiled_at}
         descriptor = baselines.weights.read_only()

@@ -8,8 +8,9 @@ import pytest
 
 from agentforge.config import RefereeSettings
 from agentforge.referee import Referee
+from agentforge.referee.checks.correctness import layouts
 from agentforge.schema import EvaluationStatus, Level
-from tests.referee.judging import DEVICE, WORKLOAD, judge, problem, solution_of
+from tests.referee.judging import DEVICE, WORKLOAD, judge, problem, solution_of, stage
 
 pytestmark = pytest.mark.slow
 
@@ -67,3 +68,24 @@ def test_a_process_with_another_number_of_threads_runs_the_same_compiled_code(tm
         assert found[0] and found == [found[0]] * 3
         builder.close()
         assert not builder.compiled.there
+
+
+def test_a_call_that_may_compile_has_the_time_of_a_compilation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layouts, "_COMPILING_S", 0.0)
+    settings = RefereeSettings(
+        threads=2, task_seconds=0, compile_baseline=False, call_timeout_s=4, random_seeds=1, patience_s=0,
+        full_blocks=4, full_seconds=0.1,
+    )  # fmt: skip
+    waits = """import time
+        self.calls = getattr(self, "calls", 0) + 1
+        time.sleep(6 * (self.calls == 2))  # a first call has more time anyway
+        return torch.tanh(x)"""
+    slow = ("return torch.tanh(x)", waits)
+    compiler = ("import torch\n", "import torch\n# calls torch.compile\n")
+    with Referee(settings, device=DEVICE, cache=tmp_path / "cache") as referee:
+        assert judge(referee, DEFINITION, slow).status is EvaluationStatus.TIMEOUT
+        verdict = judge(referee, DEFINITION, slow, compiler, level=Level.FULL)
+    assert verdict.passed, verdict.reasons
+    assert "11 not tried, because compiling took long" in stage(verdict, "variants").detail

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentforge.referee.baselines.prepared import PreparedWorkload, guarded, laid_out
+from agentforge.referee.checks.correctness.layouts import _variants
 from agentforge.referee.inputs.inputs import Arguments, Inputs
 from agentforge.referee.inputs.layouts import _prime_below, changes, other_numbers, replaced
 from agentforge.referee.workers import arguments as values
@@ -48,6 +49,13 @@ def test_other_layouts_hold_the_same_values(shape: list[int]) -> None:
         if changed is not None:
             assert torch.equal(changed, tensor)
             assert changed.stride() != tensor.stride() or 1 in shape
+
+
+def test_variants_of_the_workload_s_sizes_come_first() -> None:
+    tensor = tensor_of([8, 12])
+    names = [name for _, name, _, _ in _variants(course_of(tensor), [tensor])]
+    assert names[:4] == ["padded rows", "transposed memory", "slices", "forbidden pages"]
+    assert {"7 rows", "1 rows", "0 rows", "9 rows", "11 columns", "1 columns"} == set(names[4:])
 
 
 @given(shapes)

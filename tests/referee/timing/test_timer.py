@@ -156,6 +156,7 @@ def test_all_parties_are_looked_at_alike(referee: Referee, monkeypatch: pytest.M
             counted(name)
         timer.run(4, 0.1, 4)
     for name in ("shares_pages", "wrote_to_inputs"):
-        assert {found[name] for found in looks.values()} == {4}
+        assert len({found[name] for found in looks.values()}) == 1
+        assert min(found[name] for found in looks.values()) >= 4  # a disturbed block is repeated
     reads = [found["_runs"] for found in looks.values()]
     assert len(reads) == 3 and max(reads) - min(reads) <= 1 < min(reads)  # one more before the first block
