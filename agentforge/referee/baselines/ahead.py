@@ -1,15 +1,21 @@
-"""Fill the compiler's cache beside the checks, which time nothing and leave a processor free."""
+"""Trusted workers that compile beside other work: to fill the compiler's cache, or to be measured later."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from math import inf
 from threading import Lock, Thread
+from typing import Any
 
+from ..timing.exclusive_run import ExclusiveRun
 from ..workers.client import WorkerClient
 
+_AT_ONCE = 2
+"""Workers that are constructed or compile at once."""
+Reply = dict[str, Any]
 _END_S = 2.0
 """Longest wait for the end of a worker that was killed."""
 
@@ -69,3 +75,55 @@ class CompilingAhead:
                 with self._lock:
                     self._client = None
                 client.close()
+
+
+class Starting:
+    """Workers by name, from their begin until they are taken; a thread of its own asks each."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(_AT_ONCE, "baselines")
+        self._begun: dict[str, tuple[WorkerClient, Future[Reply]]] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._begun
+
+    def begin(self, client: WorkerClient, construct: Callable[[WorkerClient], Reply]) -> None:
+        """Let a worker construct the reference; that stops no other worker."""
+
+        def ask() -> Reply:
+            shared, client.exclusive = client.exclusive, ExclusiveRun()
+            try:
+                return construct(client)
+            finally:
+                client.worker.settle()
+                client.exclusive = shared
+
+        self._begun[client.name] = client, self._pool.submit(ask)
+
+    def take(self, name: str) -> tuple[WorkerClient, Future[Reply]]:
+        """A worker, and its answer once it is there."""
+        return self._begun.pop(name)
+
+    def rest(self) -> dict[str, WorkerClient]:
+        """The workers that were not taken."""
+        return {name: client for name, (client, _) in self._begun.items()}
+
+    def close(self) -> None:
+        """Wait for the threads; their workers must have been ended."""
+        self._pool.shutdown(cancel_futures=True)
+
+
+def answer(client: WorkerClient, future: Future[Reply], until: float = inf) -> Reply:
+    """A worker's answer; at `until` (`time.monotonic()`) the worker is ended.
+
+    Raises:
+        WorkerFailure: it failed, or was ended.
+    """
+    try:
+        return future.result(None if until == inf else max(0.0, until - time.monotonic()))
+    except TimeoutError:
+        client.worker.end()
+        return future.result()
+    except BaseException:
+        client.worker.end()
+        raise

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -18,7 +17,7 @@ from agentforge.config import RefereeSettings
 from agentforge.schema import Definition, Level, TargetError, Workload, baseline_name
 
 from ..comparison.exactness import Exactness
-from ..comparison.tolerance import Bound, all_finite, derive, measure, scale_of, widest
+from ..comparison.tolerance import Bound, all_finite, measure, scale_of, widest
 from ..inputs.acceptance import orders_that_count, try_mixtures
 from ..inputs.inputs import Arguments, Inputs, arguments_of, drawn_numbers
 from ..workers.client import WorkerClient
@@ -27,7 +26,7 @@ from ..workers.failures import WorkerFailure
 from ..workers.pytree import Leaf
 from ..workers.runner import CHEAP
 from ..workers.shared_memory import Block
-from .ahead import CompilingAhead
+from .ahead import CompilingAhead, Starting, answer
 from .latitude import with_latitude
 from .nearby import NotDefined, bounds_nearby
 from .prepared import OutputForm, PreparedWorkload, broken_reference, same_bytes
@@ -40,9 +39,7 @@ Spawn = Callable[[str, bool], WorkerClient]
 """Makes a trusted worker of a name; if the second argument is true, one that runs beside others, with less
 priority, and is never timed."""
 _TIME_NOTHING = ("default", "freezing")
-"""Modes of the compiler that time no code while they compile: on a CPU, several may work at once."""
-_AT_ONCE = 2
-"""Workers that are constructed or compile at once."""
+"""Modes that time no code while they compile: on a CPU, several may compile at once."""
 
 
 class Baselines:
@@ -80,8 +77,7 @@ class Baselines:
         if lacking and origin is None:
             self.notes.append(f"no baseline on {backend.device}: {', '.join(lacking)}")
         self._ahead: CompilingAhead | None = None
-        self._pool = ThreadPoolExecutor(_AT_ONCE, "baselines")
-        self._starting: dict[str, tuple[WorkerClient, Future[dict[str, Any]]]] = {}
+        self._starting = Starting()
         self.compiled_at: float = origin.compiled_at if origin else 0.0
         """By `time.time()`: all files in the compiler's cache that are older are whole."""
         self._seed = origin.weights.seed if origin else secrets.randbits(31)
@@ -91,14 +87,13 @@ class Baselines:
             if origin is not None:
                 self.weights: Weights = origin.weights
                 self.prepared = origin.prepared
-                self._to_compile = [name for name in self._to_compile if self._differs(name)]
-                self._compile_beside(self._to_compile)
+                self._compile_beside([name for name in self._to_compile if self._differs(name)])
             self.eager, constructed = self._started("eager")
             if origin is None:
                 self.weights = self._weights(constructed)
                 for workload in workloads:
                     self.prepared.append(self._prepared(workload))
-                self._to_compile = [name for name in self._to_compile if self._differs(name)]
+            self._to_compile = [name for name in self._to_compile if self._differs(name)]
             self.control, _ = self._started("control")
             self.enter(self.prepared[0])
         except WorkerFailure as failure:
@@ -111,32 +106,13 @@ class Baselines:
     # -- construction
 
     def _start_beside(self, name: str, ahead: Any = None) -> None:
-        """Fork a worker that constructs the reference beside others, and with `ahead`, encoded arguments of a
-        call, also compiles it."""
-        client = self._spawn(name, False)
-
-        def construct() -> dict[str, Any]:
-            with client.beside():
-                return self._construct(client, ahead)
-
-        self._starting[name] = client, self._pool.submit(construct)
+        """Begin a worker beside others; with `ahead`, encoded arguments of a call, it also compiles."""
+        self._starting.begin(self._spawn(name, False), lambda client: self._construct(client, ahead))
 
     def _started(self, name: str, until: float = inf) -> tuple[WorkerClient, dict[str, Any]]:
-        """A worker that was begun, when it is ready, and its answer.
-
-        Args:
-            until: it is ended at that time (`time.monotonic()`).
-        """
-        client, future = self._starting.pop(name)
-        self.clients[name] = client
-        try:
-            return client, future.result(None if until == inf else max(0.0, until - time.monotonic()))
-        except TimeoutError:
-            client.worker.end()
-            return client, future.result()
-        except BaseException:
-            client.worker.end()
-            raise
+        """A worker that was begun, when it is ready, and its answer."""
+        self.clients[name], future = self._starting.take(name)
+        return self.clients[name], answer(self.clients[name], future, until)
 
     def _compile_beside(self, names: Sequence[str]) -> None:
         """Begin compiled baselines that can be begun side by side."""
@@ -147,18 +123,13 @@ class Baselines:
                 self._start_beside(name, arguments)
 
     def _construct(self, client: WorkerClient, ahead: Any = None) -> dict[str, Any]:
-        return client.request(
-            {
-                "op": "reference",
-                "definition": self.definition.model_dump(mode="json"),
-                "seed": self._seed,
-                "threads": self.settings.threads,
-                "device": self._backend.device,
-                "compile": self._backend.baselines.get(client.name, ""),
-                "ahead": ahead,
-            },
-            timeout_s=self.settings.compile_timeout_s if ahead else max(120.0, self.settings.call_timeout_s),
-        )
+        body = {
+            "op": "reference", "definition": self.definition.model_dump(mode="json"), "seed": self._seed,
+            "threads": self.settings.threads, "device": self._backend.device,
+            "compile": self._backend.baselines.get(client.name, ""), "ahead": ahead,
+        }  # fmt: skip
+        s = self.settings
+        return client.request(body, timeout_s=s.compile_timeout_s if ahead else max(120.0, s.call_timeout_s))
 
     def _weights(self, constructed: dict[str, Any]) -> Weights:
         block = Block.create("weights", constructed["nbytes"])
@@ -194,10 +165,9 @@ class Baselines:
         if self._ahead is not None:
             self._ahead.wait(until)
             self._ahead = None
-        names = self.missing(level)
         if time.monotonic() < until:
-            self._compile_beside(names)
-        for name in names:
+            self._compile_beside(self.missing(level))
+        for name in self.missing(level):
             if time.monotonic() < until or name in self._starting:
                 self._to_compile.remove(name)
                 self._start_compiled(name, until)
@@ -405,26 +375,6 @@ class Baselines:
             return bounds_nearby(self, prepared, slot, bounds, every=False)
         return bounds
 
-    def gradients(
-        self, prepared: PreparedWorkload, slot: int, seed: int
-    ) -> tuple[list[Leaf], list[Leaf], list[Bound]]:
-        """The reference's gradients for a slot, the same in float64, and bounds from their error.
-
-        Raises:
-            TargetError: it has none.
-        """
-        body = {"slot": slot, "seed": seed}
-        try:
-            found = self.eager.leaves(self.eager.request({"op": "gradients", **body}))
-            exact = self.eager.leaves(self.eager.request({"op": "exact_gradients", **body}))
-        except WorkerFailure as failure:
-            raise TargetError(
-                f"{self.definition.name} asks for gradients, and its reference has none "
-                f"({failure.reason.splitlines()[0][:200]}); fix it, or ask for the forward pass only"
-            ) from failure
-        how = self.definition.tolerance, prepared.reduction
-        return found, exact, [derive(a.value, b.value, *how) for a, b in zip(found, exact, strict=True)]
-
     def stop(self) -> None:
         """Stop every trusted worker until it is called again."""
         for client in self.clients.values():
@@ -433,10 +383,10 @@ class Baselines:
     def close(self) -> None:
         if self._ahead is not None:
             self._ahead.close()
-        self.clients |= {name: client for name, (client, _) in self._starting.items()}
+        self.clients |= self._starting.rest()
         for client in self.clients.values():
             client.worker.end()  # all at once: then each has ended when it is waited for
-        self._pool.shutdown(cancel_futures=True)
+        self._starting.close()
         for client in self.clients.values():
             client.close()
         if self._origin is not None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import torch
@@ -64,7 +63,7 @@ class WorkerClient:
     ) -> None:
         self.name = name
         self.worker = worker
-        self._exclusive = exclusive
+        self.exclusive = exclusive
         self.call_timeout_s = call_timeout_s
         self._memory_bytes = memory_bytes
         self._emulated = emulated
@@ -85,16 +84,6 @@ class WorkerClient:
 
     # -- requests
 
-    @contextmanager
-    def beside(self) -> Iterator[None]:
-        """Its requests, from a thread of its own, stop no other worker; it is stopped in the end."""
-        shared, self._exclusive = self._exclusive, ExclusiveRun()
-        try:
-            yield
-        finally:
-            self.worker.settle()
-            self._exclusive = shared
-
     def request(
         self, body: Mapping[str, Any], fds: Sequence[int] = (), timeout_s: float | None = None
     ) -> dict[str, Any]:
@@ -107,7 +96,7 @@ class WorkerClient:
             self._inputs.write(body["slot"])
         token = secrets.token_hex(8)
         data = encode({**body, "id": token})
-        self._exclusive.take(self.worker)
+        self.exclusive.take(self.worker)
         return self._exchange(data, fds, token, timeout_s or self.call_timeout_s)[0]
 
     def call(self, slot: int, keep: int = 1, sample: Sequence[Part] = ()) -> int:
@@ -127,7 +116,7 @@ class WorkerClient:
             WorkerFailure
         """
         token = secrets.token_hex(8)
-        self._exclusive.take(self.worker)
+        self.exclusive.take(self.worker)
         self._settle()
         self._overwrite(keep)
         assert self._inputs is not None

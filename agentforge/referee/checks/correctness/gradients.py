@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import secrets
 
-from agentforge.referee.comparison.tolerance import Bound, measure, root_mean_square
+from agentforge.referee.comparison.tolerance import Bound, derive, measure, root_mean_square
 from agentforge.referee.workers.failures import WorkerFailure
-from agentforge.schema import EvaluationStatus
+from agentforge.referee.workers.pytree import Leaf
+from agentforge.schema import EvaluationStatus, TargetError
 
 from .._base import BOTH_LEVELS, Check, CheckContext, When
 
@@ -38,7 +39,7 @@ class Gradients(Check):
         for _ in range(_DRAWS):
             context.prepared.inputs.fill(0)
             seed = secrets.randbits(60)
-            expected, exact, bounds = context.baselines.gradients(context.prepared, 0, seed)
+            expected, exact, bounds = _gradients(context, seed)
             reply = context.candidate.request({"op": "gradients", "slot": 0, "seed": seed})
             got = {x.path: x for x in context.candidate.leaves(reply)}
             missing = [x.path for x in expected if x.path not in got]
@@ -63,3 +64,22 @@ class Gradients(Check):
                 "in the backward pass",
             )
         return f"right: {', '.join(paths[:12])}"
+
+
+def _gradients(context: CheckContext, seed: int) -> tuple[list[Leaf], list[Leaf], list[Bound]]:
+    """The reference's gradients for slot 0, the same in float64, and bounds from their error.
+
+    Raises:
+        TargetError: it has none.
+    """
+    eager, body = context.baselines.eager, {"slot": 0, "seed": seed}
+    try:
+        found = eager.leaves(eager.request({"op": "gradients", **body}))
+        exact = eager.leaves(eager.request({"op": "exact_gradients", **body}))
+    except WorkerFailure as failure:
+        raise TargetError(
+            f"{context.definition.name} asks for gradients, and its reference has none "
+            f"({failure.reason.splitlines()[0][:200]}); fix it, or ask for the forward pass only"
+        ) from failure
+    how = context.definition.tolerance, context.prepared.reduction
+    return found, exact, [derive(a.value, b.value, *how) for a, b in zip(found, exact, strict=True)]
