@@ -171,7 +171,8 @@ class Baselines:
             if time.monotonic() < until or name in self._starting:
                 self._to_compile.remove(name)
                 self._start_compiled(name, until)
-        self.compiled_at = time.time()
+        if time.monotonic() < until:  # otherwise a worker may have been ended while it wrote
+            self.compiled_at = time.time()
         if len(self.prepared) > 1 and self._current is not None:
             current, self._current = self._current, None
             self.enter(current)
@@ -181,8 +182,7 @@ class Baselines:
             if name not in self._starting:
                 self._start_beside(name)
             client, _ = self._started(name, until)
-            left = max(0.1, until - time.monotonic())
-            client.call_timeout_s = min(self.settings.compile_timeout_s, left)
+            client.call_timeout_s = min(self.settings.compile_timeout_s, max(0.1, until - time.monotonic()))
             for prepared in self.prepared:
                 client.configure(prepared.body(), prepared.inputs, prepared.outputs_bytes)
                 self.eager.worker.stop()

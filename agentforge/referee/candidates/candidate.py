@@ -23,7 +23,7 @@ class Candidate:
 
     def __post_init__(self) -> None:
         if self.compiled is not None:
-            self.compiled.of(self.pass_on)
+            self.compiled.follow(self.pass_on)
 
     def pass_on(self) -> None:
         """Give the next process of the same solution what it has compiled, if it still lives."""

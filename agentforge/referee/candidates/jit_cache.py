@@ -74,8 +74,8 @@ class CompiledCode:
         self.folder = folder
         self._first: Callable[[], None] | None = None
 
-    def of(self, collect: Callable[[], None]) -> None:
-        """Say how to collect the code of a process; the first one's is collected by each `update`."""
+    def follow(self, collect: Callable[[], None]) -> None:
+        """Let each `update` call this, which collects the code of a process. Only the first one counts."""
         self._first = self._first or collect
 
     def update(self) -> None:

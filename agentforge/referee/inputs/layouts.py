@@ -68,9 +68,13 @@ def _prime_below(size: int) -> int:
     return next((n for n in range(size - 1, 1, -1) if all(n % d for d in range(2, math.isqrt(n) + 1))), 1)
 
 
+SAME_SIZES: dict[str, Change] = {"padded rows": _padded, "transposed memory": _transposed}
+"""Changes that keep every size, by name."""
+
+
 def changes(tensors: Sequence[torch.Tensor]) -> dict[str, Change]:
     """Variants that fit these inputs, by name."""
-    found: dict[str, Change] = {"padded rows": _padded, "transposed memory": _transposed}
+    found = dict(SAME_SIZES)
     shaped = [t for t in tensors if t.dim()]
     rows, columns = {t.shape[0] for t in tensors if t.dim() > 1}, {t.shape[-1] for t in shaped}
     inner, outer = {n for t in shaped for n in t.shape[1:]}, {n for t in shaped for n in t.shape[:-1]}

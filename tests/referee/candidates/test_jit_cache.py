@@ -44,8 +44,8 @@ def test_the_first_process_is_asked_again_before_each_other_one(tmp_path: Path, 
     code = CompiledCode(tmp_path / "kept")
     code.update()
     assert not code.there
-    code.of(lambda: code.collect(os.getpid(), scratch))
-    code.of(lambda: pytest.fail("only the first one is asked"))
+    code.follow(lambda: code.collect(os.getpid(), scratch))
+    code.follow(lambda: pytest.fail("only the first one is asked"))
     (cache_place(scratch) / "graph").write_bytes(b"compiled")
     code.update()
     (cache_place(scratch) / "more").write_bytes(b"later")

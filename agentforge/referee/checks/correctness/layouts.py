@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from math import inf
 
 import torch
 
 from agentforge.referee.baselines.prepared import PreparedWorkload, guarded, laid_out
-from agentforge.referee.inputs.layouts import became_one, changed, changes, other_numbers
+from agentforge.referee.inputs.layouts import SAME_SIZES, Change, became_one, changed, changes, other_numbers
 
 from .._base import FULL_LEVEL, Check, CheckContext, When
 from .variants import VariantComparison
@@ -53,16 +53,20 @@ class Layouts(Check):
 def _variants(prepared: PreparedWorkload, tensors: list[torch.Tensor]) -> Iterator[_Variant]:
     """Variants with their names, in words too, and sizes that became 1: those of the workload's sizes first,
     for which a solution that calls torch.compile compiles soonest."""
-    same, others = list[_Variant](), list[_Variant]()
-    for name, change in changes(tensors).items():
-        content = changed(tensors, change)
-        if content is not None:
-            sizes = [t.shape for t in content] == [t.shape for t in tensors]
-            make = partial(laid_out, prepared, content)
-            (same if sizes else others).append((make, name, name, became_one(tensors, content)))
-    yield from same
+    yield from _changed(prepared, tensors, SAME_SIZES)
     yield partial(laid_out, prepared, tensors, shifted=True), "slices", _SLICES, frozenset()
     yield partial(guarded, prepared, tensors), "forbidden pages", _PAGES, frozenset()
     for name, encoded in other_numbers(prepared.inputs.arguments.encoded):
         yield partial(laid_out, prepared, tensors, encoded), name, name, frozenset()
-    yield from others
+    others = {name: change for name, change in changes(tensors).items() if name not in SAME_SIZES}
+    yield from _changed(prepared, tensors, others)
+
+
+def _changed(
+    prepared: PreparedWorkload, tensors: list[torch.Tensor], wanted: Mapping[str, Change]
+) -> Iterator[_Variant]:
+    """The variants of these changes, one after the other: all contents at once may be large."""
+    for name, change in wanted.items():
+        content = changed(tensors, change)
+        if content is not None:
+            yield partial(laid_out, prepared, content), name, name, became_one(tensors, content)
