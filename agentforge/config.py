@@ -174,9 +174,9 @@ class SearchSettings(BaseModel, extra="forbid", allow_inf_nan=False):
     prove_compile: bool = True
     """If no variant with kernels beats torch.compile, prove torch.compile itself as the artifact. False, a
     campaign's default, keeps the fastest variant that beats eager, else eager."""
-    least_stitching_s: float = Field(default=300.0, ge=0)
-    """Least seconds that integration and its proof may take: a proof of a model with long calls takes
-    minutes."""
+    least_stitching_s: float = Field(default=600.0, ge=0)
+    """Least seconds that integration and its proof may take: a proof of a model with long calls, or one that
+    torch.compile compiles for long, takes minutes."""
     limit_s: float | None = Field(default=None, gt=0)
     """Wall seconds after which a session of the run ends: evaluations and integration end before, so that
     there is a result. A campaign derives it from `--limit-minutes`."""

@@ -100,9 +100,9 @@ def test_variants_begin_within_half_of_the_minutes_and_at_most_one() -> None:
     assert BudgetMeter(Budget(attempts=3)).exploring_s == 60.0
 
 
-def test_stitching_has_as_many_minutes_as_the_search_and_at_least_five() -> None:
+def test_stitching_has_as_many_minutes_as_the_search_and_at_least_ten() -> None:
     found = [BudgetMeter(Budget(minutes=m)).stitching_s for m in (0.5, 5, 12)]
-    assert found == [300.0, 300.0, 720.0]
+    assert found == [600.0, 600.0, 720.0]
     assert BudgetMeter(Budget(attempts=3)).stitching_s is None
     assert BudgetMeter(Budget(minutes=0.5), least_stitching_s=80.0).stitching_s == 80.0
 
@@ -112,7 +112,7 @@ def test_evaluations_and_stitching_end_before_the_limit_of_a_run() -> None:
     meter = BudgetMeter(Budget(minutes=0.5), seconds_used=1000.0, limit_s=540.0, clock=clock)
     assert meter.end(first=True, quick_s=1000.0) == clock.now + 540.0 - 27.0
     assert BudgetMeter(Budget(attempts=1), limit_s=1e4, clock=clock).deadline == clock.now + 1e4 - 30.0
-    assert meter.stitching_s == 300.0
+    assert meter.stitching_s == 540.0
     clock.now += 500.0
     assert meter.stitching_s == 40.0
     clock.now += 50.0

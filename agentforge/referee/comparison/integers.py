@@ -21,7 +21,8 @@ _FEW = 1e-3
 """Share of the elements, each one step off, for which all ways are tried: a tie keeps its side with a chance
 of about 0.6 when the inputs move."""
 _ONE_STEP_OFF = 1e-5
-"""Share of the elements that may be one step off although nothing shows them to be undecided."""
+"""Share of the elements that may be one step off although nothing shows them to be undecided, if rounding was
+seen to decide as many others."""
 
 
 @dataclass(frozen=True)
@@ -45,19 +46,20 @@ class IntegerLatitude:
         """
         ours, theirs = _flat(got), _flat(expected)
         wrong = (ours != theirs).nonzero().flatten()
-        total = wrong.numel()
-        if not total:
+        if not wrong.numel():
             return expected
         if self.order is not None:
             wrong = wrong[~self.order.same(ours, theirs, wrong, first, self.shape)]
         ways = self.recomputed() if wrong.numel() and self.rounds else iter(())
-        few = max(_FEW * ours.numel(), 1.0)
+        few, undecided = max(_FEW * ours.numel(), 1.0), torch.zeros_like(ours, dtype=torch.bool)
         for way, other in enumerate(ways, start=1):
-            wrong = wrong[_flat(other)[first + wrong] != ours[wrong]]
+            again = _flat(other)[first : first + ours.numel()]
+            undecided |= again != theirs
+            wrong = wrong[again[wrong] != ours[wrong]]
             if not wrong.numel() or (way >= _WAYS and not _near(ours, theirs, wrong, few)):
                 break
-        valid = self.rounds and (expected.dtype is not torch.bool or bool((ours[wrong] <= 1).all()))
-        if valid and _near(ours, theirs, wrong, _ONE_STEP_OFF * ours.numel()):
+        valid = expected.dtype is not torch.bool or bool((ours[wrong] <= 1).all())
+        if valid and _near(ours, theirs, wrong, min(_ONE_STEP_OFF * ours.numel(), int(undecided.sum()))):
             return got
         chosen = ours.clone()
         chosen[wrong] = theirs[wrong]
