@@ -218,7 +218,7 @@ class Worker:
             MachineError: this machine does not have it.
         """
         try:
-            find_device(self._campaign.device, self._cache)
+            find_device(self._campaign.device, self._cache, self._tell)
         except UsageError as error:
             raise MachineError(str(error)) from error
 

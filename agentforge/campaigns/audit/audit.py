@@ -124,7 +124,7 @@ def audit(
         StoreError: the database cannot be used.
     """
     check_threads(settings.referee)
-    spec, items = find_device(device, settings.cache), []
+    spec, items = find_device(device, settings.cache, progress), []
     with closing(_Auditor(settings, store, spec, level, again)) as auditor:
         for number, submission in enumerate(submissions, 1):
             items.append(item := auditor.judge(submission))
