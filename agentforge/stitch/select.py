@@ -24,6 +24,8 @@ from .variants import Promoted, Variant, VariantBuilder
 
 _MAX_FINALS = 3
 """Full evaluations before the best baseline is kept."""
+_CLEARLY = 1.05
+"""Speedup that is not worth a search for more; torch.compile's, from which on kernels may add to it."""
 _Part = TypeVar("_Part")
 
 
@@ -152,7 +154,8 @@ class Selector:
 
         Order: a CUDA graph (if the GPU waits for the host), all kernels between eager operators, the same
         under torch.compile (which compiles in each candidate process), smaller sets of kernels, packed
-        weights alone. After the time for new variants, one that wins is enough.
+        weights alone. After the time for new variants, one that wins is enough. If torch.compile may add to
+        kernels, the two ways are compared before one is proven: the first could win by a tie.
         """
         names = list(self._kernels)
         if self._alone and names:
@@ -163,19 +166,34 @@ class Selector:
         if names or self._packed or self._moves:
             smaller = [[n for n in names if n != out] for out in names]
             self._variants.prepare([names, *smaller], packed=self._packed, moves=self._moves)
-        trials: list[Trial] = []
+        trials, waiting = list[Trial](), list[Trial]()
         for mode in _MODES:
-            if time.monotonic() > self._deadline and any(trial.score > 1.0 for trial in trials):
+            enough = _CLEARLY if waiting else 1.0
+            if time.monotonic() > self._deadline and any(trial.score > enough for trial in trials):
                 break
             found = self._with_alternative(names, mode)
             found = self._with_moves(names, found) if mode == "kernels" else self._unit_by_unit(found)
             trials += found
-            yield from found
+            faster = waiting and found and found[0].score > waiting[0].score * (1 + NOISE)
+            waiting = [*found, *waiting] if faster else [*waiting, *found]
+            if mode == "kernels" and self._compiler_may_add(found):
+                continue
+            yield from waiting
+            waiting = []
+        yield from waiting
         best = next((t for t in trials if t.variant.mode in BETWEEN_EAGER and t.variant.kernels), None)
         if best is not None and len(names) > 1:
             yield from sorted(self._drop_one(best, names), key=lambda trial: -trial.score)
         if names and self._packed and (alone := self._try((), "kernels+packed")):
             yield alone
+
+    def _compiler_may_add(self, found: Sequence[Trial]) -> bool:
+        """Whether kernels and torch.compile would be faster than what was found, if their gains multiply."""
+        plain = next((t for t in found if t.variant.mode == "kernels" and t.variant.kernels), None)
+        gain = max(self._trials.compile_gains().values(), default=1.0)
+        if plain is None or gain < _CLEARLY:
+            return False
+        return plain.over_eager * gain > max(t.over_eager for t in found) * (1 + NOISE)
 
     def _in_a_graph(self, names: Sequence[str]) -> list[Trial]:
         """Evaluate the model as one CUDA graph, with kernels; if that is not the fastest, also without some.
@@ -325,10 +343,9 @@ class Selector:
     def _baseline(self, reason: str) -> Selection:
         """Keep torch.compile in its fastest mode if it was measured faster than eager, else eager."""
         compiled = fastest_compiled(self._trials, self._variants) if self._compiled else None
-        least = compiled.over_eager if compiled else 1.0
-        ours = self._as_good_as_compiled(least)
+        ours = self._as_good_as(compiled)
         if ours is not None:
-            why = ", and over torch.compile with the same dispatch" if self._compiled else ""
+            why = ", and over torch.compile with the same dispatch" if compiled else self._refused()
             return self._selection(ours.variant, ours, f"{ours.variant.label} won over eager{why}")
         kept = compiled.variant if compiled else self._variants.eager()
         return self._selection(kept, compiled, f"{reason}; {kept.label} is kept{self._refused()}")
@@ -344,12 +361,18 @@ class Selector:
             if not trial.variant.kernels and not trial.evaluation.passed and trial.evaluation.reasons
         )
 
-    def _as_good_as_compiled(self, least: float) -> Trial | None:
-        """Return a variant that needs no compiler and is at least `least` times as fast as eager.
+    def _as_good_as(self, compiled: Trial | None) -> Trial | None:
+        """A variant that beats eager and is as fast as torch.compile as an artifact, without a compiler.
 
         In the artifact, torch.compile pays for the same dispatch as the kernels; the bare baseline does not.
+        If torch.compile is no artifact, kernels may be under it.
         """
-        trials = [t for t in self._trials.made if "compile" not in t.variant.mode and t.over_eager > least]
+        least = compiled.over_eager if compiled else 1.0
+
+        def eligible(mode: Mode) -> bool:
+            return "compile" not in mode if compiled else not mode.startswith("compile")
+
+        trials = [t for t in self._trials.made if eligible(t.variant.mode) and t.over_eager > least]
         best = max(trials, key=lambda t: t.over_eager, default=None)
         if best is None:
             return None

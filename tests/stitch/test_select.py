@@ -298,6 +298,45 @@ def test_kernels_under_torch_compile_are_taken_where_alone_they_do_not_win() -> 
     assert [level for *_, level in given.judged] == ["quick", "quick", "full"]
 
 
+@pytest.mark.parametrize("seconds", [60, 0])
+@pytest.mark.parametrize(
+    ("alone", "under", "gain", "taken"),
+    [
+        (1.01, 1.15, 1.3, "kernels+compile"),  # alone they tie, which would be enough
+        (1.03, 1.04, 1.3, "kernels"),
+        (1.6, 1.2, 1.3, "kernels"),
+        (1.01, 1.5, 1.02, "kernels"),  # torch.compile has nothing to add
+    ],
+)
+def test_kernels_that_tie_are_compared_with_kernels_under_torch_compile(
+    alone: float, under: float, gain: float, taken: str, seconds: int
+) -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        over = {"kernels": alone, "kernels+compile": under}.get(mode, 0.9)
+        return judged(kernels, level, over_eager=over * gain, over_compile=over)
+
+    selection, given = select(verdict, "a", seconds=seconds)
+    assert selection.variant.mode == taken
+    compared = any(mode == "kernels+compile" for mode, *_ in given.judged)
+    assert compared == (gain > 1.05 and (seconds > 0 or alone < 1.05))
+
+
+@pytest.mark.parametrize("under", ["kernels", "kernels+compile"])
+def test_where_torch_compile_is_wrong_what_was_proven_to_beat_eager_is_kept(under: str) -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        if mode.startswith("compile"):
+            found = judged(kernels, level, status=EvaluationStatus.INCORRECT_NUMERICAL)
+            stage = StageResult(name="variants", status=found.status, seconds=1.0)
+            return found.model_copy(update={"stages": (stage,), "reasons": ("transposed",)})
+        gain = 1.5 if mode == under else 1.1
+        spread = 0.2 if level is Level.FULL else 0.01
+        return judged(kernels, level, over_eager=gain, over_compile=gain / 1.4, spread=spread)
+
+    selection, _ = select(verdict, "a")
+    assert selection.variant.mode == under
+    assert "won over eager; torch.compile was refused: transposed" in selection.reason
+
+
 def test_a_kernel_that_costs_is_left_out() -> None:
     def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
         gain = 0.9 if "slow" in kernels else 1.4
