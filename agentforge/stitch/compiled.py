@@ -18,8 +18,8 @@ def fastest_compiled(trials: Trials, variants: VariantBuilder) -> Trial | None:
     """torch.compile in its fastest mode, if the referee confirms that it is faster than eager.
 
     Only a full evaluation measures all modes, so there is at least one. Another mode is tried if it was
-    faster as a baseline: artifacts and baselines differ a little. If the default mode is wrong for inputs in
-    another layout, it is tried for contiguous inputs alone.
+    faster as a baseline: artifacts and baselines differ a little. If one is wrong for inputs in another
+    layout, the default mode is tried for contiguous inputs alone.
     """
     best: Trial | None = None
     kept, tried = "", set[str]()
@@ -33,15 +33,15 @@ def fastest_compiled(trials: Trials, variants: VariantBuilder) -> Trial | None:
             break
         tried.add(name)
         trial = _judged(trials, variants, KEPT[name])
-        if name == "compile" and trial and _wrong_in_another_layout(trial):
-            return best or _for_contiguous(trials, variants)  # the other modes make the same code
+        if trial and _wrong_in_another_layout(trial):
+            return best or _for_contiguous(trials, variants)  # all modes generate code in the same way
         if trial and trial.beats_eager and trial.over_eager > (best.over_eager if best else 0.0):
             best, kept = trial, name
     return best
 
 
 def _for_contiguous(trials: Trials, variants: VariantBuilder) -> Trial | None:
-    """Its default mode for contiguous inputs alone; None if a variant without a compiler was as fast."""
+    """Its default mode for contiguous inputs alone; None if another variant was as fast."""
     gain = trials.compile_gains().get("compile", float("inf"))
     if any(trial.over_eager >= gain for trial in trials.made):
         return None

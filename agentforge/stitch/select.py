@@ -24,8 +24,8 @@ from .variants import Promoted, Variant, VariantBuilder
 
 _MAX_FINALS = 3
 """Full evaluations before the best baseline is kept."""
-_CLEARLY = 1.05
-"""Speedup that is not worth a search for more; torch.compile's, from which on kernels may add to it."""
+_WORTH_ADDING = 1.05
+"""Speedup of torch.compile from which on kernels under it are tried before those alone are proven."""
 _Part = TypeVar("_Part")
 
 
@@ -168,8 +168,7 @@ class Selector:
             self._variants.prepare([names, *smaller], packed=self._packed, moves=self._moves)
         trials, waiting = list[Trial](), list[Trial]()
         for mode in _MODES:
-            enough = _CLEARLY if waiting else 1.0
-            if time.monotonic() > self._deadline and any(trial.score > enough for trial in trials):
+            if time.monotonic() > self._deadline and not waiting and any(t.score > 1.0 for t in trials):
                 break
             found = self._with_alternative(names, mode)
             found = self._with_moves(names, found) if mode == "kernels" else self._unit_by_unit(found)
@@ -191,7 +190,7 @@ class Selector:
         """Whether kernels and torch.compile would be faster than what was found, if their gains multiply."""
         plain = next((t for t in found if t.variant.mode == "kernels" and t.variant.kernels), None)
         gain = max(self._trials.compile_gains().values(), default=1.0)
-        if plain is None or gain < _CLEARLY:
+        if plain is None or gain < _WORTH_ADDING:
             return False
         return plain.over_eager * gain > max(t.over_eager for t in found) * (1 + NOISE)
 
@@ -372,7 +371,8 @@ class Selector:
         def eligible(mode: Mode) -> bool:
             return "compile" not in mode if compiled else not mode.startswith("compile")
 
-        trials = [t for t in self._trials.made if eligible(t.variant.mode) and t.over_eager > least]
+        last = {t.variant.solution.hash: t for t in self._trials.made}.values()  # the full one, if made
+        trials = [t for t in last if eligible(t.variant.mode) and t.over_eager > least]
         best = max(trials, key=lambda t: t.over_eager, default=None)
         if best is None:
             return None

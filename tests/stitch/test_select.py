@@ -172,7 +172,7 @@ def test_one_operator_is_proven_at_once_and_in_no_other_variant(gain: float, tak
 
 def test_after_the_time_for_variants_one_that_wins_is_enough() -> None:
     def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
-        return judged(kernels, level, over_eager=1.3, over_compile=1.2)
+        return judged(kernels, level, over_eager=1.2, over_compile=1.2)
 
     selection, given = select(verdict, "a", "b", seconds=0)
     assert selection.variant.mode == "kernels"
@@ -318,7 +318,7 @@ def test_kernels_that_tie_are_compared_with_kernels_under_torch_compile(
     selection, given = select(verdict, "a", seconds=seconds)
     assert selection.variant.mode == taken
     compared = any(mode == "kernels+compile" for mode, *_ in given.judged)
-    assert compared == (gain > 1.05 and (seconds > 0 or alone < 1.05))
+    assert compared == (gain > 1.05 or (seconds > 0 and taken != "kernels"))
 
 
 @pytest.mark.parametrize("under", ["kernels", "kernels+compile"])
