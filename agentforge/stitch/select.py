@@ -124,45 +124,60 @@ class Selector:
             ]
             best = max(proven, key=lambda t: t.over_eager, default=None)
             kept = best.variant if best else self._variants.eager()
-            return self._selection(kept, best, f"{reason}; {kept.label} is kept{self._refused()}")
+            return self._selection(kept, best, f"{reason}; {kept.label} is kept{self._trials.refused()}")
 
     def _run(self) -> Selection:
         reason = "no kernel was promoted" if not self._kernels else "no kernel could be installed"
         if not (self._kernels or self._packed or self._waits or self._streams or self._compiled):
             return self._selection(self._variants.eager(), None, f"{reason}; eager is kept")
         finals = 0
-        for candidate in self._explore():
-            if candidate.score <= 1.0 - NOISE:
-                reason = "no variant made the whole model faster than the best baseline"
-                continue
-            quick = candidate.evaluation.level is not Level.FULL
-            final = self._trials.evaluate(candidate.variant, Level.FULL) if quick else candidate
-            if final.wins and not self._right_elsewhere(final.variant):
-                self._variants.ranges = False
-                exact = self._variants.with_kernels(final.variant.kernels, final.variant.mode)
-                final = self._trials.evaluate(exact, Level.FULL) if exact else final
-            if final.wins:
-                return self._selection(final.variant, final, f"{final.variant.label} won end to end")
-            reason = "the quick speedup was not confirmed by the full evaluation"
-            finals += 1
+        for found in self._explore():
+            tie = None
+            for candidate in found:
+                if finals == _MAX_FINALS:
+                    break
+                if candidate.score <= (1.0 + NOISE if tie else 1.0 - NOISE):
+                    reason = "no variant made the whole model faster than the best baseline"
+                    continue
+                finals += 1
+                final = self._final(candidate)
+                if final.beats_best:
+                    return self._won(final)
+                tie = tie or (final if final.wins else None)
+                reason = "the quick speedup was not confirmed by the full evaluation"
+            if tie:
+                return self._won(tie)
             if finals == _MAX_FINALS:
                 break
         return self._baseline(reason)
 
-    def _explore(self) -> Iterator[Trial]:
-        """Yield quick evaluations, cheapest first.
+    def _final(self, candidate: Trial) -> Trial:
+        """The full verdict; without units for ranges of shapes if those fail on the target's probes."""
+        quick = candidate.evaluation.level is not Level.FULL
+        final = self._trials.evaluate(candidate.variant, Level.FULL) if quick else candidate
+        if not final.wins or self._right_elsewhere(final.variant):
+            return final
+        self._variants.ranges = False
+        exact = self._variants.with_kernels(final.variant.kernels, final.variant.mode)
+        return self._trials.evaluate(exact, Level.FULL) if exact else final
+
+    def _won(self, final: Trial) -> Selection:
+        return self._selection(final.variant, final, f"{final.variant.label} won end to end")
+
+    def _explore(self) -> Iterator[list[Trial]]:
+        """Yield quick evaluations that are compared with each other, cheapest first.
 
         Order: a CUDA graph (if the GPU waits for the host), all kernels between eager operators, the same
         under torch.compile (which compiles in each candidate process), smaller sets of kernels, packed
         weights alone. After the time for new variants, one that wins is enough. If torch.compile may add to
-        kernels, the two ways are compared before one is proven: the first could win by a tie.
+        kernels, the two ways are compared before one is proven.
         """
         names = list(self._kernels)
         if self._alone and names:
-            yield from filter(None, [self._try(names, "kernels", Level.FULL)])
+            yield list(filter(None, [self._try(names, "kernels", Level.FULL)]))
             return
         if self._waits:
-            yield from self._in_a_graph(names)
+            yield self._in_a_graph(names)
         if names or self._packed or self._moves:
             smaller = [[n for n in names if n != out] for out in names]
             self._variants.prepare([names, *smaller], packed=self._packed, moves=self._moves)
@@ -177,14 +192,14 @@ class Selector:
             waiting = [*found, *waiting] if faster else [*waiting, *found]
             if mode == "kernels" and self._compiler_may_add(found):
                 continue
-            yield from waiting
+            yield waiting
             waiting = []
-        yield from waiting
+        yield waiting
         best = next((t for t in trials if t.variant.mode in BETWEEN_EAGER and t.variant.kernels), None)
         if best is not None and len(names) > 1:
-            yield from sorted(self._drop_one(best, names), key=lambda trial: -trial.score)
+            yield sorted(self._drop_one(best, names), key=lambda trial: -trial.score)
         if names and self._packed and (alone := self._try((), "kernels+packed")):
-            yield alone
+            yield [alone]
 
     def _compiler_may_add(self, found: Sequence[Trial]) -> bool:
         """Whether kernels and torch.compile would be faster than what was found, if their gains multiply."""
@@ -344,21 +359,10 @@ class Selector:
         compiled = fastest_compiled(self._trials, self._variants) if self._compiled else None
         ours = self._as_good_as(compiled)
         if ours is not None:
-            why = ", and over torch.compile with the same dispatch" if compiled else self._refused()
+            why = ", and over torch.compile with the same dispatch" if compiled else self._trials.refused()
             return self._selection(ours.variant, ours, f"{ours.variant.label} won over eager{why}")
         kept = compiled.variant if compiled else self._variants.eager()
-        return self._selection(kept, compiled, f"{reason}; {kept.label} is kept{self._refused()}")
-
-    def _refused(self) -> str:
-        """The variants without kernels that the referee refused, as the end of a sentence.
-
-        Inductor's freezing, for example, loses a NaN between a convolution and a ReLU on a CPU.
-        """
-        return "".join(
-            f"; {trial.variant.label} was refused: {trial.evaluation.reasons[0].partition(';')[0]}"
-            for trial in self._trials.made
-            if not trial.variant.kernels and not trial.evaluation.passed and trial.evaluation.reasons
-        )
+        return self._selection(kept, compiled, f"{reason}; {kept.label} is kept{self._trials.refused()}")
 
     def _as_good_as(self, compiled: Trial | None) -> Trial | None:
         """A variant that beats eager and is as fast as torch.compile as an artifact, without a compiler.

@@ -60,6 +60,12 @@ class Trial:
         return self.evaluation.verified and not self.problems
 
     @property
+    def beats_best(self) -> bool:
+        """True if proven and the confidence interval against the best baseline lies above 1."""
+        performance = self.evaluation.performance
+        return self.proven and performance is not None and performance.speedup_over_best.low > 1.0
+
+    @property
     def wins(self) -> bool:
         """True if proven and not slower than the best baseline beyond noise.
 
@@ -69,9 +75,9 @@ class Trial:
         performance = self.evaluation.performance
         if not self.proven or performance is None:
             return False
-        over_best = performance.speedup_over_best
-        if over_best.low > 1.0:
+        if self.beats_best:
             return True
+        over_best = performance.speedup_over_best
         ties = over_best.point >= 1.0 and over_best.low >= 1.0 - max(NOISE, performance.minimum_effect)
         return ties and self.variant.mode in BETWEEN_EAGER and performance.best_baseline in KEPT
 
@@ -114,6 +120,17 @@ class Trials:
         self.made.append(trial)
         self.progress(f"{variant.label} ({level.value}): {describe(trial)}{_why(evaluation)}")
         return trial
+
+    def refused(self) -> str:
+        """The variants without kernels that the referee refused, as the end of a sentence.
+
+        Inductor's freezing, for example, loses a NaN between a convolution and a ReLU on a CPU.
+        """
+        return "".join(
+            f"; {trial.variant.label} was refused: {trial.evaluation.reasons[0].partition(';')[0]}"
+            for trial in self.made
+            if not trial.variant.kernels and not trial.evaluation.passed and trial.evaluation.reasons
+        )
 
     def compile_gains(self) -> dict[str, float]:
         """Best speedup of each kind of torch.compile over eager in full evaluations, else in quick ones."""

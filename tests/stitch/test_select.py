@@ -321,6 +321,22 @@ def test_kernels_that_tie_are_compared_with_kernels_under_torch_compile(
     assert compared == (gain > 1.05 or (seconds > 0 and taken != "kernels"))
 
 
+@pytest.mark.parametrize(("proven", "taken"), [(1.2, "kernels+compile"), (1.0, "kernels")])
+def test_a_tie_is_taken_if_nothing_beside_it_is_proven(proven: float, taken: str) -> None:
+    """Quick verdicts are noisy: here that of the kernels alone is the highest."""
+
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        quick = {"kernels": 1.15, "kernels+packed": 0.9, "kernels+compile": 1.08}
+        full = {"kernels": 1.0, "kernels+compile": proven}
+        over = quick.get(mode, 0.9) if level is Level.QUICK else full.get(mode, 0.9)
+        return judged(kernels, level, over_eager=over * 1.3, over_compile=over)
+
+    selection, given = select(verdict, "a", packed=True)
+    assert selection.variant.mode == taken
+    finals = [mode for mode, _, level in given.judged if level == "full"]
+    assert finals == ["kernels", "kernels+compile"]
+
+
 @pytest.mark.parametrize("under", ["kernels", "kernels+compile"])
 def test_where_torch_compile_is_wrong_what_was_proven_to_beat_eager_is_kept(under: str) -> None:
     def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
