@@ -42,6 +42,13 @@ class Trial:
             return 0.0
         return min(interval.point for interval in performance.speedup.values())
 
+    def surely_faster(self, other: Trial) -> bool:
+        """Whether the intervals of the speedups over the best baseline do not overlap, or the other failed."""
+        ours, theirs = self.evaluation.performance, other.evaluation.performance
+        if not self.score or not other.score or ours is None or theirs is None:
+            return self.score > other.score
+        return ours.speedup_over_best.low > theirs.speedup_over_best.high
+
     @property
     def over_eager(self) -> float:
         """Speedup over eager; 0 if the variant failed or its kernels were not seen to run."""
