@@ -43,7 +43,7 @@ class Trial:
         return min(interval.point for interval in performance.speedup.values())
 
     def surely_faster(self, other: Trial) -> bool:
-        """Whether the intervals of the speedups over the best baseline do not overlap, or the other failed."""
+        """Whether its interval over the best baseline lies above the other's, or the other failed."""
         ours, theirs = self.evaluation.performance, other.evaluation.performance
         if not self.score or not other.score or ours is None or theirs is None:
             return self.score > other.score
