@@ -79,7 +79,8 @@ def _kept(result: dict[str, Any]) -> str:
     packed = ["[packed weights](docs/stitch.md#packed-weights)"] if way == "packed" else []
     kernels = [f"kernels: {', '.join(operators)}"] if operators else []
     moves = [f"[moves](docs/stitch.md#moves): {', '.join(result['moves'])}"] if result.get("moves") else []
-    return "; ".join([*kernels, *packed, *moves])
+    rest = ["the rest under torch.compile"] if way == "compile" else []
+    return "; ".join([*kernels, *packed, *moves, *rest])
 
 
 def _line(cells: list[str]) -> str:

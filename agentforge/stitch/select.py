@@ -132,21 +132,22 @@ class Selector:
             return self._selection(self._variants.eager(), None, f"{reason}; eager is kept")
         finals = 0
         for found in self._explore():
-            tie = None
+            ties: list[Trial] = []
             for candidate in found:
                 if finals == _MAX_FINALS:
                     break
-                if candidate.score <= (1.0 + NOISE if tie else 1.0 - NOISE):
+                if candidate.score <= (1.0 + NOISE if any(t.wins for t in ties) else 1.0 - NOISE):
                     reason = "no variant made the whole model faster than the best baseline"
                     continue
                 finals += 1
                 final = self._final(candidate)
                 if final.beats_best:
                     return self._won(final)
-                tie = tie or (final if final.wins else None)
+                ties += [final] if final.ties else []
                 reason = "the quick speedup was not confirmed by the full evaluation"
-            if tie:
-                return self._won(tie)
+            if tie := max((t for t in ties if t.wins), key=lambda t: t.score, default=None):
+                faster = (t for t in ties if t.score > tie.score * (1 + NOISE))
+                return self._won(max(faster, key=lambda t: t.score, default=tie))
             if finals == _MAX_FINALS:
                 break
         return self._baseline(reason)

@@ -73,20 +73,22 @@ class Trial:
         return self.proven and performance is not None and performance.speedup_over_best.low > 1.0
 
     @property
+    def ties(self) -> bool:
+        """True if proven and not slower than the best baseline, a mode of torch.compile, beyond noise."""
+        performance = self.evaluation.performance
+        if not self.proven or performance is None or performance.best_baseline not in KEPT:
+            return False
+        over_best, noise = performance.speedup_over_best, max(NOISE, performance.minimum_effect)
+        return over_best.point >= 1.0 and over_best.low >= 1.0 - noise
+
+    @property
     def wins(self) -> bool:
-        """True if proven and not slower than the best baseline beyond noise.
+        """True if it beats the best baseline.
 
         For kernels between eager operators, a tie with torch.compile is enough: they need no compiler and no
         warm-up at run time.
         """
-        performance = self.evaluation.performance
-        if not self.proven or performance is None:
-            return False
-        if self.beats_best:
-            return True
-        over_best = performance.speedup_over_best
-        ties = over_best.point >= 1.0 and over_best.low >= 1.0 - max(NOISE, performance.minimum_effect)
-        return ties and self.variant.mode in BETWEEN_EAGER and performance.best_baseline in KEPT
+        return self.beats_best or (self.ties and self.variant.mode in BETWEEN_EAGER)
 
 
 @dataclass
