@@ -171,7 +171,7 @@ class Selector:
         Order: a CUDA graph (if the GPU waits for the host), all kernels between eager operators, the same
         under torch.compile (which compiles in each candidate process), smaller sets of kernels, packed
         weights alone. After the time for new variants, one that wins is enough. If torch.compile may add to
-        kernels, the two ways are compared before one is proven: the second first, unless it is slower.
+        kernels, the two ways are compared before one is proven.
         """
         names = list(self._kernels)
         if self._alone and names:
@@ -189,8 +189,8 @@ class Selector:
             found = self._with_alternative(names, mode)
             found = self._with_moves(names, found) if mode == "kernels" else self._unit_by_unit(found)
             trials += found
-            slower = not found or (waiting and waiting[0].surely_faster(found[0]))
-            waiting = [*waiting, *found] if slower else [*found, *waiting]
+            faster = waiting and found and found[0].mean > waiting[0].mean
+            waiting = [*found, *waiting] if faster else [*waiting, *found]
             if mode == "kernels" and self._compiler_may_add(found):
                 continue
             yield waiting

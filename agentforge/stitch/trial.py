@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from statistics import fmean
 
 from agentforge.referee import EvaluationRequest, Evaluator
 from agentforge.schema import Definition, Evaluation, Interval, Level, Target, baseline_name
@@ -42,12 +44,16 @@ class Trial:
             return 0.0
         return min(interval.point for interval in performance.speedup.values())
 
-    def surely_faster(self, other: Trial) -> bool:
-        """Whether its interval over the best baseline lies above the other's, or the other failed."""
-        ours, theirs = self.evaluation.performance, other.evaluation.performance
-        if not self.score or not other.score or ours is None or theirs is None:
-            return self.score > other.score
-        return ours.speedup_over_best.low > theirs.speedup_over_best.high
+    @property
+    def mean(self) -> float:
+        """Geometric mean of the speedups over all baselines; 0 if the score is.
+
+        To compare variants: noise in one baseline's time counts less than in the score.
+        """
+        performance = self.evaluation.performance
+        if performance is None or not self.score:
+            return 0.0
+        return math.exp(fmean(math.log(interval.point) for interval in performance.speedup.values()))
 
     @property
     def over_eager(self) -> float:
