@@ -38,7 +38,7 @@ sys.path[:0] = [str(HERE), str(HERE / "problems")]
 from _provenance import provenance  # noqa: E402
 from model_configurations import DIFFUSERS, TRANSFORMERS  # noqa: E402
 
-from agentforge.config import load_settings  # noqa: E402
+from agentforge.config import SearchSettings, load_settings  # noqa: E402
 from agentforge.devices import detect, measure_roofline  # noqa: E402
 from agentforge.frontends import _load, load_target  # noqa: E402
 from agentforge.profiling.worker import profile  # noqa: E402
@@ -47,8 +47,8 @@ from agentforge.schema import AgentForgeError  # noqa: E402
 FORK = multiprocessing.get_context("fork")
 
 RESULTS = HERE / "results" / "model_coverage.json"
-STITCHING_S = 300.0
-"""Seconds that `optimize` may take after its search, unless the search is longer: its own default."""
+STITCHING_S = SearchSettings().least_stitching_s
+"""Seconds that `optimize` may take after its search, unless the search is longer."""
 INTERNALS = (
     "Traceback",
     "torch._",
