@@ -184,8 +184,11 @@ class Selector:
             self._variants.prepare([names, *smaller], packed=self._packed, moves=self._moves)
         trials, waiting = list[Trial](), list[Trial]()
         for mode in _MODES:
-            if time.monotonic() > self._deadline and not waiting and any(t.score > 1.0 for t in trials):
+            late = time.monotonic() > self._deadline and trials
+            if late and not waiting and any(t.score > 1.0 for t in trials):
                 break
+            if late and not any(t.over_eager > 1.0 - NOISE for t in trials):
+                break  # what loses to eager adds nothing to torch.compile, which may compile for minutes
             found = self._with_alternative(names, mode)
             found = self._with_moves(names, found) if mode == "kernels" else self._unit_by_unit(found)
             trials += found

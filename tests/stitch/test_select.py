@@ -180,9 +180,16 @@ def test_after_the_time_for_variants_one_that_wins_is_enough() -> None:
 
     def loses(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
         over = 1.3 if mode == "kernels+compile" else 0.9
-        return judged(kernels, level, over_eager=over, over_compile=over)
+        return judged(kernels, level, over_eager=over + 0.2, over_compile=over)
 
     assert select(loses, "a", seconds=0)[0].variant.mode == "kernels+compile"
+
+    def loses_to_eager(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        return judged(kernels, level, over_eager=0.9, over_compile=0.2)
+
+    for seconds, tried in ((0, False), (60, True)):
+        _, given = select(loses_to_eager, "a", seconds=seconds)
+        assert any(mode == "kernels+compile" for mode, *_ in given.judged) is tried
 
 
 def test_without_variants_eager_is_kept_unmeasured_if_torch_compile_is_not_asked_for() -> None:
