@@ -145,9 +145,9 @@ class Selector:
                     return self._won(final)
                 ties += [final] if final.ties else []
                 reason = "the quick speedup was not confirmed by the full evaluation"
-            if tie := max((t for t in ties if t.wins), key=lambda t: t.score, default=None):
-                faster = (t for t in ties if t.score > tie.score * (1 + NOISE))
-                return self._won(max(faster, key=lambda t: t.score, default=tie))
+            ties.sort(key=lambda t: -t.score)
+            if tie := next((t for t in ties if t.wins), None):
+                return self._won(ties[0] if ties[0].score > tie.score * (1 + NOISE) else tie)
             if finals == _MAX_FINALS:
                 break
         return self._baseline(reason)
@@ -184,11 +184,11 @@ class Selector:
             self._variants.prepare([names, *smaller], packed=self._packed, moves=self._moves)
         trials, waiting = list[Trial](), list[Trial]()
         for mode in _MODES:
-            late = time.monotonic() > self._deadline and trials
-            if late and not waiting and any(t.score > 1.0 for t in trials):
-                break
-            if late and not any(t.over_eager > 1.0 - NOISE for t in trials):
-                break  # what loses to eager adds nothing to torch.compile, which may compile for minutes
+            if trials and time.monotonic() > self._deadline:
+                if not waiting and any(t.score > 1.0 for t in trials):
+                    break
+                if not any(t.over_eager > 1.0 - NOISE for t in trials):
+                    break  # what loses to eager adds nothing to torch.compile, which may compile for minutes
             found = self._with_alternative(names, mode)
             found = self._with_moves(names, found) if mode == "kernels" else self._unit_by_unit(found)
             trials += found
@@ -369,10 +369,10 @@ class Selector:
         return self._selection(kept, compiled, f"{reason}; {kept.label} is kept{self._trials.refused()}")
 
     def _as_good_as(self, compiled: Trial | None) -> Trial | None:
-        """A variant that beats eager and is as fast as torch.compile as an artifact, without a compiler.
+        """A variant without a compiler that beats eager and is as fast as the artifact of torch.compile.
 
-        In the artifact, torch.compile pays for the same dispatch as the kernels; the bare baseline does not.
-        If torch.compile is no artifact, kernels may be under it.
+        That artifact pays for the same dispatch as the kernels; the bare baseline does not. If there is none,
+        the kernels may be under torch.compile.
         """
         least = compiled.over_eager if compiled else 1.0
 
