@@ -32,9 +32,10 @@ from agentforge.referee.timing.cpu_affinity import ProcessorPerThread
 from agentforge.referee.workers.client import WorkerClient
 from agentforge.referee.workers.environment import baseline_cache
 from agentforge.referee.workers.failures import failure_of_reply
-from agentforge.referee.workers.process import Forkserver, Worker
+from agentforge.referee.workers.process import Forkserver
 from agentforge.referee.workers.protocol import pair
 from agentforge.referee.workers.server import Server
+from agentforge.referee.workers.worker import Worker
 from agentforge.schema import Evaluation, HarnessError, Solution
 
 _LENGTH_BYTES = 4
@@ -152,7 +153,7 @@ class InProcessReferee(Referee):
     def _open(self) -> None:
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="in-process-"))
-            self._untrusted = self._compiling = self._build_server = cast(Forkserver, mock.Mock())
+            self._torch = self._build_server = cast(Forkserver, mock.Mock())
 
     def _spawn(self, definition: str, name: str, ahead: bool) -> WorkerClient:
         if ahead:

@@ -157,7 +157,7 @@ def peak_memory(found: dict[str, Any]) -> Iterator[None]:
             for process in [me, *me.children(recursive=True)]:
                 with suppress(OSError, psutil.Error):
                     text = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
-                    name = "referee" if process == me else kind_of(process.cmdline())
+                    name = "referee" if process == me else kind_of(process)
                     share = int(text.split("\nPss:", 1)[1].split(None, 1)[0]) / 1e3
                     sizes[name] = round(sizes.get(name, 0.0) + share, 1)
             found["referee_mb"] = max(found.get("referee_mb", 0.0), me.memory_info().rss / 1e6)
@@ -173,10 +173,11 @@ def peak_memory(found: dict[str, Any]) -> Iterator[None]:
         thread.join()
 
 
-def kind_of(command: Sequence[str]) -> str:
+def kind_of(process: psutil.Process) -> str:
     """The role of a process below the referee."""
-    if "agentforge.referee.workers.forkserver" in command:
-        return f"{command[command.index('agentforge.referee.workers.forkserver') + 2]} workers"
+    command = process.cmdline()
+    if "agentforge.referee.workers.forkserver" in command:  # its forks have its command line
+        return f"{process.name()} workers"
     return Path(command[0]).name if command else "ended"
 
 

@@ -10,7 +10,7 @@ import torch
 
 from agentforge.problems.kernelbench import load_problem
 from agentforge.referee.inputs.inputs import draw
-from agentforge.referee.workers.shared_memory import DTYPES
+from agentforge.referee.workers.memory.shared_memory import DTYPES
 from agentforge.schema import Target, TargetError, TensorInput, Workload
 
 

@@ -22,6 +22,7 @@ MNT_DETACH = 2
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
+_PR_SET_NAME = 15
 _PR_CAPBSET_DROP = 24
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
@@ -97,6 +98,11 @@ def become_subreaper() -> None:
 def set_dumpable(value: bool) -> None:
     """Whether others of the same user may read this process's memory."""
     _check(_libc.prctl(_PR_SET_DUMPABLE, int(value), 0, 0, 0), "prctl")
+
+
+def set_name(name: str) -> None:
+    """The name of the process as `ps` and `top` show it; the first 15 bytes."""
+    _check(_libc.prctl(_PR_SET_NAME, name.encode(), 0, 0, 0), "prctl")
 
 
 def no_new_privileges() -> None:

@@ -10,7 +10,7 @@ from torch.utils import _pytree
 
 from agentforge.problems.kernelbench import Problem
 from agentforge.referee.inputs.inputs import draw
-from agentforge.referee.workers.shared_memory import DTYPES, contiguous_strides
+from agentforge.referee.workers.memory.shared_memory import DTYPES, contiguous_strides
 from agentforge.schema import TensorInput, Workload
 
 from .graph.capture import Example

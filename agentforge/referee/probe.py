@@ -14,7 +14,8 @@ from agentforge.schema import HarnessError
 from .candidates.build import writable_box
 from .workers.device_backend import CPU, DeviceBackend
 from .workers.environment import worker_environment
-from .workers.process import Forkserver, Worker
+from .workers.process import Forkserver
+from .workers.worker import Worker
 
 _PROGRAM = "import os; open('file', 'w').write('x'); os.write(1, b'inside')"
 _MEMORY, _TOTAL = 1 << 30, 2 << 30
@@ -51,7 +52,7 @@ def probe_worker(
         work.mkdir()
         limits = Limits(memory_bytes=backend.address_space or _MEMORY, total_bytes=total_bytes)
         environment = worker_environment(1, folder, backend.environment)
-        with closing(Forkserver("builder", sandbox, folder, environment, backend.nodes)) as server:
+        with closing(Forkserver("builder", sandbox, folder, environment)) as server:
             server.ready()
             with writable_box(work, folder) as box:
                 done = server.execute(

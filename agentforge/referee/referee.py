@@ -48,7 +48,7 @@ from .workers.client import WorkerClient
 from .workers.device_backend import backend_for
 from .workers.environment import baseline_cache, worker_environment
 from .workers.failures import WorkerFailure
-from .workers.forkserver import CANDIDATE, COMPILED, COMPILING, EAGER
+from .workers.forkserver import BASELINES, CANDIDATE, COMPILED, COMPILING, EAGER, TORCH
 from .workers.process import Forkserver
 
 
@@ -88,11 +88,10 @@ class Referee:
         self._cache = Path(cache).absolute()
         self._folder: Path | None = None
         self._scratch: Scratch | None = None
-        self._trusted: Forkserver | None = None
-        self._compiled: Forkserver | None = None
-        self._untrusted: Forkserver | None = None
-        self._compiling: Forkserver | None = None
+        self._torch: Forkserver | None = None
         self._build_server: Forkserver | None = None
+        self._servers: dict[str, Forkserver] = {}
+        """By kind, forked from `_torch` when first needed."""
         self._sanitizer_pool: SanitizerPool | None = None
         self._baselines: Baselines | None = None
         self._baselines_key: tuple[object, ...] = ()
@@ -117,12 +116,9 @@ class Referee:
         try:
             self._cache.mkdir(parents=True, exist_ok=True)
             environment = self._environment()
-            self._trusted = self._trusted_server(EAGER)
-            self._untrusted = self._untrusted_server(CANDIDATE)
+            self._torch = Forkserver(TORCH, None, folder, environment)
             self._build_server = Forkserver("builder", self.sandbox, folder, environment)
             self._sanitizer_pool = SanitizerPool(self.sandbox, folder, environment)
-            if self._backend.gpu is not None and self.settings.compile_baseline:
-                self._compiler()  # machines with a GPU have processors enough to start it beside the others
         except OSError as error:
             self.close()
             raise HarnessError(
@@ -138,12 +134,11 @@ class Referee:
     def close(self) -> None:
         """End every process, remove every temporary file; safe to call twice."""
         self.release()
-        trusted, untrusted = (self._trusted, self._compiled), (self._untrusted, self._compiling)
-        for server in (*trusted, *untrusted, self._build_server, self._sanitizer_pool):
+        for server in (*self._servers.values(), self._torch, self._build_server, self._sanitizer_pool):
             if server is not None:
                 server.close()
-        self._trusted = self._compiled = self._untrusted = self._compiling = None
-        self._build_server = self._sanitizer_pool = None
+        self._servers = {}
+        self._torch = self._build_server = self._sanitizer_pool = None
         if self._scratch is not None:
             self._scratch.close()
         self._folder = self._scratch = None
@@ -151,10 +146,10 @@ class Referee:
     # -- workers
 
     def _spawn(self, definition: str, name: str, ahead: bool) -> WorkerClient:
-        assert self._trusted is not None and self._folder is not None
+        assert self._folder is not None
         home = self._folder / "home"
         home.mkdir(exist_ok=True)
-        server = self._compiler() if name in self._backend.baselines else self._trusted
+        server = self._server(COMPILED if name in self._backend.baselines else EAGER)
         worker = server.fork(home, background=ahead, env=baseline_cache(self._cache, definition))
         exclusive = ExclusiveRun() if ahead else self._exclusive
         timeout = max(300.0, self.settings.call_timeout_s)
@@ -165,34 +160,28 @@ class Referee:
         assert self._folder is not None
         return worker_environment(self.settings.threads, self._folder, self._backend.environment)
 
-    def _trusted_server(self, kind: str) -> Forkserver:
-        assert self._folder is not None
-        return Forkserver(
-            kind,
-            None,
-            self._folder,
-            {**self._environment(), **baseline_cache(self._cache)},
-            # Otherwise an ordinary user's baselines are read in another way than the candidate.
-            open_memory=getattr(self.sandbox, "hides_processes", False),
-        )
-
-    def _untrusted_server(self, kind: str) -> Forkserver:
-        assert self._folder is not None
-        compiler = baseline_cache(self._cache) if kind == COMPILING else {}  # its workers have their own
-        environment = {**self._environment(), **compiler}
-        return Forkserver(kind, self.sandbox, self._folder, environment, self._backend.nodes)
-
-    def _compiler(self) -> Forkserver:
-        """The forkserver of the compiled baselines, which may not be ready yet."""
-        if self._compiled is None:
-            self._compiled = self._trusted_server(COMPILED)
-        return self._compiled
+    def _server(self, kind: str) -> Forkserver:
+        """The forkserver of a kind, which may not have started yet."""
+        assert self._torch is not None and self._folder is not None
+        if kind not in self._servers:
+            self._servers[kind] = Forkserver(
+                kind,
+                None if kind in BASELINES else self.sandbox,
+                self._folder,
+                {} if kind == CANDIDATE else baseline_cache(self._cache),
+                # Otherwise an ordinary user's baselines are read in another way than the candidate.
+                open_memory=kind in BASELINES and getattr(self.sandbox, "hides_processes", False),
+                parent=self._torch,
+            )
+        return self._servers[kind]
 
     def _warm(self, request: EvaluationRequest) -> Baselines:
         """The warm baselines. The compiler starts meanwhile; the checks do not need it."""
+        if self._backend.gpu is not None and self.settings.compile_baseline:
+            self._server(COMPILED).start()  # a machine with a GPU has processors enough to do it now
         baselines = self.baselines(request.definition, request.workloads)
         if baselines.missing(request.level):
-            self._compiler()
+            self._server(COMPILED).start()
         return baselines
 
     def _new_baselines(
@@ -314,12 +303,10 @@ class Referee:
             yield ready
 
     def _candidate_builder(self, solution: Solution | None = None) -> CandidateBuilder:
-        assert self._untrusted is not None and self._build_server is not None and self._folder is not None
-        server = self._untrusted
-        if solution is not None and calls_compiler(solution):
-            server = self._compiling = self._compiling or self._untrusted_server(COMPILING)
+        assert self._build_server is not None and self._folder is not None
+        compiles = solution is not None and calls_compiler(solution)
         return CandidateBuilder(
-            server,
+            self._server(COMPILING if compiles else CANDIDATE),
             self._build_server,
             self._exclusive,
             self._folder,

@@ -224,14 +224,14 @@ DEFENCES: tuple[Mutant, ...] = (
         (
             (f"{_BEHAVIOUR}.determinism:Determinism._keep_alive", _nothing),
             (f"{_SAMPLING}:OutputSampling.unchanged", _nothing),
-            (f"{_H}.workers.output_memory:OutputMemory.complaint", _no_doubt),
+            (f"{_H}.workers.memory.output_memory:OutputMemory.complaint", _no_doubt),
         ),
         ("f20_static_output/one_buffer", "fresh_view_of_one_buffer"),
     ),
     Mutant(
         "callers-never-write",
         "nothing is written to outputs, and their places are not compared",
-        ((f"{_H}.workers.output_memory:OutputMemory.complaint", _no_doubt),),
+        ((f"{_H}.workers.memory.output_memory:OutputMemory.complaint", _no_doubt),),
         ("expanded_heads", "f20_static_output/one_mask"),
     ),
     Mutant(
@@ -269,7 +269,7 @@ DEFENCES: tuple[Mutant, ...] = (
         "processor time and processes after the answer are not looked at",
         (
             (f"{_BEHAVIOUR}.aftermath:Aftermath.run", _passes),
-            (f"{_H}.workers.process:Worker.stop_others", _none),
+            (f"{_H}.workers.worker:Worker.stop_others", _none),
         ),
         ("spinning_threads", "subprocess_daemon"),
     ),

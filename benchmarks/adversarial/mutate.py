@@ -91,9 +91,10 @@ def _weaker_workers(what: str) -> Iterator[None]:
     def init(
         self: Forkserver, kind: str, sandbox: Any, folder: Path, env: Any, *rest: Any, **kw: Any
     ) -> None:
-        path = f"{WEAKENED}{os.pathsep}{env['PYTHONPATH']}"
-        weaker = {**env, "PYTHONPATH": path, "AGENTFORGE_WEAKENED": what}
-        start(self, kind, sandbox, folder, weaker, *rest, **kw)
+        if kw.get("parent") is None:  # others are forked from a weaker one
+            path = f"{WEAKENED}{os.pathsep}{env['PYTHONPATH']}"
+            env = {**env, "PYTHONPATH": path, "AGENTFORGE_WEAKENED": what}
+        start(self, kind, sandbox, folder, env, *rest, **kw)
 
     with mock.patch.object(Forkserver, "__init__", init):
         yield

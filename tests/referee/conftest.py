@@ -13,7 +13,7 @@ from .judging import quick_referee
 
 @pytest.fixture(scope="session")
 def referee(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Referee]:
-    """One for all modules: each would start three forkservers, and each of them imports torch."""
+    """One for all modules: each would import torch."""
     with quick_referee(tmp_path_factory.mktemp("referee")) as it:
         yield it
 

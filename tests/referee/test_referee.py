@@ -16,7 +16,7 @@ from agentforge.config import RefereeSettings
 from agentforge.isolation.procfs import descendants
 from agentforge.referee import EvaluationRequest, Referee
 from agentforge.referee.timing import timer as timing
-from agentforge.referee.workers.process import Worker
+from agentforge.referee.workers.worker import Worker
 from agentforge.schema import (
     Definition,
     Evaluation,

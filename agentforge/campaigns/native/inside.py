@@ -17,8 +17,8 @@ import torch
 from agentforge.problems.kernelbench import load_problem
 from agentforge.referee.profiling_bridge.main import INPUTS, REQUESTS, Profiled
 from agentforge.referee.workers.arguments import bind
+from agentforge.referee.workers.memory.shared_memory import Block
 from agentforge.referee.workers.runner import runner_for
-from agentforge.referee.workers.shared_memory import Block
 from agentforge.schema import Definition
 
 MOST_WORDS = 500

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -61,15 +61,6 @@ class Sandbox(Protocol):
 
     def available(self) -> Availability:
         """Whether it works on this machine (tried for real once, then remembered)."""
-        ...
-
-    def wrap(
-        self, argv: Sequence[str], *, scratch: Path, readable: Sequence[Path], env: Mapping[str, str]
-    ) -> list[str]:
-        """The command that starts the forkserver `argv`, with `scratch` writable and `readable` visible.
-
-        A sandbox that confines each worker alone gives `argv` back.
-        """
         ...
 
     def enter(self, limits: Limits, *, keep_fds: Sequence[int], box: Box) -> None:

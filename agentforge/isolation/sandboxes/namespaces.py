@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -52,11 +52,6 @@ class Namespaces:
 
     def available(self) -> Availability:
         return _probe()
-
-    def wrap(
-        self, argv: Sequence[str], *, scratch: Path, readable: Sequence[Path], env: Mapping[str, str]
-    ) -> list[str]:
-        return list(argv)
 
     def enter(self, limits: Limits, *, keep_fds: Sequence[int], box: Box) -> None:
         before = address_space()

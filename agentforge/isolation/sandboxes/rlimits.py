@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -65,11 +65,6 @@ class Rlimits:
 
     def available(self) -> Availability:
         return Availability(True, "resource limits only: the network and your files stay reachable")
-
-    def wrap(
-        self, argv: Sequence[str], *, scratch: Path, readable: Sequence[Path], env: Mapping[str, str]
-    ) -> list[str]:
-        return list(argv)
 
     def enter(self, limits: Limits, *, keep_fds: Sequence[int], box: Box) -> None:
         before = address_space()

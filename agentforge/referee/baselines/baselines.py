@@ -23,9 +23,9 @@ from ..inputs.inputs import Arguments, Inputs, arguments_of, drawn_numbers
 from ..workers.client import WorkerClient
 from ..workers.device_backend import CPU, DeviceBackend
 from ..workers.failures import WorkerFailure
+from ..workers.memory.shared_memory import Block
 from ..workers.pytree import Leaf
 from ..workers.runner import CHEAP
-from ..workers.shared_memory import Block
 from .ahead import CompilingAhead, Starting, answer
 from .latitude import with_latitude
 from .nearby import NotDefined, bounds_nearby

@@ -16,9 +16,9 @@ from ..inputs.inputs import Inputs
 from ..inputs.layouts import replaced
 from ..inputs.transforms import Content
 from ..workers.failures import WorkerFailure
-from ..workers.output_memory import Sharing
+from ..workers.memory.output_memory import Sharing
+from ..workers.memory.shared_memory import Layout, aligned
 from ..workers.pytree import Leaf
-from ..workers.shared_memory import Layout, aligned
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,11 @@ from ..comparison.tolerance import Bound, alternative, widest
 from ..inputs.transforms import less_precise
 from ..timing.gpu.device import GraphedModel
 from ..workers import arguments as values
+from ..workers.memory.shared_memory import Block, Layout, aligned
 from ..workers.protocol import Channel
 from ..workers.pytree import NUMBER, Leaf, describe, total_bytes
 from ..workers.runner import CompileMode, gradients, runner_for
 from ..workers.server import Server, Slot, put_leaves
-from ..workers.shared_memory import Block, Layout, aligned
 from .dispatch import OtherSigns, alike
 from .low_precision import LowPrecision
 from .operators import Operators

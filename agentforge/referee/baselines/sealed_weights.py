@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..workers.shared_memory import Block
+from ..workers.memory.shared_memory import Block
 
 
 @dataclass

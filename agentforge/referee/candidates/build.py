@@ -37,8 +37,9 @@ from ..baselines.sealed_weights import Weights
 from ..timing.exclusive_run import ExclusiveRun
 from ..workers.client import WorkerClient
 from ..workers.device_backend import CPU, DeviceBackend
-from ..workers.environment import header_folder, inductor_folder
+from ..workers.environment import inductor_folder
 from ..workers.forkserver import COMPILING
+from ..workers.headers import header_folder
 from ..workers.process import Forkserver
 from .candidate import Candidate
 from .jit_cache import CompiledCode
@@ -266,7 +267,7 @@ class CandidateBuilder:
             return []
         self.forkserver.ready()
         own = inductor_folder(self.cache, baselines.definition.hash)
-        folders = header_folder(inductor_folder(self.cache)), own
+        folders = header_folder(self.cache), own
         return [folder for folder in folders if folder.is_dir()]
 
     def _load(self, client: WorkerClient, solution: Solution, folder: Path, baselines: Baselines) -> str:

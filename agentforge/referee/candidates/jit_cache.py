@@ -13,11 +13,9 @@ import os
 import re
 import shutil
 import stat
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from agentforge.schema import Solution
 
@@ -58,13 +56,6 @@ def link_missing(source: Path, target: Path, before: float) -> None:
             with suppress(OSError):  # it is there, or was a temporary file
                 if file.stat().st_mtime < before:
                     (here / name).symlink_to(file)
-
-
-def keep_headers_in(folder: Path) -> None:
-    """Let Inductor precompile headers into this folder; inherited ones stay where they are."""
-    codecache: Any = sys.modules.get("torch._inductor.codecache")
-    if codecache is not None:
-        codecache._HEADER_DIR, codecache._HEADER_LOCK_DIR = str(folder), str(folder / "locks")
 
 
 class CompiledCode:

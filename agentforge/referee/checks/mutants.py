@@ -11,8 +11,8 @@ import torch
 from ..baselines.baselines import Baselines
 from ..baselines.prepared import PreparedWorkload, same_bytes
 from ..inputs.transforms import less_precise
+from ..workers.memory.shared_memory import Layout
 from ..workers.pytree import Leaf
-from ..workers.shared_memory import Layout
 
 _PIECE = 1 << 20
 

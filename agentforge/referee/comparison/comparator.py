@@ -10,8 +10,8 @@ import torch
 from agentforge.schema import Correctness, EvaluationStatus
 
 from ..workers.failures import WorkerFailure
+from ..workers.memory.shared_memory import dtype_name
 from ..workers.pytree import Leaf
-from ..workers.shared_memory import dtype_name
 from .allowance import Allowance
 from .mismatch import describe_mismatch
 from .tolerance import Bound, Distance, explain, measure, settled

@@ -14,8 +14,8 @@ import torch
 
 from agentforge.schema import TolerancePolicy
 
+from ..workers.memory.shared_memory import dtype_name
 from ..workers.pytree import Latitude
-from ..workers.shared_memory import dtype_name
 
 _CHUNK, _DEVICE_CHUNK = 1 << 14, 1 << 24
 """Elements of a piece. On a CPU torch computes so few in one thread: on a busy machine, threads that wait for

@@ -21,7 +21,7 @@ from agentforge.schema import Distribution, TensorInput, Workload
 
 from ..baselines.reference_worker import Placer
 from ..workers.arguments import encode, layouts, numbers
-from ..workers.shared_memory import DTYPES, Block, Layout, contiguous_strides
+from ..workers.memory.shared_memory import DTYPES, Block, Layout, contiguous_strides
 from .mixing import Blended, Draw, Given, Recipe, Rolled, Rows, Weights, between, rearranged, stored, write
 from .structure import Structure, structure_of
 from .transforms import Content

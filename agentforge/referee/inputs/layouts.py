@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ..workers.shared_memory import Layout
+from ..workers.memory.shared_memory import Layout
 
 Change = Callable[[torch.Tensor], torch.Tensor | None]
 """Makes an input of the variant from one of the workload; None leaves it unchanged."""

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import torch
 
-from ..workers.shared_memory import Block, Layout, aligned, contiguous_strides, dtype_name
+from ..workers.memory.shared_memory import Block, Layout, aligned, contiguous_strides, dtype_name
 from .structure import Structure
 
 _PIECE_BYTES = 4 << 20

@@ -19,9 +19,9 @@ import torch
 
 from agentforge.schema import FrozenModel
 
+from ..workers.memory.shared_memory import in_pages
 from ..workers.protocol import pair
 from ..workers.server import Server
-from ..workers.shared_memory import in_pages
 
 REQUESTS, WEIGHTS, INPUTS = "requests.json", "weights", "inputs"
 _WARM_UP = 10

@@ -25,7 +25,8 @@ from ..baselines.baselines import Baselines
 from ..baselines.prepared import PreparedWorkload
 from ..candidates.build import BuildFailure, CandidateBuilder, writable_box
 from ..workers.failures import WorkerFailure
-from ..workers.process import Forkserver, Worker
+from ..workers.process import Forkserver
+from ..workers.worker import Worker
 from .main import INPUTS, REQUESTS, WEIGHTS
 
 _PACKAGE = Path(_version.__file__).resolve().parent
@@ -140,11 +141,10 @@ def profiled(
         built, _ = builder.build(solution)
     except BuildFailure as failure:
         raise HarnessError(f"it does not build any more: {failure.reason}") from failure
-    shown = [*backend.nodes, *programs]
     try:
         with (
             tempfile.TemporaryDirectory(prefix="profiled-", dir=builder.folder) as name,
-            closing(Forkserver("profiler", sandbox, builder.folder, environment, shown)) as server,
+            closing(Forkserver("profiler", sandbox, builder.folder, environment)) as server,
         ):
             requests, results = Path(name, "requests"), Path(name, "results")
             for folder in (requests.parent, requests, results):

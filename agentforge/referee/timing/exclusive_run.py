@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..workers.process import Worker
+from ..workers.worker import Worker
 
 
 class ExclusiveRun:

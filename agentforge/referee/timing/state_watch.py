@@ -12,8 +12,8 @@ from ..baselines.reference_worker import Placer
 from ..comparison.comparator import OutputComparator
 from ..comparison.tolerance import derive
 from ..workers.client import WorkerClient
+from ..workers.memory.shared_memory import Block
 from ..workers.pytree import Leaf
-from ..workers.shared_memory import Block
 from .deferred_work import SLOWEST_READ, Overhead
 
 _MANY_CALLS = 64

@@ -29,8 +29,8 @@ from ..inputs.mixing import Recipe
 from ..inputs.transforms import ProbeInput
 from ..workers.client import WorkerClient
 from ..workers.failures import WorkerFailure
+from ..workers.memory.shared_memory import Block
 from ..workers.pytree import Leaf
-from ..workers.shared_memory import Block
 from .cpu_affinity import CpuAffinity
 from .deferred_work import Overheads
 from .patience import Patience, processor_jiffies, stolen

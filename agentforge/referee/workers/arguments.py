@@ -9,7 +9,7 @@ import torch
 
 from agentforge.schema import TargetError
 
-from .shared_memory import DTYPES, Layout, Memory, dtype_name
+from .memory.shared_memory import DTYPES, Layout, Memory, dtype_name
 
 
 def encode(value: Any, place: Callable[[torch.Tensor], Layout]) -> Any:

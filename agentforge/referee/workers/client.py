@@ -15,9 +15,8 @@ from agentforge.schema import EvaluationStatus
 from ..timing.exclusive_run import ExclusiveRun
 from .device_backend import CPU, DeviceBackend
 from .failures import WorkerFailure, failure_of_death, failure_of_reply
-from .output_memory import OutputMemory, Sharing
-from .process import Worker
-from .process_memory import (
+from .memory.output_memory import OutputMemory, Sharing
+from .memory.process_memory import (
     NotAllowed,
     Unreadable,
     cut_parts,
@@ -27,9 +26,10 @@ from .process_memory import (
     runs_of_parts,
     write_runs,
 )
+from .memory.shared_memory import DTYPES, Block, Contents, InputMemory, Layout, aligned
 from .protocol import ChannelClosed, ChannelTimeout, Message, ProtocolViolation, encode
 from .pytree import Leaf, LeafSpec, Part, parse_leaves, parse_located
-from .shared_memory import DTYPES, Block, Contents, InputMemory, Layout, aligned
+from .worker import Worker
 
 _T = TypeVar("_T")
 _clock = time.perf_counter_ns

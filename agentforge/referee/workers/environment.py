@@ -14,6 +14,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from . import headers
+
 PACKAGE_ROOT = Path(__file__).resolve().parents[3]
 """Folder that workers import this package from."""
 _KEPT = ("PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
@@ -52,14 +54,12 @@ def inductor_folder(cache: Path, definition: str = "") -> Path:
     return cache / "inductor" / definition
 
 
-def header_folder(inductor: Path) -> Path:
-    """Where Inductor keeps precompiled headers: below its folder, so that the next referee has them too."""
-    return inductor / "headers"
-
-
 def baseline_cache(cache: Path, definition: str = "") -> dict[str, str]:
-    """Makes `inductor_folder` Inductor's."""
-    return {"TORCHINDUCTOR_CACHE_DIR": str(inductor_folder(cache, definition))}
+    """Makes `inductor_folder` Inductor's, and `header_folder` that of its headers."""
+    return {
+        "TORCHINDUCTOR_CACHE_DIR": str(inductor_folder(cache, definition)),
+        headers.VARIABLE: str(headers.header_folder(cache)),
+    }
 
 
 def raise_thresholds() -> None:

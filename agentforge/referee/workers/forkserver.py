@@ -1,7 +1,8 @@
 """The forkserver: what workers need is imported once, they are forked from it in milliseconds.
 
-Run as `python -m agentforge.referee.workers.forkserver FD KIND SANDBOX`. It is single-threaded, runs no
-candidate code, and ends with its workers when the control socket closes.
+Run as `python -m agentforge.referee.workers.forkserver FD OPTIONS`. It is single-threaded, runs no candidate
+code, and ends with its workers when the control socket closes. The workers of one of the kind `torch` are
+forkservers themselves, so that torch is imported once for all of them.
 """
 
 from __future__ import annotations
@@ -23,11 +24,14 @@ from agentforge.isolation import linux
 from agentforge.isolation.sandboxes import Box, Limits, Sandbox, sandboxes
 from agentforge.isolation.watcher import end_descendants
 
-from .environment import header_folder, raise_thresholds
+from . import headers
+from .environment import raise_thresholds
 from .protocol import Channel, ChannelClosed, Message
 
 _PROGRAMS_ONLY = ("builder", "profiler")
 """Forkservers whose workers become other programs: they need no torch."""
+TORCH = "torch"
+"""The forkserver of forkservers."""
 EAGER, COMPILED = "baseline", "compiled-baseline"
 """Forkservers of trusted workers; those of the second one inherit a compiler that is ready."""
 CANDIDATE, COMPILING = "candidate", "compiling-candidate"
@@ -142,7 +146,12 @@ class ForkserverLoop:
         self._serve(channel)
 
     def _serve(self, channel: Channel) -> None:
-        if self._kind in BASELINES:
+        if self._kind == TORCH:
+            os.close(self._wake_read)
+            os.close(self._wake_write)
+            self._control.close()
+            serve(channel, channel.receive().body)
+        elif self._kind in BASELINES:
             from ..baselines.reference_worker import BaselineServer
 
             BaselineServer(channel).run()
@@ -153,22 +162,30 @@ class ForkserverLoop:
         os._exit(0)
 
 
+def _import_for(kind: str) -> None:
+    if kind in _PROGRAMS_ONLY:
+        return
+    if "torch" not in sys.modules:
+        _import_torch(kind)
+    if kind in BASELINES:
+        from ..baselines import reference_worker as baseline  # noqa: F401
+    if kind in (COMPILED, COMPILING):
+        _warm_compiler()
+    gc.freeze()  # otherwise each worker walks, and copies, all that was imported when it collects
+
+
 def _import_torch(kind: str) -> None:
     import torch
 
     torch.set_num_threads(1)
-    if kind in BASELINES:
-        from ..baselines import reference_worker as baseline  # noqa: F401
     from ..candidates import attestation
     from . import server  # noqa: F401
 
     list(devices.working(devices.plugins()))  # a confined worker can no longer read AgentForge's files
     raise_thresholds()  # workers inherit them
-    if kind in (EAGER, CANDIDATE, COMPILING):
+    if kind == TORCH:
         # The first dispatch mode imports much of torch; pay once here. One element runs no thread pool.
         attestation.observe(torch.neg, (torch.ones(1),), {})
-    if kind in (COMPILED, COMPILING):
-        _warm_compiler()
 
 
 def _warm_compiler() -> None:
@@ -176,12 +193,10 @@ def _warm_compiler() -> None:
     import torch
     import torch._inductor.compile_fx
 
-    from ..candidates.jit_cache import keep_headers_in
-
     # For the number of threads that is timed: workers with others use the same code.
     torch._inductor.config.cpp.threads = int(os.environ["OMP_NUM_THREADS"])
-    if folder := os.environ.get("TORCHINDUCTOR_CACHE_DIR"):
-        keep_headers_in(header_folder(Path(folder)))
+    if folder := os.environ.get(headers.VARIABLE):
+        headers.keep_headers_in(Path(folder))
     # Compiling may initialise CUDA, and torch.cuda.is_available() NVML. Neither survives a fork.
     if torch.version.cuda and gpu_present():
         return
@@ -189,23 +204,26 @@ def _warm_compiler() -> None:
         torch.compile(torch.neg)(torch.ones(1))
 
 
-def main() -> None:
-    """Import what the workers need, say so, serve."""
-    control_fd, kind, sandbox_name = int(sys.argv[1]), sys.argv[2], sys.argv[3]
-    os.set_inheritable(control_fd, False)
-    linux.set_dumpable(False)
+def serve(control: Channel, options: dict[str, Any]) -> None:
+    """Import what the workers need, say so, fork them until the referee hangs up."""
     linux.become_subreaper()
-    linux.die_with_parent()
-    if kind not in _PROGRAMS_ONLY:
-        _import_torch(kind)
-        gc.freeze()  # otherwise each worker walks, and copies, all that was imported when it collects
-    control = Channel(socket.socket(fileno=control_fd), accept_fds=True)
-    options = json.loads(sys.argv[4])
-    sandbox = None if sandbox_name == "none" else sandboxes.create(sandbox_name, options=options)
+    kind, name = options["kind"], options["sandbox"]
+    linux.set_name(kind)
+    _import_for(kind)
+    sandbox = sandboxes.create(name, options=options["sandbox_options"]) if name else None
     control.send({"ready": kind})
-    ForkserverLoop(control, kind, sandbox, sandbox is None and options["open_memory"]).run()
+    ForkserverLoop(control, kind, sandbox, options["open_memory"]).run()
     # Unloading torch takes a second, for which the referee would wait; there is nothing to save.
     os._exit(0)
+
+
+def main() -> None:
+    """A forkserver that is started as a program."""
+    control_fd, options = int(sys.argv[1]), json.loads(sys.argv[2])
+    os.set_inheritable(control_fd, False)
+    linux.set_dumpable(False)
+    linux.die_with_parent()
+    serve(Channel(socket.socket(fileno=control_fd), accept_fds=True), options)
 
 
 if __name__ == "__main__":

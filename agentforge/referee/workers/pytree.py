@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import torch
 
 from .failures import LazyOutput, UnusableOutput
+from .memory.shared_memory import DTYPES, MAX_DIMENSIONS, Layout, aligned
 from .protocol import ProtocolViolation
-from .shared_memory import DTYPES, MAX_DIMENSIONS, Layout, aligned
 
 Part = tuple[int, int, int]
 """A flat range of an output: number of the leaf, first element, count."""

@@ -24,14 +24,15 @@ from torch.utils import _pytree as pytree
 from agentforge.languages import PRELUDE
 
 from ..baselines.weights import dense_state, varied_construction
-from ..candidates.jit_cache import keep_headers_in, link_missing
+from ..candidates.jit_cache import link_missing
 from . import arguments as values
 from .environment import level_allocator
 from .failures import UnusableOutput, describe_error
+from .headers import keep_headers_in
+from .memory.shared_memory import Block, Layout, Window, aligned, in_pages
 from .protocol import Channel, ChannelClosed
 from .pytree import Leaf, describe, flatten, locate, pick, total_bytes
 from .runner import HostRunner, Runner, gradients, runner_for
-from .shared_memory import Block, Layout, Window, aligned, in_pages
 
 Slot = tuple[tuple[Any, ...], dict[str, Any]]
 """Positional and keyword arguments."""

@@ -18,6 +18,7 @@ from agentforge.referee.comparison.tolerance import derive
 from agentforge.referee.workers.client import WorkerClient
 from agentforge.referee.workers.device_backend import CPU, backend_for
 from agentforge.referee.workers.failures import WorkerFailure
+from agentforge.referee.workers.forkserver import COMPILED
 from agentforge.schema import EvaluationStatus, Level, TimeEnded, UsageError
 
 from ..judging import WORKLOAD, judge, problem, solution_of
@@ -83,7 +84,7 @@ def test_a_process_group_s_baselines_compile_at_once_and_end_with_it(referee: Re
     begin = time.monotonic()
     fresh.close()
     assert time.monotonic() - begin < 20
-    assert referee._compiled is not None and not referee._compiled._workers
+    assert not referee._servers[COMPILED]._workers
 
     another = referee._new_baselines(WITH_WEIGHTS, [WORKLOAD], origin)
     another.start_compiled(Level.FULL)
@@ -98,7 +99,7 @@ def test_a_baseline_that_compiles_for_too_long_is_ended(referee: Referee) -> Non
     baselines.start_compiled(Level.FULL, until=time.monotonic() + 0.2)
     assert set(baselines.clients) == {"eager", "control"}
     assert "torch.compile (freezing) is left out" in baselines.notes[-1]
-    assert referee._compiled is not None and not referee._compiled._workers
+    assert not referee._servers[COMPILED]._workers
 
 
 def test_settings_choose_baselines() -> None:

@@ -15,7 +15,7 @@ from agentforge.referee.checks.correctness.layouts import _variants
 from agentforge.referee.inputs.inputs import Arguments, Inputs
 from agentforge.referee.inputs.layouts import _prime_below, changes, other_numbers, replaced
 from agentforge.referee.workers import arguments as values
-from agentforge.referee.workers.shared_memory import Layout, aligned
+from agentforge.referee.workers.memory.shared_memory import Layout, aligned
 from agentforge.schema import Workload
 
 WORKLOAD = Workload(name="reference", source="reference")

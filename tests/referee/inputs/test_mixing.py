@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentforge.referee.inputs import mixing as recipes
-from agentforge.referee.workers.shared_memory import Block, Layout
+from agentforge.referee.workers.memory.shared_memory import Block, Layout
 
 SHAPES = st.lists(st.integers(0, 9), max_size=3).map(tuple)
 WEIGHTS = recipes.Weights(0.25, torch.zeros(7), torch.ones(3))

@@ -9,7 +9,7 @@ import pytest
 from agentforge.referee.timing.exclusive_run import ExclusiveRun
 from agentforge.referee.workers.client import WorkerClient
 from agentforge.referee.workers.failures import WorkerFailure
-from agentforge.referee.workers.process_memory import NotAllowed, Unreadable
+from agentforge.referee.workers.memory.process_memory import NotAllowed, Unreadable
 from agentforge.schema import EvaluationStatus
 
 

@@ -20,7 +20,9 @@ from agentforge.languages import CommandResult
 from agentforge.referee.profiling_bridge.session import Watch
 from agentforge.referee.referee import choose_sandbox
 from agentforge.referee.workers.environment import worker_environment
-from agentforge.referee.workers.process import Forkserver, Worker
+from agentforge.referee.workers.forkserver import CANDIDATE, COMPILED, EAGER, TORCH
+from agentforge.referee.workers.process import Forkserver
+from agentforge.referee.workers.worker import Worker
 from agentforge.schema import HarnessError
 
 LIMITS = Limits(memory_bytes=1 << 30)
@@ -216,3 +218,45 @@ def test_all_pids_are_those_of_proc() -> None:
     assert os.getpid() in procfs.all_pids()
     assert procfs.namespace(os.getpid()) == str(Path("/proc/self/ns/pid").readlink())
     assert procfs.namespace(0) is None
+
+
+def test_forkservers_of_one_parent_end_alone_and_with_it(tmp_path: Path) -> None:
+    before = descriptors()
+    parent = Forkserver(TORCH, None, tmp_path, worker_environment(1, tmp_path, {}))
+    try:
+        unused = Forkserver(COMPILED, None, tmp_path, {}, parent=parent)
+        one = Forkserver(CANDIDATE, choose_sandbox("auto"), tmp_path, {}, parent=parent)
+        other = Forkserver(EAGER, None, tmp_path, {"HERE": "alone"}, parent=parent)
+        assert run(one, tmp_path, "true").returncode == 0
+        said = run(other, tmp_path, sys.executable, "-c", "import os; print(os.environ['HERE'])")
+        assert said.stderr == "alone\n"
+        worker = sleeping(other, tmp_path)
+        ended = one.start().pid
+        one.close()
+        unused.close()
+        assert not procfs.descendants(ended) and worker.running
+    finally:
+        parent.close()
+    deadline = time.monotonic() + 20
+    while worker.running and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not worker.running
+    other.close()
+    assert descriptors() == before
+
+
+def test_a_forkserver_that_still_imports_ends_at_once(tmp_path: Path) -> None:
+    parent = Forkserver(TORCH, None, tmp_path, worker_environment(1, tmp_path, {}))
+    begin = time.monotonic()
+    parent.close()
+    assert time.monotonic() - begin < 2.0
+
+
+def test_a_parent_that_died_is_named(tmp_path: Path) -> None:
+    parent = Forkserver(TORCH, None, tmp_path, worker_environment(1, tmp_path, {}))
+    child = Forkserver(EAGER, None, tmp_path, {}, parent=parent)
+    os.kill(parent.start().pid, signal.SIGKILL)
+    with pytest.raises(HarnessError, match="torch forkserver did not start"):
+        child.ready()
+    child.close()
+    parent.close()

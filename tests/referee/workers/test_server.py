@@ -14,10 +14,10 @@ import torch
 
 from agentforge.referee.workers import arguments
 from agentforge.referee.workers.failures import ErrorCode
+from agentforge.referee.workers.memory.shared_memory import Block, Layout, in_pages
 from agentforge.referee.workers.protocol import Channel, ChannelClosed, Message, pair
 from agentforge.referee.workers.pytree import parse_leaves
 from agentforge.referee.workers.server import Server
-from agentforge.referee.workers.shared_memory import Block, Layout, in_pages
 
 MODEL = """
 import torch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentforge.referee.baselines.prepared import laid_out
-from agentforge.referee.workers.shared_memory import DTYPES
+from agentforge.referee.workers.memory.shared_memory import DTYPES
 
 from .._base import BOTH_LEVELS, Check, CheckContext, When
 from .variants import VariantComparison

@@ -13,16 +13,16 @@ import pytest
 import torch
 
 from agentforge.isolation import procfs
-from agentforge.referee.workers.process_memory import (
+from agentforge.referee.workers.memory.process_memory import (
     Unreadable,
     read_runs,
     read_tensor,
     runs_of,
     write_runs,
 )
+from agentforge.referee.workers.memory.shared_memory import Layout
 from agentforge.referee.workers.protocol import ProtocolViolation
 from agentforge.referee.workers.pytree import Leaf, LeafSpec, locate, parse_located
-from agentforge.referee.workers.shared_memory import Layout
 
 BASE = torch.arange(60, dtype=torch.float32).reshape(3, 4, 5)
 

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentforge.referee.workers.shared_memory import (
+from agentforge.referee.workers.memory.shared_memory import (
     ALIGNMENT,
     Block,
     InputMemory,

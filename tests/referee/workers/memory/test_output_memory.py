@@ -6,11 +6,10 @@ import pytest
 import torch
 
 from agentforge.referee.workers.failures import WorkerFailure
-from agentforge.referee.workers.output_memory import OutputMemory, Sharing
+from agentforge.referee.workers.memory.output_memory import OutputMemory, Sharing
 from agentforge.referee.workers.pytree import Leaf, locate, parse_located
 from agentforge.schema import EvaluationStatus
-
-from ..judging import examined, judge, problem
+from tests.referee.judging import examined, judge, problem
 
 DIAGONAL = problem("return torch.diag_embed(x)", "torch.randn(16, 64)")
 RECYCLED = """

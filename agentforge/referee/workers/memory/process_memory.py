@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from .pytree import Leaf, LeafSpec, Part
+from ..pytree import Leaf, LeafSpec, Part
 from .shared_memory import DTYPES, Layout, contiguous_strides
 
 _BATCH = 1024

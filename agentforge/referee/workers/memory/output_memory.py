@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from ..pytree import LeafSpec
 from .process_memory import runs_of
-from .pytree import LeafSpec
 from .shared_memory import Layout
 
 Run = tuple[int, int]
