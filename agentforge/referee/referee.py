@@ -48,7 +48,7 @@ from .workers.client import WorkerClient
 from .workers.device_backend import backend_for
 from .workers.environment import baseline_cache, worker_environment
 from .workers.failures import WorkerFailure
-from .workers.forkserver import BASELINES, CANDIDATE, COMPILED, COMPILING, EAGER, TORCH
+from .workers.forkserver import BASELINES, CANDIDATE, COMPILED, COMPILER, COMPILING, EAGER, TORCH
 from .workers.process import Forkserver
 
 
@@ -166,22 +166,22 @@ class Referee:
         if kind not in self._servers:
             self._servers[kind] = Forkserver(
                 kind,
-                None if kind in BASELINES else self.sandbox,
+                self.sandbox if kind in (CANDIDATE, COMPILING) else None,
                 self._folder,
-                {} if kind == CANDIDATE else baseline_cache(self._cache),
+                baseline_cache(self._cache) if kind == COMPILER else {},
                 # Otherwise an ordinary user's baselines are read in another way than the candidate.
                 open_memory=kind in BASELINES and getattr(self.sandbox, "hides_processes", False),
-                parent=self._torch,
+                parent=self._server(COMPILER) if kind in (COMPILED, COMPILING) else self._torch,
             )
         return self._servers[kind]
 
     def _warm(self, request: EvaluationRequest) -> Baselines:
         """The warm baselines. The compiler starts meanwhile; the checks do not need it."""
         if self._backend.gpu is not None and self.settings.compile_baseline:
-            self._server(COMPILED).start()  # a machine with a GPU has processors enough to do it now
+            self._server(COMPILER).start()  # a machine with a GPU has processors enough to do it now
         baselines = self.baselines(request.definition, request.workloads)
         if baselines.missing(request.level):
-            self._server(COMPILED).start()
+            self._server(COMPILER).start()
         return baselines
 
     def _new_baselines(

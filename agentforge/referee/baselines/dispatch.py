@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..comparison.tolerance import Bound, measure
+from ..workers.dispatch_mode import DispatchMode
 
 _ROUNDING = 1e-2
 """Relative change of an answer above which it is none of rounding."""
@@ -28,7 +28,7 @@ SIGNS: dict[str, tuple[int | None, int | None]] = {
 """Operators whose vectors may all have the other sign: which results have them as columns, and as rows."""
 
 
-class OtherSigns(TorchDispatchMode):
+class OtherSigns(DispatchMode):
     """Gives every second vector of such a decomposition the other sign: it is as right as before."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

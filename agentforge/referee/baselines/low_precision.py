@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from agentforge.schema import Precision
+
+from ..workers.dispatch_mode import DispatchMode
 
 _aten = torch.ops.aten
 _OPERANDS = {
@@ -21,7 +22,7 @@ _OPERANDS = {
 """Products by the position of their first operand; the second one follows it."""
 
 
-class LowPrecision(TorchDispatchMode):
+class LowPrecision(DispatchMode):
     """Computes float32 products with a weight in lower precision, with torch's own operators.
 
     Args:

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from ..workers.dispatch_mode import DispatchMode
 from .dispatch import SIGNS, is_integer
 
 _OPEN = ("topk", "kthvalue", "median", "nanmedian", "mode", "cummax", "cummin")
@@ -31,7 +31,7 @@ _BY_ADDRESS = ("tolist", "numpy", "__array__", "__dlpack__", "data_ptr", "untype
 """Methods that read a tensor without an operator."""
 
 
-class Operators(TorchDispatchMode):
+class Operators(DispatchMode):
     """Watches one call of a reference.
 
     Args:

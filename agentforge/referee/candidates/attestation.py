@@ -12,16 +12,17 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from agentforge.languages import CPP_RUNTIME, PRELUDE
+
+from ..workers.dispatch_mode import DispatchMode
 
 _FREE = {"view", "reshape", "t", "transpose", "permute", "expand", "detach", "alias", "unsqueeze", "squeeze",
          "slice", "select", "_unsafe_view", "as_strided", "empty", "empty_like", "empty_strided", "new_empty",
          "split", "unbind", "lift_fresh", "set_"}  # fmt: skip
 
 
-class _Recorder(TorchDispatchMode):
+class _Recorder(DispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.calls: dict[str, int] = {}

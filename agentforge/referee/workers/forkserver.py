@@ -2,7 +2,7 @@
 
 Run as `python -m agentforge.referee.workers.forkserver FD OPTIONS`. It is single-threaded, runs no candidate
 code, and ends with its workers when the control socket closes. The workers of one of the kind `torch` are
-forkservers themselves, so that torch is imported once for all of them.
+forkservers themselves, so that torch is imported once for all of them; so are those of `compiler`.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from .protocol import Channel, ChannelClosed, Message
 
 _PROGRAMS_ONLY = ("builder", "profiler")
 """Forkservers whose workers become other programs: they need no torch."""
-TORCH = "torch"
-"""The forkserver of forkservers."""
+TORCH, COMPILER = "torch", "compiler"
+"""Forkservers of forkservers; those of the second one inherit a torch.compile that is ready."""
 EAGER, COMPILED = "baseline", "compiled-baseline"
-"""Forkservers of trusted workers; those of the second one inherit a compiler that is ready."""
+"""Forkservers of trusted workers; the second one is the compiler's."""
 CANDIDATE, COMPILING = "candidate", "compiling-candidate"
-"""Forkservers of candidates that are timed; those of the second one inherit a compiler too."""
+"""Forkservers of candidates that are timed; the second one is the compiler's."""
 BASELINES = (EAGER, COMPILED)
 _LESS_PRIORITY = 10
 """Added to the niceness of what runs beside checks, whose threads wait for one another."""
@@ -146,7 +146,7 @@ class ForkserverLoop:
         self._serve(channel)
 
     def _serve(self, channel: Channel) -> None:
-        if self._kind == TORCH:
+        if self._kind in (TORCH, COMPILER):
             os.close(self._wake_read)
             os.close(self._wake_write)
             self._control.close()
@@ -166,26 +166,23 @@ def _import_for(kind: str) -> None:
     if kind in _PROGRAMS_ONLY:
         return
     if "torch" not in sys.modules:
-        _import_torch(kind)
+        _import_torch()
+    if kind == COMPILER:
+        _warm_compiler()
     if kind in BASELINES:
         from ..baselines import reference_worker as baseline  # noqa: F401
-    if kind in (COMPILED, COMPILING):
-        _warm_compiler()
     gc.freeze()  # otherwise each worker walks, and copies, all that was imported when it collects
 
 
-def _import_torch(kind: str) -> None:
+def _import_torch() -> None:
     import torch
 
     torch.set_num_threads(1)
-    from ..candidates import attestation
+    from ..candidates import attestation  # noqa: F401
     from . import server  # noqa: F401
 
     list(devices.working(devices.plugins()))  # a confined worker can no longer read AgentForge's files
     raise_thresholds()  # workers inherit them
-    if kind == TORCH:
-        # The first dispatch mode imports much of torch; pay once here. One element runs no thread pool.
-        attestation.observe(torch.neg, (torch.ones(1),), {})
 
 
 def _warm_compiler() -> None:

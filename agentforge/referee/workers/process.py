@@ -65,13 +65,14 @@ class Forkserver:
     """A process with torch imported, and the workers forked from it.
 
     Args:
-        kind: `torch` (its workers are forkservers), `baseline` or `compiled-baseline` (trusted), `candidate`
-            or `compiling-candidate`, a sanitizer, or `builder` and `profiler` (no torch).
+        kind: `torch` or `compiler` (their workers are forkservers), `baseline` or `compiled-baseline`
+            (trusted), `candidate` or `compiling-candidate`, a sanitizer, or `builder` and `profiler`, which
+            have no torch.
         sandbox: confines the workers; None for trusted ones.
         environment: all its variables, or those that differ from its parent's.
         prefix: words before the command that starts it.
         open_memory: processes of this user may read the memory of trusted workers.
-        parent: a forkserver of the kind `torch` that outlives this one.
+        parent: a forkserver of forkservers that outlives this one.
     """
 
     def __init__(
