@@ -1,15 +1,30 @@
 """Dispatch modes without torch.compile.
 
-torch imports `torch._dynamo` (2 s) at the first operator under a mode, to keep torch.compile out of the
-mode's own code. Nothing is compiled under the referee's modes.
+torch keeps torch.compile out of a mode's own code, for which it imports `torch._dynamo` (2 s) at the first
+operator under a mode. While nothing has imported it, nothing can be compiled.
 """
+
+from __future__ import annotations
+
+import sys
+from typing import Any, ClassVar, Self
 
 from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class DispatchMode(TorchDispatchMode):
-    """A mode whose first operator imports nothing."""
+    """A mode that imports nothing."""
 
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False
+    _as_written: ClassVar[Any]
+    _not_compiled: ClassVar[Any]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        cls._as_written = cls.__torch_dispatch__
+        super().__init_subclass__(**kwargs)
+        cls._not_compiled = cls.__torch_dispatch__
+
+    def __enter__(self) -> Self:
+        mode: Any = type(self)
+        mode.__torch_dispatch__ = mode._not_compiled if "torch._dynamo" in sys.modules else mode._as_written
+        super().__enter__()
+        return self
