@@ -35,10 +35,11 @@ def verify(
 
     spec = find_device(device, settings.cache, progress)
     _solution(candidate, "-")  # a solution that cannot be read is reported before the reference runs
-    definition, workloads = _problem(reference, spec.torch_device, settings)
-    solution = _solution(candidate, definition.hash)
-    request = EvaluationRequest(definition, workloads, solution, Level(level))
     with Referee(settings.referee, device=spec, cache=settings.cache) as referee:
+        # Its workers import torch meanwhile.
+        definition, workloads = _problem(reference, spec.torch_device, settings)
+        solution = _solution(candidate, definition.hash)
+        request = EvaluationRequest(definition, workloads, solution, Level(level))
         return referee.evaluate(request, progress=progress)
 
 

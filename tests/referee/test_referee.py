@@ -16,6 +16,7 @@ from agentforge.config import RefereeSettings
 from agentforge.isolation.procfs import descendants
 from agentforge.referee import EvaluationRequest, Referee
 from agentforge.referee.timing import timer as timing
+from agentforge.referee.workers.forkserver import COMPILED, COMPILER
 from agentforge.referee.workers.worker import Worker
 from agentforge.schema import (
     Definition,
@@ -151,6 +152,8 @@ def test_a_wrong_candidate_does_not_wait_for_a_compiled_baseline(
     judged, forked = threading.Event(), threading.Event()
 
     class Compiler:
+        def start(self) -> None: ...
+
         def fork(self, *_: object, background: bool, env: Mapping[str, str]) -> Worker:
             assert background and env
             forked.set()
@@ -158,7 +161,8 @@ def test_a_wrong_candidate_does_not_wait_for_a_compiled_baseline(
             raise HarnessError("it is never ready")
 
     monkeypatch.setattr(referee, "settings", referee.settings.model_copy(update={"compile_baseline": True}))
-    monkeypatch.setattr(referee, "_compiler", Compiler)
+    for kind in (COMPILER, COMPILED):
+        monkeypatch.setitem(referee._servers, kind, Compiler())
     referee.release()
     evaluation = comparator(referee, model("return torch.zeros_like(x)"))
     assert evaluation.status is EvaluationStatus.INCORRECT_NUMERICAL
