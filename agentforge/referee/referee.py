@@ -46,7 +46,7 @@ from .timing.exclusive_run import ExclusiveRun
 from .timing.timer import one_thread
 from .workers.client import WorkerClient
 from .workers.device_backend import backend_for
-from .workers.environment import baseline_cache, worker_environment
+from .workers.environment import baseline_cache, compiler_environment, worker_environment
 from .workers.failures import WorkerFailure
 from .workers.forkserver import BASELINES, CANDIDATE, COMPILED, COMPILER, COMPILING, EAGER, TORCH
 from .workers.process import Forkserver
@@ -168,7 +168,7 @@ class Referee:
                 kind,
                 self.sandbox if kind in (CANDIDATE, COMPILING) else None,
                 self._folder,
-                baseline_cache(self._cache) if kind == COMPILER else {},
+                compiler_environment(self._cache) if kind == COMPILER else {},
                 # Otherwise an ordinary user's baselines are read in another way than the candidate.
                 open_memory=kind in BASELINES and getattr(self.sandbox, "hides_processes", False),
                 parent=self._server(COMPILER) if kind in (COMPILED, COMPILING) else self._torch,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -115,9 +116,7 @@ def _sizes(name: str, function: CFunction, shape: Sequence[int]) -> dict[str, st
             f"{name}: cannot infer the value of scalar parameter `{unknown}`; "
             "add model_new.py next to the kernel"
         )
-    count = 1
-    for size in shape:
-        count *= size
+    count = math.prod(shape)
     if len(sizes) == len(shape):
         return {size: str(value) for size, value in zip(sizes, shape, strict=True)}
     if len(sizes) <= 1:

@@ -55,11 +55,13 @@ def inductor_folder(cache: Path, definition: str = "") -> Path:
 
 
 def baseline_cache(cache: Path, definition: str = "") -> dict[str, str]:
-    """Makes `inductor_folder` Inductor's, and `header_folder` that of its headers."""
-    return {
-        "TORCHINDUCTOR_CACHE_DIR": str(inductor_folder(cache, definition)),
-        headers.VARIABLE: str(headers.header_folder(cache)),
-    }
+    """Makes `inductor_folder` Inductor's."""
+    return {"TORCHINDUCTOR_CACHE_DIR": str(inductor_folder(cache, definition))}
+
+
+def compiler_environment(cache: Path) -> dict[str, str]:
+    """What the compiler's forkserver has beside the variables of every worker."""
+    return {**baseline_cache(cache), headers.VARIABLE: str(headers.header_folder(cache))}
 
 
 def raise_thresholds() -> None:

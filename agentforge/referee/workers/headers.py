@@ -1,7 +1,7 @@
 """Inductor's precompiled headers: 150 MB that take 10 s, shared by all homes of a user.
 
-A compiler that is killed leaves a part of such a file, and g++ fails with it, where it would do without one.
-So a header is precompiled apart, and moved to its place when it is whole.
+A compiler that is killed leaves a part of such a file. g++ fails if it finds that part; it would compile
+without the file. So a header is precompiled apart, and moved to its place when it is whole.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ def keep_headers_in(folder: Path) -> None:
     if codecache is None:
         return
     codecache._HEADER_DIR, codecache._HEADER_LOCK_DIR = str(folder), str(folder / "locks")
-    if codecache._precompile_header.__module__ != __name__:
-        codecache._precompile_header = _whole(codecache._precompile_header.__wrapped__)
+    precompile: Any = getattr(codecache, "_precompile_header", None)  # not in each version of torch
+    if hasattr(precompile, "__wrapped__") and precompile.__module__ != __name__:
+        codecache._precompile_header = _whole(precompile.__wrapped__)
 
 
 def _whole(precompile: Callable[..., str]) -> Callable[..., str]:
@@ -62,5 +63,4 @@ def _whole(precompile: Callable[..., str]) -> Callable[..., str]:
                     file.replace(folder / file.name)
         return str(folder / made.name)
 
-    precompile_apart.__module__ = __name__
     return precompile_apart

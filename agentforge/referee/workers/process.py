@@ -127,17 +127,18 @@ class Forkserver:
         Raises:
             HarnessError: it did not start.
         """
-        if self._is_ready:
-            return
-        process = self.start()
-        try:
-            self._control.receive(_START_TIMEOUT_S)
-        except (ChannelClosed, ChannelTimeout, ProtocolViolation) as error:
-            tail = process.log_tail(500).strip().replace("\n", " | ")
-            raise HarnessError(
-                f"the referee's {self.kind} forkserver did not start ({tail or error})"
-            ) from error
-        self._is_ready = True
+        with self._lock:
+            if self._is_ready:
+                return
+            process = self.start()
+            try:
+                process.channel.receive(_START_TIMEOUT_S)
+            except (ChannelClosed, ChannelTimeout, ProtocolViolation) as error:
+                tail = process.log_tail(500).strip().replace("\n", " | ")
+                raise HarnessError(
+                    f"the referee's {self.kind} forkserver did not start ({tail or error})"
+                ) from error
+            self._is_ready = True
 
     def fork(
         self, scratch: Path, *, limits: Limits | None = None, box: Box | None = None,
