@@ -74,7 +74,7 @@ def _title(entry: dict[str, Any]) -> str:
 def _kept(result: dict[str, Any]) -> str:
     kind, _, way = result["mode"].partition("+")
     if kind != "kernels":
-        return str(result["summary"].partition("; ")[2])
+        return str(result["summary"].split("; ")[1])
     operators = dict.fromkeys(region["op_type"] for region in result["regions"] if region["calls"])
     packed = ["[packed weights](docs/stitch.md#packed-weights)"] if way == "packed" else []
     kernels = [f"kernels: {', '.join(operators)}"] if operators else []

@@ -194,6 +194,8 @@ def report(console: Console, records: Sequence[Record]) -> None:
     for label, key in (("catch rate", "catch_rate"), ("false-positive rate", "false_positive_rate")):
         if rates[key] is not None:
             console.print(f"{label}: {rates[key]:.1%}")
+    if (median_s := rates["median_right_s"]) is not None:
+        console.print(f"median verdict on an honest kernel that is right: {median_s} s")
 
 
 def _line(record: Record) -> str:

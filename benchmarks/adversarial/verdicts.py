@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Any
@@ -159,7 +160,7 @@ def _truthful(case: Case, evaluation: Evaluation) -> bool:
 
 
 def summary(records: Iterable[Record]) -> dict[str, Any]:
-    """Rates over all records; shares of 1."""
+    """Rates over all records, as shares of 1; `median_right_s` is of the verdicts on honest ones that are right."""
     records = list(records)
     hostile = [r for r in records if r.kind == "hostile"]
     honest = [r for r in records if r.kind == "honest"]
@@ -168,6 +169,7 @@ def summary(records: Iterable[Record]) -> dict[str, Any]:
         return sorted(r.name for r in group if r.outcome in outcomes)
 
     caught, right = names(hostile, Outcome.CAUGHT), names(honest, Outcome.RIGHT)
+    seconds = [r.seconds for r in honest if r.outcome is Outcome.RIGHT]
     punished = names(honest, Outcome.PUNISHED)
     return {
         "hostile": len(hostile),
@@ -184,6 +186,7 @@ def summary(records: Iterable[Record]) -> dict[str, Any]:
         "right": len(right),
         "punished": punished,
         "false_positive_rate": len(punished) / len(honest) if honest else None,
+        "median_right_s": round(statistics.median(seconds), 1) if seconds else None,
         "honest_unproven": names(honest, Outcome.UNPROVEN),
         "broken": names(records, Outcome.BROKEN),
     }
