@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -31,6 +31,7 @@ from agentforge.schema import (
     LLMCall,
     LLMFailed,
     Permission,
+    Progress,
     Run,
     RunFailed,
     RunFinished,
@@ -88,13 +89,16 @@ def start_run(
     Args:
         out: folder for the artifact; None puts it below the run's own folder.
         permission: lower precision that the user allows.
-        on_event: called with each event, in the calling thread or the search's threads.
+        on_event: called with each event, in the calling thread or the search's threads. Those of
+            a GPU's first use are sent before there is a run, and have no `run`.
 
     Raises:
         AgentForgeError: the run can be resumed.
         KeyboardInterrupt: the run was interrupted and can be resumed.
     """
-    where = check_start(start, settings, device=device, out=out, permission=permission)
+    where = check_start(
+        start, settings, device=device, out=out, permission=permission, progress=before_run(on_event)
+    )
     check_agents(settings.search, settings.llm)
     loading = Background(lambda: start.load(settings, where))
     for slow in _SLOW if ":" in settings.search.coder else (*_SLOW, _TRACER):
@@ -107,6 +111,16 @@ def start_run(
     with Store(settings.url) as store:
         run = create_run(store, found, where, kind=start.kind, out=out, permission=permission)
         return execute(store, run, found.settings, where, out, on_event)
+
+
+def before_run(on_event: OnEvent | None) -> Callable[[str], None]:
+    """Tells a run's viewer what happens before the run goes on: such events are not stored."""
+
+    def tell(text: str) -> None:
+        if on_event is not None:
+            on_event(Progress(text=text))
+
+    return tell
 
 
 def create_run(

@@ -13,7 +13,7 @@ from agentforge.schema import RunSettings, RunStatus
 from agentforge.store import Store
 
 from .checks import check_run
-from .execution import check_device, execute
+from .execution import before_run, check_device, execute
 from .run_settings import limited, restored
 
 
@@ -44,7 +44,7 @@ def resume(
         settings = restored(kept, settings)
         check_run(settings, out)
         kind = (kept and kept.device) or store.get_target(run.target).device
-        where = find_device(kind, settings.cache)
+        where = find_device(kind, settings.cache, before_run(on_event))
         check_device(run, where)
         run = store.update_run(run.id, budget=budget)
         return execute(store, run, settings, where, out, on_event)
