@@ -67,6 +67,8 @@ class ReasonCode(StrEnum):
     """The own kernels could not be disabled, so nothing shows that they do the work."""
     FOREIGN_OPERATORS = "foreign_operators"
     """Operators did the work that the task's policy does not allow."""
+    LOWER_PRECISION = "lower_precision"
+    """It sets torch so that float32 operators of its process may compute in lower precision."""
     MORE_PROCESSES = "more_processes"
     """Other processes of the candidate ran beside its own."""
     STATE_MISSING = "state_missing"

@@ -1,6 +1,6 @@
-"""Which kernels did the work: torch operators by a dispatch mode, own kernels by the runtime's counters.
+"""What a process says of itself: which kernels did the work, and in which precision torch computes there.
 
-`observe` runs in the candidate's process: its answer is a hint, not proof.
+All of this runs in the candidate's process: its answer is a hint, not proof.
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -20,6 +21,8 @@ from ..workers.dispatch_mode import DispatchMode
 _FREE = {"view", "reshape", "t", "transpose", "permute", "expand", "detach", "alias", "unsqueeze", "squeeze",
          "slice", "select", "_unsafe_view", "as_strided", "empty", "empty_like", "empty_strided", "new_empty",
          "split", "unbind", "lift_fresh", "set_"}  # fmt: skip
+_FLOAT32 = ("", ".mkldnn", ".mkldnn.matmul", ".mkldnn.conv", ".mkldnn.rnn", ".cuda.matmul")
+"""Parts of torch.backends with a precision of float32 operators. That of cuDNN is low from the start."""
 
 
 class _Recorder(DispatchMode):
@@ -27,9 +30,11 @@ class _Recorder(DispatchMode):
         super().__init__()
         self.calls: dict[str, int] = {}
         self.nanoseconds: dict[str, int] = {}
+        self.precisions = float32_precisions()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = str(func)
+        self.precisions |= float32_precisions()
         start = time.perf_counter_ns()
         result = func(*args, **(kwargs or {}))
         self.nanoseconds[name] = self.nanoseconds.get(name, 0) + time.perf_counter_ns() - start
@@ -67,7 +72,8 @@ def observe(model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
 
     Returns:
         `operators`: torch operator to `[calls, ns]`, without those that move no data; `own`: own kernel to
-        calls; `ns`: the whole call; `counted`: `own` is complete.
+        calls; `ns`: the whole call; `counted`: `own` is complete; `precisions`: `float32_precisions` before,
+        during and after the call.
     """
     before = own_calls()
     with _interpreted(), _Recorder() as recorder:
@@ -81,4 +87,20 @@ def observe(model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         if name.split(".")[1] not in _FREE
     }
     own = {name: count - before.get(name, 0) for name, count in after.items() if count > before.get(name, 0)}
-    return {"operators": operators, "own": own, "ns": total, "counted": _counted()}
+    precisions = recorder.precisions | float32_precisions()
+    return {
+        "operators": operators, "own": own, "ns": total, "counted": _counted(), "precisions": precisions,
+    }  # fmt: skip
+
+
+def float32_precisions() -> dict[str, str]:
+    """torch's settings that allow less than float32 in float32 operators of this process, by name.
+
+    `torch.set_float32_matmul_precision` and `allow_tf32` change these too.
+    """
+    found: dict[str, str] = {}
+    for part in _FLOAT32:
+        name = f"backends{part}.fp32_precision"
+        with suppress(AttributeError):  # torch 2.8 has none
+            found[f"torch.{name}"] = attrgetter(name)(torch)
+    return {name: value for name, value in found.items() if value not in ("none", "ieee")}

@@ -1,4 +1,4 @@
-"""Which operators and own kernels ran."""
+"""Which operators and own kernels ran, and in which precision torch computes."""
 
 from __future__ import annotations
 
@@ -15,19 +15,29 @@ _HEAVY = 0.02
 
 
 class Attestation(Check):
-    """Asks the candidate's process which torch operators and own kernels ran. The process may lie."""
+    """Asks the candidate's process which torch operators and own kernels ran, and in which precision torch
+    computes there. The process may lie.
+
+    A solution shares its process with the rest of a model, and another processor may obey a setting for
+    float32 that this one ignores.
+    """
 
     name = "attestation"
     levels = BOTH_LEVELS
     when = When.EXAMINATION
-    catches = "own kernels that never run, and operators that the task's policy does not allow"
+    catches = (
+        "own kernels that never run, operators that the task's policy does not allow, and settings of torch "
+        "that let float32 operators compute in lower precision"
+    )
 
     def run(self, context: CheckContext) -> str:
         reply = context.candidate.request({"op": "attest", "slot": 0})
         operators, own, total = reply.get("operators"), reply.get("own"), reply.get("ns")
+        precisions = reply.get("precisions")
         if (
             not isinstance(operators, dict)
             or not isinstance(own, dict)
+            or not isinstance(precisions, dict)
             or not isinstance(total, int)
             or total <= 0
         ):
@@ -49,7 +59,20 @@ class Attestation(Check):
         if uses:
             context.findings.kernels = _joined(context.findings.kernels, uses)
             context.findings.own_share = own_share
+        self._judge_precisions(context, precisions)
         return self._judge(context, uses, reply.get("counted") is True)
+
+    def _judge_precisions(self, context: CheckContext, found: dict[str, object]) -> None:
+        if not found or context.definition.precision is not None:
+            return
+        allowed = context.baselines.eager.request({"op": "attest", "slot": 0})["precisions"]
+        changed = [f"{name} at {value}"[:120] for name, value in found.items() if allowed.get(name) != value]
+        if changed:
+            context.findings.suspect(
+                ReasonCode.LOWER_PRECISION,
+                f"it sets {changed[0]}, so float32 operators of its process may compute in lower precision; "
+                "leave torch's settings as they are",
+            )
 
     def _judge(self, context: CheckContext, uses: list[KernelUse], counted: bool) -> str:
         findings, policy = context.findings, context.definition.policy
