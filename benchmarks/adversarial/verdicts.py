@@ -160,7 +160,7 @@ def _truthful(case: Case, evaluation: Evaluation) -> bool:
 
 
 def summary(records: Iterable[Record]) -> dict[str, Any]:
-    """Rates over all records, as shares of 1, and the median time of a verdict on an honest one that is right."""
+    """Rates over all records, as shares of 1, and the median seconds of verdicts that an honest one is right."""
     records = list(records)
     hostile = [r for r in records if r.kind == "hostile"]
     honest = [r for r in records if r.kind == "honest"]
