@@ -160,7 +160,7 @@ def _truthful(case: Case, evaluation: Evaluation) -> bool:
 
 
 def summary(records: Iterable[Record]) -> dict[str, Any]:
-    """Rates over all records, as shares of 1, and the median seconds of verdicts that an honest one is right."""
+    """Rates over all records, as shares of 1; the median time is of verdicts on right honest ones."""
     records = list(records)
     hostile = [r for r in records if r.kind == "hostile"]
     honest = [r for r in records if r.kind == "honest"]
