@@ -143,7 +143,7 @@ class InformedSearch(Search):
             first = next((p for p in self._points.values() if p.strategy == strategy.id), None)
             if first is None or strategy.id in begun:
                 continue
-            best = self._points.get(_key(strategy.id, start(strategy, bool(self._made))))
+            best = self._points.get(_key(strategy.id, start(strategy, self._asked[0], bool(self._made))))
             for point in (best, first):
                 if point is not None and point.solution not in self._seen:
                     return self._choose(point)

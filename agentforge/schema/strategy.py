@@ -50,6 +50,13 @@ class Context(FrozenModel):
         unknown = {name for name in ("operators", "intensity") if getattr(self, name) in ((), None)}
         return content_hash(self.model_dump(mode="json", exclude=unknown))
 
+    def same_operators(self, other: Context) -> bool:
+        """Whether the other one is this one, perhaps in another shape: same operators, dtype and device."""
+        parts = ("op_type", "operators", "dtype", "architecture")
+        return self == other or (
+            bool(self.operators) and all(getattr(self, part) == getattr(other, part) for part in parts)
+        )
+
 
 class Outcome(FrozenModel):
     """What one evaluation said about one strategy in one context; never changed once written."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -91,6 +92,21 @@ def test_the_best_known_parameters_come_first() -> None:
     assert plan is not None
     assert plan.parameters == {"tile": 512, "schedule": "static"}
     assert 1.5 < plan.expected_speedup < 2.0
+
+
+def test_parameters_of_the_same_operators_in_another_shape_come_first() -> None:
+    here = make_task().context.model_copy(update={"operators": (("pointwise", 2),)})
+    other = here.model_copy(update={"shape_class": "l2/few-rows"})
+
+    def first(*records: StrategyRecord) -> object:
+        task = make_task(strategies=(STRATEGY.model_copy(update={"records": records}),))
+        plan = PlaybookPlanner().plan(replace(task, context=here), None)
+        assert plan is not None
+        return plan.parameters["tile"]
+
+    assert first(StrategyRecord(context=other, n=3, best_parameters={"tile": 512})) == 512
+    foreign = other.model_copy(update={"operators": (("reduction", 1),)})
+    assert first(StrategyRecord(context=foreign, n=3, best_parameters={"tile": 512})) != 512
 
 
 def test_a_template_that_was_refused_is_not_tried_again() -> None:

@@ -136,7 +136,7 @@ def evaluation(
     return Evaluation(evidence=evidence, **fields)
 
 
-def context(**changes: str) -> Context:
+def context(**changes: Any) -> Context:
     fields = {
         "op_type": "norm",
         "shape_class": "dram/many-rows",

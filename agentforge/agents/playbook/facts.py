@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agentforge.agents._base import Past, Task
-from agentforge.schema import Citation, Evaluation, Plan, Strategy
+from agentforge.schema import Citation, Context, Evaluation, Plan, Strategy
 
 Parameters = Mapping[str, int | float | str | bool]
 
@@ -95,14 +95,19 @@ def effective(past: Past) -> dict[str, int | float | str | bool]:
     return parameters
 
 
-def start(strategy: Strategy, informed: bool) -> dict[str, int | float | str | bool]:
-    """Parameters of a strategy's first try: the values that promise most, if `informed`, else the card's.
+def start(strategy: Strategy, context: Context, informed: bool) -> dict[str, int | float | str | bool]:
+    """Parameters of a strategy's first try in a context: the best of this context, or of the same operators
+    in another shape; else the values that promise most, if `informed`, and the card's otherwise.
 
     The first attempt at a region is not informed, because changes are measured against it.
     """
     parameters = {name: values[0] for name, values in strategy.parameters.items() if values}
     for name, gains in strategy.expected.items() if informed else ():
         parameters[name] = strategy.parameters[name][gains.index(max(gains))]
+    for record in strategy.records:
+        if record.best_parameters and record.context.same_operators(context):
+            parameters.update({k: v for k, v in record.best_parameters.items() if k in parameters})
+            break
     return parameters
 
 

@@ -46,7 +46,8 @@ class PlaybookPlanner:
         for strategy in ordered_strategies(task):
             if strategy.id in done or not _usable(task, strategy):
                 continue
-            return _plan(task, strategy, _start(task, strategy), f"{strategy.title} was not tried here yet")
+            first = start(strategy, task.context, bool(task.past))
+            return _plan(task, strategy, first, f"{strategy.title} was not tried here yet")
         return None
 
     def _from_critique(self, task: Task, parent: Past) -> Plan | None:
@@ -90,16 +91,6 @@ def _usable(task: Task, strategy: Strategy) -> bool:
     """True if the playbook can instantiate a strategy here: its template exists and was not refused."""
     speaks = not strategy.languages or bool(set(strategy.languages) & set(task.languages))
     return speaks and bool(strategy.template) and not refused(task, strategy.template)
-
-
-def _start(task: Task, strategy: Strategy) -> dict[str, int | float | str | bool]:
-    """The best known parameters of this context, else those that promise most."""
-    parameters = start(strategy, bool(task.past))
-    for record in strategy.records:
-        if record.context == task.context and record.best_parameters:
-            parameters.update({k: v for k, v in record.best_parameters.items() if k in parameters})
-            break
-    return parameters
 
 
 def _expected(task: Task, strategy: Strategy) -> float:

@@ -11,8 +11,9 @@ scatter around those of all contexts, which scatter around the cards' expectatio
     a_c ~ N(0, LEVEL^2)    s_c ~ N(s, CONTEXT^2)    s ~ N(card, EFFECT^2)    e alike, around 0
 
 (Lindley and Smith, Bayes estimates for the linear model, 1972). A context's likelihood is raised to the power
-of its similarity, and a result weighs its freshness (similarity.py). So all experience from elsewhere weighs
-about (NOISE / CONTEXT)^2 results of the context itself.
+of its similarity, and a result weighs its freshness (similarity.py). So all experience from other operators
+weighs about (NOISE / CONTEXT)^2 results of the context itself. The same operators in another shape have the
+context's own effects, at another level (`Context.same_operators`).
 
 A try that passed and was not verified counts with what was measured, but never as more than the best verified
 result of its context, and than 0 without one. So it is evidence of slowness only.
@@ -66,26 +67,26 @@ class Effects:
         features = [feature for strategy in strategies.values() for feature in self._features(strategy)]
         self._at = {feature: position for position, feature in enumerate(features)}
         rows = self._rows(records)
+        contexts = {r.context.hash: r.context for some in records.values() for r in some}
+        likeness = {name: request.alike(context) for name, context in contexts.items()}
         own = rows.pop(request.context.hash, [])
-        likeness = {r.context.hash: request.alike(r.context) for some in records.values() for r in some}
-        alike = [context for context in rows if likeness[context] > 0]
+        shapes = [name for name in rows if contexts[name].same_operators(request.context)]
+        alike = [name for name in rows if likeness[name] > 0 and name not in shapes]
         precision: Numbers = np.eye(len(features)) / EFFECT**2
         moment: Numbers = np.zeros(len(features))
         for name, strategy in strategies.items():
             moment[self._at[(name,)]] = strategy.prior_log_speedup / EFFECT**2
         if alike:
-            weights = [likeness[context] for context in alike]
-            _inform(precision, moment, [rows[context] for context in alike], weights, CONTEXT)
+            weights = [likeness[name] for name in alike]
+            _inform(precision, moment, [rows[name] for name in alike], weights, CONTEXT)
         general = np.linalg.inv(precision)
         self._mean = general @ moment
         self._covariance = general + CONTEXT**2 * np.eye(len(features))
-        self._here: Numbers = self._mean
-        self._known = bool(own or alike)
-        if own:
-            precision = np.linalg.inv(self._covariance)
-            moment = precision @ self._mean
-            _inform(precision, moment, [own], [1.0], 0.0)
-            self._here = np.linalg.solve(precision, moment)
+        if shapes:
+            weights = [likeness[name] for name in shapes]
+            self._mean, self._covariance = self._informed([rows[name] for name in shapes], weights)
+        self._here = self._informed([own], [1.0])[0] if own else self._mean
+        self._known = bool(own or shapes or alike)
 
     def expected(self, name: str) -> float:
         """Log speedup of a strategy with its best parameters by the card and other contexts."""
@@ -98,6 +99,14 @@ class Effects:
         difference = self._indicator(first) - self._indicator(second)
         deviation = float(np.sqrt(difference @ self._covariance @ difference))
         return float(difference @ self._mean) > SURE * deviation
+
+    def _informed(self, every: Sequence[Sequence[Row]], weights: Sequence[float]) -> tuple[Numbers, Numbers]:
+        """Mean and covariance of the effects with the results of contexts that have the same effects."""
+        precision: Numbers = np.linalg.inv(self._covariance)
+        moment: Numbers = precision @ self._mean
+        _inform(precision, moment, every, weights, 0.0)
+        covariance = np.linalg.inv(precision)
+        return covariance @ moment, covariance
 
     def values(self, name: str) -> dict[str, tuple[float, ...]]:
         """Expected gain of each value of a strategy's parameters over the first, in log speedup; empty if

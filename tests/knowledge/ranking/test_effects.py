@@ -86,6 +86,19 @@ def test_the_nearer_the_experience_the_more_it_moves() -> None:
     assert moved[0] > moved[1] > moved[2] > 0
 
 
+def test_the_same_operators_in_another_shape_say_more_than_other_operators() -> None:
+    graph = (("pointwise", 3), ("reduction", 2))
+    asked = Request(context(operators=graph))
+    places = (
+        context(operators=graph, shape_class="l2/few-rows"),
+        context(operators=(("pointwise", 3), ("reduction", 3)), bound="memory", shape_class="dram/many-rows"),
+    )
+    same, other = (effects(asked, fuse=[tried(p, 0.1, n=9), tried(p, 0.5, n=9, stores="on")]) for p in places)
+    assert 0.3 < same.values("fuse")["stores"][1] < 0.4
+    assert same.values("fuse")["stores"][1] > other.values("fuse")["stores"][1] + 0.05
+    assert asked.alike(places[1]) > asked.alike(places[0])
+
+
 def test_own_results_outweigh_any_number_of_others() -> None:
     others = [
         r for where in ELSEWHERE for r in (tried(where, 0.1, n=500), tried(where, 0.4, n=500, stores="on"))
