@@ -80,8 +80,8 @@ class Effects:
             weights = [likeness[name] for name in alike]
             _inform(precision, moment, [rows[name] for name in alike], weights, CONTEXT)
         general = np.linalg.inv(precision)
-        self._mean = general @ moment
-        self._covariance = general + CONTEXT**2 * np.eye(len(features))
+        self._mean: Numbers = general @ moment
+        self._covariance: Numbers = general + CONTEXT**2 * np.eye(len(features))
         if shapes:
             weights = [likeness[name] for name in shapes]
             self._mean, self._covariance = self._informed([rows[name] for name in shapes], weights)
