@@ -141,6 +141,11 @@ def folders() -> list[Path]:
     return list(Path(tempfile.gettempdir()).glob(f"agentforge-referee-{os.getpid()}-*"))
 
 
+def here() -> set[psutil.Process | Path]:
+    """This process's descendants and its referees' folders."""
+    return {*psutil.Process().children(recursive=True), *folders()}
+
+
 def held() -> dict[str, int]:
     """Resources that this process and its descendants use now."""
     gc.collect()  # a failure's traceback and its frames reference each other, and keep files open
@@ -200,7 +205,7 @@ def judge_all(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
             EvaluationRequest(target.definition, target.workloads, made[name])
         ).status.value
 
-    before = {*psutil.Process().children(recursive=True)}  # processes of the caller; a test run has some
+    before = here()  # what the caller has; a test run has some
     with Referee(settings, device=detect("auto"), cache=folder / "cache") as referee:
         evaluate(referee, "")
         usual = held()
@@ -228,7 +233,7 @@ def judge_all(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
             series.append({**now, "memory_mb": psutil.Process().memory_info().rss / 1e6})
             if len(series) % _TOLD_EVERY == 0:
                 print(f"{len(series)} in {time.monotonic() - begin:.0f} s; problems: {problems}", flush=True)
-    if left := [*map(told, {*psutil.Process().children(recursive=True)} - before), *map(str, folders())]:
+    if left := [told(x) if isinstance(x, psutil.Process) else str(x) for x in here() - before]:
         problems.append(f"left after closing: {left}")
     half = [s["memory_mb"] for s in series[len(series) // 2 :]]
     growth = linear_regression(range(len(half)), half).slope if len(half) > 1 else 0.0
