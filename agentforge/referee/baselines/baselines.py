@@ -241,7 +241,7 @@ class Baselines:
                 "something that does not depend on them"
             )
         prepared.open_order, prepared.rounds, prepared.state = (shape[k] for k in ("open", "rounds", "state"))
-        prepared.arithmetic = shape["arithmetic"]
+        prepared.arithmetic, prepared.thresholds = shape["arithmetic"], shape["thresholds"]
         prepared.outputs_bytes = max(shape["nbytes64"], prepared.inputs.slot_bytes) + (1 << 16)
         if self.definition.differentiable:
             prepared.outputs_bytes += 4 * (prepared.inputs.slot_bytes + self.weights.block.nbytes)

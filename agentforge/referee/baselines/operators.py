@@ -27,6 +27,13 @@ _ARITHMETIC = frozenset([
 """Operators that compute with an integer, or move it, whatever it is."""
 _BOUNDING = ("remainder", "bitwise_and", "__and__")
 """Operators that leave an integer in a range that a constant names: the result may be a place."""
+_MOVING = frozenset([
+    "clone", "detach", "alias", "view", "_unsafe_view", "reshape", "_reshape_alias", "expand", "permute",
+    "transpose", "t", "unsqueeze", "squeeze", "slice", "select", "flip",
+])  # fmt: skip
+"""Operators that leave each integer as it is."""
+_DECIDING = {"ge": (-1, 0), "lt": (-1, 0), "gt": (0, 1), "le": (0, 1), "eq": (0,), "ne": (0,)}
+"""What a comparison with a constant tells apart, from the constant."""
 _BY_ADDRESS = ("tolist", "numpy", "__array__", "__dlpack__", "data_ptr", "untyped_storage")
 """Methods that read a tensor without an operator."""
 
@@ -51,6 +58,12 @@ class Operators(DispatchMode):
         for number, tensor in enumerate(inputs):
             if tensor.dtype is torch.int64:
                 self._from[tensor] = frozenset([number])
+        self._as_given: Any = WeakTensorKeyDictionary()
+        """Tensors that have an input's integers as they are: the number of that input."""
+        for number, tensor in enumerate(inputs):
+            if is_integer(tensor) and tensor.dtype is not torch.bool:
+                self._as_given[tensor] = number
+        self._thresholds: set[tuple[int, int]] = set()
         self._computed: set[int] = set()
         self._otherwise: set[int] = set()
         self._reads = _Reads(self)
@@ -62,6 +75,11 @@ class Operators(DispatchMode):
         They are no places, lengths, labels or sizes, and may be any integers.
         """
         return sorted(self._computed - self._otherwise)
+
+    @property
+    def of_integers(self) -> dict[str, list[Any]]:
+        """`arithmetic`; and as `thresholds`, numbers of inputs with integers that a constant tells apart."""
+        return {"arithmetic": self.arithmetic, "thresholds": [list(x) for x in sorted(self._thresholds)]}
 
     def __enter__(self) -> Operators:
         self._reads.__enter__()
@@ -79,6 +97,7 @@ class Operators(DispatchMode):
         self.signs = self.signs or func._schema.name in SIGNS
         result = func(*args, **(kwargs or {}))
         taken, given = _tensors((args, kwargs)), _tensors(result)
+        self._decide(name.removesuffix("_"), args, kwargs or {}, given)
         self.rounds = self.rounds or any(not is_integer(t) for t in [*taken, *given])
         sources = self._sources(taken)
         if sources:
@@ -89,6 +108,17 @@ class Operators(DispatchMode):
             for tensor in given:
                 self._from[tensor] = frozenset() if bounded else sources
         return result
+
+    def _decide(self, name: str, args: Any, kwargs: Any, given: list[torch.Tensor]) -> None:
+        """Note which integers an operator tells apart by a constant."""
+        first = args[0] if args else None
+        number = self._as_given.get(first) if isinstance(first, torch.Tensor) else None
+        if number is None:
+            return
+        if name in _MOVING:
+            for tensor in given:
+                self._as_given[tensor] = number
+        self._thresholds |= {(number, value) for value in _told_apart(name, args, kwargs)}
 
     def _sources(self, tensors: list[torch.Tensor]) -> frozenset[int]:
         return frozenset(n for t in tensors for n in self._from.get(t, ()))
@@ -109,6 +139,17 @@ class _Reads(TorchFunctionMode):
         if getattr(func, "__name__", "") in _BY_ADDRESS:
             self._operators.read(args)
         return func(*args, **(kwargs or {}))
+
+
+def _told_apart(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> list[int]:
+    """Integers that an operator tells from their neighbours by a constant."""
+    given = [*args[1:3], None, None]
+    steps: list[tuple[Any, int]] = [(given[0], step) for step in _DECIDING.get(name, ())]
+    if name in ("clamp", "clamp_min"):
+        steps.append((kwargs.get("min", given[0]), -1))
+    if name in ("clamp", "clamp_max"):
+        steps.append((kwargs.get("max", given[1 if name == "clamp" else 0]), 1))
+    return [end + step for end, step in steps if isinstance(end, int) and not isinstance(end, bool)]
 
 
 def _tensors(of: Any) -> list[torch.Tensor]:

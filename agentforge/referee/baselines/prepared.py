@@ -75,6 +75,8 @@ class PreparedWorkload:
     """`get_inputs()` draws Python numbers. Every call has those of one draw."""
     arithmetic: list[int] = field(default_factory=list)
     """Inputs of 64-bit integers that the reference only computes with, see `operators`."""
+    thresholds: list[tuple[int, int]] = field(default_factory=list)
+    """Numbers of inputs with integers that the reference tells from their neighbours by a constant."""
     sharing: Sharing = field(default_factory=Sharing)
     """What the reference's outputs were seen to share."""
     exact_ok: bool = True

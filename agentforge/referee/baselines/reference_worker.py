@@ -169,7 +169,7 @@ class BaselineServer(Server):
             "state": changed,
             "open": bool(seen.ordered),
             "rounds": seen.rounds,
-            "arithmetic": seen.arithmetic,
+            **seen.of_integers,
             "signs": seen.signs and self._depends_on_signs(body, answer),
         }
 

@@ -10,9 +10,11 @@ content is drawn anew.
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 import torch
@@ -30,6 +32,8 @@ FRESH_BYTES = 1 << 20
 """Inputs up to this size are drawn anew for each call."""
 _LARGE_BYTES = 64 << 20
 _DRAWN_AT_A_TIME = 1 << 20
+_QUICK_S = 0.05
+"""Seconds that a draw may take in place of tensors that are only rearranged."""
 _A_FEW, _FAR = 16, 4096
 """Integers in a tensor, at most, that count as parameters such as seeds; two draws of one differ by more."""
 
@@ -207,9 +211,11 @@ class Inputs:
 
     def _examine(self) -> list[Structure]:
         """Draw twice: contents are made from these draws, and keep what they have in common."""
-        drawn, structures = [], []
+        drawn, structures, seconds = [], [], inf
         for _ in range(2):
+            begin = time.perf_counter()
             tensors = self.drawn()
+            seconds = min(seconds, time.perf_counter() - begin)
             structures.append([structure_of(t) for t in tensors])
             drawn.append(stored(tensors))
         pairs = [list(pair) for pair in zip(*drawn, strict=True)]
@@ -219,9 +225,11 @@ class Inputs:
         ]
         varying = [s for s in shared if not s.constant]
         small = self.slot_bytes <= FRESH_BYTES
-        # Rearranged rows can be known again, and no unusual contents among timed calls tell above this size.
+        # Rearranged rows can be known again: by their values, or by what they have in common. If a draw
+        # takes long, unusual contents among timed calls tell, up to some size.
+        most = FRESH_BYTES if seconds <= _QUICK_S else _LARGE_BYTES
         rearranged_only = [
-            x.nbytes > _LARGE_BYTES and not s.mixable and not s.constant
+            x.nbytes > most and not s.mixable and not s.constant
             for x, s in zip(self.layouts, shared, strict=True)
         ]
         # Of a few integers, two draws would be all that a call ever sees, and answers to them could be kept.

@@ -27,6 +27,17 @@ def _padded(tensor: torch.Tensor) -> torch.Tensor | None:
     return wide[..., :-3]
 
 
+def _spaced(tensor: torch.Tensor) -> torch.Tensor | None:
+    """The same values with a gap after each index of every dimension between the first and the last."""
+    if tensor.dim() < 3 or tensor.numel() < 2:
+        return None
+    inner = tensor.shape[1:-1]
+    wide = tensor.new_zeros((tensor.shape[0], *(size + 3 for size in inner), tensor.shape[-1]))
+    made = wide[(slice(None), *(slice(size) for size in inner))]
+    made.copy_(tensor)
+    return made
+
+
 def _transposed(tensor: torch.Tensor) -> torch.Tensor | None:
     """The same values, with the last two dimensions stored in the other order."""
     if tensor.dim() < 2 or tensor.numel() < 2:
@@ -63,12 +74,28 @@ def _more_rows(rows: int, of: int) -> Change:
     return change
 
 
+def _largest_place(tensors: Sequence[torch.Tensor], size: int) -> int:
+    """The largest integer of inputs without as many rows: they may be places there. At least -1."""
+    integers = [
+        t
+        for t in tensors
+        if not (t.is_floating_point() or t.is_complex() or t.dtype is torch.bool)
+        and t.numel()
+        and (not t.dim() or t.shape[0] != size)
+    ]
+    return max((int(t.max()) for t in integers), default=-1)
+
+
 def _prime_below(size: int) -> int:
     """The largest prime below `size`; 1 if there is none."""
     return next((n for n in range(size - 1, 1, -1) if all(n % d for d in range(2, math.isqrt(n) + 1))), 1)
 
 
-SAME_SIZES: dict[str, Change] = {"padded rows": _padded, "transposed memory": _transposed}
+SAME_SIZES: dict[str, Change] = {
+    "padded rows": _padded,
+    "padded outer dimensions": _spaced,
+    "transposed memory": _transposed,
+}
 """Changes that keep every size, by name."""
 
 
@@ -81,7 +108,8 @@ def changes(tensors: Sequence[torch.Tensor]) -> dict[str, Change]:
     # With several inputs, a size must belong to one dimension only: cutting another one changes the operator.
     if len(rows) == 1 and (len(shaped) == 1 or not rows & inner):
         size = rows.pop()
-        found |= {f"{n} rows": _first_rows(n, size) for n in (size - 1, 7, 1, 0) if 0 <= n < size}
+        most = _largest_place(tensors, size)
+        found |= {f"{n} rows": _first_rows(n, size) for n in (size - 1, 7, 1, 0) if most < n < size}
         found[f"{size + 1} rows"] = _more_rows(size + 1, size)
     if len(columns) == 1 and (len(shaped) == 1 or not columns & outer):
         size = columns.pop()

@@ -16,8 +16,8 @@ _LOOKED_AT = 16
 """Rows, columns or matrices of a tensor that are examined for symmetry and norms."""
 _NEARLY = 1e-2
 """How far from 1 the norm of a 16-bit vector may be."""
-_CHANCE = 8
-"""Steps along a dimension below which an order may be chance."""
+_CHANCE = 3
+"""Steps along a dimension below which two draws may be sorted by chance."""
 _DISTINCT_IN = 1 << 20
 
 

@@ -111,7 +111,7 @@ class ProbeInput:
         )
 
 
-def _some(value: float) -> Change:
+def some(value: float) -> Change:
     """The value in one element of every thousand, and in at least one; which ones is random."""
 
     def change(tensor: torch.Tensor) -> torch.Tensor:
@@ -125,7 +125,7 @@ def _some(value: float) -> Change:
 
 def _some_minus_infinities(tensor: torch.Tensor) -> torch.Tensor:
     """Only where there are negative values: `x.sqrt() * x` is a right power of 1.5 for all others."""
-    return _some(-math.inf)(tensor) if bool((tensor < 0).any()) else tensor
+    return some(-math.inf)(tensor) if bool((tensor < 0).any()) else tensor
 
 
 def _one_large(tensor: torch.Tensor) -> torch.Tensor:
@@ -221,8 +221,8 @@ UNUSUAL = (
     Content("one row shifted by 30", _one_row(lambda t: t + 30), whole=True),
     NEGATED,
     ONE_LARGE,
-    Content("some NaN", _some(math.nan), defined="nan", ties=True),
-    Content("some infinities", _some(math.inf), defined="infinite", ties=True),
+    Content("some NaN", some(math.nan), defined="nan", ties=True),
+    Content("some infinities", some(math.inf), defined="infinite", ties=True),
     Content("some minus infinities", _some_minus_infinities, defined="infinite", ties=True),
 )
 """What numerical stability is tried with."""

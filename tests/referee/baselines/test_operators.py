@@ -57,3 +57,25 @@ def test_integers_that_may_be_places_or_lengths(compute: Callable[[torch.Tensor]
     with torch.no_grad(), Operators([IDS]) as seen:
         compute(IDS)
     assert not seen.arithmetic
+
+
+@pytest.mark.parametrize(
+    ("compute", "told_apart"),
+    [
+        (lambda ids: ids.clamp(min=0), [-1]),
+        (lambda ids: ids.clamp(0, 9), [-1, 10]),
+        (lambda ids: ids.clamp_max(9), [10]),
+        (lambda ids: ids.view(-1).unsqueeze(1) >= 3, [2, 3]),
+        (lambda ids: TABLE[ids] * (ids > 0)[..., None], [0, 1]),
+        (lambda ids: TABLE[ids].masked_fill((ids == 5)[..., None], 0.0), [5]),
+        (lambda ids: torch.arange(8) < ids, []),
+        (lambda ids: (ids * 2) >= 3, []),
+        (lambda ids: TABLE[ids] > 3, []),
+    ],
+)
+def test_integers_that_a_constant_tells_apart(
+    compute: Callable[[torch.Tensor], object], told_apart: list[int]
+) -> None:
+    with torch.no_grad(), Operators([TABLE, IDS]) as seen:
+        compute(IDS)
+    assert seen.of_integers["thresholds"] == [[1, value] for value in told_apart]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agentforge.referee.baselines.prepared import PreparedWorkload, guarded, laid_out
 from agentforge.referee.checks.correctness.layouts import _variants
 from agentforge.referee.inputs.inputs import Arguments, Inputs
-from agentforge.referee.inputs.layouts import _prime_below, changes, other_numbers, replaced
+from agentforge.referee.inputs.layouts import SAME_SIZES, _prime_below, changes, other_numbers, replaced
 from agentforge.referee.workers import arguments as values
 from agentforge.referee.workers.memory.shared_memory import Layout, aligned
 from agentforge.schema import Workload
@@ -44,11 +44,29 @@ def course_of(*tensors: torch.Tensor) -> PreparedWorkload:
 def test_other_layouts_hold_the_same_values(shape: list[int]) -> None:
     tensor = tensor_of(shape)
     found = changes([tensor])
-    for name in ("padded rows", "transposed memory"):
+    for name in SAME_SIZES:
         changed = found[name](tensor)
         if changed is not None:
             assert torch.equal(changed, tensor)
             assert changed.stride() != tensor.stride() or 1 in shape
+
+
+def test_every_dimension_between_the_first_and_the_last_has_a_gap() -> None:
+    spaced = SAME_SIZES["padded outer dimensions"]
+    tensor = tensor_of([2, 3, 4, 5])
+    changed = spaced(tensor)
+    assert changed is not None
+    assert torch.equal(changed, tensor)
+    assert changed.stride() == (6 * 7 * 5, 7 * 5, 5, 1)
+    assert spaced(tensor_of([20, 5])) is None
+
+
+def test_rows_that_places_lie_beyond_are_not_cut_off() -> None:
+    x, offsets, labels = torch.ones(64, 3), torch.tensor([0, 20, 41, 64]), torch.full((64,), 50)
+    assert {n for n in changes([x, offsets]) if "rows" in n} == {"padded rows", "65 rows"}
+    assert "7 rows" in changes([x, labels])
+    assert {"63 rows", "7 rows"} <= changes([x, torch.tensor([0, 3, 6])]).keys()
+    assert "1 rows" not in changes([x, torch.tensor([0, 3, 6])])
 
 
 def test_variants_of_the_workload_s_sizes_come_first() -> None:
@@ -63,7 +81,7 @@ def test_cut_ones_hold_a_part_and_longer_ones_the_whole(shape: list[int]) -> Non
     tensor = tensor_of(shape)
     for name, change in changes([tensor]).items():
         changed = change(tensor)
-        if changed is None or "memory" in name or "padded" in name:
+        if changed is None or name in SAME_SIZES:
             continue
         count, kind = int(name.split()[0]), name.split()[1]
         assert changed.is_contiguous()
@@ -77,7 +95,7 @@ def test_cut_ones_hold_a_part_and_longer_ones_the_whole(shape: list[int]) -> Non
 @given(st.integers(2, 50), st.integers(2, 50))
 def test_a_size_that_two_dimensions_share_is_not_cut(rows: int, columns: int) -> None:
     found = changes([torch.ones(rows, columns), torch.ones(columns, rows)])
-    assert not any("rows" in name and name != "padded rows" for name in found)
+    assert not any("rows" in name and name not in SAME_SIZES for name in found)
 
 
 @given(st.integers(0, 2000))

@@ -82,7 +82,7 @@ def test_one_column_that_a_weight_would_spread_is_no_variant(referee):
 
 
 def test_types_that_the_definition_asks_for(referee):
-    assert passed(referee, TYPED, DTypes()) == "right: bfloat16, float64"
+    assert passed(referee, TYPED, DTypes()) == ("right: bfloat16, large bfloat16, float64, large float64")
     assert refused(referee, TYPED, DTypes(), ("torch.tanh(x)", "torch.tanh(x.float())")).status is (
         EvaluationStatus.INCORRECT_DTYPE
     )
@@ -91,6 +91,17 @@ def test_types_that_the_definition_asks_for(referee):
     strict = ("return torch", "assert x.dtype == torch.float32\n        return torch")
     assert refused(referee, TYPED, DTypes(), strict).status is EvaluationStatus.RUNTIME_ERROR
     assert "no other types" in passed(referee, SOFTMAX, DTypes())
+
+
+def test_types_are_tried_with_large_inputs(referee):
+    half, drawn = (DType.FLOAT16,), "4 * torch.randn(16, 64)"
+    halves = problem("return torch.linalg.vector_norm(x, dim=1)", drawn, dtypes=half)
+    squares = ("torch.linalg.vector_norm(x, dim=1)", "(x * x).sum(1, dtype=torch.float32).sqrt().to(x.dtype)")
+    failure = refused(referee, halves, DTypes(), squares)
+    assert failure.status is EvaluationStatus.INCORRECT_NUMERICAL
+    assert "with float16 inputs 64 times as large" in failure.reason
+    own = problem("return (x * x).sum(1).sqrt()", drawn, dtypes=half)
+    assert "not defined by the reference: large float16" in passed(referee, own, DTypes())
 
 
 def test_types_change_a_definition_only_where_there_are_any():
@@ -136,6 +147,29 @@ def test_a_backward_pass_written_by_hand(referee):
     failure = refused(referee, GATE, Gradients(), *forgets)
     assert failure.status is EvaluationStatus.INCORRECT_NUMERICAL
     assert "in the backward pass the gradient of input 0" in failure.reason
+
+
+def test_a_backward_pass_that_overflows_for_large_inputs(referee):
+    eighth = problem(
+        "return torch.sigmoid(8 * x * self.weight) * x",
+        "torch.randn(16, 32)",
+        "self.weight = torch.nn.Parameter(torch.rand(32) + 0.5)",
+        differentiable=True,
+    )
+    by_hand = (
+        (
+            "class Model",
+            GATE_BY_HAND.replace("sigmoid(x * w) * x", "sigmoid(8 * x * w) * x")
+            .replace("x * w * d", "8 * x * w * d")
+            .replace("g * x * x * d", "8 * g * x * x * d")
+            .replace("s = torch.sigmoid(x * w)", "s = torch.sigmoid(8 * x * w)"),
+        ),
+        ("torch.sigmoid(8 * x * self.weight) * x\n", "Gate.apply(x, self.weight)\n"),
+    )
+    assert "with mixed magnitudes: the gradient of input 0" in passed(referee, eighth, Gradients(), *by_hand)
+    wrong = ("s = torch.sigmoid(8 * x * w)", "e = torch.exp(8 * x * w)\n        s = e / (1 + e)")
+    failure = refused(referee, eighth, Gradients(), *by_hand, wrong)
+    assert "in the backward pass with mixed magnitudes" in failure.reason
 
 
 def test_an_answer_without_a_backward_pass_is_refused(referee):

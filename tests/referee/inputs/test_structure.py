@@ -63,6 +63,13 @@ def test_an_order_along_a_dimension_is_found(rows, columns, descending, random):
         assert found.fragile
 
 
+@pytest.mark.parametrize("number", [4, 5, 8])
+def test_few_numbers_are_sorted_by_no_chance(number):
+    drawn = [structure_of(torch.randn(number).sort().values) for _ in range(2)]
+    assert drawn[0].shared(drawn[1], equal=False).order == Order(0, False)
+    assert structure_of(torch.tensor([1.0, 2.0, 3.0])).order is None
+
+
 @pytest.mark.parametrize("p", [1, 2])
 @pytest.mark.parametrize("dim", [1, 2])
 def test_norms_of_one_are_found_and_restored(p, dim):
@@ -96,9 +103,12 @@ def test_complex_numbers_are_mixed():
 
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.bool])
-def test_what_is_rearranged_only_is_drawn_anew_if_no_unusual_content_comes(dtype, monkeypatch):
-    for limit, anew in ((1 << 30, False), (1 << 20, True)):
+def test_what_is_rearranged_only_is_drawn_anew_if_that_is_quick_or_no_unusual_content_comes(
+    dtype, monkeypatch
+):
+    for limit, quick_s, anew in ((1 << 30, 0.0, False), (1 << 20, 0.0, True), (1 << 30, 60.0, True)):
         monkeypatch.setattr(inputs_module, "_LARGE_BYTES", limit)
+        monkeypatch.setattr(inputs_module, "_QUICK_S", quick_s)
         inputs = inputs_of(lambda seed: [(torch.rand(2048, 1024) * 9).to(torch.int32).to(dtype)])
         assert inputs.structures
         assert inputs.anew is anew

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agentforge.referee.baselines.prepared import laid_out
+from agentforge.referee.inputs.transforms import LARGE
 from agentforge.referee.workers.memory.shared_memory import DTYPES
 
 from .._base import BOTH_LEVELS, Check, CheckContext, When
@@ -15,7 +16,10 @@ class DTypes(Check):
     name = "types"
     levels = BOTH_LEVELS
     when = When.EXAMINATION
-    catches = "wrong answers, or a refusal, for the other types that the definition lists"
+    catches = (
+        "wrong answers, or a refusal, for the other types that the definition lists; with usual inputs, and "
+        "with inputs 64 times as large"
+    )
 
     def run(self, context: CheckContext) -> str:
         wanted = context.definition.dtypes
@@ -28,4 +32,8 @@ class DTypes(Check):
                 content = [t.to(DTYPES[dtype.value]) if t.is_floating_point() else t for t in inputs]
                 variant = laid_out(context.prepared, content)
                 comparison.compare(variant, dtype.value, f"with {dtype.value} inputs")
+                variant = laid_out(context.prepared, content)
+                LARGE.apply(variant.inputs.tensors(0))
+                name = f"large {dtype.value}"
+                comparison.compare(variant, name, f"with {dtype.value} {LARGE.name}", content=LARGE)
         return comparison.summary()

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import math
 import secrets
+from collections.abc import Sequence
 
-from agentforge.referee.comparison.tolerance import Bound, derive, measure, root_mean_square
+from agentforge.referee.comparison.tolerance import (
+    Bound,
+    all_finite,
+    derive,
+    measure,
+    root_mean_square,
+    widest,
+)
+from agentforge.referee.inputs.transforms import MIXED, Content
 from agentforge.referee.workers.failures import WorkerFailure
 from agentforge.referee.workers.pytree import Leaf
 from agentforge.schema import EvaluationStatus, TargetError
@@ -30,40 +39,72 @@ class Gradients(Check):
     name = "gradients"
     levels = BOTH_LEVELS
     when = When.EXAMINATION
-    catches = "wrong or missing gradients, if the definition is `differentiable`; noise is skipped"
+    catches = (
+        "wrong or missing gradients, if the definition is `differentiable`, with usual inputs and mixed "
+        "magnitudes; noise is skipped"
+    )
 
     def run(self, context: CheckContext) -> str:
         if not context.definition.differentiable:
             return "the definition asks for no backward pass"
+        usual: list[Bound] = []
         paths: list[str] = []
         for _ in range(_DRAWS):
-            context.prepared.inputs.fill(0)
-            seed = secrets.randbits(60)
-            expected, exact, bounds = _gradients(context, seed)
-            reply = context.candidate.request({"op": "gradients", "slot": 0, "seed": seed})
-            got = {x.path: x for x in context.candidate.leaves(reply)}
-            missing = [x.path for x in expected if x.path not in got]
-            if missing:
-                raise WorkerFailure(
-                    EvaluationStatus.INCORRECT_SHAPE,
-                    f"its backward pass lacks {', '.join(missing[:6])}, which the reference's has",
-                )
-            # The gradient of a bias before a normalisation is noise: no value is wrong.
-            sizes = [root_mean_square(x.value) for x in exact]
-            least = _VANISHES * max(sizes, default=0.0)
-            defined = [
-                (x, bound)
-                for x, better, bound, size in zip(expected, exact, bounds, sizes, strict=True)
-                if size >= least and measure(x.value, better.value, _ANY).relative < _NOISE
-            ]
-            paths = [x.path for x, _ in defined]
-            context.comparator.check(
-                [got[path] for path in paths],
-                [x for x, _ in defined],
-                [b for _, b in defined],
-                "in the backward pass",
-            )
-        return f"right: {', '.join(paths[:12])}"
+            paths, usual = _compare(context)
+        unusual, _ = _compare(context, context.prepared.inputs.fitted(MIXED), usual)
+        words = f"; with {MIXED.name}: {', '.join(unusual[:12]) or 'not defined by the reference'}"
+        return f"right: {', '.join(paths[:12])}{words}"
+
+
+def _compare(
+    context: CheckContext, content: Content | None = None, usual: Sequence[Bound] = ()
+) -> tuple[list[str], list[Bound]]:
+    """Compare the gradients of one draw; of a content, where the reference is well defined for it.
+
+    Args:
+        usual: bounds of a usual draw; those of a content are at least as wide.
+
+    Returns:
+        Paths of what was compared, and the bounds of all gradients.
+    """
+    context.prepared.inputs.fill(0)
+    if content is not None:
+        content.apply(context.prepared.inputs.tensors(0))
+    seed = secrets.randbits(60)
+    try:
+        expected, exact, bounds = _gradients(context, seed)
+    except TargetError:
+        if content is None or not context.baselines.eager.worker.running:
+            raise
+        return [], []
+    if usual:
+        bounds = [widest(list(pair)) for pair in zip(bounds, usual, strict=True)]
+    # The gradient of a bias before a normalisation is noise: no value is wrong.
+    sizes = [root_mean_square(x.value) for x in exact]
+    least = _VANISHES * max(sizes, default=0.0)
+    defined = [
+        (x, bound)
+        for x, better, bound, size in zip(expected, exact, bounds, sizes, strict=True)
+        if size >= least
+        and measure(x.value, better.value, _ANY).relative < _NOISE
+        and (content is None or (all_finite(x.value) and all_finite(better.value)))
+    ]
+    if content is not None and not defined:
+        return [], bounds
+    reply = context.candidate.request({"op": "gradients", "slot": 0, "seed": seed})
+    got = {x.path: x for x in context.candidate.leaves(reply)}
+    missing = [x.path for x in expected if x.path not in got]
+    if missing:
+        raise WorkerFailure(
+            EvaluationStatus.INCORRECT_SHAPE,
+            f"its backward pass lacks {', '.join(missing[:6])}, which the reference's has",
+        )
+    paths = [x.path for x, _ in defined]
+    how = "in the backward pass" if content is None else f"in the backward pass with {content.name}"
+    context.comparator.check(
+        [got[path] for path in paths], [x for x, _ in defined], [b for _, b in defined], how
+    )
+    return paths, bounds
 
 
 def _gradients(context: CheckContext, seed: int) -> tuple[list[Leaf], list[Leaf], list[Bound]]:

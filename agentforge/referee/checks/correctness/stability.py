@@ -5,6 +5,7 @@ from __future__ import annotations
 from agentforge.referee.comparison.comparator import accepts
 from agentforge.referee.comparison.tolerance import Bound
 from agentforge.referee.inputs.discrete import BEYOND_32_BITS, LARGER, discrete, larger, times
+from agentforge.referee.inputs.edges import at_thresholds, edges
 from agentforge.referee.inputs.transforms import UNUSUAL, Content
 from agentforge.referee.workers.failures import WorkerFailure
 from agentforge.referee.workers.pytree import Leaf
@@ -21,13 +22,17 @@ class Stability(Check):
     when = When.EXAMINATION
     catches = (
         "wrong values for large, small, zero, equal, shifted, negated and mixed inputs, one large value, "
-        "NaN, infinities, other integers, masks and orders"
+        "NaN, infinities, other integers, masks and orders, ends of ranges, empty rows "
+        "and bags, rows in common"
     )
 
     def run(self, context: CheckContext) -> str:
         inputs = context.prepared.inputs
         inputs.fill(0)
-        found = discrete(inputs.structures, inputs.tensors(0), inputs.order_counts)
+        of = inputs.structures, inputs.tensors(0), inputs.order_counts
+        found = [*discrete(*of), *edges(*of)]
+        if context.device.kind == "cpu":  # a place that does not exist stops a GPU
+            found += at_thresholds(context.prepared.thresholds, *of[1:])
         usual = [c for c in UNUSUAL if c.defined == "finite" or not context.definition.finite]
         return compare_on([*usual, *found, *_larger(context)], context)
 

@@ -9,10 +9,12 @@ from typing import Self
 
 import torch
 
+from agentforge.referee.baselines.answers import right_answer
 from agentforge.referee.baselines.nearby import NotDefined, bounds_nearby
 from agentforge.referee.baselines.prepared import PreparedWorkload
 from agentforge.referee.comparison.allowance import Allowance
 from agentforge.referee.comparison.tolerance import Bound
+from agentforge.referee.inputs.transforms import Content
 from agentforge.referee.workers.failures import WorkerFailure
 from agentforge.referee.workers.pytree import Leaf
 from agentforge.schema import EvaluationStatus
@@ -58,18 +60,24 @@ class VariantComparison:
             self._context.candidate.configure(prepared.body(), prepared.inputs, prepared.outputs_bytes)
 
     def compare(
-        self, variant: PreparedWorkload, name: str, how: str, broadcast: frozenset[int] = frozenset()
+        self,
+        variant: PreparedWorkload,
+        name: str,
+        how: str,
+        broadcast: frozenset[int] = frozenset(),
+        content: Content | None = None,
     ) -> None:
         """Compare the answers, and close the variant's inputs.
 
         Args:
             broadcast: sizes that became 1.
+            content: what the inputs were changed to; the reference must be well defined for it.
 
         Raises:
             WorkerFailure: the answer is wrong, or the candidate failed.
         """
         try:
-            self._outcomes.setdefault(self._outcome(variant, how, broadcast), []).append(name)
+            self._outcomes.setdefault(self._outcome(variant, how, broadcast, content), []).append(name)
         finally:
             variant.inputs.close()
 
@@ -77,16 +85,20 @@ class VariantComparison:
         """Each outcome with the names of its variants."""
         return "; ".join(f"{key}: {', '.join(names)}" for key, names in self._outcomes.items() if names)
 
-    def _outcome(self, variant: PreparedWorkload, how: str, broadcast: frozenset[int]) -> str:
+    def _outcome(
+        self, variant: PreparedWorkload, how: str, broadcast: frozenset[int], content: Content | None
+    ) -> str:
         baselines, candidate = self._context.baselines, self._context.candidate
         try:
             baselines.eager.configure(variant.body(), variant.inputs, variant.outputs_bytes)
-            expected = baselines.expect(variant, 0)
-            bounds = baselines.error_bounds(variant, 0)
+            given = self._given(variant, content)
         except WorkerFailure:
             if not baselines.eager.worker.running:
                 raise
+            given = None
+        if given is None:
             return "not defined by the reference"
+        expected, bounds = given
         if any(isinstance(x.value, torch.Tensor) and broadcast & {*x.value.shape} for x in expected):
             return "broadcast by the reference"
         candidate.configure(variant.body(), variant.inputs, variant.outputs_bytes)
@@ -103,3 +115,14 @@ class VariantComparison:
         except NotDefined:
             return "not defined by the reference"
         return "right"
+
+    def _given(
+        self, variant: PreparedWorkload, content: Content | None
+    ) -> tuple[Sequence[Leaf], Sequence[Bound]] | None:
+        """The reference's answer and its bounds; None if the answer is not well defined for the content."""
+        baselines = self._context.baselines
+        if content is None:
+            expected = baselines.expect(variant, 0)
+            return expected, baselines.error_bounds(variant, 0)
+        answer = right_answer(baselines, variant, content)
+        return None if answer is None else (answer.outputs, answer.bounds)

@@ -1,0 +1,205 @@
+"""Contents at the edges of what draws show: ends of a range, empty rows and bags, rows and values in common.
+
+None of them comes by chance. A reference may define its answer there all the same.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from .structure import FEW, Structure
+from .transforms import Change, Content, some
+
+_random = secrets.SystemRandom()
+_BY_CHANCE = 0.1
+"""Pairs of equal integers that chance would make, below which it is chance that there are none."""
+_THRESHOLDS = 8
+"""Integers, at most, that are tried because a reference tells them apart."""
+_SHARE = 0.25
+"""Share of rows that one input takes from another, and about that of bags that become empty."""
+
+
+def edges(
+    structures: Sequence[Structure], tensors: Sequence[torch.Tensor], order_counts: Collection[int]
+) -> list[Content]:
+    """Contents for inputs whose edges draws do not show.
+
+    Args:
+        order_counts: numbers of inputs that must stay sorted.
+    """
+    found: list[Content] = []
+    for number, (structure, tensor) in enumerate(zip(structures, tensors, strict=True)):
+        if not tensor.numel() or structure.single or (tensor.is_floating_point() and tensor.itemsize == 1):
+            continue
+        if tensor.is_complex():
+            found += _turned(number, tensor)
+        elif structure.mixable:
+            found += _ends(number, tensor)
+        elif number in order_counts:
+            found += _empty_bags(number, structure)
+        else:
+            found += [*_whole_rows(number, tensor), *_halves(number, structure, tensor)]
+            found += _twice(number, structure, tensors)
+    return [*found, *_rows_in_common(structures, tensors)]
+
+
+def at_thresholds(
+    thresholds: Sequence[tuple[int, int]], tensors: Sequence[torch.Tensor], order_counts: Collection[int]
+) -> list[Content]:
+    """Integers that a reference tells apart by a constant, in place of some, if they do not occur.
+
+    Args:
+        thresholds: numbers of inputs, each with such an integer.
+        order_counts: numbers of inputs that must stay sorted.
+    """
+    found = []
+    for number, value in thresholds:
+        tensor = tensors[number]
+        kind = torch.iinfo(tensor.dtype)
+        if kind.min <= value <= kind.max and number not in order_counts and not bool((tensor == value).any()):
+            name, change = f"some values of input {number} at {value}", some(value)
+            found.append(Content(name, change, only=number, takes="integers", ties=True, whole=True))
+    return found[:_THRESHOLDS]
+
+
+def _turned(number: int, tensor: torch.Tensor) -> Iterator[Content]:
+    """Complex numbers of which one part is zero everywhere get another part."""
+    parts = torch.view_as_real(tensor)
+    if not bool(parts.any(-1).any()) or all(bool(parts[..., n].any()) for n in (0, 1)):
+        return
+
+    def change(numbers: torch.Tensor) -> torch.Tensor:
+        angles = torch.rand(numbers.shape, dtype=torch.float64) * (2 * math.pi)
+        return numbers * torch.polar(torch.ones_like(angles), angles).to(numbers.dtype)
+
+    yield Content(f"both parts of input {number}", change, only=number)
+
+
+def _ends(number: int, tensor: torch.Tensor) -> Iterator[Content]:
+    """Some values at the very ends of the range that probabilities or sines have."""
+    low, high = (float(end) for end in torch.aminmax(tensor))
+    if not (low >= -1 and 0.5 < high <= 1):
+        return
+    for end in (1.0, 0.0 if low >= 0 else -1.0):
+        yield Content(f"some values of input {number} at {end:g}", some(end), only=number, ties=True)
+
+
+def _empty_bags(number: int, structure: Structure) -> Iterator[Content]:
+    """Offsets some of which are equal to the one before them; the ends stay."""
+    if not structure.offsets:
+        return
+
+    def change(offsets: torch.Tensor) -> torch.Tensor:
+        made = offsets.clone()
+        inner = len(made) - 2
+        chosen = {1 + _random.randrange(inner) for _ in range(max(1, int(_SHARE * inner)))}
+        for place in sorted(chosen):
+            made[place] = made[place - 1]
+        return made
+
+    yield Content(f"some values of input {number} equal to the one before", change, only=number, takes="any")
+
+
+def _whole_rows(number: int, tensor: torch.Tensor) -> Iterator[Content]:
+    """Masks with a row, and an index of the first dimension, that have one of their two values alone."""
+    if (
+        tensor.dim() < 2
+        or int(torch.unique(tensor.reshape(-1)[:: max(1, tensor.numel() // 4096)]).numel()) > 2
+    ):
+        return
+    for word, value in (("least", tensor.min().item()), ("greatest", tensor.max().item())):
+        yield Content(
+            f"a row of input {number} at its {word} value",
+            _filled(value),
+            only=number,
+            takes="any",
+            ties=True,
+            whole=True,
+        )
+
+
+def _filled(value: float) -> Change:
+    def change(tensor: torch.Tensor) -> torch.Tensor:
+        made = tensor.clone(memory_format=torch.contiguous_format)
+        rows = made.view(-1, made.shape[-1])
+        rows[_random.randrange(len(rows))] = value
+        if made.dim() > 2 and len(made) > 1:
+            made[_random.randrange(len(made))] = value
+        return made
+
+    return change
+
+
+def _halves(number: int, structure: Structure, tensor: torch.Tensor) -> Iterator[Content]:
+    """Rows that choose one of many choose two by halves: their sum stays one."""
+    norm = structure.norm
+    if norm is None or norm.p != 1 or tensor.shape[norm.dim] < 3:
+        return
+
+    def change(chosen: torch.Tensor) -> torch.Tensor:
+        return (chosen + chosen.roll(_random.randrange(1, chosen.shape[norm.dim]), norm.dim)) / 2
+
+    yield Content(f"halves in input {number}", change, only=number, ties=True, whole=True)
+
+
+def _twice(number: int, structure: Structure, tensors: Sequence[torch.Tensor]) -> Iterator[Content]:
+    """Integers of so large a range that it is chance that none occurs twice; some do.
+
+    A permutation stays one, and so does a choice of places in another input.
+    """
+    tensor = tensors[number]
+    if not structure.distinct:
+        return
+    low, high = (int(end) for end in torch.aminmax(tensor))
+    pairs = tensor.numel() ** 2 / 2 / (high - low + 1)
+    sizes = [size for n, t in enumerate(tensors) if n != number for size in t.shape]
+    if pairs > _BY_CHANCE or high < max(sizes, default=FEW):
+        return
+
+    def change(numbers: torch.Tensor) -> torch.Tensor:
+        flat = numbers.reshape(-1)
+        places = torch.arange(flat.numel())
+        others = torch.randint(flat.numel(), flat.shape)
+        return flat[torch.where(torch.rand(flat.shape) < _SHARE, others, places)].view(numbers.shape)
+
+    yield Content(
+        f"some values of input {number} twice", change, only=number, takes="any", ties=True, whole=True
+    )
+
+
+@dataclass(frozen=True)
+class RowsInCommon(Content):
+    """Some rows of one input are also another one's."""
+
+    source: int = 0
+    """The number of the input that they come from."""
+
+    def apply(self, tensors: Sequence[torch.Tensor]) -> None:
+        assert self.only is not None
+        tensor, source = tensors[self.only], tensors[self.source]
+        made = tensor.clone(memory_format=torch.contiguous_format)
+        rows, others = made.view(-1, made.shape[-1]), source.reshape(-1, source.shape[-1])
+        places = torch.randperm(len(rows))[: max(1, int(_SHARE * len(rows)))]
+        rows[places] = others[torch.randint(len(others), (len(places),))]
+        tensor.copy_(made)
+
+
+def _rows_in_common(structures: Sequence[Structure], tensors: Sequence[torch.Tensor]) -> Iterator[Content]:
+    """Each input takes rows from the first other one before it that has as long rows of its type."""
+
+    def rows_of(number: int) -> tuple[torch.dtype, int] | None:
+        tensor, structure = tensors[number], structures[number]
+        alone = not structure.mixable or structure.fragile or tensor.dim() < 2 or not tensor.numel()
+        return None if alone or tensor.shape[-1] < 2 else (tensor.dtype, tensor.shape[-1])
+
+    for number in range(len(tensors)):
+        kind = rows_of(number)
+        source = next((n for n in range(number) if kind is not None and rows_of(n) == kind), None)
+        if source is not None:
+            name = f"rows of input {source} in input {number}"
+            yield RowsInCommon(name, torch.clone, only=number, ties=True, source=source)

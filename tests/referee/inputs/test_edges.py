@@ -1,0 +1,114 @@
+"""Contents at the edges of what draws show: each shows its edge, and changes nothing else."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentforge.referee.inputs.edges import at_thresholds, edges
+from agentforge.referee.inputs.structure import structure_of
+
+
+def changed(*tensors, order_counts=()):
+    """By name: all tensors with each content that there is for them."""
+    found = {}
+    for content in edges([structure_of(t) for t in tensors], tensors, order_counts):
+        others = [t.clone() for t in tensors]
+        content.apply(others)
+        found[content.name] = others
+    return found
+
+
+def test_usual_numbers_have_no_edges():
+    assert not changed(torch.randn(64, 64))
+    assert not changed(torch.randn(64, 64, dtype=torch.complex64))
+    assert not changed(torch.randint(0, 300, (64, 64)))
+    assert not changed(torch.ones(64, 64))
+    assert not changed(torch.empty(0, 64), torch.tensor(1.0))
+
+
+@pytest.mark.parametrize(("least", "word"), [(0, "0"), (-1, "-1")])
+def test_probabilities_and_sines_reach_the_ends_of_their_range(least, word):
+    x = torch.rand(64, 64) * (1 - least) + least
+    for end in ("1", word):
+        (other,) = changed(x)[f"some values of input 0 at {end}"]
+        assert bool((other == float(end)).any())
+        assert bool(((other == x) | (other == float(end))).all())
+
+
+@given(st.integers(3, 200), st.integers(0, 1 << 30))
+def test_some_bags_are_empty_and_offsets_keep_their_ends(number, seed):
+    generator = torch.Generator().manual_seed(seed)
+    rising = torch.randperm(10 * number, generator=generator)[:number].sort().values + 1
+    offsets = torch.cat([torch.zeros(1, dtype=torch.int64), rising])
+    assert structure_of(offsets).offsets
+    ((other,),) = changed(offsets, order_counts={0}).values()
+    assert bool((other[1:] >= other[:-1]).all())
+    assert bool((other[1:] == other[:-1]).any())
+    assert (int(other[0]), int(other[-1])) == (0, int(offsets[-1]))
+    segments = torch.arange(number).sort().values
+    assert not changed(segments, order_counts={0})
+
+
+@given(st.sampled_from([(8, 200), (3, 4, 50), (1, 60, 60)]), st.sampled_from([torch.bool, torch.float32]))
+def test_masks_have_a_row_of_one_value(shape, dtype):
+    mask = torch.rand(shape) < 0.6
+    found = changed(mask.to(dtype))
+    for word, value in (("least", 0), ("greatest", 1)):
+        (other,) = found[f"a row of input 0 at its {word} value"]
+        assert bool((other == value).all(-1).any())
+        assert not bool((other == value).all())
+
+
+def test_one_of_many_becomes_two_by_halves():
+    chosen = torch.nn.functional.one_hot(torch.randint(0, 40, (64,)), 40).float()
+    (other,) = changed(chosen)["halves in input 0"]
+    assert torch.equal(other.sum(1), torch.ones(64))
+    assert set(other.unique().tolist()) == {0.0, 0.5}
+
+
+def test_real_numbers_in_a_complex_type_get_another_part():
+    x = torch.randn(64, 64).to(torch.complex64)
+    for given_away in (x, x * 1j):
+        (other,) = changed(given_away)["both parts of input 0"]
+        assert bool(other.real.any())
+        assert bool(other.imag.any())
+        assert torch.allclose(other.abs(), x.abs())
+
+
+def test_integers_that_are_distinct_by_chance_occur_twice():
+    wide = torch.randint(0, 1 << 50, (4096,))
+    (other,) = changed(wide)["some values of input 0 twice"]
+    assert len(other.unique()) < 4096
+    assert bool(torch.isin(other, wide).all())
+    assert not changed(torch.randperm(4096))
+    assert not changed(torch.randperm(1 << 20)[:4096])
+    few = torch.randperm(4000)[:8]  # they may be places
+    assert not changed(torch.randn(4096, 3), few)
+
+
+def test_two_inputs_have_rows_in_common():
+    x, y = torch.randn(40, 8), torch.randn(30, 8)
+    first, second = changed(x, y)["rows of input 0 in input 1"]
+    assert torch.equal(first, x)
+    from_first = (second[:, None] == x).all(-1).any(1)
+    own = (second == y).all(1)
+    assert bool((from_first | own).all())
+    assert bool(from_first.any())
+    assert not changed(x, y.double())
+    assert not changed(x, torch.randn(8))
+    assert len(changed(x, y, y.clone())) == 2
+
+
+def test_integers_at_thresholds_take_the_place_of_some():
+    ids, small = torch.randint(1, 9, (64, 64)), torch.randint(1, 9, (64, 64), dtype=torch.uint8)
+    wanted = [(0, -1), (0, 3), (1, -1), (1, 200)]
+    found = at_thresholds(wanted, [ids, small], ())
+    assert [c.name for c in found] == ["some values of input 0 at -1", "some values of input 1 at 200"]
+    others = [ids.clone(), small.clone()]
+    found[0].apply(others)
+    assert 0 < int((others[0] == -1).sum()) < 64
+    assert torch.equal(others[1], small)
+    assert not at_thresholds(wanted, [ids, small], (0, 1))
