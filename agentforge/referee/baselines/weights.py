@@ -210,11 +210,13 @@ def vary_known(model: nn.Module, seed: int) -> bool:
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:
-    """Whether its elements are numbers in memory of their own."""
+    """Whether its elements are numbers in memory of their own, which noise can change."""
     return (
         not is_lazy(tensor)
+        and not tensor.is_inference()
         and tensor.layout is torch.strided
         and tensor.is_floating_point()
+        and tensor.itemsize > 1
         and tensor.numel() > 0
         and 0 not in tensor.stride()
     )
