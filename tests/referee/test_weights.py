@@ -115,7 +115,7 @@ def test_quantized_and_sparse_weights_come_from_the_seed(referee):
 
 
 class Block(nn.Module):
-    """What is known of its parameters after the constructor, by name."""
+    """Its code tells values of its parameters, and torch's initialisers gave none of them."""
 
     def __init__(self):
         super().__init__()

@@ -140,7 +140,8 @@ class BaselineServer(Server):
     def _shape(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """Bytes of the output in float64, what calls have changed, and what the operators say."""
         assert self._module is not None
-        versions = {k: p._version for k, p in self._module.named_parameters(remove_duplicate=False)}
+        parameters = self._module.named_parameters(remove_duplicate=False)
+        versions = {k: p._version for k, p in parameters if not p.is_inference()}
         given = pytree.tree_leaves(self._slots[body["slot"]])
         with Operators([x for x in given if isinstance(x, torch.Tensor)]) as seen:
             self._call(body, ())

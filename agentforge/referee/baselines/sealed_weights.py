@@ -20,7 +20,7 @@ class Weights:
     init: Any
     state: dict[str, Any]
     buffers: list[str]
-    """Keys of `state` that are no parameters: nobody trains them."""
+    """Keys of `state` that are no parameters: training leaves them."""
     seed: int
 
     def __post_init__(self) -> None:

@@ -4,8 +4,8 @@ A LayerNorm begins with weight 1 and bias 0, so a kernel that ignores them would
 adds seeded noise to running statistics and to every parameter that begins with at most two different values
 or as a constant, identity, Dirac or orthogonal matrix. Noise keeps the sign of other values than zero: a
 reference may take their roots or logarithms. Only weights of torch's norms and slopes of PReLU change signs.
-`built` then looks at the finished model, for what is still known of it: constants that no initialiser gave,
-norms without a negative weight, parameters that are copies of others or hold the lengths of others' rows.
+`built` then looks at the finished model: constants that no initialiser gave, norms without a negative weight,
+and parameters that are copies of others or hold the lengths of others' rows vary too.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def built(build: Callable[[], Built], seed: int) -> tuple[Built, bool]:
 
 
 def vary_known(model: nn.Module, seed: int) -> bool:
-    """Vary what is still known of a finished model's parameters. Returns whether anything was."""
+    """Vary parameters of a finished model whose values its code still tells. Returns whether any did."""
     own = [p for p in model.parameters() if _is_plain(p)]
     simple = [p for p in own if _is_left_simple(p)]
     for p in simple:
@@ -255,7 +255,7 @@ def _copies(parameters: Sequence[torch.Tensor], seed: int) -> list[torch.Tensor]
     """Parameters that are copies of earlier ones, or whose slices are copies of their first.
 
     A target network is one, although it is not trained. Constants with the same noise are none, and no
-    tables that several layers have and nobody trains.
+    tables that several layers have and that are not trained.
     """
     alike: dict[Any, list[torch.Tensor]] = {}
     found = []

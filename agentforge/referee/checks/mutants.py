@@ -31,8 +31,8 @@ class Mutant:
     fixed: bool = False
     """Made without reading the inputs, or by copying one: never right, even if it equals the answer."""
     as_computed: bool = False
-    """Right if it is the answer to the last bit: an epsilon that rounding hides, in a buffer that nobody
-    trains."""
+    """Right if it is the answer to the last bit: an epsilon that rounding hides, in a buffer, which
+    training leaves."""
     may_be_right: bool = False
     """Right if no content exposes it: the mean of many 8-bit numbers can have all bits of a 16-bit output."""
 

@@ -301,7 +301,7 @@ def load_weights(model: Any, state: Mapping[str, torch.Tensor], anyway: bool = F
     if same and not unmatched and not anyway:
         return {"weights": "seed", "unmatched": []}
     if matching:
-        inference = any(t.is_inference() for t in own.values())  # nobody else may write to these
+        inference = any(t.is_inference() for t in own.values())  # writing to these is an error elsewhere
         with torch.inference_mode() if inference else nullcontext():
             model.load_state_dict({k: v.clone() for k, v in matching.items()}, strict=False)
     return {"weights": "partly" if unmatched else "state_dict", "unmatched": unmatched}
