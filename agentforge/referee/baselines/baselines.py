@@ -135,7 +135,7 @@ class Baselines:
         block = Block.create("weights", constructed["nbytes"])
         self.eager.request({"op": "export"}, [block.fd])
         block.seal_writes()
-        return Weights(block, constructed["init"], constructed["state"], self._seed)
+        return Weights(block, constructed["init"], constructed["state"], constructed["buffers"], self._seed)
 
     def _differs(self, name: str) -> bool:
         """Whether a compiled baseline can be built, and is another one than `compile`."""
@@ -241,7 +241,8 @@ class Baselines:
                 "something that does not depend on them"
             )
         prepared.open_order, prepared.rounds, prepared.state = (shape[k] for k in ("open", "rounds", "state"))
-        prepared.arithmetic, prepared.thresholds = shape["arithmetic"], shape["thresholds"]
+        names = ("arithmetic", "thresholds", "lowers")
+        prepared.arithmetic, prepared.thresholds, prepared.lowers = (shape[k] for k in names)
         prepared.outputs_bytes = max(shape["nbytes64"], prepared.inputs.slot_bytes) + (1 << 16)
         if self.definition.differentiable:
             prepared.outputs_bytes += 4 * (prepared.inputs.slot_bytes + self.weights.block.nbytes)

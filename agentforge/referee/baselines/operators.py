@@ -53,6 +53,8 @@ class Operators(DispatchMode):
         """An operator gave vectors whose signs are open."""
         self.rounds = False
         """An operator took or gave anything but integers."""
+        self.lowers = False
+        """An operator made 16-bit floats from wider ones, as autocast does."""
         self._from: Any = WeakTensorKeyDictionary()
         """Tensors made from 64-bit integers among the inputs: the numbers of those."""
         for number, tensor in enumerate(inputs):
@@ -99,6 +101,7 @@ class Operators(DispatchMode):
         taken, given = _tensors((args, kwargs)), _tensors(result)
         self._decide(name.removesuffix("_"), args, kwargs or {}, given)
         self.rounds = self.rounds or any(not is_integer(t) for t in [*taken, *given])
+        self.lowers = self.lowers or (_widest_float(given) == 2 < _widest_float(taken))
         sources = self._sources(taken)
         if sources:
             base = name if name.startswith("__") else name.removesuffix("_")
@@ -154,3 +157,8 @@ def _told_apart(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> list[
 
 def _tensors(of: Any) -> list[torch.Tensor]:
     return [x for x in pytree.tree_leaves(of) if isinstance(x, torch.Tensor)]
+
+
+def _widest_float(tensors: list[torch.Tensor]) -> int:
+    """Bytes of an element of the widest floating-point tensor; 0 without one."""
+    return max((t.itemsize for t in tensors if t.is_floating_point()), default=0)

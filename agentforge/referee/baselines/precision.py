@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from ..workers.server import Slot
@@ -48,16 +49,36 @@ def is_double(value: Any) -> bool:
 
 
 class default_dtype:  # noqa: N801 - reads as a function
-    """Default dtype for the duration, so that constants the reference makes have it too."""
+    """Default dtype for the duration, so that constants the reference makes have it too.
+
+    Random numbers are those of the usual default: a seeded generator gives others for another dtype.
+    """
 
     def __init__(self, dtype: torch.dtype) -> None:
         self._dtype, self._before = dtype, torch.get_default_dtype()
+        self._draws = _DrawnAs(self._before)
 
     def __enter__(self) -> None:
         torch.set_default_dtype(self._dtype)
+        self._draws.__enter__()
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *of: Any) -> None:
+        self._draws.__exit__(*of)
         torch.set_default_dtype(self._before)
+
+
+class _DrawnAs(TorchFunctionMode):
+    """Draws random numbers in a dtype, for callers that name none, and gives them in the default one."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        self._dtype = dtype
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = kwargs or {}
+        if func in (torch.rand, torch.randn) and given.get("dtype") is None and given.get("out") is None:
+            return func(*args, **given | {"dtype": self._dtype}).to(torch.get_default_dtype())
+        return func(*args, **given)
 
 
 def nudged(value: Any, units: float = 1.0) -> Any:

@@ -52,7 +52,7 @@ class PreparedWorkload:
     """Inputs that the reference writes to. Every worker gets copies of them, and what it left there counts as
     a part of its answer."""
     state: list[str] = field(default_factory=list)
-    """Buffers that the reference's calls change."""
+    """Buffers and parameters that the reference's calls change."""
     copy_inputs: bool = False
     """Give the worker copies of all inputs."""
     bounds: list[Bound] = field(default_factory=list)
@@ -71,6 +71,8 @@ class PreparedWorkload:
     """The reference runs an operator whose order among equal values torch leaves open."""
     rounds: bool = True
     """The reference computes with numbers that are rounded, not with integers alone."""
+    lowers: bool = False
+    """The reference computes a part in 16-bit floats, from wider numbers."""
     drawn_numbers: bool = False
     """`get_inputs()` draws Python numbers. Every call has those of one draw."""
     arithmetic: list[int] = field(default_factory=list)

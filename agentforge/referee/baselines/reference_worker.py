@@ -20,7 +20,7 @@ from ..comparison.tolerance import Bound, alternative, widest
 from ..inputs.transforms import less_precise
 from ..timing.gpu.device import GraphedModel
 from ..workers import arguments as values
-from ..workers.memory.shared_memory import Block, Layout, aligned
+from ..workers.memory.shared_memory import Block
 from ..workers.protocol import Channel
 from ..workers.pytree import NUMBER, Leaf, describe, total_bytes
 from ..workers.runner import CompileMode, gradients, runner_for
@@ -29,26 +29,8 @@ from .dispatch import OtherSigns, alike
 from .low_precision import LowPrecision
 from .operators import Operators
 from .precision import FINER, default_dtype, doubled, in_single, is_double, nudged, wide
-from .weights import dense_state, varied_construction
-
-
-class Placer:
-    """Gives tensors their places in a block, one after the other."""
-
-    def __init__(self) -> None:
-        self.nbytes = 0
-        self.tensors: list[tuple[Layout, torch.Tensor]] = []
-
-    def __call__(self, tensor: torch.Tensor) -> Layout:
-        layout = Layout.of(tensor, self.nbytes)
-        self.nbytes += aligned(layout.nbytes)
-        self.tensors.append((layout, tensor))
-        return layout
-
-    def write(self, block: Block) -> None:
-        """Copy the tensors to their places."""
-        for layout, tensor in self.tensors:
-            block.tensor(layout).copy_(tensor.detach())
+from .sealed_weights import Placer
+from .weights import built, dense_state
 
 
 class BaselineServer(Server):
@@ -85,8 +67,7 @@ class BaselineServer(Server):
         definition = Definition.model_validate(body["definition"])
         self._problem, self._precision = load_problem(definition), definition.precision
         init = self._problem.get_init_inputs()
-        with varied_construction(body["seed"]):
-            self._module = self._problem.build(body["seed"])
+        self._module = built(partial(self._problem.build, body["seed"]), body["seed"])[0]
         encoded = values.encode(init if isinstance(init, dict) else list(init), self._weights)
         state = {k: self._weights(v).to_json() for k, v in dense_state(self._module).items()}
         self._module = self._runner.place(self._module)
@@ -94,7 +75,8 @@ class BaselineServer(Server):
         self._take(_compiled(self._module, body["compile"]))
         if body["ahead"]:
             self._call_ahead(body["ahead"])
-        return {"init": encoded, "state": state, "nbytes": self._weights.nbytes}
+        buffers = list(self._fresh)
+        return {"init": encoded, "state": state, "buffers": buffers, "nbytes": self._weights.nbytes}
 
     def _call_ahead(self, arguments: dict[str, Any]) -> None:
         """Call the model on arguments of its own, laid out as those of a slot: guards of its compiled code
@@ -156,12 +138,16 @@ class BaselineServer(Server):
         return {"changed": False}
 
     def _shape(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
-        """Bytes of the output in float64, the buffers that calls have changed, and what the operators say."""
+        """Bytes of the output in float64, what calls have changed, and what the operators say."""
+        assert self._module is not None
+        parameters = self._module.named_parameters(remove_duplicate=False)
+        versions = {k: p._version for k, p in parameters if not p.is_inference()}
         given = pytree.tree_leaves(self._slots[body["slot"]])
         with Operators([x for x in given if isinstance(x, torch.Tensor)]) as seen:
             self._call(body, ())
-        now = self._buffers()
+        now = dense_state(self._module)
         changed = [k for k, fresh in self._fresh.items() if k in now and not _same(now[k], fresh)]
+        changed += [k for k, before in versions.items() if k in now and now[k]._version != before]
         answer = self._kept.pop()
         leaves = [*answer, *(Leaf(k, now[k]) for k in changed)]
         return {
@@ -170,6 +156,7 @@ class BaselineServer(Server):
             "open": bool(seen.ordered),
             "rounds": seen.rounds,
             **seen.of_integers,
+            "lowers": seen.lowers,
             "signs": seen.signs and self._depends_on_signs(body, answer),
         }
 
@@ -329,10 +316,9 @@ class BaselineServer(Server):
         return {"leaves": describe(leaves)}
 
     def _exact_state(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
-        """Buffers of a new model after some calls, computed in float64."""
+        """What calls change of the model, after some calls from its present state on, in float64."""
         assert self._module is not None and self._outputs is not None
         model = wide(self._module)
-        model.load_state_dict(self._fresh, strict=False)
         with default_dtype(torch.float64):
             for _call in range(body["calls"]):
                 args, kwargs = doubled(self._inputs(body["slot"]))

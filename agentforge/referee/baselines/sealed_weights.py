@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..workers.memory.shared_memory import Block
+import torch
+
+from ..workers.memory.shared_memory import Block, Layout, aligned
 
 
 @dataclass
@@ -17,6 +19,8 @@ class Weights:
     block: Block
     init: Any
     state: dict[str, Any]
+    buffers: list[str]
+    """Keys of `state` that are no parameters: training leaves them."""
     seed: int
 
     def __post_init__(self) -> None:
@@ -33,3 +37,22 @@ class Weights:
         """Give the memory back."""
         self._reader.close()
         self.block.close()
+
+
+class Placer:
+    """Gives tensors their places in a block, one after the other."""
+
+    def __init__(self) -> None:
+        self.nbytes = 0
+        self.tensors: list[tuple[Layout, torch.Tensor]] = []
+
+    def __call__(self, tensor: torch.Tensor) -> Layout:
+        layout = Layout.of(tensor, self.nbytes)
+        self.nbytes += aligned(layout.nbytes)
+        self.tensors.append((layout, tensor))
+        return layout
+
+    def write(self, block: Block) -> None:
+        """Copy the tensors to their places."""
+        for layout, tensor in self.tensors:
+            block.tensor(layout).copy_(tensor.detach())

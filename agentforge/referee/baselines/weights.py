@@ -4,13 +4,15 @@ A LayerNorm begins with weight 1 and bias 0, so a kernel that ignores them would
 adds seeded noise to running statistics and to every parameter that begins with at most two different values
 or as a constant, identity, Dirac or orthogonal matrix. Noise keeps the sign of other values than zero: a
 reference may take their roots or logarithms. Only weights of torch's norms and slopes of PReLU change signs.
+`built` then looks at the finished model: constants that no initialiser gave, norms without a negative weight,
+and parameters that are copies of others or hold the lengths of others' rows vary too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 from unittest import mock
 
 import torch
@@ -26,6 +28,13 @@ _SHARE = 4
 """One in this many weights of a norm is negated; as many slopes of a PReLU rise above 1, and fall below 0."""
 _NOT_TINY = 4
 """Elements below which two values may be chance."""
+_FEW = 64
+"""Elements that tell of most tensors that they are not simple."""
+_CLOSE = 1e-4
+"""Relative difference of two ways to compute one length."""
+_NORMS = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
+
+Built = TypeVar("Built")
 
 
 def dense_state(module: nn.Module) -> dict[str, torch.Tensor]:
@@ -50,6 +59,8 @@ def _is_simple(tensor: torch.Tensor, trained: bool) -> bool:
     if not tensor.numel() or not tensor.is_floating_point():
         return False
     flat = tensor.flatten()
+    if flat[:_FEW].unique().numel() > 2:
+        return False
     others = flat[flat != flat[0]]
     two = trained and flat.numel() >= _NOT_TINY
     return bool((others == others[:1]).all()) if two else not others.numel()
@@ -60,12 +71,16 @@ def _generator(tensor: torch.Tensor, seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed + hash(tuple(tensor.shape)) % (1 << 32))
 
 
+def _noise(tensor: torch.Tensor, seed: int) -> torch.Tensor:
+    return (torch.rand(tensor.shape, generator=_generator(tensor, seed)) * 2 - 1).mul_(_NOISE).to(tensor)
+
+
 def _vary(tensor: torch.Tensor, seed: int, trained: bool = True) -> None:
     """Add noise of either sign to zeros and to values above 0.1; others move away from 0.
 
     Zeros that are not trained become positive: they may be a variance.
     """
-    noise = (torch.rand(tensor.shape, generator=_generator(tensor, seed)) * 2 - 1).mul_(_NOISE).to(tensor)
+    noise = _noise(tensor, seed)
     with torch.no_grad():
         if not trained:
             noise = torch.where(tensor == 0, noise.abs(), noise)
@@ -160,9 +175,112 @@ def varied_construction(seed: int) -> Iterator[None]:
             patches.enter_context(mock.patch.object(nn.init, name, varying_init(getattr(nn.init, name))))
         orthogonal = varying_init(nn.init.orthogonal_, _shrink)
         patches.enter_context(mock.patch.object(nn.init, "orthogonal_", orthogonal))
-        for norm in (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm):
+        for norm in _NORMS:
             patches.enter_context(signing(norm, _negate_some))
         patches.enter_context(signing(nn.PReLU, _spread_slopes))
         patches.enter_context(mock.patch.object(_NormBase, "reset_running_stats", reset_running_stats))
         patches.enter_context(mock.patch.object(nn.Parameter, "__new__", new_parameter))
         yield
+
+
+def built(build: Callable[[], Built], seed: int) -> tuple[Built, bool]:
+    """A model whose weights all matter, and whether some changed after its constructor had returned."""
+    with varied_construction(seed):
+        model = build()
+    return model, isinstance(model, nn.Module) and vary_known(model, seed)
+
+
+def vary_known(model: nn.Module, seed: int) -> bool:
+    """Vary parameters of a finished model whose values its code still tells. Returns whether any did."""
+    own = [p for p in model.parameters() if _is_plain(p)]
+    simple = [p for p in own if _is_left_simple(p)]
+    for p in simple:
+        _vary(p, seed, p.requires_grad)
+    weights = [m.weight for m in model.modules() if isinstance(m, _NORMS)]
+    signless = [w for w in weights if isinstance(w, nn.Parameter) and _is_plain(w) and _has_one_sign(w)]
+    for weight in signless:
+        _negate_some(weight, seed)
+    lengths = _lengths(own)
+    for p in lengths:
+        _shrink(p, seed)
+    copies = _copies(own, seed)
+    for number, p in enumerate(copies, 1):
+        _shrink(p, seed + number)
+    return bool(simple or signless or lengths or copies)
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    """Whether its elements are numbers in memory of their own, which noise can change."""
+    return (
+        not is_lazy(tensor)
+        and not tensor.is_inference()
+        and tensor.layout is torch.strided
+        and tensor.is_floating_point()
+        and tensor.itemsize > 1
+        and tensor.numel() > 0
+        and 0 not in tensor.stride()
+    )
+
+
+def _is_left_simple(tensor: torch.Tensor) -> bool:
+    """Whether no noise was added. Of a single number a whole one tells: noise leaves none."""
+    if tensor.numel() == 1:
+        return tensor.item() % 1 == 0
+    return _is_simple(tensor.detach(), tensor.requires_grad)
+
+
+def _has_one_sign(weight: torch.Tensor) -> bool:
+    return weight.numel() > 1 and bool((weight > 0).all() | (weight < 0).all())
+
+
+def _lengths(parameters: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Parameters that hold the lengths of another's rows or columns, as weight normalisation begins."""
+    vectors: dict[int, list[tuple[float, torch.Tensor]]] = {}
+    for p in parameters:
+        vectors.setdefault(p.numel(), []).append((p.detach().flatten()[0].item(), p))
+    found = []
+    for of in (p.detach() for p in parameters if p.dim() > 1):
+        for rows in (of[None], of, of.transpose(0, 1)):
+            holders = vectors.get(len(rows), [])
+            first = rows[0].norm().item() if holders else 0.0
+            for begins, p in holders:
+                if first and abs(begins - first) <= _CLOSE * first:
+                    lengths = rows.flatten(1).norm(dim=1)
+                    if torch.allclose(lengths, p.detach().flatten(), rtol=_CLOSE):
+                        found.append(p)
+    return list({id(p): p for p in found}.values())
+
+
+def _copies(parameters: Sequence[torch.Tensor], seed: int) -> list[torch.Tensor]:
+    """Parameters that are copies of earlier ones, or whose slices are copies of their first.
+
+    A target network is one, although it is not trained. Constants with the same noise are none, and no
+    tables that several layers have and that are not trained.
+    """
+    alike: dict[Any, list[torch.Tensor]] = {}
+    found = []
+    for p in parameters:
+        flat = p.detach().flatten()
+        if len(flat) < _NOT_TINY:
+            continue
+        earlier = alike.setdefault((p.shape, p.dtype, p.device, *flat[:_NOT_TINY].tolist()), [])
+        same = [q for q in earlier if q.data_ptr() != p.data_ptr() and torch.equal(p, q)]
+        earlier.append(p)
+        trained = p.requires_grad or any(q.requires_grad for q in same)
+        if trained and (same or _repeats(p)) and not _is_noise(p.detach(), seed):
+            found.append(p)
+    return found
+
+
+def _repeats(tensor: torch.Tensor) -> bool:
+    """Whether all slices are alike."""
+    many = tensor.dim() > 1 and len(tensor) > 1 and tensor[0].numel() > 1
+    return many and torch.equal(tensor[0], tensor[-1]) and bool((tensor[1:] == tensor[:1]).all())
+
+
+def _is_noise(tensor: torch.Tensor, seed: int) -> bool:
+    """Whether it is a constant with the noise that its shape gets during construction."""
+    noise = _noise(tensor, seed)
+    rounding = 4 * torch.finfo(tensor.dtype).eps * (1 + float(tensor.abs().max()))
+    rests = (tensor - noise, tensor.abs() - noise, tensor.abs() - noise.abs())
+    return any(float(rest.max() - rest.min()) <= rounding for rest in rests)

@@ -30,6 +30,9 @@ class Mutant:
     make: Make
     fixed: bool = False
     """Made without reading the inputs, or by copying one: never right, even if it equals the answer."""
+    as_computed: bool = False
+    """Right if it is the answer to the last bit: an epsilon that rounding hides, in a buffer, which
+    training leaves."""
     may_be_right: bool = False
     """Right if no content exposes it: the mean of many 8-bit numbers can have all bits of a 16-bit output."""
 
@@ -48,25 +51,27 @@ def mutants(baselines: Baselines, prepared: PreparedWorkload) -> Iterator[Mutant
     for k in range(number):
         yield Mutant(f"a copy of input {k}", _copied(prepared, k), fixed=True)
     less: dict[int, _Fill] = dict.fromkeys(range(number), less_precise)
+    lower = _rounded(baselines)
     floats = {t.dtype for t in prepared.inputs.tensors(0) if t.is_floating_point() or t.is_complex()}
     if baselines.definition.precision is not None:
         pass  # the user allowed it
     elif floats & {torch.float32, torch.float64, torch.complex64, torch.complex128}:
-        name = "an answer computed in half precision"
-        yield Mutant(name, _Replaced(baselines, prepared, less, _rounded(baselines)))
+        name, make = "an answer computed in half precision", _Replaced(baselines, prepared, less, lower)
+        yield Mutant(name, make, may_be_right=prepared.lowers)
     elif floats:
-        name = "an answer computed in 8-bit precision"
-        make = _Replaced(baselines, prepared, less, _rounded(baselines))
+        name, make = "an answer computed in 8-bit precision", _Replaced(baselines, prepared, less, lower)
         yield Mutant(name, make, may_be_right=True)
     if any(_is_16_bit_matrix(layout) for layout in baselines.weights.state.values()):
-        yield Mutant("an answer from 8-bit weights", _rounded(baselines), may_be_right=True)
+        yield Mutant("an answer from 8-bit weights", lower, may_be_right=True)
     for k in range(number):
         name = f"an answer that ignores input {k}" if number > 1 else "an answer that ignores its input"
         for content in (_other(prepared, k), torch.zeros_like, torch.ones_like):
             yield Mutant(name, _Replaced(baselines, prepared, {k: content}))
     for key in baselines.weights.state:
         for value in (0.0, 1.0):
-            yield Mutant(f"an answer that ignores {key}", _without(baselines, key, value))
+            untrained = key in baselines.weights.buffers
+            without = _without(baselines, key, value)
+            yield Mutant(f"an answer that ignores {key}", without, as_computed=untrained)
 
 
 # -- from the right answer

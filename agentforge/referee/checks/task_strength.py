@@ -14,6 +14,8 @@ import time
 from collections.abc import Sequence
 from enum import Enum
 
+import torch
+
 from agentforge.schema import ReasonCode, TargetError
 
 from ..baselines.answers import right_answer
@@ -220,6 +222,8 @@ class _Examination:
             return MutantOutcome.KILLED
         if mutant.fixed:
             return MutantOutcome.SURVIVED
+        if mutant.as_computed and _same_bits(wrong, answer.outputs):
+            return MutantOutcome.EQUIVALENT
         if mutant.may_be_right or self._baselines.definition.precision is not None:
             return MutantOutcome.EQUIVALENT
         del wrong  # answers may be large, and two in float64 follow
@@ -236,6 +240,14 @@ class _Examination:
             if not self._baselines.eager.worker.running:
                 raise
             return None
+
+
+def _same_bits(ours: Sequence[Leaf], theirs: Sequence[Leaf]) -> bool:
+    """Whether two answers are the same to the last bit."""
+    return all(
+        same_bytes(a.value, b.value) if isinstance(a.value, torch.Tensor) else a.value == b.value
+        for a, b in zip(ours, theirs, strict=True)
+    )
 
 
 def _same(ours: Sequence[Leaf], theirs: Sequence[Leaf]) -> bool:

@@ -21,7 +21,7 @@ import torch
 
 from agentforge.schema import Distribution, TensorInput, Workload
 
-from ..baselines.reference_worker import Placer
+from ..baselines.sealed_weights import Placer
 from ..workers.arguments import encode, layouts, numbers
 from ..workers.memory.shared_memory import DTYPES, Block, Layout, contiguous_strides
 from .mixing import Blended, Draw, Given, Recipe, Rolled, Rows, Weights, between, rearranged, stored, write

@@ -8,7 +8,7 @@ import torch
 
 from ..baselines.baselines import Baselines
 from ..baselines.prepared import PreparedWorkload
-from ..baselines.reference_worker import Placer
+from ..baselines.sealed_weights import Placer
 from ..comparison.comparator import OutputComparator
 from ..comparison.tolerance import derive
 from ..workers.client import WorkerClient

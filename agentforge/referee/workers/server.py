@@ -14,6 +14,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,7 +24,7 @@ from torch.utils import _pytree as pytree
 
 from agentforge.languages import PRELUDE
 
-from ..baselines.weights import dense_state, varied_construction
+from ..baselines.weights import built, dense_state
 from ..candidates.jit_cache import link_missing
 from . import arguments as values
 from .environment import level_allocator
@@ -108,13 +109,15 @@ class Server:
         if model_class is None:
             raise AttributeError(f"the solution has no class {body['class']}")
         init = values.decode(body["init"], weights)
-        with varied_construction(body["seed"]):
+
+        def build() -> Any:
             torch.manual_seed(body["seed"])
-            model = model_class(**init) if isinstance(init, dict) else model_class(*init)
+            return model_class(**init) if isinstance(init, dict) else model_class(*init)
+
+        model, changed = built(build, body["seed"])
         model.eval()
-        report = load_weights(
-            model, {k: weights.tensor(Layout.from_json(v)) for k, v in body["state"].items()}
-        )
+        state = {k: weights.tensor(Layout.from_json(v)) for k, v in body["state"].items()}
+        report = load_weights(model, state, anyway=changed)
         self._take(self._runner.place(model))
         weights.close()
         return report
@@ -281,8 +284,11 @@ def put_leaves(leaves: list[Leaf], block: Block) -> None:
             offset += aligned(layout.nbytes)
 
 
-def load_weights(model: Any, state: Mapping[str, torch.Tensor]) -> dict[str, Any]:
+def load_weights(model: Any, state: Mapping[str, torch.Tensor], anyway: bool = False) -> dict[str, Any]:
     """Load the reference's weights into a model if keys and shapes match.
+
+    Args:
+        anyway: load them even if the model has them, so that its hooks run.
 
     Returns:
         `weights`: `seed` if construction gave them already, `state_dict` if all were loaded, `partly` with
@@ -291,10 +297,13 @@ def load_weights(model: Any, state: Mapping[str, torch.Tensor]) -> dict[str, Any
     own = dense_state(model) if isinstance(model, torch.nn.Module) else {}
     matching = {k: v for k, v in state.items() if k in own and own[k].shape == v.shape}
     unmatched = sorted((own.keys() | state.keys()) - matching.keys())[:20]
-    if all(torch.equal(own[k].cpu(), v) for k, v in matching.items()) and not unmatched:
+    same = all(torch.equal(own[k].cpu(), v) for k, v in matching.items())
+    if same and not unmatched and not anyway:
         return {"weights": "seed", "unmatched": []}
     if matching:
-        model.load_state_dict({k: v.clone() for k, v in matching.items()}, strict=False)
+        inference = any(t.is_inference() for t in own.values())  # writing to these is an error elsewhere
+        with torch.inference_mode() if inference else nullcontext():
+            model.load_state_dict({k: v.clone() for k, v in matching.items()}, strict=False)
     return {"weights": "partly" if unmatched else "state_dict", "unmatched": unmatched}
 
 

@@ -79,3 +79,31 @@ def test_integers_that_a_constant_tells_apart(
     with torch.no_grad(), Operators([TABLE, IDS]) as seen:
         compute(IDS)
     assert seen.of_integers["thresholds"] == [[1, value] for value in told_apart]
+
+
+@pytest.mark.parametrize(
+    ("compute", "lowers"),
+    [
+        (lambda x: (x.bfloat16() @ x.t().bfloat16()).float(), True),
+        (lambda x: x.half().float(), True),
+        (lambda x: x @ x.t(), False),
+        (lambda x: x.double().float().long(), False),
+    ],
+)
+def test_a_reference_that_computes_in_16_bit_floats(
+    compute: Callable[[torch.Tensor], object], lowers: bool
+) -> None:
+    with torch.no_grad(), Operators() as seen:
+        compute(TABLE)
+        compute(IDS.float())
+    assert seen.lowers is lowers
+
+
+def test_autocast_lowers_and_16_bit_inputs_alone_do_not() -> None:
+    with torch.no_grad(), Operators() as seen, torch.autocast("cpu", dtype=torch.bfloat16):
+        torch.nn.functional.linear(TABLE, TABLE)
+    assert seen.lowers
+    with torch.no_grad(), Operators() as seen:
+        half = torch.ones(4, 4, dtype=torch.bfloat16)
+        torch.nn.functional.layer_norm(half @ half, (4,)).relu()
+    assert not seen.lowers

@@ -129,3 +129,27 @@ def test_the_order_of_a_dictionary_does_not_matter(referee):
     assert judge(referee, NAMED, (right, other)).status is EvaluationStatus.PASSED
     wrong = other.replace("{0: x - 1, 1: x + 1}", "{0: x + 1, 1: x - 1}")
     assert judge(referee, NAMED, (right, wrong)).status is EvaluationStatus.INCORRECT_NUMERICAL
+
+
+BOUNDED = problem(
+    "return self.table(x)", "torch.randint(0, 64, (128,))",
+    "self.table = torch.nn.Embedding(64, 8, max_norm=1.0)",
+)  # fmt: skip
+
+
+def test_parameters_that_calls_change_are_state(referee):
+    right = judge(referee, BOUNDED)
+    assert right.status is EvaluationStatus.PASSED, right.reasons
+    assert "the same table.weight" in stage(right, "state").detail
+    aside = ("self.table(x)", "torch.nn.functional.embedding(x, self.table.weight.clone(), max_norm=1.0)")
+    wrong = judge(referee, BOUNDED, aside)
+    assert stage(wrong, "state").status is EvaluationStatus.INCORRECT_NUMERICAL
+
+
+def test_state_may_be_kept_in_inference_mode(referee):
+    inference = (
+        "def forward(self, x):",
+        "@torch.inference_mode()\n    def forward(self, x):\n        self.mean = self.mean * 1",
+    )
+    evaluation = judge(referee, STATISTICS, inference)
+    assert evaluation.status is EvaluationStatus.PASSED, evaluation.reasons

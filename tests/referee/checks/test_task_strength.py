@@ -170,3 +170,25 @@ def test_half_a_tolerance_leaves_room_for_an_answer_that_rounds_twice():
     assert strict.element == usual.element / 2
     assert measure(twice, once, strict).relative < 0.9 * strict.relative
     assert halved(Bound(0.1, 0.2, 0.3, 0.001)) == Bound(0.05, 0.1, 0.15, 0.001)
+
+
+def test_an_epsilon_that_rounding_hides_is_no_weakness_if_it_is_a_buffer(referee):
+    root = "return x / torch.sqrt(self.var + self.epsilon)"
+    make = "self.var = torch.nn.Buffer(torch.rand(32) + 0.5); self.epsilon = {}(torch.tensor(1e-8))"
+    hidden = problem(root, "torch.randn(64, 32)", make.format("torch.nn.Buffer"))
+    assert task_report(referee.baselines(hidden, [WORKLOAD])).weaknesses == []
+    visible = problem(root, "torch.randn(64, 32)", make.format("torch.nn.Buffer"))
+    visible = visible.model_copy(update={"reference": visible.reference.replace("1e-8", "1e-6")})
+    (weakness,) = task_report(referee.baselines(visible, [WORKLOAD])).weaknesses
+    assert "ignores epsilon" in weakness
+
+
+def test_a_reference_in_half_precision_need_not_tell_that_from_itself(referee):
+    product = "self.linear(x)"
+    autocast = f"with torch.autocast('cpu', dtype=torch.bfloat16):\n    return {product}.float()"
+    lowered = problem(autocast, "torch.randn(64, 128)", "self.linear = torch.nn.Linear(128, 64)")
+    report = task_report(referee.baselines(lowered, [WORKLOAD]))
+    assert report.weaknesses == []
+    assert not judge(referee, lowered, (product, "self.linear(torch.zeros_like(x))")).passed
+    fine = (f"{product}.float()", f"({product}.float() * 1.1)")
+    assert not judge(referee, lowered, fine).passed
