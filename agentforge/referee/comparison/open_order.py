@@ -84,6 +84,8 @@ class OpenOrder:
                 moved = after.reshape(-1)[first : first + theirs.numel()]
                 if not torch.equal(moved, theirs):
                     found |= _equal(*values)
+                if bool(found.all()):
+                    return found
                 decided |= (moved[wrong] == (b + 1) % row.shape[-1]) & ~_nearly(*values, row, at)
         if bool((found | decided).all()):
             return found
