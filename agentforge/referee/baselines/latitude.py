@@ -59,10 +59,14 @@ def with_latitude(
         eager.call(slot)  # further questions are about its own inputs again
         return found
 
+    def with_next_places(operator: int) -> torch.Tensor | None:
+        return output(asked({"op": "recomputed", "next": operator, "leaf": number}))
+
     if not integer:
         return replace(leaf, recomputed=recomputed)
-    order = OpenOrder(lambda: prepared.inputs.tensors(slot), answer, ordered) if prepared.open_order else None
-    return replace(leaf, latitude=IntegerLatitude(recomputed, order, tuple(shape), prepared.rounds))
+    order = OpenOrder(lambda: prepared.inputs.tensors(slot), answer, ordered, with_next_places)
+    open_order = order if prepared.open_order else None
+    return replace(leaf, latitude=IntegerLatitude(recomputed, open_order, tuple(shape), prepared.rounds))
 
 
 def _tried(eager: WorkerClient, ask: Callable[[], list[Leaf]]) -> list[Leaf]:

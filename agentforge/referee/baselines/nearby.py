@@ -3,6 +3,10 @@
 Its error in one answer alone may be none by chance. The mean of equal values can be exact, and another right
 kernel's is not; a batch norm then divides the difference by a tiny deviation. A sum that cancels may hit the
 exact value. Over many elements chance evens out.
+
+A long sum that cancels has a further measure: how far the exact answer moves with the last bits of the
+inputs. The reference sums pairwise. A loop with a few accumulators is right too, and errs more than that by
+up to the root of the sum's length.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from typing import Protocol
 from agentforge.schema import Definition, TolerancePolicy
 
 from ..comparison.exactness import Exactness
-from ..comparison.tolerance import Bound, widest
+from ..comparison.tolerance import LARGEST_BOUND, Bound, widest
 from ..workers.client import WorkerClient
 from ..workers.failures import WorkerFailure
 from .prepared import PreparedWorkload
@@ -27,6 +31,9 @@ _UNITS_ALIKE, _UNITS = 16.0, 4096.0
 so. Other inputs move so far that the sum of a row, which moves less, is rounded in another way."""
 _FEW = 1000
 """Elements of an output above which chance evens out."""
+_SERIAL = 0.5
+"""Error of a sum with few accumulators: of what the last bits of its terms change, times the root of its
+length."""
 _ILL_CONDITIONED = 1e-2
 """Relative error of the reference against float64 above which its answer is chance."""
 
@@ -76,6 +83,31 @@ def bounds_nearby(
                 raise NotDefined
             bound = _of_few(found[n].bound, prepared.outputs[n].numel, reference.definition.tolerance)
             wider[n] = widest([wider[n], bound])
+    return _with_long_sums(reference, prepared, slot, wider)
+
+
+def _with_long_sums(
+    reference: Reference, prepared: PreparedWorkload, slot: int, bounds: Sequence[Bound]
+) -> list[Bound]:
+    """The bounds, or wider ones for outputs of few elements that are sums with few accumulators.
+
+    Not for 16-bit types, whose sums are accumulated in float32.
+    """
+    chosen = [0 < form.numel < _FEW and form.nbytes >= 4 * form.numel for form in prepared.outputs]
+    if not any(chosen):
+        return list(bounds)
+    try:
+        draws = [reference.held_against(prepared, slot, "spread") for _ in range(_DRAWS)]
+    except WorkerFailure:
+        if not reference.eager.worker.running:
+            raise
+        return list(bounds)
+    wider = list(bounds)
+    for n in (n for n, wanted in enumerate(chosen) if wanted and bounds[n].relative):
+        moved = math.sqrt(sum(draw[n].bound.reference_error ** 2 for draw in draws) / _DRAWS)
+        error = min(_SERIAL * math.sqrt(prepared.reduction) * moved, LARGEST_BOUND)
+        bound = wider[n]
+        wider[n] = replace(bound, relative=max(bound.relative, error), element=max(bound.element, error))
     return wider
 
 

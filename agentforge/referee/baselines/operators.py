@@ -11,10 +11,8 @@ from torch.utils import _pytree as pytree
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from ..workers.dispatch_mode import DispatchMode
-from .dispatch import SIGNS, is_integer
+from .dispatch import SIGNS, is_integer, leaves_order_open
 
-_OPEN = ("topk", "kthvalue", "median", "nanmedian", "mode", "cummax", "cummin")
-"""Operators whose order among equal values torch leaves open; `sort` too, unless it is stable."""
 _ARITHMETIC = frozenset([
     "add", "sub", "rsub", "mul", "neg", "abs", "sign", "square", "sum", "cumsum", "mm", "bmm", "mv", "dot",
     "addmm", "remainder", "fmod", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not",
@@ -93,8 +91,8 @@ class Operators(DispatchMode):
         self._reads.__exit__(*of)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name, stable = func._schema.name.removeprefix("aten::"), (kwargs or {}).get("stable", False)
-        if name in _OPEN or (name == "sort" and not stable):
+        name = func._schema.name.removeprefix("aten::")
+        if leaves_order_open(func, kwargs):
             self.ordered.append(args[0])
         self.signs = self.signs or func._schema.name in SIGNS
         result = func(*args, **(kwargs or {}))

@@ -20,12 +20,13 @@ from ..comparison.tolerance import Bound, alternative, widest
 from ..inputs.transforms import less_precise
 from ..timing.gpu.device import GraphedModel
 from ..workers import arguments as values
+from ..workers.dispatch_mode import DispatchMode
 from ..workers.memory.shared_memory import Block
 from ..workers.protocol import Channel
 from ..workers.pytree import NUMBER, Leaf, describe, total_bytes
 from ..workers.runner import CompileMode, gradients, runner_for
 from ..workers.server import Server, Slot, put_leaves
-from .dispatch import OtherSigns, alike
+from .dispatch import NextPlaces, OtherOrder, OtherSigns, alike, same
 from .low_precision import LowPrecision
 from .operators import Operators
 from .precision import FINER, default_dtype, doubled, in_single, is_double, nudged, wide
@@ -146,7 +147,7 @@ class BaselineServer(Server):
         with Operators([x for x in given if isinstance(x, torch.Tensor)]) as seen:
             self._call(body, ())
         now = dense_state(self._module)
-        changed = [k for k, fresh in self._fresh.items() if k in now and not _same(now[k], fresh)]
+        changed = [k for k, fresh in self._fresh.items() if k in now and not same(now[k], fresh)]
         changed += [k for k, before in versions.items() if k in now and now[k]._version != before]
         answer = self._kept.pop()
         leaves = [*answer, *(Leaf(k, now[k]) for k in changed)]
@@ -162,62 +163,75 @@ class BaselineServer(Server):
 
     def _depends_on_signs(self, body: dict[str, Any], answer: list[Leaf]) -> bool:
         """Whether the answer changes with the signs of singular vectors and the like."""
-        assert self._model is not None
-        args, kwargs = self._inputs(body["slot"])
-        with OtherSigns():
-            other = self._answer(self._model(*args, **kwargs), (args, kwargs))
+        other = self._under(body["slot"], OtherSigns())
         return not all(alike(a.value, b.value) for a, b in zip(answer, other, strict=True))
+
+    def _under(self, slot: int, mode: DispatchMode | None = None) -> list[Leaf]:
+        """The answer under a mode, or else with another order among equals. It is no counted call: the
+        referee may still write to outputs that one drops."""
+        assert self._model is not None
+        args, kwargs = self._inputs(slot)
+        with mode or OtherOrder():
+            return self._answer(self._model(*args, **kwargs), (args, kwargs))
+
+    def _given(self, leaves: list[Leaf]) -> dict[str, Any]:
+        """Hand leaves over in the outputs block."""
+        assert self._outputs is not None
+        put_leaves(leaves, self._outputs)
+        return {"leaves": describe(leaves)}
 
     def _ordered(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """What a call orders by operators that leave the order among equal values open."""
-        assert self._model is not None and self._outputs is not None
-        args, kwargs = self._inputs(body["slot"])
-        with Operators() as seen:  # no counted call: the referee may still write to outputs that one drops
-            self._model(*args, **kwargs)
-        leaves = _numbered(seen.ordered)
-        put_leaves(leaves, self._outputs)
-        return {"leaves": describe(leaves)}
+        seen = Operators()
+        self._under(body["slot"], seen)
+        return self._given(_numbered(seen.ordered))
 
     def _exact(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """Output of the reference computed in float64, in the outputs block."""
-        assert self._outputs is not None
-        leaves = self._in_float64(body["slot"])
-        put_leaves(leaves, self._outputs)
-        return {"leaves": describe(leaves)}
+        return self._given(self._in_float64(body["slot"]))
 
     def _in_float64(self, slot: int) -> list[Leaf]:
-        assert self._module is not None
-        model = wide(self._module)
-        args, kwargs = doubled(self._inputs(slot))
+        return self._widely(self._module, self._inputs(slot))
+
+    def _widely(self, model: torch.nn.Module | None, inputs: Slot) -> list[Leaf]:
+        """A model's answer in float64."""
+        assert model is not None
+        args, kwargs = doubled(inputs)
         with default_dtype(torch.float64):
-            return self._answer(model(*args, **kwargs), (args, kwargs))
+            return self._answer(wide(model)(*args, **kwargs), (args, kwargs))
 
     def _exactness(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """Hold the last call's output against a better computation: numbers travel, no tensors.
 
         `against` is `float64`, or `moved` for inputs moved by half a unit in the last place: conditioning
-        if float64 fails. `nearby` compares the answer to moved inputs and weights with float64.
+        if float64 fails, or `reordered` for another order among equals. `nearby` compares the answer to moved
+        inputs and weights with float64, and `spread` that of float64 with float64's to moved inputs.
         """
-        policy, given = TolerancePolicy.model_validate(body["policy"]), self._kept[-1]
-        if body["against"] == "nearby":
-            given, better = self._nearby(body["slot"], body["units"])
+        slot, against, given = body["slot"], body["against"], self._kept[-1]
+        policy = TolerancePolicy.model_validate(body["policy"])
+        if against == "nearby":
+            given, better = self._nearby(slot, body["units"])
+        elif against == "spread":
+            given = self._in_float64(slot)
+            better = self._widely(self._module, pytree.tree_map(nudged, self._inputs(slot)))
         else:
-            compute = self._in_float64 if body["against"] == "float64" else self._moved
-            better = compute(body["slot"])
+            better = {"float64": self._in_float64, "moved": self._moved, "reordered": self._under}[against](
+                slot
+            )
         values = {leaf.path: leaf.value for leaf in better}
         found = [
             exactness(self._as_computed(x), values.get(x.path), policy, body["reduction"]) for x in given
         ]
-        if body["against"] == "float64" and any(is_double(x.value) for x in given):
+        if against == "float64" and any(is_double(x.value) for x in given):
             errors: dict[str, Bound] = {}
             with suppress(Exception):  # it may insist on double precision
-                errors = self._error_in_single(body["slot"], policy, body["reduction"])
+                errors = self._error_in_single(slot, policy, body["reduction"])
             for n, leaf in enumerate(given):
                 if is_double(leaf.value) and leaf.path in errors:
-                    bound = widest([found[n].bound, errors[leaf.path]])
-                    found[n] = dataclasses.replace(found[n], bound=bound)
-        if self._precision is not None and body["against"] != "nearby":
-            low = {leaf.path: leaf.value for leaf in self._lowered(body["slot"], self._precision)}
+                    wider = widest([found[n].bound, errors[leaf.path]])
+                    found[n] = dataclasses.replace(found[n], bound=wider)
+        if self._precision is not None and against in ("float64", "moved"):
+            low = {leaf.path: leaf.value for leaf in self._lowered(slot, self._precision)}
             found = [
                 permitted(e, low.get(x.path), values.get(x.path), policy.factor)
                 for e, x in zip(found, given, strict=True)
@@ -247,10 +261,8 @@ class BaselineServer(Server):
 
     def _twice(self, model: torch.nn.Module, inputs: Slot) -> tuple[list[Leaf], list[Leaf]]:
         """A model's answer, and the same in float64."""
-        wider, double = wide(model), doubled(inputs)
-        ours = self._answer(model(*inputs[0], **inputs[1]), inputs)
-        with default_dtype(torch.float64):
-            return ours, self._answer(wider(*double[0], **double[1]), double)
+        exact = self._widely(model, inputs)  # first: a call may write to its inputs
+        return self._answer(model(*inputs[0], **inputs[1]), inputs), exact
 
     def _lowered(self, slot: int, precision: Precision) -> list[Leaf]:
         """The answer for a slot with products in a lower precision, in the types of the usual answer."""
@@ -278,59 +290,52 @@ class BaselineServer(Server):
 
     def _alternatives(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """For each output of the last call the float64 one in its dtype, or None if both agree in kind."""
-        assert self._outputs is not None
         better = {leaf.path: leaf.value for leaf in self._in_float64(body["slot"])}
         found = [Leaf(x.path, alternative(x.value, better.get(x.path))) for x in self._kept[-1]]
-        put_leaves(found, self._outputs)
-        return {"leaves": describe(found)}
+        return self._given(found)
 
     def _recomputed(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """One output for a slot, computed in another way; others are None.
 
         `way` 0 is float64; further ones move the inputs by up to two units in the last place, those of 16-bit
-        types by half a unit.
+        types by half a unit. Under `next`, an operator that orders gives other places: see `NextPlaces`.
         """
-        assert self._model is not None and self._outputs is not None
-        if body["way"] == 0:
+        if "next" in body:
+            leaves = self._under(body["slot"], NextPlaces(body["next"]))
+        elif body["way"] == 0:
             leaves = self._in_float64(body["slot"])
         else:
-            args, kwargs = pytree.tree_map(lambda x: nudged(x, 4.0), self._inputs(body["slot"]))
-            leaves = self._answer(self._model(*args, **kwargs), (args, kwargs))
+            leaves = self._moved(body["slot"], 4.0)
         found = [Leaf(x.path, x.value if n == body["leaf"] else None) for n, x in enumerate(leaves)]
-        put_leaves(found, self._outputs)
-        return {"leaves": describe(found)}
+        return self._given(found)
 
-    def _moved(self, slot: int) -> list[Leaf]:
+    def _moved(self, slot: int, units: float = 1.0) -> list[Leaf]:
         assert self._model is not None
-        args, kwargs = pytree.tree_map(nudged, self._inputs(slot))
+        args, kwargs = pytree.tree_map(partial(nudged, units=units), self._inputs(slot))
         return self._answer(self._model(*args, **kwargs), (args, kwargs))
 
     def _exact_gradients(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """What a backward pass in float64 gives."""
-        assert self._module is not None and self._outputs is not None
+        assert self._module is not None
         model = wide(self._module)
         args, kwargs = doubled(self._arguments_of(body["slot"]))
         with default_dtype(torch.float64):
-            leaves = gradients(model, args, kwargs, body["seed"])
-        put_leaves(leaves, self._outputs)
-        return {"leaves": describe(leaves)}
+            return self._given(gradients(model, args, kwargs, body["seed"]))
 
     def _exact_state(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """What calls change of the model, after some calls from its present state on, in float64."""
-        assert self._module is not None and self._outputs is not None
+        assert self._module is not None
         model = wide(self._module)
         with default_dtype(torch.float64):
             for _call in range(body["calls"]):
                 args, kwargs = doubled(self._inputs(body["slot"]))
                 model(*args, **kwargs)
         state = model.state_dict()
-        leaves = [Leaf(key, state[key]) for key in body["keys"]]
-        put_leaves(leaves, self._outputs)
-        return {"leaves": describe(leaves)}
+        return self._given([Leaf(key, state[key]) for key in body["keys"]])
 
     def _without(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """Output with one weight or buffer set to a constant: what a model that ignores it would give."""
-        assert self._module is not None and self._outputs is not None
+        assert self._module is not None
         tensor = self._module.state_dict()[body["key"]]
         held = tensor.clone()
         if not tensor.is_floating_point() or bool((held == body["value"]).all()):
@@ -340,15 +345,16 @@ class BaselineServer(Server):
             if body["exact"]:
                 return {"changed": True, **self._exact(body, ())}
             args, kwargs = self._inputs(body["slot"])
-            leaves = self._answer(self._module(*args, **kwargs), (args, kwargs))
-            put_leaves(leaves, self._outputs)
-            return {"changed": True, "leaves": describe(leaves)}
+            return {
+                "changed": True,
+                **self._given(self._answer(self._module(*args, **kwargs), (args, kwargs))),
+            }
         finally:
             tensor.copy_(held)
 
     def _rounded(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """Output with all weights and buffers in less precision: see `inputs.transforms.less_precise`."""
-        assert self._module is not None and self._outputs is not None
+        assert self._module is not None
         state = {k: t for k, t in dense_state(self._module).items() if t.is_floating_point()}
         held = {k: t.clone() for k, t in state.items()}
         try:
@@ -357,16 +363,10 @@ class BaselineServer(Server):
             if body["exact"]:
                 return self._exact(body, ())
             args, kwargs = self._inputs(body["slot"])
-            leaves = self._answer(self._module(*args, **kwargs), (args, kwargs))
-            put_leaves(leaves, self._outputs)
-            return {"leaves": describe(leaves)}
+            return self._given(self._answer(self._module(*args, **kwargs), (args, kwargs)))
         finally:
             for key, tensor in state.items():
                 tensor.copy_(held[key])
-
-
-def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
-    return a.shape == b.shape and bool(((a == b) | ((a != a) & (b != b))).all())
 
 
 def _numbered(tensors: list[torch.Tensor]) -> list[Leaf]:

@@ -1,9 +1,12 @@
 """Indices whose order among equal values torch leaves open: topk, sort, median, mode, cummax and cummin.
 
 An index is right if it selects the same value as the reference's: of what the reference itself orders, or of
-the inputs. If several inputs have a value at such a place and they do not agree (scores and a mask), the
-reference decides: the values at both places change places in all inputs, and if its index stays, it cannot
-tell the places apart.
+the inputs. What the reference orders counts if the places that it finds there reach the output: its answer
+changes with them. If they are the output, no other tensor counts where the values differ by more than
+rounding.
+If several inputs have a value at such a place and they do not agree (scores and a mask), the reference
+decides: the values at both places change places in all inputs, and if its index stays, it cannot tell the
+places apart.
 """
 
 from __future__ import annotations
@@ -12,6 +15,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
+
+_ROUNDING = 64
+"""Units in the last place of a row's largest value that values may differ by if they are equal but for
+rounding."""
 
 Place = Sequence[torch.Tensor]
 """Coordinates of some elements."""
@@ -28,6 +35,9 @@ class OpenOrder:
     """The reference's indices for other inputs; None if it raises."""
     ordered: Callable[[], Sequence[torch.Tensor]] = lambda: ()
     """What the reference itself gives to the operators that order."""
+    with_next_places: Callable[[int], torch.Tensor | None] = lambda _: None
+    """The reference's indices if the operator of this number gives the place after each one that it found;
+    None if it raises."""
 
     def same(
         self,
@@ -63,10 +73,21 @@ class OpenOrder:
                 if rows and not (dims == len(shape) and _repeats(ours, theirs, shape, dim)):
                     yield dim, rows
 
+        decided = torch.zeros_like(found)
         for _, rows in selected(self.ordered()):
-            for row, at in rows.values():
-                found |= _equal(row[(*at, a)], row[(*at, b)])
-        if bool(found.all()):
+            for operator, (row, at) in rows.items():
+                values = row[(*at, a)], row[(*at, b)]
+                after = self.with_next_places(operator)
+                if after is None:
+                    found |= _equal(*values)
+                    continue
+                moved = after.reshape(-1)[first : first + theirs.numel()]
+                if not torch.equal(moved, theirs):
+                    found |= _equal(*values)
+                if bool(found.all()):
+                    return found
+                decided |= (moved[wrong] == (b + 1) % row.shape[-1]) & ~_nearly(*values, row, at)
+        if bool((found | decided).all()):
             return found
         sources = self.inputs()
         for dim, rows in selected(sources):
@@ -79,7 +100,7 @@ class OpenOrder:
                 }
                 answer = self.answer([moved.get(n, source) for n, source in enumerate(sources)])
                 alike &= equal.all(0) if answer is None else answer.reshape(-1)[first + wrong] == b
-            found |= alike
+            found |= alike & ~decided
         return found
 
 
@@ -98,6 +119,15 @@ def _exchanged(rows: torch.Tensor, at: Place, a: torch.Tensor, b: torch.Tensor) 
 
 def _equal(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return (x == y) | ((x != x) & (y != y))
+
+
+def _nearly(x: torch.Tensor, y: torch.Tensor, rows: torch.Tensor, at: Place) -> torch.Tensor:
+    """Whether values of the rows at some places are equal but for rounding."""
+    if not x.is_floating_point():
+        return x == y
+    largest = rows.double().abs().nan_to_num(0.0, 0.0, 0.0).amax(-1)
+    unit = torch.finfo(x.dtype).eps * largest[tuple(at)]
+    return _equal(x, y) | ((x.double() - y.double()).abs() <= _ROUNDING * unit)
 
 
 def _inside(index: torch.Tensor, size: int) -> bool:

@@ -39,3 +39,18 @@ def test_an_answer_that_is_chance_nearby_is_not_defined(referee) -> None:  # typ
     with pytest.raises(NotDefined):
         bounds_nearby(baselines, prepared, 0, bounds, every=False)
     assert baselines.bounds_for(prepared, 0) == bounds
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_a_long_sum_that_cancels_may_be_summed_in_fewer_parts(referee, signed: bool) -> None:  # type: ignore[no-untyped-def]
+    inputs = ("torch.randn" if signed else "torch.rand") + "(1 << 16)"
+    baselines = referee.baselines(problem("return x.sum(), x * 2", inputs), [WORKLOAD])
+    prepared = baselines.prepared[0]
+    x = prepared.inputs.tensors(0)[0]
+    x.copy_(x - x.mean() + 1 / 1024 if signed else x)
+    baselines.expect(prepared, 0)
+    own, wider = baselines.error_bounds(prepared, 0), baselines.bounds_for(prepared, 0)
+    half = x.half().float().sum().item() / x.sum().item() - 1
+    assert wider[0].relative < max(abs(half), 2**-12)
+    assert (wider[0].relative > 2 * own[0].relative) is signed
+    assert wider[1] == own[1]

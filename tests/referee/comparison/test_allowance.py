@@ -48,6 +48,16 @@ def test_neither_another_value_nor_many_elements_nor_a_small_output() -> None:
     assert not allowed(stepped(7)[:499], stepped(7), count=499)
 
 
+@pytest.mark.parametrize("count", [400, 4000])
+def test_an_answer_near_float64_is_right_however_far_the_reference_is(count: int) -> None:
+    exact = 1.1 * EXPECTED.double()
+    assert allowed(1.1 * EXPECTED[:count], exact[:count], count=count)
+    assert allowed(1.1 * EXPECTED[10:90], exact[:count], first=10, count=count)
+    assert not allowed(1.1001 * EXPECTED[:count], exact[:count], count=count)
+    assert not allowed(1.1 * EXPECTED[:count], exact[:count].float(), count=count)  # inputs that moved
+    assert not allowed(1.1 * EXPECTED[:count], count=count)
+
+
 def moved(*places: int, by: float) -> list[torch.Tensor]:
     """Nine ways in which these elements take different values, up to `by` from the usual one."""
     return [stepped(*places, by=by * way / 9) for way in range(1, 10)]

@@ -27,6 +27,7 @@ class ThreadCounts(Check):
         prepared, baselines, builder = context.prepared, context.baselines, context.builder
         prepared.inputs.fill(0)
         expected = baselines.expect(prepared, 0)
+        harder = context.harder(0, expected)
         done = []
         for threads in (1, builder.settings.threads + _MORE):
             other = builder.like(builder.settings.model_copy(update={"threads": threads}))
@@ -39,7 +40,8 @@ class ThreadCounts(Check):
             try:
                 candidate.client.call(0)
                 situation = f"with {threads} thread{'s' if threads > 1 else ''}"
-                OutputComparator().check(candidate.client.fetch(0), expected, prepared.bounds, situation)
+                got = candidate.client.fetch(0)
+                OutputComparator().check(got, expected, prepared.bounds, situation, harder.all)
                 done.append(str(threads))
             finally:
                 candidate.close()
