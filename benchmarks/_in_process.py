@@ -47,6 +47,7 @@ class _NoWorker:
     pid = os.getpid()
     running = True
     stopped = False
+    late_s = 0.0
 
     def stop(self) -> None: ...
 

@@ -14,6 +14,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from . import procfs
+
 _PREFIX = "agentforge"
 _LIMIT = {1: "memory.limit_in_bytes", 2: "memory.max"}
 """File with the limit, by version."""
@@ -94,8 +96,8 @@ class MemoryGroup:
 def _parents() -> tuple[tuple[int, Path], ...]:
     """Groups in which a new one may be made, with their versions."""
     try:
-        mounts = [line.split(" - ") for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-        own = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
+        mounts = [line.split(" - ") for line in procfs.lines("/proc/self/mountinfo") if line]
+        own = [line.split(":", 2) for line in procfs.lines("/proc/self/cgroup") if line]
     except OSError:
         return ()
     found: list[tuple[int, Path]] = []

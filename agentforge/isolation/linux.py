@@ -28,6 +28,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
 _SYS_CAPSET = {"x86_64": 126, "aarch64": 91}
 _SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
+_SYS_TGKILL = {"x86_64": 234, "aarch64": 131}
 _CAPABILITY_VERSION_3 = 0x20080522
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 0x1
 _SANDBOX_ARGUMENTS = 32
@@ -93,6 +94,11 @@ def die_with_parent(number: int = signal.SIGKILL) -> None:
 def become_subreaper() -> None:
     """Become the parent of descendants whose own parent ends."""
     _check(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
+
+
+def signal_thread(pid: int, thread: int, number: int) -> None:
+    """tgkill(2)."""
+    _check(_libc.syscall(_SYS_TGKILL[os.uname().machine], pid, thread, number), "tgkill")
 
 
 def set_dumpable(value: bool) -> None:

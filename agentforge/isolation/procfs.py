@@ -24,12 +24,24 @@ def all_pids() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - asked often
 
 
-def stat_fields(pid: int) -> list[str]:
-    """Fields of /proc/PID/stat from the state on; empty if the process is gone."""
+def lines(path: str) -> list[str]:
+    """Lines of a file of the kernel. Names in them are made of any bytes, line breaks other than the kernel's
+    too.
+
+    Raises:
+        OSError: there is no such file, or no such process any more.
+    """
+    return Path(path).read_bytes().decode("utf-8", "surrogateescape").split("\n")
+
+
+def stat_fields(pid: int, thread: int | None = None) -> list[str]:
+    """Fields of /proc/PID/stat, or of one of its threads, from the state on; empty if it is gone."""
+    place = f"/proc/{pid}" if thread is None else f"/proc/{pid}/task/{thread}"
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        stat = Path(f"{place}/stat").read_bytes()
     except OSError:
         return []
+    return stat[stat.rfind(b")") + 1 :].decode().split()
 
 
 def descendants(pid: int, without: Sequence[int] = ()) -> list[int]:
@@ -54,8 +66,7 @@ def threads_of_user(uid: int) -> int:
     number = 0
     for pid in all_pids():
         with suppress(OSError, ValueError):
-            status = Path(f"/proc/{pid}/status").read_text()
-            fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+            fields = dict(line.split(":", 1) for line in lines(f"/proc/{pid}/status") if ":" in line)
             number += int(fields["Threads"]) if int(fields["Uid"].split()[0]) == uid else 0
     return number
 
@@ -79,6 +90,12 @@ def cpu_seconds(pid: int) -> float:
         return 0.0
 
 
+def ended_children_seconds(pid: int) -> float:
+    """CPU time of children that ended and that it waited for, in steps of a clock tick; 0 if it is gone."""
+    fields = stat_fields(pid)
+    return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK") if len(fields) > 14 else 0.0
+
+
 def thread_seconds(pid: int, thread: int) -> float:
     """CPU time of one of its threads, 0 if it is gone."""
     try:
@@ -95,12 +112,11 @@ def page_faults(pid: int) -> int:
 
 def stands_still(pid: int) -> bool:
     """Whether all its threads are stopped, or gone."""
-    for thread in threads(pid):
-        with suppress(OSError):
-            stat = Path(f"/proc/{pid}/task/{thread}/stat").read_bytes()
-            if stat[stat.rindex(b")") + 2 : stat.rindex(b")") + 3] not in b"TtZX":
-                return False
-    return True
+    return all(_state(pid, thread) in "TtZX" for thread in threads(pid))
+
+
+def _state(pid: int, thread: int) -> str:
+    return (stat_fields(pid, thread) or ["X"])[0]
 
 
 def mapped(pid: int, name: str) -> list[tuple[int, int]]:
@@ -133,7 +149,7 @@ def shown_twice(pid: int, name: str) -> list[tuple[int, int]]:
 
 def _mappings(pid: int) -> list[str]:
     try:
-        return Path(f"/proc/{pid}/maps").read_text().splitlines()
+        return [line for line in lines(f"/proc/{pid}/maps") if line]
     except OSError:
         return []
 
@@ -144,17 +160,20 @@ def _addresses(mapping: str) -> tuple[int, int]:
 
 
 def resident_bytes(pid: int) -> int:
-    """Resident memory, shared pages included."""
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0
+    """Resident memory, shared pages included; the first thread has none if it ended before others."""
+    for thread in threads(pid):
+        with suppress(OSError, ValueError, IndexError):
+            pages = int(lines(f"/proc/{pid}/task/{thread}/statm")[0].split()[1])
+            if pages:
+                return pages * os.sysconf("SC_PAGE_SIZE")
+    return 0
 
 
 def is_zombie(pid: int) -> bool:
-    """Whether it has ended."""
-    fields = stat_fields(pid)
-    return not fields or fields[0] in "ZX"
+    """Whether it has ended. While others of its threads run, it has not, although its first one has."""
+    if (stat_fields(pid) or ["X"])[0] not in "ZX":
+        return False
+    return all(_state(pid, thread) in "ZX" for thread in threads(pid))
 
 
 def namespace(pid: int) -> str | None:

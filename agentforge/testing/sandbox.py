@@ -104,6 +104,17 @@ class SandboxContract:
         """Allocating beyond the limit fails."""
         self._refused(cell, "bytearray(8 << 30)")
 
+    def test_addresses_without_memory_can_be_reserved(self, cell: Cell) -> None:
+        """An allocator may reserve more addresses than it may use."""
+        done = cell.python(
+            """
+            import mmap
+            kept = mmap.mmap(-1, 16 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=0)
+            """
+        )
+        assert done.returncode == 0, done.stderr
+        self._refused(cell, "import mmap\nmmap.mmap(-1, 8 << 30, flags=mmap.MAP_PRIVATE)")
+
     def test_no_secret_of_the_environment_is_seen(self, cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
         """The environment is not the caller's."""
         monkeypatch.setenv("SECRET_KEY_OF_THE_TEST", "x")

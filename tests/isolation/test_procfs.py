@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy
 
@@ -41,6 +42,74 @@ def test_processor_time_includes_threads_that_have_ended() -> None:
         process.kill()
         process.wait()
     assert procfs.cpu_seconds(process.pid) == 0
+
+
+ENDED_FIRST_THREAD = """
+import ctypes, os, threading, time
+kept = bytearray(64 << 20)
+threading.Thread(target=time.sleep, args=(60,)).start()
+ctypes.CDLL(None).syscall(93 if os.uname().machine == "aarch64" else 60, 0)  # exit(2), of this thread
+"""
+
+
+def test_a_process_lives_while_one_of_its_threads_does() -> None:
+    process = subprocess.Popen([sys.executable, "-c", ENDED_FIRST_THREAD])
+    try:
+        deadline = time.monotonic() + 20
+        while procfs.stat_fields(process.pid)[0] != "Z" and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert procfs.stat_fields(process.pid)[0] == "Z"
+        assert not procfs.is_zombie(process.pid)
+        assert not procfs.stands_still(process.pid)
+        assert procfs.resident_bytes(process.pid) > 64 << 20
+    finally:
+        process.kill()
+    while not procfs.is_zombie(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert procfs.is_zombie(process.pid) and procfs.stands_still(process.pid)
+    process.wait()
+    assert procfs.is_zombie(process.pid)
+
+
+ODD_NAMES = """
+import ctypes, mmap, os
+ctypes.CDLL(None).prctl(15, b"\\xff\\xfe)\\x0b R 1\\n", 0, 0, 0)  # PR_SET_NAME
+kept = []
+for name in (b"odd\\x0b1-2 x", b"odd\\x1c\\x1d\\n\\xe2\\x80\\xa8", b"odd\\xff"):
+    descriptor = os.open(name, os.O_RDWR | os.O_CREAT, 0o600)
+    os.ftruncate(descriptor, mmap.PAGESIZE)
+    kept.append(mmap.mmap(descriptor, mmap.PAGESIZE))
+print("ready", flush=True)
+input()
+"""
+
+
+def test_names_are_made_of_any_bytes(tmp_path: Path) -> None:
+    """Bytes that are no UTF-8, and characters at which Python splits lines or words."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", ODD_NAMES],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=tmp_path,
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline() == "ready\n"
+        assert procfs.stat_fields(process.pid)[1] == str(os.getpid())
+        assert process.pid in procfs.descendants(os.getpid())
+        assert procfs.threads_of_user(os.getuid()) >= 2
+        assert len(procfs.mapped(process.pid, f"{tmp_path}/odd")) == 3
+        assert len(procfs.shown_twice(process.pid, f"{tmp_path}/odd")) >= 3
+        assert not procfs.is_zombie(process.pid)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_processor_time_of_children_that_have_ended() -> None:
+    before = procfs.ended_children_seconds(os.getpid())
+    work = "import time\nwhile time.process_time() < 0.2: pass"
+    subprocess.run([sys.executable, "-c", work], check=True)
+    assert procfs.ended_children_seconds(os.getpid()) - before > 0.15
+    assert procfs.ended_children_seconds(0) == 0
 
 
 def test_pages_that_two_ranges_show() -> None:

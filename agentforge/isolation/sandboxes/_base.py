@@ -15,7 +15,7 @@ class Limits:
     """Limits on one candidate process and its descendants."""
 
     memory_bytes: int
-    """Address-space growth beyond what the worker starts with, in each process."""
+    """Growth of memory of its own beyond what the worker starts with, in each process."""
     total_bytes: int = 0
     """Memory of all its processes together, shared memory and files in a tmpfs included; 0 for no limit."""
     processes: int = 256

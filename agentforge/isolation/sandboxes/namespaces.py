@@ -16,7 +16,7 @@ from agentforge.registry import Availability
 
 from .. import linux, seccomp
 from ._base import Box, Limits
-from .rlimits import address_space, apply_limits, close_descriptors
+from .rlimits import Mapped, apply_limits, close_descriptors
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix", "/run/opengl-driver",
            "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime",
@@ -54,7 +54,7 @@ class Namespaces:
         return _probe()
 
     def enter(self, limits: Limits, *, keep_fds: Sequence[int], box: Box) -> None:
-        before = address_space()
+        before = Mapped.now()
         close_descriptors(keep_fds)
         root = os.geteuid() == 0
         uid, gid = os.getuid(), os.getgid()

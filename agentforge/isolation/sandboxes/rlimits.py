@@ -6,6 +6,7 @@ import os
 import resource
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from agentforge.registry import Availability
 from .. import linux, procfs, seccomp
 from ..watcher import fork_watched
 from ._base import Box, Limits
+
+_RESERVED = 64 << 30
+"""Addresses without memory that an allocator may reserve."""
 
 
 def close_descriptors(keep_fds: Sequence[int]) -> None:
@@ -25,16 +29,25 @@ def close_descriptors(keep_fds: Sequence[int]) -> None:
     os.closerange(low, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
-def address_space() -> int:
-    """Bytes of address space that this process has now."""
-    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+@dataclass(frozen=True)
+class Mapped:
+    """Bytes that a process has mapped: all, and those of memory of its own that it may write to."""
+
+    total: int
+    own: int
+
+    @classmethod
+    def now(cls) -> Mapped:
+        """Of this process."""
+        total, *_, own, _ = map(int, Path("/proc/self/statm").read_text().split())
+        return cls(total * resource.getpagesize(), own * resource.getpagesize())
 
 
-def apply_limits(limits: Limits, address_space_bytes: int) -> None:
+def apply_limits(limits: Limits, before: Mapped) -> None:
     """Set the resource limits, hard and soft.
 
     Args:
-        address_space_bytes: what the process started with; `memory_bytes` come on top.
+        before: what the process started with; `memory_bytes` come on top.
     """
 
     def cap(kind: int, value: int) -> None:
@@ -42,7 +55,8 @@ def apply_limits(limits: Limits, address_space_bytes: int) -> None:
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(kind, (value, value))
 
-    cap(resource.RLIMIT_AS, address_space_bytes + limits.memory_bytes)
+    cap(resource.RLIMIT_DATA, before.own + limits.memory_bytes)
+    cap(resource.RLIMIT_AS, before.total + limits.memory_bytes + _RESERVED)
     cap(resource.RLIMIT_FSIZE, limits.file_bytes)
     cap(resource.RLIMIT_CPU, limits.cpu_seconds)
     cap(resource.RLIMIT_NOFILE, limits.open_files)
@@ -67,7 +81,7 @@ class Rlimits:
         return Availability(True, "resource limits only: the network and your files stay reachable")
 
     def enter(self, limits: Limits, *, keep_fds: Sequence[int], box: Box) -> None:
-        before = address_space()
+        before = Mapped.now()
         close_descriptors(keep_fds)
         fork_watched()
         another_user = box.identity != 0 and os.geteuid() == 0 and others_can_read_python()

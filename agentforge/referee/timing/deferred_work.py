@@ -111,13 +111,17 @@ class Overheads:
         self.hidden = Overhead(
             "beside its device's clock it takes {}, the reference {}: work is hidden from that clock"
         )
+        self.late = Overhead(
+            "until it stands still after its answer it uses {} of processor time, the reference {}: work is "
+            "deferred until the clock has stopped"
+        )
         self.uneven = Overhead("its mean call is {} above its median, the reference's {}: few calls do all")
 
     def add_turn(
         self,
         candidate: bool,
         usual: Sequence[float],
-        timed: Sequence[tuple[float, float, float]],
+        timed: Sequence[tuple[float, float, float, float]],
         *,
         readable: bool,
     ) -> None:
@@ -125,19 +129,22 @@ class Overheads:
 
         Args:
             usual: seconds of each call with a usual content.
-            timed: seconds of each timed call, of reading its output, and beside the device's clock.
+            timed: seconds of each timed call, of reading its output, beside the device's clock, and of
+                processor time after its answer.
             readable: the supervisor reads outputs itself.
         """
-        took, reads, hidden = zip(*timed, strict=True)
+        took, reads, hidden, late = zip(*timed, strict=True)
         self.uneven.add(candidate, [(median(took), fmean(usual) - median(took))])
-        if not readable:
+        if readable:
+            self.late.add(candidate, zip(took, late, strict=True))
+        else:
             self.reads.add(candidate, zip(took, reads, strict=True))
             self.hidden.add(candidate, zip(took, hidden, strict=True))
 
     @property
     def undecided(self) -> bool:
         """Whether more turns would tell."""
-        return any(x.undecided for x in (self.reads, self.hidden, self.uneven))
+        return any(x.undecided for x in (self.reads, self.hidden, self.late, self.uneven))
 
     def doubts(self, asked: Overhead, *, often_disturbed: bool) -> Iterator[str]:
         """What may be deferred work or noise, in sentences.
@@ -149,7 +156,7 @@ class Overheads:
         Raises:
             WorkerFailure: the candidate puts work off.
         """
-        for beside in (self.reads, self.hidden, self.uneven, asked):
+        for beside in (self.reads, self.hidden, self.late, self.uneven, asked):
             lateness = beside.lateness()
             # Other programs hold up calls of several threads more often than those of one.
             chance = beside is self.uneven and often_disturbed

@@ -16,6 +16,21 @@ Effort = tuple[float, float]
 
 _FEWEST = 4
 """Efforts below which nothing is said."""
+_NOISE = 0.1
+"""By how much honest workers' excesses differ."""
+
+
+def rare_excess(ours: Sequence[Effort], others: Iterable[Sequence[Effort]] = ()) -> float:
+    """By how much the candidate's mean effort exceeds its usual one, as a share, beyond what others' does and
+    noise explains.
+
+    Args:
+        ours: the candidate's efforts.
+        others: those of other workers, whose excess is the machine's.
+    """
+    if len(ours) < _FEWEST:
+        return 0.0
+    return max(0.0, _excess(ours) - _most_excess(others) - _NOISE)
 
 
 def rare_work(
@@ -30,12 +45,16 @@ def rare_work(
     """
     if len(ours) < _FEWEST:
         return
-    found, usual = _excess(ours), max((_excess(efforts) for efforts in others), default=0.0)
+    found, usual = _excess(ours), _most_excess(others)
     if found - usual > SHARE + LEAST_S * calls / median(clock for clock, _ in ours):
         yield (
             f"its mean call takes {found:.0%} more than its usual one, and others' {usual:.0%} more: "
             "few calls work for many, or something disturbs it: measure again"
         )
+
+
+def _most_excess(workers: Iterable[Sequence[Effort]]) -> float:
+    return max((_excess(efforts) for efforts in workers), default=0.0)
 
 
 def _excess(efforts: Sequence[Effort]) -> float:

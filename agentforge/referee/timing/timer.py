@@ -34,7 +34,7 @@ from ..workers.pytree import Leaf
 from .cpu_affinity import CpuAffinity
 from .deferred_work import Overheads
 from .patience import Patience, processor_jiffies, stolen
-from .rare_work import Effort, rare_work
+from .rare_work import Effort, rare_excess, rare_work
 from .state_watch import StateWatch
 from .statistics import LOOKS, all_enough, control_steady, undisturbed
 from .warming import warm
@@ -206,16 +206,16 @@ class Timer:
             share = min(share, self._patience.left)  # waiting spends it too
         self._patience.spend(elapsed() - seconds)
         times.steal = statistics.fmean(steals) if steals else 0.0
-        # A median hides calls that do the work of others: what they take beside it counts for each call.
-        uneven_s = self._overheads.uneven.excess_s()
-        times.seconds["candidate"] = [s + uneven_s for s in times.seconds["candidate"]]
+        # A median hides calls that do the work of others, and the clock what follows an answer: both count.
+        beside_s = self._overheads.uneven.excess_s() + self._overheads.late.excess_s()
+        ours, *others = (self._efforts[n] for n in ("candidate", *self._baselines.clients))
+        share = 1 + rare_excess(ours, others)
+        times.seconds["candidate"] = [share * (s + beside_s) for s in times.seconds["candidate"]]
         done = times.blocks
         times.seconds = _calm(times)
         times.redone += done - times.blocks
         times.doubts += self._overheads.doubts(self._states.asked, often_disturbed=4 * disturbed > done)
-        if self._candidate.readable:
-            ours, *others = (self._efforts[n] for n in ("candidate", *self._baselines.clients))
-            times.doubts += rare_work(ours, others, shape.calls)
+        times.doubts += rare_work(ours, others, shape.calls)
         return times
 
     def _wanted(self, times: GroupTimes, blocks: int, least: int, used: float, extra: float) -> bool:
@@ -332,12 +332,13 @@ class Timer:
         client = self._clients[name]
         client.readable = self._candidate.readable  # all are read in the same way
         seen: list[Sample] = []
-        usual, timed, clock_s = list[float](), list[tuple[float, float, float]](), 0.0
+        usual, timed, clock_s = list[float](), list[tuple[float, float, float, float]](), 0.0
         watched = self._random.randrange(len(calls))
         for number, call in enumerate(calls):
             if self._gap_s:
                 _sleep(self._random.expovariate(1 / self._gap_s))
             nanoseconds, output, reading = self._call(client, call)
+            late_s = client.worker.late_s
             seen.append(output if client in (self._candidate, self._baselines.eager) else Sample())
             if number == 0:
                 self._placement.place(client)
@@ -346,11 +347,11 @@ class Timer:
                 others = client.worker.stop_others() if self._random.random() < _LOOK_FOR_OTHERS else 0
                 if client is self._candidate:
                     times.others = max(times.others, others)
-            clock_s += nanoseconds / 1e9
+            clock_s += nanoseconds / 1e9 + late_s
             if call.unusual is None:
                 usual.append(nanoseconds / 1e9)
             if call.timed:
-                timed.append((nanoseconds / 1e9, reading, client.overhead_ns / 1e9))
+                timed.append((nanoseconds / 1e9, reading, client.overhead_ns / 1e9, late_s))
         times.seconds[name].append(statistics.median(took for took, *_ in timed))
         if client in (self._candidate, self._baselines.eager):
             ours = client is self._candidate

@@ -132,6 +132,7 @@ class WorkerClient:
             reading = _clock() - begin
 
         reply, took = self._exchange(data, (), token, self.call_timeout_s, take)
+        self._settle()
         counted = self._by_device(reply, took) if self._device_clock else took
         self.overhead_ns = took - counted
         # All are looked at, so that none has colder caches in its next call.

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from agentforge.isolation import procfs
+from agentforge.isolation import linux, procfs
 from agentforge.isolation.cgroups import MemoryGroup
 
 from .protocol import Channel, Message, ProtocolViolation
@@ -63,6 +63,8 @@ class Worker:
         self._server = server
         self._pidfd = -1
         self._closed, self._others = False, list[int]()
+        self.late_s = 0.0
+        """Processor time that it used after its last stop, as far as `settle` has waited for it."""
 
     def _greeting(self, timeout_s: float, total_bytes: int = 0) -> None:
         for expected in ("warden", "worker"):
@@ -110,10 +112,17 @@ class Worker:
             _signal_all([-self.pid], number)
 
     def stop(self) -> None:
-        """SIGSTOP its process group: a worker runs only while it is asked something."""
+        """SIGSTOP its process group: a worker runs only while it is asked something.
+
+        A thread that waits for a processor, and is chosen to take the signal, would let the others run on
+        meanwhile. So each thread gets it.
+        """
         if not self.stopped:
             self._signal_group(signal.SIGSTOP)
-            self.stopped = True
+            for thread in procfs.threads(self.pid) if self.running else ():
+                with suppress(OSError):
+                    linux.signal_thread(self.pid, thread, signal.SIGSTOP)
+            self.stopped, self.late_s = True, 0.0
 
     def settle(self) -> bool:
         """Stop it and wait until its last thread has stopped.
@@ -122,14 +131,17 @@ class Worker:
             False if it works on, in a system call that no signal ends; waiting threads are not accused.
         """
         self.stop()
-        begin, used = time.monotonic(), self.cpu_seconds()
+        begin, used = time.monotonic(), -1.0
         while not procfs.stands_still(self.pid):
             time.sleep(2e-5)
-            waited = time.monotonic() - begin
-            if waited > _WORKS_ON_S and self.cpu_seconds() - used > _WORKS_ON_S:
+            now, waited = procfs.cpu_seconds(self.pid), time.monotonic() - begin
+            used = now if used < 0 else used  # the kernel counts a running thread's time when it stops
+            if waited > _WORKS_ON_S and now - used > _WORKS_ON_S:
                 return False
             if waited > _STANDSTILL_S or time.monotonic() > self.channel.deadline:
                 break
+        if used >= 0:
+            self.late_s += max(0.0, procfs.cpu_seconds(self.pid) - used)
         return True
 
     def stop_others(self) -> int:
@@ -145,8 +157,8 @@ class Worker:
             self._others, self.stopped = [], False
 
     def cpu_seconds(self) -> float:
-        """CPU time of all threads of the worker, as the kernel counts it."""
-        return procfs.cpu_seconds(self.pid)
+        """CPU time of all threads of the worker, and of its children that have ended."""
+        return procfs.cpu_seconds(self.pid) + procfs.ended_children_seconds(self.pid)
 
     def resident_bytes(self) -> int:
         """Resident memory of the worker and all it started, shared pages counted for each process; 0 if a

@@ -7,7 +7,8 @@ from random import Random
 
 import pytest
 
-from agentforge.referee.timing.deferred_work import TELLING, Lateness, Overhead
+from agentforge.referee.timing.deferred_work import TELLING, Lateness, Overhead, Overheads
+from agentforge.referee.workers.failures import WorkerFailure
 
 CALL_S, READ_S = 1e-3, 2e-3
 
@@ -52,6 +53,21 @@ def test_work_that_is_put_off_is_told_where_it_is_quiet(late_s: float) -> None:
 def test_work_that_is_put_off_does_not_hide_in_noise(disturbed: float) -> None:
     told = Counter(seen(seed, late_s=5e-3, disturbed=disturbed).lateness() for seed in range(200))
     assert told[Lateness.NONE] <= 2
+
+
+@pytest.mark.parametrize("late_s", [0.0, 1e-3])
+def test_processor_time_after_the_answer_is_deferred_work(late_s: float) -> None:
+    overheads = Overheads(1 << 20)
+    for _ in range(TELLING):
+        for candidate in (True, False):
+            late = late_s if candidate else 0.0
+            overheads.add_turn(candidate, [CALL_S], [(CALL_S, READ_S, 0.0, late)] * 3, readable=True)
+    assert overheads.late.excess_s() == late_s
+    if late_s:
+        with pytest.raises(WorkerFailure, match="until it stands still"):
+            list(overheads.doubts(Overhead(""), often_disturbed=True))
+    else:
+        assert not list(overheads.doubts(Overhead(""), often_disturbed=True))
 
 
 def test_work_put_off_in_those_calls_that_count_is_told() -> None:

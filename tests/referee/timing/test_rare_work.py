@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from agentforge.referee.timing.rare_work import Effort, rare_work
+from agentforge.referee.timing.rare_work import Effort, rare_excess, rare_work
 
 
 def turns(
@@ -55,6 +55,23 @@ def test_what_other_workers_do_too_is_no_doubt() -> None:
     ours, theirs = turns(random, period=12), turns(random, period=12)
     assert [*rare_work(ours, (), 7)]
     assert not [*rare_work(ours, [theirs, theirs], 7)]
+
+
+@pytest.mark.parametrize("period", [12, 28, 40])
+def test_what_few_calls_do_counts_for_all(period: int) -> None:
+    """The usual call lacks 60 % of the work: with the excess it takes no less than an honest one."""
+    random = Random(period)
+    ours, others = turns(random, period=period, number=100), [turns(random, number=100)]
+    assert (1 - 0.6) * (1 + rare_excess(ours, others)) == pytest.approx(1.0, abs=0.1)
+
+
+@pytest.mark.parametrize("held_up", [0.0, 0.2, 0.5])
+def test_noise_adds_nothing(held_up: float) -> None:
+    random = Random(3)
+    for _ in range(200):
+        ours, others = turns(random, held_up=held_up), [turns(random, held_up=held_up)]
+        assert rare_excess(ours, others) == 0.0
+    assert rare_excess([]) == 0.0
 
 
 def test_few_turns_say_nothing() -> None:

@@ -174,6 +174,81 @@ def test_what_a_worker_started_elsewhere_is_stopped_with_it_and_runs_on_with_it(
     worker.kill()
 
 
+def test_a_helper_that_ends_its_first_thread_is_found_stopped_and_ended(
+    server: Forkserver, tmp_path: Path
+) -> None:
+    end = "ctypes.CDLL(None).syscall(93 if os.uname().machine == 'aarch64' else 60, 0)"
+    code = (
+        "import ctypes, os, threading, time\n"
+        "if os.fork() == 0:\n"
+        "    os.setsid()\n"
+        "    threading.Thread(target=time.sleep, args=(60,)).start()\n"
+        f"    {end}\n"
+        "time.sleep(60)"
+    )
+    worker = server._start(tmp_path, {"argv": [sys.executable, "-c", code], "cwd": str(tmp_path)}, None, None)
+    worker._greeting(20.0)
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        others = worker.others()
+        if others and procfs.stat_fields(others[0])[:1] == ["Z"]:
+            break
+        time.sleep(0.01)
+    (helper,) = others
+    assert procfs.stat_fields(helper)[0] == "Z"
+    worker.stop()
+    assert worker.stop_others() == 1
+    while not procfs.stands_still(helper) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert procfs.stands_still(helper) and not procfs.is_zombie(helper)
+    worker.kill()
+    while not procfs.is_zombie(helper) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert procfs.is_zombie(helper)
+
+
+LONG_READ = """
+import os, time
+with open("zeros", "w+b") as file:
+    file.truncate(128 << 20)
+    target = memoryview(bytearray(128 << 20))
+    for _ in range(5000):
+        print("begins", flush=True)
+        os.preadv(file.fileno(), [target], 0)
+"""
+SPINS = """
+import threading, time
+def spin():
+    while True: pass
+threading.Thread(target=spin, daemon=True).start()
+print("begins", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(("code", "late"), [(LONG_READ, True), (SPINS, False)])
+def test_work_between_the_stop_and_the_standstill_is_counted(
+    server: Forkserver, tmp_path: Path, code: str, late: bool
+) -> None:
+    """A read of a file of zeros looks at no signal; a thread that spins is stopped at once."""
+    extra = {"argv": [sys.executable, "-c", code], "cwd": str(tmp_path)}
+    worker = server._start(tmp_path, extra, None, None)
+    worker._greeting(20.0)
+    deadline = time.monotonic() + 20
+    while "begins" not in worker.log_tail() and time.monotonic() < deadline:
+        time.sleep(0.001)
+    seconds = []
+    for _ in range(8):
+        worker.resume()
+        time.sleep(0.003)
+        worker.stop()
+        assert worker.settle()
+        seconds.append(worker.late_s)
+        assert worker.settle() and worker.late_s == seconds[-1]
+    worker.kill()
+    assert (max(seconds) > 0.01) is late, seconds
+
+
 BUSY_IN_THE_KERNEL = """
 import ctypes, os, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)

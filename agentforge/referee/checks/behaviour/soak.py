@@ -69,7 +69,7 @@ class Soak(Check):
             slot = random.randrange(len(wanted))
             disturbed, before = busy(threads), worker.cpu_seconds()
             nanoseconds = context.candidate.call(slot)
-            effort = nanoseconds / 1e9, worker.cpu_seconds() - before
+            effort = nanoseconds / 1e9 + worker.late_s, worker.cpu_seconds() - before
             if not (disturbed or busy(threads)):
                 efforts.append(effort)
             parts, expected, others = wanted[slot]
