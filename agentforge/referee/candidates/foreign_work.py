@@ -1,0 +1,71 @@
+"""What a policy that asks for own kernels takes for the work of others."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from .elf import LOADERS, imported
+
+_PRODUCTS = {"mm", "bmm", "addmm", "addbmm", "baddbmm", "mv", "addmv", "dot", "vdot", "matmul", "linear",
+             "conv", "conv1d", "conv2d", "conv3d", "convolution", "depthwise2d", "depthwise3d"}  # fmt: skip
+"""Last words in the names of torch's products of matrices and of its convolutions."""
+_PRODUCT_SPACES = ("aten", "mkl", "mkldnn")
+_ENDINGS = re.compile(r"(?:_(?:transpose|forward|overrideable|out))*_?$")
+_FILLS = {"zeros", "ones", "full", "zeros_like", "ones_like", "full_like", "new_zeros", "new_ones",
+          "new_full", "zero_", "fill_"}  # fmt: skip
+_SMALL_FILL_NS = 20_000
+"""Longest time in which memory is filled for an own kernel to write. A dispatch mode adds some of it."""
+_UNDISPATCHED = {"cpu", "native", "vml", "compositeexplicitautograd", "compositeimplicitautograd",
+                 "compositeexplicitautogradnonfunctional"}  # fmt: skip
+"""Namespaces of `at` whose functions compute without the dispatcher."""
+_MEMORY = re.compile(r"^(?:empty|zeros|resize|view|as_strided|reshape|set_)")
+_VECTOR_MATHS = "Sleef_"
+"""Functions of a few numbers at a time, as those of libm."""
+_GEMM = re.compile(r"gem[mv]|conv|dnnl|dot")
+
+
+def is_product(name: str) -> bool:
+    """Whether a torch operator, such as `aten.addmm.default`, multiplies matrices or convolves."""
+    space, _, rest = name.partition(".")
+    words = _ENDINGS.sub("", rest.partition(".")[0]).split("_")
+    return space in _PRODUCT_SPACES and words[-1] in _PRODUCTS
+
+
+def is_small_fill(name: str, nanoseconds: int) -> bool:
+    """Whether an operator only filled a little memory with one value."""
+    space, _, rest = name.partition(".")
+    return space == "aten" and rest.partition(".")[0] in _FILLS and nanoseconds <= _SMALL_FILL_NS
+
+
+def foreign_functions(folder: Path, *, products: bool) -> list[str]:
+    """Functions of others that a solution's C++ objects call past torch's dispatcher.
+
+    Args:
+        products: matrix products and convolutions are allowed.
+    """
+    return sorted(name for symbol in imported(folder) if (name := _foreign(symbol, products)))
+
+
+def _foreign(symbol: str, products: bool) -> str:
+    """The name of a function of others; empty if the symbol is none, or an allowed one."""
+    if symbol in LOADERS:
+        return "" if products else symbol
+    if symbol.startswith("_"):
+        parts = _parts(symbol)
+        if len(parts) < 3 or parts[0] != "at" or parts[1] not in _UNDISPATCHED or _MEMORY.match(parts[-1]):
+            return ""
+        allowed = products and (is_product(f"aten.{parts[-1]}") or _GEMM.search(parts[-1]))
+        return "" if allowed else "::".join(parts)
+    return "" if symbol.startswith(_VECTOR_MATHS) or (products and _GEMM.search(symbol)) else symbol
+
+
+def _parts(symbol: str) -> list[str]:
+    """Namespaces and name of a mangled C++ function: `_ZN2at3cpu6mm_outE` is `at::cpu::mm_out`."""
+    found: list[str] = []
+    rest = symbol.removeprefix("_ZN")
+    while rest != symbol and (digits := re.match(r"\d+", rest)):
+        begin, length = digits.end(), int(digits[0][:6])
+        found.append(rest[begin : begin + length])
+        rest = rest[begin + length :]
+    return found
