@@ -8,13 +8,14 @@ from pathlib import Path
 from .elf import LOADERS, imported
 
 _PRODUCTS = {"mm", "bmm", "addmm", "addbmm", "baddbmm", "mv", "addmv", "dot", "vdot", "matmul", "linear",
-             "conv", "conv1d", "conv2d", "conv3d", "convolution", "depthwise2d", "depthwise3d"}  # fmt: skip
+             "qlinear", "conv", "conv1d", "conv2d", "conv3d", "convolution", "qconv2d", "depthwise2d",
+             "depthwise3d"}  # fmt: skip
 """Last words in the names of torch's products of matrices and of its convolutions."""
-_PRODUCT_SPACES = ("aten", "mkl", "mkldnn")
-_ENDINGS = re.compile(r"(?:_(?:transpose|forward|overrideable|out))*_?$")
+_PRODUCT_SPACES = ("aten", "mkl", "mkldnn", "onednn", "quantized")
+_ENDINGS = re.compile(r"(?:_(?:transpose|forward|overrideable|pointwise|weight|prepack|out))*_?$")
 _FILLS = {"zeros", "ones", "full", "zeros_like", "ones_like", "full_like", "new_zeros", "new_ones",
           "new_full", "zero_", "fill_"}  # fmt: skip
-_SMALL_FILL_NS = 20_000
+_SMALL_FILL_NS = 30_000
 """Longest time in which memory is filled for an own kernel to write. A dispatch mode adds some of it."""
 _UNDISPATCHED = {"cpu", "native", "vml", "compositeexplicitautograd", "compositeimplicitautograd",
                  "compositeexplicitautogradnonfunctional"}  # fmt: skip

@@ -1,8 +1,9 @@
 """What a dispatch mode sees, and what it must not spoil."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import pytest
 import torch
 
 from agentforge.referee.candidates.attestation import observe
@@ -34,3 +35,50 @@ def test_compiled_code_stays_compiled_afterwards() -> None:
         before = len(runs)
         compiled(x)
     assert len(runs) == before + 1
+
+
+@pytest.fixture
+def library() -> Iterator[torch.library.Library]:
+    with torch.library._scoped_library("attestation_test", "DEF") as found:
+        yield found
+
+
+def _operators(model: Callable[..., Any], *args: Any) -> set[str]:
+    with torch.no_grad():
+        return set(observe(model, args, {})["operators"])
+
+
+def test_looks_into_the_body_of_an_operator_in_python(library: torch.library.Library) -> None:
+    library.define("view(Tensor x) -> Tensor")
+    library.impl("view", lambda x: torch.ops.aten.exp.default(x), "CPU")
+    assert _operators(torch.ops.attestation_test.view, torch.ones(3)) == {"aten.exp.default"}
+
+
+def test_looks_into_bodies_within_bodies(library: torch.library.Library) -> None:
+    library.define("inner(Tensor x) -> Tensor")
+    library.define("outer(Tensor x, Tensor[] others) -> Tensor")
+    library.impl("inner", lambda x: x.exp(), "CompositeExplicitAutograd")
+    library.impl("outer", lambda x, others: torch.ops.attestation_test.inner(x) + others[0], "CPU")
+    x = torch.ones(3)
+    assert _operators(torch.ops.attestation_test.outer, x, [x]) == {"aten.exp.default", "aten.add.Tensor"}
+
+
+def test_an_operator_without_tensors_has_a_body_too(library: torch.library.Library) -> None:
+    library.define("made(int n) -> Tensor")
+    library.impl("made", lambda n: torch.zeros(n), "CompositeExplicitAutograd")
+    assert _operators(torch.ops.attestation_test.made, 3) == {"aten.zeros.default"}
+
+
+def test_looks_into_a_custom_operator() -> None:
+    @torch.library.custom_op("attestation_test_custom::tripled", mutates_args=())
+    def tripled(x: torch.Tensor) -> torch.Tensor:
+        return x * 3
+
+    assert _operators(tripled, torch.ones(3)) == {"aten.mul.Tensor"}
+
+
+def test_torchs_own_operators_in_other_namespaces_count() -> None:
+    x = torch.ones(3, 3)
+    model = torch.ops.mkldnn._linear_pointwise
+    found = _operators(lambda x: model(x, x, None, "none", [], ""), x)
+    assert found == {"mkldnn._linear_pointwise.default"}

@@ -24,7 +24,7 @@ from ..language import SUFFIXES, compiler_version
 
 _OPENMP = Path(__file__).with_name("openmp.cpp")
 _READABLE = ("-g1", "-fno-omit-frame-pointer", "-fno-tree-vectorize")
-_ANY_SIZE = "-Daligned_alloc=memalign"
+_ANY_SIZE = ("objcopy", "--redefine-sym", "aligned_alloc=memalign")
 """The sanitizers' aligned_alloc refuses sizes that are no multiple of the alignment, glibc's does not."""
 _WRAPPED = ("mtx_lock", "mtx_trylock", "mtx_timedlock", "mtx_unlock", "cnd_wait", "cnd_timedwait")
 _NEEDED = re.compile(r"undefined (?:reference to|symbol:?) [`']?(\w+)")
@@ -49,7 +49,7 @@ class Sanitizer:
 
 MEMORY = Sanitizer(
     "memory",
-    (*_READABLE, _ANY_SIZE, "-O1", "-fsanitize=address",
+    (*_READABLE, "-O1", "-fsanitize=address",
      "-fsanitize=bounds,null,return,unreachable,integer-divide-by-zero,vla-bound"),
     ("-fsanitize=address,undefined",),
     "libasan.so",
@@ -62,7 +62,7 @@ MEMORY = Sanitizer(
 RACES = Sanitizer(
     "races",
     # Not optimized: a store by two threads is a race even if the optimizer would drop it.
-    (*_READABLE, _ANY_SIZE, "-O0", "-fsanitize=thread"),
+    (*_READABLE, "-O0", "-fsanitize=thread"),
     ("-fsanitize=thread", *(f"-Wl,--wrap={name}" for name in _WRAPPED)),
     "libtsan.so",
     {"TSAN_OPTIONS": "ignore_noninstrumented_modules=1:detect_deadlocks=0:report_thread_leaks=0:"
@@ -109,7 +109,7 @@ def build(
     deadline = time.monotonic() + timeout_s
     headers = {f.path: f.content for f in solution.sources if not f.path.endswith((".py", *SUFFIXES))}
     shared = content_hash(
-        [compiler_version(), headers, sanitizer.compile, sanitizer.link, _OPENMP.read_text()]
+        [compiler_version(), headers, sanitizer.compile, sanitizer.link, _ANY_SIZE, _OPENMP.read_text()]
     )
     objects = ObjectCache(cache / "cpp")
     for file in solution.sources:
@@ -178,7 +178,7 @@ def _compile(
     if openmp is not None:
         linking.remove("-fopenmp")
         linking.insert(linking.index(f"{output}.o") + 1, f"./{openmp.relative_to(folder)}")
-    for command in (compiling, linking):
+    for command in (compiling, [*_ANY_SIZE, f"{output}.o"], linking):
         _run(command, folder, sanitizer, run, deadline)
 
 

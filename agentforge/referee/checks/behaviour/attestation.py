@@ -14,6 +14,8 @@ from .._base import BOTH_LEVELS, Check, CheckContext, When
 _HEAVY = 0.02
 """Share of the time above which an operator counts against the task's policy."""
 _MOST_NAMES, _NAMED = 200, 3
+_STRETCH, _STRETCH_NS = 4, 2_000_000
+"""How much longer than a usual call one that is watched may take before its operators' shares grow."""
 
 
 class Attestation(Check):
@@ -33,7 +35,9 @@ class Attestation(Check):
     )
 
     def run(self, context: CheckContext) -> str:
-        reply = context.candidate.request({"op": "attest", "slot": 0})
+        asks_for_own = context.definition.policy != "anything-faster"
+        for _ in range(2 if asks_for_own else 1):  # operators are slower when they are first watched
+            reply = context.candidate.request({"op": "attest", "slot": 0})
         operators, own, total = reply.get("operators"), reply.get("own"), reply.get("ns")
         precisions = reply.get("precisions")
         if (
@@ -44,12 +48,13 @@ class Attestation(Check):
             or total <= 0
         ):
             raise WorkerFailure(EvaluationStatus.CHEATING, "it answered with a false attestation")
-        operators = {str(name)[:120]: entry for name, entry in operators.items() if _is_entry(entry)}
-        if len(operators) < len(reply["operators"]):
+        if not all(type(name) is str and _is_entry(entry) for name, entry in operators.items()):
             raise WorkerFailure(EvaluationStatus.CHEATING, "it answered with a false attestation")
+        if asks_for_own:
+            total = min(total, _STRETCH * context.candidate.call(0) + _STRETCH_NS)
         uses = _operator_uses(operators, total)
         in_torch = sum(use.share for use in uses)
-        fills = {name for name, entry in operators.items() if is_small_fill(name, entry[1])}
+        fills = {name[:120] for name, entry in operators.items() if is_small_fill(name, entry[1])}
         for name, count in list(own.items())[:_MOST_NAMES]:
             calls = count if type(count) is int and count > 0 else 0
             uses.append(KernelUse(name=str(name)[:120], own=True, calls=calls))
@@ -127,7 +132,7 @@ def _operator_uses(operators: dict[str, list[int]], total: int) -> list[KernelUs
             (f"{len(rest)} more operators", [sum(column) for column in zip(*rest, strict=True)])
         ]
     return [
-        KernelUse(name=name, own=False, calls=max(calls, 0), share=min(max(spent, 0), total) / total)
+        KernelUse(name=name[:120], own=False, calls=max(calls, 0), share=min(max(spent, 0), total) / total)
         for name, (calls, spent) in ordered
     ]
 
