@@ -22,6 +22,8 @@ _FREE = {"view", "reshape", "t", "transpose", "permute", "expand", "detach", "al
          "split", "unbind", "lift_fresh", "set_"}  # fmt: skip
 _TORCH = ("aten.", "prim.", "prims.")
 """Namespaces in which the names above mean what they say."""
+_SMALL_FILL = 64 << 10
+"""Bytes that may be filled with one value, for an own kernel to write."""
 
 
 def own_calls() -> dict[str, int]:
@@ -57,9 +59,10 @@ def observe(model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     """Run the model once and list what ran.
 
     Returns:
-        `operators`: operator to `[calls, ns]`, without those of torch that move no data; `own`: own kernel to
-        calls; `ns`: the whole call; `counted`: `own` is complete; `precisions`: `float32_precisions` before,
-        during and after the call. An operator that the candidate registered counts by what its body runs.
+        `operators`: operator to `[calls, ns]`, without those of torch that move hardly any data; `own`: own
+        kernel to calls; `ns`: the whole call; `counted`: `own` is complete; `precisions`:
+        `float32_precisions` before, during and after the call. An operator that the candidate registered
+        counts by what its body runs.
     """
     before = own_calls()
     with _interpreted(), Recorder() as recorder:
@@ -70,7 +73,7 @@ def observe(model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     operators = {
         name: [count, recorder.nanoseconds[name]]
         for name, count in recorder.calls.items()
-        if not _is_free(name)
+        if not (_is_free(name) or recorder.filled.get(name, _SMALL_FILL + 1) <= _SMALL_FILL)
     }
     own = {name: count - before.get(name, 0) for name, count in after.items() if count > before.get(name, 0)}
     own |= recorder.own

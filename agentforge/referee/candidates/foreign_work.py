@@ -13,10 +13,6 @@ _PRODUCTS = {"mm", "bmm", "addmm", "addbmm", "baddbmm", "mv", "addmv", "dot", "v
 """Last words in the names of torch's products of matrices and of its convolutions."""
 _PRODUCT_SPACES = ("aten", "mkl", "mkldnn", "onednn", "quantized")
 _ENDINGS = re.compile(r"(?:_(?:transpose|forward|overrideable|pointwise|weight|prepack|out))*_?$")
-_FILLS = {"zeros", "ones", "full", "zeros_like", "ones_like", "full_like", "new_zeros", "new_ones",
-          "new_full", "zero_", "fill_"}  # fmt: skip
-_SMALL_FILL_NS = 30_000
-"""Longest time in which memory is filled for an own kernel to write. A dispatch mode adds some of it."""
 _UNDISPATCHED = {"cpu", "native", "vml", "compositeexplicitautograd", "compositeimplicitautograd",
                  "compositeexplicitautogradnonfunctional"}  # fmt: skip
 """Namespaces of `at` whose functions compute without the dispatcher."""
@@ -31,12 +27,6 @@ def is_product(name: str) -> bool:
     space, _, rest = name.partition(".")
     words = _ENDINGS.sub("", rest.partition(".")[0]).split("_")
     return space in _PRODUCT_SPACES and words[-1] in _PRODUCTS
-
-
-def is_small_fill(name: str, nanoseconds: int) -> bool:
-    """Whether an operator only filled a little memory with one value."""
-    space, _, rest = name.partition(".")
-    return space == "aten" and rest.partition(".")[0] in _FILLS and nanoseconds <= _SMALL_FILL_NS
 
 
 def foreign_functions(folder: Path, *, products: bool) -> list[str]:

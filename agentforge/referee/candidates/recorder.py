@@ -23,6 +23,8 @@ from ..workers.dispatch_mode import DispatchMode
 
 _FLOAT32 = ("", ".mkldnn", ".mkldnn.matmul", ".mkldnn.conv", ".mkldnn.rnn", ".cuda.matmul")
 """Parts of torch.backends with a precision of float32 operators. That of cuDNN is low from the start."""
+_FILLS = {"zeros", "ones", "full", "zeros_like", "ones_like", "full_like", "new_zeros", "new_ones",
+          "new_full", "zero_", "fill_"}  # fmt: skip
 _DISPATCH: Any = torch._C
 _BELOW = _DISPATCH._dispatch_keyset_full_after(_DISPATCH.DispatchKey.Python)
 """Keys of the kernels that compute."""
@@ -46,6 +48,8 @@ class Recorder(DispatchMode):
         self.nanoseconds: dict[str, int] = {}
         self.own: dict[str, int] = {}
         """Calls of operators that the candidate's C++ sources registered."""
+        self.filled: dict[str, int] = {}
+        """Bytes of the results of operators that fill memory with one value, by name."""
         self.precisions = float32_precisions()
         self.looking_ns = 0
         """Time of looking at settings and operators, which is no part of the call."""
@@ -68,6 +72,8 @@ class Recorder(DispatchMode):
         result = func(*args, **kwargs)
         self.nanoseconds[name] = self.nanoseconds.get(name, 0) + time.perf_counter_ns() - start
         self.calls[name] = self.calls.get(name, 0) + 1
+        if name.startswith("aten.") and name.split(".")[1] in _FILLS and result.layout is torch.strided:
+            self.filled[name] = self.filled.get(name, 0) + result.nbytes
         return result
 
     def _body(self, func: Any, keys: Any) -> _Body:

@@ -1,6 +1,9 @@
 """What a dispatch mode sees, and what it must not spoil."""
 
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -65,8 +68,8 @@ def test_looks_into_bodies_within_bodies(library: torch.library.Library) -> None
 
 def test_an_operator_without_tensors_has_a_body_too(library: torch.library.Library) -> None:
     library.define("made(int n) -> Tensor")
-    library.impl("made", lambda n: torch.zeros(n), "CompositeExplicitAutograd")
-    assert _operators(torch.ops.attestation_test.made, 3) == {"aten.zeros.default"}
+    library.impl("made", lambda n: torch.arange(n), "CompositeExplicitAutograd")
+    assert _operators(torch.ops.attestation_test.made, 3) == {"aten.arange.default"}
 
 
 def test_looks_into_a_custom_operator() -> None:
@@ -82,3 +85,34 @@ def test_torchs_own_operators_in_other_namespaces_count() -> None:
     model = torch.ops.mkldnn._linear_pointwise
     found = _operators(lambda x: model(x, x, None, "none", [], ""), x)
     assert found == {"mkldnn._linear_pointwise.default"}
+
+
+@pytest.mark.parametrize(("size", "counts"), [(1_000, set()), (100_000, {"aten.zeros.default"})])
+def test_filling_a_little_memory_is_no_work(size: int, counts: set[str]) -> None:
+    assert _operators(lambda: torch.zeros(size)) == counts
+    assert _operators(lambda: [torch.zeros(100) for _ in range(size // 100)] and None) == counts
+
+
+_REGISTERED = """
+made = torch.library.Library("attestation_test_own", "DEF")
+made.define("softcap(Tensor x) -> Tensor")
+made.impl("softcap", lambda x: x.tanh(), "CPU")
+"""
+
+
+@pytest.mark.parametrize("built", [True, False])
+def test_an_operator_that_a_built_source_registers_is_an_own_kernel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built: bool
+) -> None:
+    (tmp_path / "kernel.cpp").touch()
+    paths = {tmp_path / "kernel.0123.so": None} if built else {}
+    monkeypatch.setitem(sys.modules, "agentforge_cpp", SimpleNamespace(_LIBRARIES=paths))
+    scope: dict[str, Any] = {"torch": torch}
+    exec(compile(_REGISTERED, "kernel.cpp", "exec"), scope)
+    try:
+        seen = observe(torch.ops.attestation_test_own.softcap, (torch.ones(3),), {})
+    finally:
+        scope["made"]._destroy()
+    name = "attestation_test_own.softcap.default"
+    assert seen["own"] == ({name: 1} if built else {})
+    assert set(seen["operators"]) == ({"aten.tanh.default"} if built else {name})

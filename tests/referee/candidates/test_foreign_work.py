@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentforge.referee.candidates.elf import imported
-from agentforge.referee.candidates.foreign_work import foreign_functions, is_product, is_small_fill
+from agentforge.referee.candidates.foreign_work import foreign_functions, is_product
 
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 
@@ -33,13 +33,6 @@ def test_products_of_matrices_and_convolutions_are_products(name: str) -> None:
 )  # fmt: skip
 def test_other_operators_are_no_products(name: str) -> None:
     assert not is_product(name)
-
-
-def test_a_little_memory_may_be_filled() -> None:
-    assert is_small_fill("aten.zeros.default", 5_000)
-    assert not is_small_fill("aten.zeros.default", 500_000)
-    assert not is_small_fill("aten.exp.default", 5_000)
-    assert not is_small_fill("mine.zeros.default", 5_000)
 
 
 def _built(folder: Path, source: str) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agentforge.languages import kernel_suffixes, language_info
-from agentforge.referee.candidates.foreign_work import foreign_functions, is_product, is_small_fill
+from agentforge.referee.candidates.foreign_work import foreign_functions, is_product
 from agentforge.referee.workers.failures import WorkerFailure
 from agentforge.schema import EvaluationStatus, KernelUse, ReasonCode
 
@@ -54,7 +54,6 @@ class Attestation(Check):
             total = min(total, _STRETCH * context.candidate.call(0) + _STRETCH_NS)
         uses = _operator_uses(operators, total)
         in_torch = sum(use.share for use in uses)
-        fills = {name[:120] for name, entry in operators.items() if is_small_fill(name, entry[1])}
         for name, count in list(own.items())[:_MOST_NAMES]:
             calls = count if type(count) is int and count > 0 else 0
             uses.append(KernelUse(name=str(name)[:120], own=True, calls=calls))
@@ -65,7 +64,7 @@ class Attestation(Check):
             context.findings.kernels = _joined(context.findings.kernels, uses)
             context.findings.own_share = own_share
         self._judge_precisions(context, precisions)
-        return self._judge(context, uses, fills, reply.get("counted") is True)
+        return self._judge(context, uses, reply.get("counted") is True)
 
     def _judge_precisions(self, context: CheckContext, found: dict[str, object]) -> None:
         if not found or context.definition.precision is not None:
@@ -79,7 +78,7 @@ class Attestation(Check):
                 "leave torch's settings as they are",
             )
 
-    def _judge(self, context: CheckContext, uses: list[KernelUse], fills: set[str], counted: bool) -> str:
+    def _judge(self, context: CheckContext, uses: list[KernelUse], counted: bool) -> str:
         findings, policy = context.findings, context.definition.policy
         own = [u.name for u in uses if u.own]
         language = language_info(context.solution.spec.language)
@@ -96,7 +95,7 @@ class Attestation(Check):
                 ReasonCode.NO_OWN_KERNELS, "the task asks for own kernels, and none was seen to run"
             )
         if policy != "anything-faster":
-            self._judge_foreign_work(context, [u for u in uses if not u.own and u.name not in fills])
+            self._judge_foreign_work(context, [u for u in uses if not u.own])
         return f"own kernels: {', '.join(own) or 'none'}; torch operators: {len(uses) - len(own)}"
 
     def _judge_foreign_work(self, context: CheckContext, uses: list[KernelUse]) -> None:
