@@ -25,6 +25,7 @@ _FLOAT32 = ("", ".mkldnn", ".mkldnn.matmul", ".mkldnn.conv", ".mkldnn.rnn", ".cu
 """Parts of torch.backends with a precision of float32 operators. That of cuDNN is low from the start."""
 _FILLS = {"zeros", "ones", "full", "zeros_like", "ones_like", "full_like", "new_zeros", "new_ones",
           "new_full", "zero_", "fill_"}  # fmt: skip
+_TORCH = f"{Path(torch.__file__).parent}/"
 _DISPATCH: Any = torch._C
 _BELOW = _DISPATCH._dispatch_keyset_full_after(_DISPATCH.DispatchKey.Python)
 """Keys of the kernels that compute."""
@@ -83,7 +84,8 @@ class Recorder(DispatchMode):
         if (func, key) not in self._bodies:
             file = _registered_at(func, key)
             own = _is_own_source(file)
-            self._bodies[func, key] = _Body(own or file.endswith(".py"), own)
+            in_python = file.endswith(".py") and not (func.namespace == "aten" and _is_torchs(file))
+            self._bodies[func, key] = _Body(own or in_python, own)
         return self._bodies[func, key]
 
 
@@ -102,6 +104,11 @@ def _registered_at(func: Any, key: str) -> str:
     table = _DISPATCH._dispatch_dump_table(func.name())
     found = re.search(rf"^{key}: (?:fallthrough )?registered at (.*?):\d+ ", table, re.MULTILINE)
     return found[1] if found else ""
+
+
+def _is_torchs(file: str) -> bool:
+    """Whether torch itself wrote what this file registers, rather than registering it for others."""
+    return file.startswith(_TORCH) and not file.startswith((f"{_TORCH}library.py", f"{_TORCH}_library/"))
 
 
 def _is_own_source(file: str) -> bool:

@@ -80,6 +80,13 @@ def test_looks_into_a_custom_operator() -> None:
     assert _operators(tripled, torch.ones(3)) == {"aten.mul.Tensor"}
 
 
+@pytest.mark.filterwarnings("ignore:Warning only once")
+def test_looks_into_what_replaces_an_operator_of_torch() -> None:
+    with torch.library._scoped_library("aten", "IMPL") as library:
+        library.impl("_efficientzerotensor", lambda size, **_: torch.arange(3), "CPU")
+        assert _operators(lambda: torch._efficientzerotensor(3)) == {"aten.arange.default"}
+
+
 def test_torchs_own_operators_in_other_namespaces_count() -> None:
     x = torch.ones(3, 3)
     model = torch.ops.mkldnn._linear_pointwise
