@@ -19,7 +19,7 @@ _UNDISPATCHED = {"cpu", "native", "vml", "compositeexplicitautograd", "composite
 _MEMORY = re.compile(r"^(?:empty|zeros|resize|view|as_strided|reshape|set_)")
 _VECTOR_MATHS = "Sleef_"
 """Functions of a few numbers at a time, as those of libm."""
-_GEMM = re.compile(r"gem[mv]|conv|dnnl|dot")
+_GEMM = re.compile(r"gem[mv]|conv|dnnl|dot|num_threads")
 
 
 def is_product(name: str) -> bool:
@@ -44,11 +44,21 @@ def _foreign(symbol: str, products: bool) -> str:
         return "" if products else symbol
     if symbol.startswith("_"):
         parts = _parts(symbol)
-        if len(parts) < 3 or parts[0] != "at" or parts[1] not in _UNDISPATCHED or _MEMORY.match(parts[-1]):
-            return ""
-        allowed = products and (is_product(f"aten.{parts[-1]}") or _GEMM.search(parts[-1]))
-        return "" if allowed else "::".join(parts)
-    return "" if symbol.startswith(_VECTOR_MATHS) or (products and _GEMM.search(symbol)) else symbol
+        name = _past_dispatcher(parts)
+        allowed = not name or _MEMORY.match(name) or (products and is_product(f"aten.{name}"))
+    else:
+        parts = [symbol]
+        allowed = symbol.startswith(_VECTOR_MATHS)
+    return "" if allowed or (products and _GEMM.search(parts[-1])) else "::".join(parts)
+
+
+def _past_dispatcher(parts: list[str]) -> str:
+    """The operator of torch that a C++ function is without the dispatcher; empty if it is none."""
+    if len(parts) > 2 and parts[0] == "at" and parts[1] in _UNDISPATCHED:
+        return parts[-1]
+    if len(parts) == 4 and parts[:2] == ["at", "_ops"] and parts[3] == "redispatch":
+        return parts[2]
+    return ""
 
 
 def _parts(symbol: str) -> list[str]:

@@ -51,7 +51,11 @@ def test_functions_of_others_are_found(tmp_path: Path) -> None:
         struct Tensor { int id; };
         namespace cpu { void mm_out(Tensor&); void sigmoid(const Tensor&); Tensor empty(long); }
         namespace native { namespace cpublas { void gemm(float); } }
-        namespace _ops { struct exp { static Tensor call(const Tensor&); }; }
+        namespace _ops {
+        struct exp { static Tensor call(const Tensor&); static Tensor redispatch(long, const Tensor&); };
+        struct mm { static Tensor redispatch(long, const Tensor&); };
+        struct view { static Tensor redispatch(long, const Tensor&); };
+        }
         int get_num_threads();
         }
         extern "C" void cblas_sgemm(float*);
@@ -59,15 +63,17 @@ def test_functions_of_others_are_found(tmp_path: Path) -> None:
         extern "C" float Sleef_expf8_u10(float);
         extern "C" void f(float* x, at::Tensor& t) {
             at::cpu::mm_out(t), at::cpu::sigmoid(t), at::cpu::empty(at::get_num_threads());
-            at::_ops::exp::call(t), at::native::cpublas::gemm(*x);
+            at::_ops::exp::call(t), at::_ops::exp::redispatch(1, t);
+            at::_ops::mm::redispatch(1, t), at::_ops::view::redispatch(1, t), at::native::cpublas::gemm(*x);
             cblas_sgemm(x), vsExp(x), dlsym(nullptr, "sgemm_");
             *x = Sleef_expf8_u10(*x);
         }
         """,
     )
-    products = {"at::cpu::mm_out", "at::native::cpublas::gemm", "cblas_sgemm", "dlsym"}
-    assert set(foreign_functions(tmp_path, products=False)) == products | {"at::cpu::sigmoid", "vsExp"}
-    assert set(foreign_functions(tmp_path, products=True)) == {"at::cpu::sigmoid", "vsExp"}
+    others = {"at::cpu::sigmoid", "at::_ops::exp::redispatch", "vsExp"}
+    products = {"at::cpu::mm_out", "at::_ops::mm::redispatch", "at::native::cpublas::gemm", "cblas_sgemm"}
+    assert set(foreign_functions(tmp_path, products=False)) == others | products | {"dlsym"}
+    assert set(foreign_functions(tmp_path, products=True)) == others
 
 
 @needs_compiler
