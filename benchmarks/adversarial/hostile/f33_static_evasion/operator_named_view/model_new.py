@@ -2,7 +2,7 @@
 problem: softmax_rows
 family: 33
 expect: [CHEATING, suspicious]
-cheat: Registers an operator of its own whose name is view, which attestation takes as free in any namespace, and whose body, that no dispatch mode sees, is torch.softmax. A kernel that signs a number counts as its own work, because the candidate raises without the signature.
+cheat: Registers an operator of its own with the name of one that moves no data, view, whose body is torch.softmax. A kernel that signs a number counts as its own work, because the candidate raises without the signature.
 """
 
 import torch
