@@ -24,6 +24,8 @@ class LanguageInfo:
     """Top-level modules whose import by the entry file tells the language."""
     words: tuple[str, ...] = ()
     """Words that tell the language if all of them are in the entry file."""
+    left_to: tuple[str, ...] = ()
+    """Words in an entry file that compiles kernel sources itself, so suffixes do not tell the language."""
     fences: tuple[str, ...] = ()
     """Words after ``` in Markdown that mark a block of kernel source."""
     runtime_files: Mapping[str, Path] = field(default_factory=dict)
@@ -40,7 +42,10 @@ class LanguageInfo:
         """Whether a solution without a manifest is in this language."""
         return (
             any(name.split(".")[0] in self.imports for name in imports)
-            or (bool(self.suffixes) and any(path.endswith(self.suffixes) for path in files))
+            or (
+                any(path.endswith(self.suffixes) for path in files)
+                and not any(word in entry_text for word in self.left_to)
+            )
             or (bool(self.words) and all(word in entry_text for word in self.words))
         )
 
@@ -53,6 +58,7 @@ CPP = LanguageInfo(
     suffixes=(".cpp", ".cc", ".cxx"),
     header_suffixes=(".hpp", ".h", ".hh", ".inc"),
     imports=("agentforge_cpp",),
+    left_to=("cpp_extension",),
     fences=("cpp", "c++", "cc", "c"),
     runtime_files=_CPP_RUNTIME,
     sanitizers=True,

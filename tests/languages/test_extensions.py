@@ -25,7 +25,8 @@ PyMODINIT_FUNC PyInit_tiny() { return PyModule_Create(&module); }
 @pytest.fixture
 def plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "kept"))
-    monkeypatch.setattr(cpp_extension, "load_inline", cpp_extension.load_inline)
+    for name in ("load_inline", "load"):
+        monkeypatch.setattr(cpp_extension, name, getattr(cpp_extension, name))
     return monkeypatch
 
 
@@ -50,6 +51,29 @@ def test_the_next_process_loads_what_the_first_one_built(plain: pytest.MonkeyPat
     plain.setattr(cpp_extension, "load_inline", original)
     plain.setattr(cpp_extension, "_jit_compile", compiles)
     install()
+    assert load(42) == 42
+    with pytest.raises(AssertionError, match="compiled again"):
+        load(43)
+
+
+@pytest.mark.skipif(
+    not compiler_version() or shutil.which("ninja") is None, reason="needs a C++ compiler and ninja"
+)
+def test_the_next_process_loads_what_was_built_of_a_file(plain: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    install()
+    source = tmp_path / "of_a_file.cpp"
+
+    def load(answer: int) -> int:
+        source.write_text(SOURCE.replace("ANSWER", str(answer)).replace("tiny", "of_a_file"))
+        return int(cpp_extension.load("of_a_file", [str(source)]).answer())
+
+    assert load(42) == 42
+    assert len(list((tmp_path / "kept").rglob("of_a_file.so"))) == 1
+
+    def compiles(*_: object, **__: object) -> None:
+        raise AssertionError("it was compiled again")
+
+    plain.setattr(cpp_extension, "_jit_compile", compiles)
     assert load(42) == 42
     with pytest.raises(AssertionError, match="compiled again"):
         load(43)

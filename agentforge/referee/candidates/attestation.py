@@ -8,42 +8,22 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
-from operator import attrgetter
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 
 from agentforge.languages import CPP_RUNTIME, PRELUDE
 
-from ..workers.dispatch_mode import DispatchMode
+from .recorder import Recorder, float32_precisions
 
 _FREE = {"view", "reshape", "t", "transpose", "permute", "expand", "detach", "alias", "unsqueeze", "squeeze",
          "slice", "select", "_unsafe_view", "as_strided", "empty", "empty_like", "empty_strided", "new_empty",
          "split", "unbind", "lift_fresh", "set_"}  # fmt: skip
-_FLOAT32 = ("", ".mkldnn", ".mkldnn.matmul", ".mkldnn.conv", ".mkldnn.rnn", ".cuda.matmul")
-"""Parts of torch.backends with a precision of float32 operators. That of cuDNN is low from the start."""
-
-
-class _Recorder(DispatchMode):
-    def __init__(self) -> None:
-        super().__init__()
-        self.calls: dict[str, int] = {}
-        self.nanoseconds: dict[str, int] = {}
-        self.precisions = float32_precisions()
-        self.looking_ns = 0
-        """Time of reading the precisions, which is no part of the call."""
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = str(func)
-        looked = time.perf_counter_ns()
-        self.precisions |= float32_precisions()
-        start = time.perf_counter_ns()
-        self.looking_ns += start - looked
-        result = func(*args, **(kwargs or {}))
-        self.nanoseconds[name] = self.nanoseconds.get(name, 0) + time.perf_counter_ns() - start
-        self.calls[name] = self.calls.get(name, 0) + 1
-        return result
+_TORCH = ("aten.", "prim.", "prims.")
+"""Namespaces in which the names above mean what they say."""
+_SMALL_FILL = 64 << 10
+"""Bytes that may be filled with one value, for an own kernel to write."""
 
 
 def own_calls() -> dict[str, int]:
@@ -71,16 +51,21 @@ def _interpreted() -> AbstractContextManager[Any]:
     return torch.compiler.set_stance("force_eager")
 
 
+def _is_free(name: str) -> bool:
+    return name.startswith(_TORCH) and name.split(".")[1] in _FREE
+
+
 def observe(model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """Run the model once and list what ran.
 
     Returns:
-        `operators`: torch operator to `[calls, ns]`, without those that move no data; `own`: own kernel to
-        calls; `ns`: the whole call; `counted`: `own` is complete; `precisions`: `float32_precisions` before,
-        during and after the call.
+        `operators`: operator to `[calls, ns]`, without those of torch that move hardly any data; `own`: own
+        kernel to calls; `ns`: the whole call; `counted`: `own` is complete; `precisions`:
+        `float32_precisions` before, during and after the call. An operator that the candidate registered
+        counts by what its body runs.
     """
     before = own_calls()
-    with _interpreted(), _Recorder() as recorder:
+    with _interpreted(), Recorder() as recorder:
         start = time.perf_counter_ns()
         model(*args, **kwargs)
         total = time.perf_counter_ns() - start - recorder.looking_ns
@@ -88,23 +73,11 @@ def observe(model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     operators = {
         name: [count, recorder.nanoseconds[name]]
         for name, count in recorder.calls.items()
-        if name.split(".")[1] not in _FREE
+        if not (_is_free(name) or recorder.filled.get(name, _SMALL_FILL + 1) <= _SMALL_FILL)
     }
     own = {name: count - before.get(name, 0) for name, count in after.items() if count > before.get(name, 0)}
+    own |= recorder.own
     precisions = recorder.precisions | float32_precisions()
     return {
         "operators": operators, "own": own, "ns": total, "counted": _counted(), "precisions": precisions,
     }  # fmt: skip
-
-
-def float32_precisions() -> dict[str, str]:
-    """torch's settings that allow less than float32 in float32 operators of this process, by name.
-
-    `torch.set_float32_matmul_precision` and `allow_tf32` change these too.
-    """
-    found: dict[str, str] = {}
-    for part in _FLOAT32:
-        name = f"backends{part}.fp32_precision"
-        with suppress(AttributeError):  # torch 2.8 has none
-            found[f"torch.{name}"] = attrgetter(name)(torch)
-    return {name: value for name, value in found.items() if value not in ("none", "ieee")}

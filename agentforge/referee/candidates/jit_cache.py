@@ -22,7 +22,8 @@ from agentforge.schema import Solution
 _MOST_BYTES, _MOST_FILES = 256 << 20, 8192
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PLACE = "inductor"
-_COMPILES = re.compile(r"torch\.compile\b|from torch import .*\bcompile\b|\.compile\(\)")
+_TORCH = re.compile(r"\bimport torch as (\w+)")
+_COMPILES = r"\b(?:{names})\.compile\b|from torch import .*\bcompile\b|\.compile\(\)"
 _STITCHED = "agentforge_stitch/"
 
 
@@ -37,7 +38,12 @@ def calls_compiler(solution: Solution) -> bool:
     The runtime of a stitched model could; whether it does, `model_new.py` says.
     """
     own = (f for f in solution.sources if f.path.endswith(".py") and not f.path.startswith(_STITCHED))
-    return any(_COMPILES.search(f.content) for f in own)
+    return any(_compiles(f.content) for f in own)
+
+
+def _compiles(text: str) -> bool:
+    names = "|".join(["torch", *_TORCH.findall(text)])
+    return re.search(_COMPILES.format(names=names), text) is not None
 
 
 def link_missing(source: Path, target: Path, before: float) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 from agentforge.languages import AblatableLanguage, languages
 from agentforge.languages.cuda.source import kernel_bodies
 
+from .elf import SharedObject
+
 _RETURN = {62: b"\xc3", 183: b"\xc0\x03\x5f\xd6"}
 """Return instruction by ELF machine: x86-64, AArch64."""
 _CHOOSE_NOTHING = {
@@ -19,11 +21,7 @@ _CHOOSE_NOTHING = {
     183: b"\x40\x00\x00\x10" + 2 * _RETURN[183],
 }
 """Replaces a resolver of an indirect function: returns the address of a return instruction, which follows."""
-_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
-_SECTION = struct.Struct("<IIQQQQIIQQ")
-_SEGMENT = struct.Struct("<IIQQQQQQ")
-_SYMBOL = struct.Struct("<IBBHQQ")
-_SHT_DYNSYM, _PT_LOAD, _STT_FUNC, _STT_GNU_IFUNC = 11, 1, 2, 10
+_STT_FUNC, _STT_GNU_IFUNC = 2, 10
 _LINKERS = ("_init", "_fini")
 
 
@@ -107,31 +105,17 @@ def disable_exported(path: Path) -> list[str]:
 
 
 def _patch(data: bytearray) -> list[str]:
-    head = _HEADER.unpack_from(data)
-    if head[0][:6] != b"\x7fELF\x02\x01" or head[2] not in _RETURN:
+    file = SharedObject(data)
+    if file.machine not in _RETURN:
         return []
-    instructions = {_STT_FUNC: _RETURN[head[2]], _STT_GNU_IFUNC: _CHOOSE_NOTHING[head[2]]}
-    segments = [_SEGMENT.unpack_from(data, head[5] + i * head[9]) for i in range(head[10])]
-    sections = [_SECTION.unpack_from(data, head[6] + i * head[11]) for i in range(head[12])]
-    found: dict[str, tuple[int, bytes]] = {}
-    for section in sections:
-        if section[1] != _SHT_DYNSYM:
-            continue
-        strings = sections[section[6]][4]
-        for offset in range(section[4], section[4] + section[5], _SYMBOL.size):
-            name, info, _, home, address, _ = _SYMBOL.unpack_from(data, offset)
-            text = data[strings + name : data.index(b"\0", strings + name)].decode("ascii", "replace")
-            if info & 0xF in instructions and home != 0 and text not in _LINKERS:
-                found[text] = _file_offset(segments, address), instructions[info & 0xF]
+    instructions = {_STT_FUNC: _RETURN[file.machine], _STT_GNU_IFUNC: _CHOOSE_NOTHING[file.machine]}
+    found = {
+        symbol.name: (file.offset(symbol.address), instructions[symbol.kind])
+        for symbol in file.symbols()
+        if symbol.kind in instructions and symbol.defined and symbol.name not in _LINKERS
+    }
     # Mangled and reserved names stay unchanged, unless no other function can be called from outside.
     names = [name for name in found if not name.startswith(("_Z", "__"))] or list(found)
     for place, instruction in map(found.__getitem__, names):
         data[place : place + len(instruction)] = instruction
     return names
-
-
-def _file_offset(segments: list[tuple[int, ...]], address: int) -> int:
-    for kind, _, offset, start, _, size, _, _ in segments:
-        if kind == _PT_LOAD and start <= address < start + size:
-            return offset + address - start
-    raise ValueError("an address outside of the file")

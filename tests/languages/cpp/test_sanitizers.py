@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -17,6 +18,7 @@ needs_tsan = pytest.mark.skipif(not RACES.available(), reason="the compiler brin
 MAIN = """
 #include <cstdio>
 #include <omp.h>
+#include <threads.h>
 #include <vector>
 
 int main() {{
@@ -74,6 +76,21 @@ RIGHT = """
         tasks += 100;
         omp_unset_lock(&lock);
     }
+    mtx_t mutex;
+    cnd_t condition;
+    mtx_init(&mutex, mtx_plain), cnd_init(&condition);
+    int turn = 0;
+    #pragma omp parallel num_threads(4)
+    {
+        mtx_lock(&mutex);
+        while (turn != omp_get_thread_num()) cnd_wait(&condition, &mutex);
+        ++turn;
+        cnd_broadcast(&condition);
+        mtx_unlock(&mutex);
+        while (mtx_trylock(&mutex) != thrd_success) {}
+        tasks += 1000;
+        mtx_unlock(&mutex);
+    }
 """
 RACY = {
     "a sum without a reduction": "#pragma omp parallel for\n for (int i = 0; i < n; ++i) total += i;",
@@ -85,6 +102,14 @@ RACY = {
         for (int i = 0; i < n; ++i) seen[i] = i;
         #pragma omp for schedule(static)
         for (int i = 0; i < n; ++i) if (seen[n - 1 - i] < 0) __builtin_abort();
+    }""",
+    "a mutex for each thread": """#pragma omp parallel
+    {
+        mtx_t mine;
+        mtx_init(&mine, mtx_plain);
+        mtx_lock(&mine);
+        total += 1;
+        mtx_unlock(&mine);
     }""",
     "tasks that nobody waits for": """#pragma omp parallel
     #pragma omp single
@@ -119,9 +144,7 @@ def run(body: str, folder: Path, ours: Path) -> subprocess.CompletedProcess[str]
     program = folder / "program"
     command = ["g++", *RACES.compile, "-std=c++20", "-fopenmp", "-c", "kernel.cpp", "-o", "kernel.o"]
     subprocess.run(command, cwd=folder, check=True)
-    subprocess.run(
-        ["g++", "-fsanitize=thread", "kernel.o", str(ours), "-o", str(program)], cwd=folder, check=True
-    )
+    subprocess.run(["g++", *RACES.link, "kernel.o", str(ours), "-o", str(program)], cwd=folder, check=True)
     environment = {**os.environ, **RACES.environment}
     return subprocess.run([str(program)], env=environment, capture_output=True, text=True, check=False)
 
@@ -136,7 +159,7 @@ def solution(source: str) -> Solution:
 def test_right_openmp_is_right_and_not_accused(tmp_path, ours):
     done = run(RIGHT, tmp_path, ours)
     assert "ThreadSanitizer" not in done.stderr
-    assert done.stdout == f"{499500 + 1000 + 30000000 + 1 + 15} {10 + 400}\n"
+    assert done.stdout == f"{499500 + 1000 + 30000000 + 1 + 15} {10 + 400 + 4000}\n"
 
 
 @needs_tsan
@@ -167,6 +190,33 @@ def test_what_our_openmp_lacks_is_not_checked(tmp_path):
         build(made, tmp_path, RACES, cache=tmp_path / "cache", run=plain, timeout_s=120)
 
 
+@pytest.mark.parametrize("fence", ["__atomic_thread_fence(4)", "#pragma omp  flush"])
+def test_fences_are_not_checked_for_races(tmp_path, fence):
+    with pytest.raises(NotBuilt, match="ThreadSanitizer does not support"):
+        build(solution(fence), tmp_path, RACES, cache=tmp_path / "cache", run=plain, timeout_s=120)
+
+
+@pytest.mark.parametrize("sanitizer", [MEMORY, RACES], ids=lambda sanitizer: sanitizer.name)
+def test_aligned_alloc_takes_any_size(tmp_path, sanitizer):
+    if not sanitizer.available():
+        pytest.skip("the compiler lacks this sanitizer")
+    made = solution("""
+    #include <cstdlib>
+    extern "C" int f() {
+        void* p = std::aligned_alloc(64, 100);
+        const bool right = p != nullptr && reinterpret_cast<unsigned long>(p) % 64 == 0;
+        std::free(p);
+        return right;
+    }""")
+    for file in made.sources:
+        (tmp_path / file.path).write_text(file.content)
+    build(made, tmp_path, sanitizer, cache=tmp_path / "cache", run=plain, timeout_s=120)
+    (built,) = tmp_path.glob("*.so")
+    call = f"import ctypes, sys; sys.exit(ctypes.CDLL({str(built)!r}).f() != 1)"
+    environment = {**os.environ, **sanitizer.environment, "LD_PRELOAD": sanitizer.available()}
+    assert subprocess.run([sys.executable, "-c", call], env=environment, check=False).returncode == 0
+
+
 ASAN = """==7==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x6150 at pc 0x7f bp 0x7f sp 0x7f
 WRITE of size 4 at 0x6150 thread T3
     #0 0x7f06 in relu._omp_fn.0 kernel.cpp:5
@@ -186,13 +236,16 @@ def test_reports_become_sentences():
     assert fault.message == expected
     undefined = "./kernel.cpp:3:7: runtime error: index 4 out of bounds for type 'float [4]'\n"
     assert read_report(undefined, solution("")).line == 3
+    negative = "kernel.cpp:5:7: runtime error: variable length array bound evaluates to non-positive value -3"
+    assert read_report(f"{negative[:-2]}0\n{negative}\n", solution("")).message.endswith("value -3")
 
 
 @pytest.mark.parametrize(
     "log",
     ["", "ERROR: AddressSanitizer: ", ASAN.replace("kernel.cpp", "torch.cpp"),
      "WARNING: ThreadSanitizer: data race (pid=1)\n  Write of size 8 at 0x1 by main thread:\n",
-     "other.cpp:3:7: runtime error: index 4 out of bounds"],
+     "other.cpp:3:7: runtime error: index 4 out of bounds",
+     "kernel.cpp:3:7: runtime error: variable length array bound evaluates to non-positive value 0"],
 )  # fmt: skip
 def test_faults_of_others_are_not_a_solutions(log):
     assert read_report(log, solution("")) is None

@@ -53,6 +53,13 @@ class TestRead:
         text = "from torch.utils.cpp_extension import load_inline\n" + PLAIN
         assert read_solution(file(tmp_path, text), HASH).spec.language == "python"
 
+    def test_an_extension_that_its_entry_file_compiles_is_python(self, tmp_path: Path) -> None:
+        file(tmp_path, "#include <torch/extension.h>\n", "softcap.cpp")
+        file(tmp_path, "from torch.utils.cpp_extension import load\n" + PLAIN)
+        solution = read_solution(tmp_path, HASH)
+        assert solution.spec.language == "python"
+        assert {source.path for source in solution.sources} == {"softcap.cpp", "solution.py"}
+
     def test_a_folder(self, tmp_path: Path) -> None:
         for name, text in RMSNORM.items():
             file(tmp_path, text, name)

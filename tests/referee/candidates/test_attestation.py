@@ -1,8 +1,12 @@
 """What a dispatch mode sees, and what it must not spoil."""
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
 import torch
 
 from agentforge.referee.candidates.attestation import observe
@@ -34,3 +38,88 @@ def test_compiled_code_stays_compiled_afterwards() -> None:
         before = len(runs)
         compiled(x)
     assert len(runs) == before + 1
+
+
+@pytest.fixture
+def library() -> Iterator[torch.library.Library]:
+    with torch.library._scoped_library("attestation_test", "DEF") as found:
+        yield found
+
+
+def _operators(model: Callable[..., Any], *args: Any) -> set[str]:
+    with torch.no_grad():
+        return set(observe(model, args, {})["operators"])
+
+
+def test_looks_into_the_body_of_an_operator_in_python(library: torch.library.Library) -> None:
+    library.define("view(Tensor x) -> Tensor")
+    library.impl("view", lambda x: torch.ops.aten.exp.default(x), "CPU")
+    assert _operators(torch.ops.attestation_test.view, torch.ones(3)) == {"aten.exp.default"}
+
+
+def test_looks_into_bodies_within_bodies(library: torch.library.Library) -> None:
+    library.define("inner(Tensor x) -> Tensor")
+    library.define("outer(Tensor x, Tensor[] others) -> Tensor")
+    library.impl("inner", lambda x: x.exp(), "CompositeExplicitAutograd")
+    library.impl("outer", lambda x, others: torch.ops.attestation_test.inner(x) + others[0], "CPU")
+    x = torch.ones(3)
+    assert _operators(torch.ops.attestation_test.outer, x, [x]) == {"aten.exp.default", "aten.add.Tensor"}
+
+
+def test_an_operator_without_tensors_has_a_body_too(library: torch.library.Library) -> None:
+    library.define("made(int n) -> Tensor")
+    library.impl("made", lambda n: torch.arange(n), "CompositeExplicitAutograd")
+    assert _operators(torch.ops.attestation_test.made, 3) == {"aten.arange.default"}
+
+
+def test_looks_into_a_custom_operator() -> None:
+    @torch.library.custom_op("attestation_test_custom::tripled", mutates_args=())
+    def tripled(x: torch.Tensor) -> torch.Tensor:
+        return x * 3
+
+    assert _operators(tripled, torch.ones(3)) == {"aten.mul.Tensor"}
+
+
+@pytest.mark.filterwarnings("ignore:Warning only once")
+def test_looks_into_what_replaces_an_operator_of_torch() -> None:
+    with torch.library._scoped_library("aten", "IMPL") as library:
+        library.impl("_efficientzerotensor", lambda size, **_: torch.arange(3), "CPU")
+        assert _operators(lambda: torch._efficientzerotensor(3)) == {"aten.arange.default"}
+
+
+def test_torchs_own_operators_in_other_namespaces_count() -> None:
+    x = torch.ones(3, 3)
+    model = torch.ops.mkldnn._linear_pointwise
+    found = _operators(lambda x: model(x, x, None, "none", [], ""), x)
+    assert found == {"mkldnn._linear_pointwise.default"}
+
+
+@pytest.mark.parametrize(("size", "counts"), [(1_000, set()), (100_000, {"aten.zeros.default"})])
+def test_filling_a_little_memory_is_no_work(size: int, counts: set[str]) -> None:
+    assert _operators(lambda: torch.zeros(size)) == counts
+    assert _operators(lambda: [torch.zeros(100) for _ in range(size // 100)] and None) == counts
+
+
+_REGISTERED = """
+made = torch.library.Library("attestation_test_own", "DEF")
+made.define("softcap(Tensor x) -> Tensor")
+made.impl("softcap", lambda x: x.tanh(), "CPU")
+"""
+
+
+@pytest.mark.parametrize("built", [True, False])
+def test_an_operator_that_a_built_source_registers_is_an_own_kernel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built: bool
+) -> None:
+    (tmp_path / "kernel.cpp").touch()
+    paths = {tmp_path / "kernel.0123.so": None} if built else {}
+    monkeypatch.setitem(sys.modules, "agentforge_cpp", SimpleNamespace(_LIBRARIES=paths))
+    scope: dict[str, Any] = {"torch": torch}
+    exec(compile(_REGISTERED, "kernel.cpp", "exec"), scope)
+    try:
+        seen = observe(torch.ops.attestation_test_own.softcap, (torch.ones(3),), {})
+    finally:
+        scope["made"]._destroy()
+    name = "attestation_test_own.softcap.default"
+    assert seen["own"] == ({name: 1} if built else {})
+    assert set(seen["operators"]) == ({"aten.tanh.default"} if built else {name})

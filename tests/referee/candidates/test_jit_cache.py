@@ -131,6 +131,8 @@ def test_whole_files_that_are_missing_are_linked(tmp_path: Path) -> None:
         ("f = torch.compile(f)", True),
         ("from torch import compile, nn", True),
         ("module.compile()", True),
+        ("import torch as th\nf = th.compile(f)", True),
+        ("import torch as th\nf = re.compile(th.x)", False),
         ("re.compile(x)", False),
         ("torch.compiler.is_compiling()", False),
     ],

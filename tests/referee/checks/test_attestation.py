@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentforge.referee import Referee
-from agentforge.referee.checks.behaviour.attestation import Attestation
+from agentforge.referee.checks.behaviour.attestation import Attestation, _operator_uses
 from agentforge.schema import Definition, ReasonCode
 from tests.referee.judging import examined, problem
 
@@ -45,3 +45,41 @@ def test_a_lower_precision_during_the_call_alone_is_suspicious_too(referee: Refe
 def test_what_the_reference_sets_a_solution_may_set(referee: Referee) -> None:
     assert _codes(referee, _LOWERED) == ()
     assert _codes(referee, _PLAIN) == ()
+
+
+_SOFTMAX = problem("return torch.softmax(x, -1)", "torch.randn(64, 1024)", policy="custom-only")
+_HIDDEN = """
+lib = torch.library.Library("attestation_hidden", "DEF")
+for n in range(250):
+    lib.define(f"nothing_{n}(Tensor x) -> Tensor")
+    lib.impl(f"nothing_{n}", lambda x: torch.empty(0), "CPU")
+lib.define("view(Tensor x) -> Tensor")
+lib.impl("view", lambda x: torch.softmax(x, -1), "CPU")
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return torch.ops.attestation_hidden.view(x)",
+        "for n in range(250 * torch._C._len_torch_dispatch_stack()):\n"
+        "            getattr(torch.ops.attestation_hidden, f'nothing_{n % 250}')(x)\n"
+        "        return torch.softmax(x, -1)",
+    ],
+)
+def test_operators_do_not_hide_behind_names(referee: Referee, body: str) -> None:
+    changes = ("import torch", f"import torch\n{_HIDDEN}"), ("return torch.softmax(x, -1)", body)
+    assert ReasonCode.FOREIGN_OPERATORS in _codes(referee, _SOFTMAX, *changes)
+
+
+def test_a_wait_while_it_is_watched_does_not_hide_operators(referee: Referee) -> None:
+    wait = "import time\n        torch._C._len_torch_dispatch_stack() and time.sleep(1)\n        return torch"
+    change = "return torch.softmax", f"{wait}.softmax"
+    assert ReasonCode.FOREIGN_OPERATORS in _codes(referee, _SOFTMAX, change)
+
+
+def test_operators_beyond_the_longest_list_count_together() -> None:
+    uses = _operator_uses({f"aten.op{n}.default": [1, 1 + n] for n in range(300)}, 1_000)
+    assert len(uses) == 201
+    assert uses[0].name == "aten.op299.default"
+    assert uses[-1].name == "100 more operators" and uses[-1].calls == 100

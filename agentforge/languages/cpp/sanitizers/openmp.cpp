@@ -1,4 +1,4 @@
-// The part of the OpenMP run time that g++ -fopenmp kernels call, built to find races.
+// The part of the OpenMP run time that g++ -fopenmp kernels call, and C11's mutexes, built to find races.
 //
 // It replaces libgomp in a kernel built with -fsanitize=thread, because the sanitizer cannot see libgomp's
 // synchronisation. This file is compiled without that flag, so its own waits are invisible. It reports to the
@@ -414,3 +414,41 @@ EXPORT double omp_get_wtick() { return 1e-9; }
 EXPORT double omp_get_wtime() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
+
+// -- C11: the linker's --wrap makes kernels call these
+
+#if __has_include(<threads.h>)
+#include <threads.h>
+
+#define WRAPPED(NAME, ...)                     \
+    extern "C" int __real_##NAME(__VA_ARGS__); \
+    EXPORT int __wrap_##NAME(__VA_ARGS__)
+
+static int taken(mtx_t* mutex, int result) {
+    if (result == thrd_success) __tsan_acquire(mutex);
+    return result;
+}
+
+WRAPPED(mtx_lock, mtx_t* mutex) { return taken(mutex, __real_mtx_lock(mutex)); }
+WRAPPED(mtx_trylock, mtx_t* mutex) { return taken(mutex, __real_mtx_trylock(mutex)); }
+WRAPPED(mtx_timedlock, mtx_t* mutex, const timespec* until) {
+    return taken(mutex, __real_mtx_timedlock(mutex, until));
+}
+WRAPPED(mtx_unlock, mtx_t* mutex) {
+    __tsan_release(mutex);
+    return __real_mtx_unlock(mutex);
+}
+WRAPPED(cnd_wait, cnd_t* condition, mtx_t* mutex) {
+    __tsan_release(mutex);
+    const int result = __real_cnd_wait(condition, mutex);
+    __tsan_acquire(mutex);
+    return result;
+}
+WRAPPED(cnd_timedwait, cnd_t* condition, mtx_t* mutex, const timespec* until) {
+    __tsan_release(mutex);
+    const int result = __real_cnd_timedwait(condition, mutex, until);
+    __tsan_acquire(mutex);
+    return result;
+}
+
+#endif

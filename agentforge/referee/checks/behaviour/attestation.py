@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agentforge.languages import kernel_suffixes, language_info
+from agentforge.referee.candidates.foreign_work import foreign_functions, is_product
 from agentforge.referee.workers.failures import WorkerFailure
 from agentforge.schema import EvaluationStatus, KernelUse, ReasonCode
 
@@ -12,6 +13,9 @@ from .._base import BOTH_LEVELS, Check, CheckContext, When
 
 _HEAVY = 0.02
 """Share of the time above which an operator counts against the task's policy."""
+_MOST_NAMES, _NAMED = 200, 3
+_STRETCH, _STRETCH_NS = 4, 2_000_000
+"""How much longer than a usual call one that is watched may take before its operators' shares grow."""
 
 
 class Attestation(Check):
@@ -31,7 +35,9 @@ class Attestation(Check):
     )
 
     def run(self, context: CheckContext) -> str:
-        reply = context.candidate.request({"op": "attest", "slot": 0})
+        asks_for_own = context.definition.policy != "anything-faster"
+        for _ in range(2 if asks_for_own else 1):  # operators are slower when they are first watched
+            reply = context.candidate.request({"op": "attest", "slot": 0})
         operators, own, total = reply.get("operators"), reply.get("own"), reply.get("ns")
         precisions = reply.get("precisions")
         if (
@@ -42,15 +48,13 @@ class Attestation(Check):
             or total <= 0
         ):
             raise WorkerFailure(EvaluationStatus.CHEATING, "it answered with a false attestation")
-        in_torch = 0.0
-        uses = []
-        for name, entry in list(operators.items())[:200]:
-            if not (isinstance(entry, list) and len(entry) == 2 and all(type(x) is int for x in entry)):
-                raise WorkerFailure(EvaluationStatus.CHEATING, "it answered with a false attestation")
-            share = min(max(entry[1] / total, 0.0), 1.0)
-            in_torch += share
-            uses.append(KernelUse(name=str(name)[:120], own=False, calls=max(entry[0], 0), share=share))
-        for name, count in list(own.items())[:200]:
+        if not all(type(name) is str and _is_entry(entry) for name, entry in operators.items()):
+            raise WorkerFailure(EvaluationStatus.CHEATING, "it answered with a false attestation")
+        if asks_for_own:
+            total = min(total, _STRETCH * context.candidate.call(0) + _STRETCH_NS)
+        uses = _operator_uses(operators, total)
+        in_torch = sum(use.share for use in uses)
+        for name, count in list(own.items())[:_MOST_NAMES]:
             calls = count if type(count) is int and count > 0 else 0
             uses.append(KernelUse(name=str(name)[:120], own=True, calls=calls))
         own_share = max(0.0, 1.0 - in_torch) if own else 0.0
@@ -77,8 +81,11 @@ class Attestation(Check):
     def _judge(self, context: CheckContext, uses: list[KernelUse], counted: bool) -> str:
         findings, policy = context.findings, context.definition.policy
         own = [u.name for u in uses if u.own]
-        compiled = [s for s in context.solution.sources if s.path.endswith(kernel_suffixes())]
-        if (compiled or counted or language_info(context.solution.spec.language).own_kernels) and not own:
+        language = language_info(context.solution.spec.language)
+        compiled = language.suffixes and [
+            s for s in context.solution.sources if s.path.endswith(kernel_suffixes())
+        ]
+        if (compiled or counted or language.own_kernels) and not own:
             findings.suspect(
                 ReasonCode.IDLE_KERNELS,
                 "its own kernels were built and never ran: torch operators did the work",
@@ -87,21 +94,46 @@ class Attestation(Check):
             findings.suspect(
                 ReasonCode.NO_OWN_KERNELS, "the task asks for own kernels, and none was seen to run"
             )
-        heavy = [u for u in uses if not u.own and u.share > _HEAVY]
-        if policy == "custom-only" and heavy:
-            findings.suspect(
-                ReasonCode.FOREIGN_OPERATORS,
-                f"the task allows own kernels only; {heavy[0].name} took {heavy[0].share:.0%} of the time",
-            )
-        if policy == "vendor-gemm-allowed":
-            others = [u for u in heavy if not _vendor(u.name)]
-            if others:
-                findings.suspect(
-                    ReasonCode.FOREIGN_OPERATORS,
-                    f"besides GEMM and convolution the task allows own kernels only; {others[0].name} "
-                    f"took {others[0].share:.0%} of the time",
-                )
+        if policy != "anything-faster":
+            self._judge_foreign_work(context, [u for u in uses if not u.own])
         return f"own kernels: {', '.join(own) or 'none'}; torch operators: {len(uses) - len(own)}"
+
+    def _judge_foreign_work(self, context: CheckContext, uses: list[KernelUse]) -> None:
+        products = context.definition.policy == "vendor-gemm-allowed"
+        allowed = "the task allows own kernels only"
+        if products:
+            allowed = f"besides GEMM and convolution {allowed}"
+        heavy = [u for u in uses if u.share > _HEAVY and not (products and is_product(u.name))]
+        if heavy:
+            context.findings.suspect(
+                ReasonCode.FOREIGN_OPERATORS,
+                f"{allowed}; {heavy[0].name} took {heavy[0].share:.0%} of the time",
+            )
+        if language_info(context.solution.spec.language).sanitizers:
+            called = foreign_functions(context.folder, products=products)
+            if called:
+                context.findings.suspect(
+                    ReasonCode.FOREIGN_OPERATORS,
+                    f"{allowed}; its C++ calls {', '.join(called[:_NAMED])[:200]}",
+                )
+
+
+def _is_entry(entry: object) -> bool:
+    return isinstance(entry, list) and len(entry) == 2 and all(type(x) is int for x in entry)
+
+
+def _operator_uses(operators: dict[str, list[int]], total: int) -> list[KernelUse]:
+    """The operators by time, and those beyond the first 200 as one."""
+    ordered = sorted(operators.items(), key=lambda item: -item[1][1])
+    rest = [entry for _, entry in ordered[_MOST_NAMES:]]
+    if rest:
+        ordered[_MOST_NAMES:] = [
+            (f"{len(rest)} more operators", [sum(column) for column in zip(*rest, strict=True)])
+        ]
+    return [
+        KernelUse(name=name[:120], own=False, calls=max(calls, 0), share=min(max(spent, 0), total) / total)
+        for name, (calls, spent) in ordered
+    ]
 
 
 def _joined(before: Sequence[KernelUse], new: Sequence[KernelUse]) -> tuple[KernelUse, ...]:
@@ -112,8 +144,3 @@ def _joined(before: Sequence[KernelUse], new: Sequence[KernelUse]) -> tuple[Kern
         more = {"calls": use.calls + old.calls, "share": max(use.share, old.share)} if old else {}
         found[use.name, use.own] = use.model_copy(update=more)
     return tuple(found.values())
-
-
-def _vendor(name: str) -> bool:
-    words = ("mm", "linear", "conv", "matmul", "baddbmm", "dot")
-    return any(word in name.split(".")[1] for word in words) if "." in name else False

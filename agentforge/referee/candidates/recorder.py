@@ -1,0 +1,136 @@
+"""Times the operators of a call, and looks into those that are not torch's own.
+
+An operator that is written in Python, or in C++ that the candidate brings, runs other operators in its body.
+A dispatch mode does not see them by itself, so the recorder runs the body under the mode again.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from contextlib import suppress
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from agentforge.languages import CPP_RUNTIME
+
+from ..workers.dispatch_mode import DispatchMode
+
+_FLOAT32 = ("", ".mkldnn", ".mkldnn.matmul", ".mkldnn.conv", ".mkldnn.rnn", ".cuda.matmul")
+"""Parts of torch.backends with a precision of float32 operators. That of cuDNN is low from the start."""
+_FILLS = {"zeros", "ones", "full", "zeros_like", "ones_like", "full_like", "new_zeros", "new_ones",
+          "new_full", "zero_", "fill_"}  # fmt: skip
+_TORCH = f"{Path(torch.__file__).parent}/"
+_DISPATCH: Any = torch._C
+_BELOW = _DISPATCH._dispatch_keyset_full_after(_DISPATCH.DispatchKey.Python)
+"""Keys of the kernels that compute."""
+
+
+class _Body(NamedTuple):
+    """What an operator runs."""
+
+    opened: bool
+    """It is not torch's, so that its own operators count instead of it."""
+    own: bool
+    """The candidate's C++ has it."""
+
+
+class Recorder(DispatchMode):
+    """Counts and times operators, by name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: dict[str, int] = {}
+        self.nanoseconds: dict[str, int] = {}
+        self.own: dict[str, int] = {}
+        """Calls of operators that the candidate's C++ sources registered."""
+        self.filled: dict[str, int] = {}
+        """Bytes of the results of operators that fill memory with one value, by name."""
+        self.precisions = float32_precisions()
+        self.looking_ns = 0
+        """Time of looking at settings and operators, which is no part of the call."""
+        self._bodies: dict[tuple[Any, str], _Body] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        looked = time.perf_counter_ns()
+        self.precisions |= float32_precisions()
+        keys = _keys(args, kwargs)
+        body = self._body(func, keys)
+        start = time.perf_counter_ns()
+        self.looking_ns += start - looked
+        if body.own:
+            self.own[str(func)] = self.own.get(str(func), 0) + 1
+        if body.opened:
+            with self:
+                return func.redispatch(keys, *args, **kwargs)
+        name = str(func)
+        result = func(*args, **kwargs)
+        self.nanoseconds[name] = self.nanoseconds.get(name, 0) + time.perf_counter_ns() - start
+        self.calls[name] = self.calls.get(name, 0) + 1
+        if name.startswith("aten.") and name.split(".")[1] in _FILLS and result.layout is torch.strided:
+            self.filled[name] = self.filled.get(name, 0) + result.nbytes
+        return result
+
+    def _body(self, func: Any, keys: Any) -> _Body:
+        if not isinstance(func, torch._ops.OpOverload):
+            return _Body(False, False)
+        key = keys.highestPriorityTypeId().name
+        if (func, key) not in self._bodies:
+            file = _registered_at(func, key)
+            own = _is_own_source(file)
+            in_python = file.endswith(".py") and not (func.namespace == "aten" and _is_torchs(file))
+            self._bodies[func, key] = _Body(own or in_python, own)
+        return self._bodies[func, key]
+
+
+def _keys(args: Any, kwargs: Any) -> Any:
+    """The dispatch keys of the kernel that will run."""
+    keys = _DISPATCH.DispatchKeySet(_DISPATCH.DispatchKey.Undefined)
+    for leaf in tree_leaves((args, kwargs)):
+        if isinstance(leaf, torch.Tensor):
+            keys = keys | _DISPATCH._dispatch_keys(leaf)
+    keys = keys & _BELOW
+    return keys if keys.raw_repr() else _DISPATCH.DispatchKeySet(_DISPATCH.DispatchKey.CPU)
+
+
+def _registered_at(func: Any, key: str) -> str:
+    """Source file that registered an operator's kernel; empty if there is none."""
+    table = _DISPATCH._dispatch_dump_table(func.name())
+    found = re.search(rf"^{key}: (?:fallthrough )?registered at (.*?):\d+ ", table, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def _is_torchs(file: str) -> bool:
+    """Whether torch itself wrote what this file registers, rather than registering it for others."""
+    return file.startswith(_TORCH) and not file.startswith((f"{_TORCH}library.py", f"{_TORCH}_library/"))
+
+
+def _is_own_source(file: str) -> bool:
+    """Whether the candidate has this file among the sources that the referee built.
+
+    They are compiled by names relative to the solution's folder.
+    """
+    if not file or file.startswith("/"):
+        return False
+    runtime = sys.modules.get(CPP_RUNTIME.removesuffix(".py"))
+    built = [Path(path) for path in getattr(runtime, "_LIBRARIES", {})]
+    return any((folder / file).is_file() for path in built for folder in list(path.parents)[:4])
+
+
+def float32_precisions() -> dict[str, str]:
+    """torch's settings that allow less than float32 in float32 operators of this process, by name.
+
+    `torch.set_float32_matmul_precision` and `allow_tf32` change these too.
+    """
+    found: dict[str, str] = {}
+    for part in _FLOAT32:
+        name = f"backends{part}.fp32_precision"
+        with suppress(AttributeError):  # torch 2.8 has none
+            found[f"torch.{name}"] = attrgetter(name)(torch)
+    return {name: value for name, value in found.items() if value not in ("none", "ieee")}
