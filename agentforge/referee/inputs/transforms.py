@@ -200,6 +200,7 @@ def _integers(tensor: torch.Tensor) -> torch.Tensor:
 
 
 LARGE = Content("inputs 64 times as large", lambda t: t * 64)
+UP_TO_1024 = Content("values up to 1024", _up_to(1024.0))
 SMALL = Content("inputs 64 times as small", lambda t: t / 64)
 MIXED = Content("mixed magnitudes", _mixed)
 SHIFTED = Content("shifted by 30", lambda t: t + 30)
@@ -211,7 +212,7 @@ SMALL_INTEGERS = Content("small integers", _integers, ties=True)
 
 UNUSUAL = (
     LARGE,
-    Content("values up to 1024", _up_to(1024.0)),
+    UP_TO_1024,
     Content("one row below 2**-50", _one_row(_up_to(2.0**-50)), whole=True),
     SMALL,
     Content("zeros", torch.zeros_like, ties=True),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentforge.referee.baselines.prepared import laid_out
-from agentforge.referee.inputs.transforms import LARGE
+from agentforge.referee.inputs.transforms import UP_TO_1024
 from agentforge.referee.workers.memory.shared_memory import DTYPES
 
 from .._base import BOTH_LEVELS, Check, CheckContext, When
@@ -18,7 +18,7 @@ class DTypes(Check):
     when = When.EXAMINATION
     catches = (
         "wrong answers, or a refusal, for the other types that the definition lists; with usual inputs, and "
-        "with inputs 64 times as large"
+        "with values up to 1024"
     )
 
     def run(self, context: CheckContext) -> str:
@@ -33,7 +33,7 @@ class DTypes(Check):
                 variant = laid_out(context.prepared, content)
                 comparison.compare(variant, dtype.value, f"with {dtype.value} inputs")
                 variant = laid_out(context.prepared, content)
-                LARGE.apply(variant.inputs.tensors(0))
+                UP_TO_1024.apply(variant.inputs.tensors(0))
                 name = f"large {dtype.value}"
-                comparison.compare(variant, name, f"with {dtype.value} {LARGE.name}", content=LARGE)
+                comparison.compare(variant, name, f"with {dtype.value} {UP_TO_1024.name}", content=UP_TO_1024)
         return comparison.summary()
