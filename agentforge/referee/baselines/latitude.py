@@ -15,7 +15,8 @@ from ..workers.pytree import Leaf
 from .prepared import PreparedWorkload
 
 _WAYS = 41
-"""Most ways to compute an output again, if an answer differs from it: float64, and moved inputs."""
+"""Most ways to compute an output again, if an answer differs from it: float64, moved inputs, and beside them
+another order among equals."""
 
 
 def with_latitude(
@@ -43,8 +44,11 @@ def with_latitude(
         return eager.fetch(slot)
 
     def recomputed() -> Iterator[torch.Tensor]:
-        for way in range(_WAYS):
-            value = output(asked({"op": "recomputed", "way": way, "leaf": number}))
+        ways: list[dict[str, object]] = [{"way": way} for way in range(_WAYS)]
+        if prepared.open_order and not integer:  # indices of two orders do not go together
+            ways.insert(1, {"next": None})
+        for way in ways:
+            value = output(asked({"op": "recomputed", "leaf": number, **way}))
             if value is not None:
                 yield value
 

@@ -298,10 +298,10 @@ class BaselineServer(Server):
         """One output for a slot, computed in another way; others are None.
 
         `way` 0 is float64; further ones move the inputs by up to two units in the last place, those of 16-bit
-        types by half a unit. Under `next`, an operator that orders gives other places: see `NextPlaces`.
+        types by half a unit. Under `next`, an operator that orders gives other places: see `_under`.
         """
         if "next" in body:
-            leaves = self._under(body["slot"], NextPlaces(body["next"]))
+            leaves = self._under(body["slot"], None if body["next"] is None else NextPlaces(body["next"]))
         elif body["way"] == 0:
             leaves = self._in_float64(body["slot"])
         else:

@@ -69,13 +69,15 @@ class Allowance:
         return measure(got, self._settled(got, expected, first), self.bound, self.scale)
 
     def _from_float64(self, got: torch.Tensor, expected: torch.Tensor, first: int) -> Distance | None:
-        """The distance from the reference in float64; None if it is not near."""
+        """The distance from the reference in float64; None if it is not near, or the reference is exact."""
         assert self.exactly is not None
+        eps = torch.finfo(got.dtype).eps
+        if self.bound.relative <= _NEAR * eps:
+            return None  # the reference is exact enough to be the measure
         exact = next(self.exactly(), None)
         if exact is None or exact.dtype is not torch.float64 or got.dtype is torch.float64:
             return None  # it cannot be computed in float64, or chooses its type itself
         part = exact.reshape(-1)[first : first + got.numel()].reshape(expected.shape)
-        eps = torch.finfo(got.dtype).eps
         bound = Bound(min(self.bound.relative, _NEAR * eps), min(self.bound.element, _NEAR * eps), 0.0, 0.0)
         distance = measure(got, part, bound, self.scale)
         near = distance.excess <= 1 if self.scale is not None else distance.within(bound)
