@@ -1,12 +1,14 @@
 #include <ATen/Parallel.h>
-#include <torch/extension.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <torch/csrc/utils/pybind.h>
 
 #include <cmath>
 
-static torch::Tensor softcap(torch::Tensor logits, double cap) {
-    TORCH_CHECK(logits.scalar_type() == torch::kFloat32, "float32 logits are expected");
+static at::Tensor softcap(const at::Tensor& logits, double cap) {
+    TORCH_CHECK(logits.scalar_type() == at::kFloat, "float32 logits are expected");
     const auto in = logits.contiguous();
-    auto out = torch::empty(in.sizes(), in.options());
+    auto out = at::empty(in.sizes(), in.options());
     const float *x = in.data_ptr<float>(), bound = static_cast<float>(cap);
     float* y = out.data_ptr<float>();
     at::parallel_for(0, in.numel(), 16384, [&](int64_t begin, int64_t end) {
