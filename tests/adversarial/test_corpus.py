@@ -22,6 +22,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "adversarial"
 FAMILIES = range(1, 47)
 NEEDS_GPU = {24}
 LANGUAGES = {
+    "honest/softcap_logits/extension_of_a_file": "python",
     "hostile/f34_fallback/try_except": "cpp",
     "hostile/f45_triton/decoy_launched": "triton",
     "hostile/f45_triton/interpreter_caught_up": "triton",

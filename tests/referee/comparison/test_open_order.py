@@ -44,7 +44,7 @@ def best_of_two(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def projected(x: torch.Tensor) -> torch.Tensor:
-    """Inputs have the same shape as what is ordered, and other values."""
+    """Inputs have the shape of the values that are ordered, but other values."""
     return (x.clamp(min=0) @ torch.arange(100.0).reshape(10, 10).sin()).topk(4, dim=1).indices
 
 

@@ -166,7 +166,7 @@ class _Counter:
     """A candidate that is right until a call."""
 
     readable = True
-    worker = SimpleNamespace(cpu_seconds=lambda: 0.0)
+    worker = SimpleNamespace(cpu_seconds=lambda: 0.0, late_s=0.0)
 
     def __init__(self, until: int) -> None:
         self.until, self.calls = until, 0

@@ -14,7 +14,7 @@ CALL_S, READ_S = 1e-3, 2e-3
 
 
 def seen(seed: int, *, late_s: float = 0.0, disturbed: float = 0.0, turns: int = TELLING) -> Overhead:
-    """Turns of two parties, of which so many are disturbed for some ten milliseconds.
+    """Turns of two parties. A share of them is disturbed for some ten milliseconds.
 
     Args:
         seed: of the noise.
