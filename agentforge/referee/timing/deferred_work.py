@@ -112,7 +112,7 @@ class Overheads:
             "beside its device's clock it takes {}, the reference {}: work is hidden from that clock"
         )
         self.late = Overhead(
-            "until all of its threads stop after its answer it uses {} of processor time, the reference {}: work is "
+            "until its threads stop after its answer it uses {} of processor time, the reference {}: work is "
             "deferred until the clock has stopped"
         )
         self.uneven = Overhead("its mean call is {} above its median, the reference's {}: few calls do all")

@@ -64,7 +64,7 @@ def test_processor_time_after_the_answer_is_deferred_work(late_s: float) -> None
             overheads.add_turn(candidate, [CALL_S], [(CALL_S, READ_S, 0.0, late)] * 3, readable=True)
     assert overheads.late.excess_s() == late_s
     if late_s:
-        with pytest.raises(WorkerFailure, match="until it stands still"):
+        with pytest.raises(WorkerFailure, match="until its threads stop"):
             list(overheads.doubts(Overhead(""), often_disturbed=True))
     else:
         assert not list(overheads.doubts(Overhead(""), often_disturbed=True))
