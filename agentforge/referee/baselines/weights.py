@@ -273,9 +273,13 @@ def _copies(parameters: Sequence[torch.Tensor], seed: int) -> list[torch.Tensor]
 
 
 def _repeats(tensor: torch.Tensor) -> bool:
-    """Whether all slices are alike."""
-    many = tensor.dim() > 1 and len(tensor) > 1 and tensor[0].numel() > 1
-    return many and torch.equal(tensor[0], tensor[-1]) and bool((tensor[1:] == tensor[:1]).all())
+    """Whether all slices along some dimension are alike."""
+
+    def along(tensor: torch.Tensor) -> bool:
+        many = len(tensor) > 1 and tensor[0].numel() > 1
+        return many and torch.equal(tensor[0], tensor[-1]) and bool((tensor[1:] == tensor[:1]).all())
+
+    return tensor.dim() > 1 and any(along(tensor.movedim(n, 0)) for n in range(tensor.dim()))
 
 
 def _is_noise(tensor: torch.Tensor, seed: int) -> bool:

@@ -36,6 +36,7 @@ def edges(
     for number, (structure, tensor) in enumerate(zip(structures, tensors, strict=True)):
         if not tensor.numel() or structure.single or (tensor.is_floating_point() and tensor.itemsize == 1):
             continue
+        found += _without_one(number, structure, tensor)
         if tensor.is_complex():
             found += _turned(number, tensor)
         elif structure.mixable:
@@ -44,6 +45,7 @@ def edges(
             found += _empty_bags(number, structure)
         else:
             found += [*_whole_rows(number, tensor), *_halves(number, structure, tensor)]
+            found += _finite(number, tensor)
             found += _twice(number, structure, tensors)
     return [*found, *_rows_in_common(structures, tensors)]
 
@@ -121,6 +123,31 @@ def _whole_rows(number: int, tensor: torch.Tensor) -> Iterator[Content]:
             ties=True,
             whole=True,
         )
+
+
+def _without_one(number: int, structure: Structure, tensor: torch.Tensor) -> Iterator[Content]:
+    """Integers without one of their values: a segment, a bucket or a label that nothing has."""
+    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool or structure.offsets:
+        return
+    values = tensor.unique()
+    if not 3 <= len(values) <= tensor.numel() // 2:
+        return
+    place = _random.randrange(1, len(values) - 1)
+    gone, instead = (int(values[n]) for n in (place, place + 1))
+
+    def change(integers: torch.Tensor) -> torch.Tensor:
+        return torch.where(integers == gone, instead, integers).to(integers.dtype)
+
+    yield Content(
+        f"input {number} without one of its values", change, only=number, takes="integers", ties=True
+    )
+
+
+def _finite(number: int, tensor: torch.Tensor) -> Iterator[Content]:
+    """A mask of zeros and minus infinities may be any bias."""
+    if not tensor.is_floating_point() or tensor.itemsize == 1 or not bool((tensor == -math.inf).any()):
+        return
+    yield Content(f"finite values in input {number}", torch.randn_like, only=number)
 
 
 def _filled(value: float) -> Change:

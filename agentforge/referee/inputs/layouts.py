@@ -45,6 +45,13 @@ def _transposed(tensor: torch.Tensor) -> torch.Tensor | None:
     return tensor.transpose(-1, -2).contiguous().transpose(-1, -2)
 
 
+def _channels_last(tensor: torch.Tensor) -> torch.Tensor | None:
+    """The same values, with the second dimension stored as the innermost one."""
+    if tensor.dim() < 3 or tensor.numel() < 2:
+        return None
+    return tensor.movedim(1, -1).contiguous().movedim(-1, 1)
+
+
 def _first_rows(rows: int, of: int) -> Change:
     def change(tensor: torch.Tensor) -> torch.Tensor | None:
         if tensor.dim() == 0 or tensor.shape[0] != of:
@@ -95,6 +102,7 @@ SAME_SIZES: dict[str, Change] = {
     "padded rows": _padded,
     "padded outer dimensions": _spaced,
     "transposed memory": _transposed,
+    "channels last": _channels_last,
 }
 """Changes that keep every size, by name."""
 

@@ -210,12 +210,29 @@ LARGE_AND_HARD = Content("large inputs that are hard to round", lambda t: _hard_
 ONE_LARGE = Content("one large value", _one_large)
 SMALL_INTEGERS = Content("small integers", _integers, ties=True)
 
+
+def _a_zero_in_each_row(tensor: torch.Tensor) -> torch.Tensor:
+    made = tensor.clone(memory_format=torch.contiguous_format)
+    rows = made.view(-1, made.shape[-1]) if made.dim() else made.view(1, 1)
+    rows.scatter_(1, torch.randint(rows.shape[1], (len(rows), 1)), 0)
+    return made
+
+
+def _equal_neighbours(tensor: torch.Tensor) -> torch.Tensor:
+    """A quarter of the values are equal to the one before them in their row."""
+    if not tensor.dim():
+        return tensor
+    return torch.where(torch.rand(tensor.shape) < 0.25, tensor.roll(1, -1), tensor)
+
+
 UNUSUAL = (
     LARGE,
     UP_TO_1024,
     Content("one row below 2**-50", _one_row(_up_to(2.0**-50)), whole=True),
     SMALL,
     Content("zeros", torch.zeros_like, ties=True),
+    Content("a zero in each row", _a_zero_in_each_row, whole=True),
+    Content("some values equal to the one before", _equal_neighbours, ties=True, whole=True),
     Content("equal values", lambda t: torch.full_like(t, 0.5), ties=True),
     MIXED,
     SHIFTED,
