@@ -24,7 +24,7 @@ def changed(*tensors, order_counts=()):
 def test_usual_numbers_have_no_edges():
     assert not changed(torch.randn(64, 64))
     assert not changed(torch.randn(64, 64, dtype=torch.complex64))
-    assert not changed(torch.randint(0, 300, (64, 64)))
+    assert changed(torch.randint(0, 300, (64, 64))).keys() == {"input 0 without one of its values"}
     assert not changed(torch.ones(64, 64))
     assert not changed(torch.empty(0, 64), torch.tensor(1.0))
 
@@ -112,3 +112,22 @@ def test_integers_at_thresholds_take_the_place_of_some():
     assert 0 < int((others[0] == -1).sum()) < 64
     assert torch.equal(others[1], small)
     assert not at_thresholds(wanted, [ids, small], (0, 1))
+
+
+@given(st.integers(3, 40), st.integers(0, 1 << 30))
+def test_a_value_of_integers_is_gone_and_they_stay_sorted(number, seed):
+    generator = torch.Generator().manual_seed(seed)
+    drawn = torch.randint(0, number, (8 * number,), generator=generator)
+    ids = torch.cat([drawn, torch.arange(number), torch.arange(number)]).sort().values
+    (other,) = changed(ids, order_counts={0})["input 0 without one of its values"]
+    assert len(other.unique()) == number - 1
+    assert (int(other[0]), int(other[-1])) == (0, number - 1)
+    assert bool((other.diff() >= 0).all())
+
+
+def test_a_mask_of_infinities_may_be_a_finite_bias():
+    mask = torch.where(torch.rand(16, 16) < 0.5, 0.0, -torch.inf)
+    (other,) = changed(mask)["finite values in input 0"]
+    assert bool(other.isfinite().all())
+    assert len(other.unique()) > 2
+    assert "finite values in input 0" not in changed(torch.where(mask == 0, 1.0, 0.0))

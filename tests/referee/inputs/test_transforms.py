@@ -66,3 +66,15 @@ def test_types_that_lack_operators_are_changed_too(dtype):
         changes = content.concerns(0, tensor) and "hard to round" not in content.name
         assert not changes or not same_values(tensor, before), content.name
         assert content.concerns(0, tensor) or content.defined != "finite"
+
+
+def test_rows_get_a_zero_and_equal_neighbours() -> None:
+    contents = {c.name: c for c in UNUSUAL}
+    x = torch.rand(32, 50) + 1
+    zeroed, equal = x.clone(), x.clone()
+    contents["a zero in each row"].apply([zeroed])
+    contents["some values equal to the one before"].apply([equal])
+    assert bool(((zeroed == 0).sum(-1) == 1).all())
+    same = equal == x
+    assert bool((same | (equal == x.roll(1, -1))).all())
+    assert 0.1 < 1 - float(same.float().mean()) < 0.4
