@@ -44,11 +44,11 @@ def with_latitude(
         return eager.fetch(slot)
 
     def recomputed() -> Iterator[torch.Tensor]:
-        ways: list[dict[str, object]] = [{"way": way} for way in range(_WAYS)]
+        ways: list[int | str] = [*range(_WAYS)]
         if prepared.open_order and not integer:  # indices of two orders do not go together
-            ways.insert(1, {"next": None})
+            ways.insert(1, "reordered")
         for way in ways:
-            value = output(asked({"op": "recomputed", "leaf": number, **way}))
+            value = output(asked({"op": "recomputed", "leaf": number, "way": way}))
             if value is not None:
                 yield value
 

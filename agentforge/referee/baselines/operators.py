@@ -10,6 +10,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from ..inputs.structure import is_whole
 from ..workers.dispatch_mode import DispatchMode
 from .dispatch import SIGNS, is_integer, leaves_order_open
 
@@ -61,7 +62,7 @@ class Operators(DispatchMode):
         self._as_given: Any = WeakTensorKeyDictionary()
         """Tensors that have an input's integers as they are: the number of that input."""
         for number, tensor in enumerate(inputs):
-            if is_integer(tensor) and tensor.dtype is not torch.bool:
+            if is_whole(tensor):
                 self._as_given[tensor] = number
         self._thresholds: set[tuple[int, int]] = set()
         self._computed: set[int] = set()

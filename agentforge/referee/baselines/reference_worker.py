@@ -163,15 +163,15 @@ class BaselineServer(Server):
 
     def _depends_on_signs(self, body: dict[str, Any], answer: list[Leaf]) -> bool:
         """Whether the answer changes with the signs of singular vectors and the like."""
-        other = self._under(body["slot"], OtherSigns())
+        other = self._under(OtherSigns(), body["slot"])
         return not all(alike(a.value, b.value) for a, b in zip(answer, other, strict=True))
 
-    def _under(self, slot: int, mode: DispatchMode | None = None) -> list[Leaf]:
-        """The answer under a mode, or else with another order among equals. It is no counted call: the
-        referee may still write to outputs that one drops."""
+    def _under(self, mode: DispatchMode, slot: int) -> list[Leaf]:
+        """The answer under a mode. It is no counted call: the referee may still write to outputs that one
+        drops."""
         assert self._model is not None
         args, kwargs = self._inputs(slot)
-        with mode or OtherOrder():
+        with mode:
             return self._answer(self._model(*args, **kwargs), (args, kwargs))
 
     def _given(self, leaves: list[Leaf]) -> dict[str, Any]:
@@ -183,7 +183,7 @@ class BaselineServer(Server):
     def _ordered(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """What a call orders by operators that leave the order among equal values open."""
         seen = Operators()
-        self._under(body["slot"], seen)
+        self._under(seen, body["slot"])
         return self._given(_numbered(seen.ordered))
 
     def _exact(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
@@ -215,9 +215,8 @@ class BaselineServer(Server):
             given = self._in_float64(slot)
             better = self._widely(self._module, pytree.tree_map(nudged, self._inputs(slot)))
         else:
-            better = {"float64": self._in_float64, "moved": self._moved, "reordered": self._under}[against](
-                slot
-            )
+            compute = {"float64": self._in_float64, "moved": self._moved, "reordered": self._reordered}
+            better = compute[against](slot)
         values = {leaf.path: leaf.value for leaf in better}
         found = [
             exactness(self._as_computed(x), values.get(x.path), policy, body["reduction"]) for x in given
@@ -298,16 +297,22 @@ class BaselineServer(Server):
         """One output for a slot, computed in another way; others are None.
 
         `way` 0 is float64; further ones move the inputs by up to two units in the last place, those of 16-bit
-        types by half a unit. Under `next`, an operator that orders gives other places: see `_under`.
+        types by half a unit. `reordered` takes another order among equals, and with `next` the operator of
+        that number gives the next places.
         """
         if "next" in body:
-            leaves = self._under(body["slot"], None if body["next"] is None else NextPlaces(body["next"]))
+            leaves = self._under(NextPlaces(body["next"]), body["slot"])
+        elif body["way"] == "reordered":
+            leaves = self._reordered(body["slot"])
         elif body["way"] == 0:
             leaves = self._in_float64(body["slot"])
         else:
             leaves = self._moved(body["slot"], 4.0)
         found = [Leaf(x.path, x.value if n == body["leaf"] else None) for n, x in enumerate(leaves)]
         return self._given(found)
+
+    def _reordered(self, slot: int) -> list[Leaf]:
+        return self._under(OtherOrder(), slot)
 
     def _moved(self, slot: int, units: float = 1.0) -> list[Leaf]:
         assert self._model is not None

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 import torch
 
-from .structure import Order, Structure
+from .structure import Order, Structure, two_values
 from .transforms import Change, Content
 
 _random = secrets.SystemRandom()
@@ -28,7 +28,8 @@ def _in_another_order(tensor: torch.Tensor) -> torch.Tensor:
     return flat[torch.randperm(flat.numel())].view(tensor.shape)
 
 
-def _other_values(tensor: torch.Tensor) -> torch.Tensor:
+def other_values(tensor: torch.Tensor) -> torch.Tensor:
+    """Each value replaced by one that occurs in the tensor."""
     flat = tensor.reshape(-1)
     return flat[torch.randint(flat.numel(), flat.shape)].view(tensor.shape)
 
@@ -60,7 +61,7 @@ def _in_the_same_order(order: Order, structure: Structure) -> Change:
 
     def change(tensor: torch.Tensor) -> torch.Tensor:
         last = tensor.shape[order.dim] - 1
-        made = _distinct(tensor) if structure.distinct else _other_values(tensor)
+        made = _distinct(tensor) if structure.distinct else other_values(tensor)
         made = made.sort(order.dim, order.descending).values
         for end in (0, last):
             made.select(order.dim, end).copy_(tensor.select(order.dim, end))
@@ -91,7 +92,7 @@ def discrete(
     for number, (structure, tensor) in enumerate(zip(structures, tensors, strict=True)):
         coarse = tensor.is_floating_point() and tensor.element_size() == 1  # few operators take it
         if tensor.numel() and not tensor.is_complex() and not coarse:
-            counts = number in order_counts and not (structure.single or _two_values(tensor))
+            counts = number in order_counts and not (structure.single or two_values(tensor))
             found += _of_input(number, structure, tensor, counts=counts)
     return found
 
@@ -114,12 +115,7 @@ def _of_input(number: int, structure: Structure, tensor: torch.Tensor, *, counts
         change = _in_the_same_order(order, structure)
         yield Content(f"other values of {it}, sorted", change, only=number, takes="any", whole=True)
     elif not structure.distinct:
-        yield Content(f"other values of {it}", _other_values, only=number, takes="any", ties=True)
-
-
-def _two_values(tensor: torch.Tensor) -> bool:
-    flat = tensor.reshape(-1)
-    return tensor.dtype == torch.bool or int(torch.unique(flat[:: max(1, flat.numel() // 4096)]).numel()) <= 2
+        yield Content(f"other values of {it}", other_values, only=number, takes="any", ties=True)
 
 
 def times(factor: int, only: int | None) -> Content:

@@ -12,16 +12,15 @@ from dataclasses import dataclass
 
 import torch
 
-from .structure import FEW, Structure
-from .transforms import Change, Content, some
+from .discrete import other_values
+from .structure import FEW, Structure, is_whole, two_values
+from .transforms import SHARE, Change, Content, copied_rows, some
 
 _random = secrets.SystemRandom()
 _BY_CHANCE = 0.1
 """Pairs of equal integers that chance would make, below which it is chance that there are none."""
 _THRESHOLDS = 8
 """Integers, at most, that are tried because a reference tells them apart."""
-_SHARE = 0.25
-"""Share of rows that one input takes from another, and about that of bags that become empty."""
 
 
 def edges(
@@ -99,7 +98,7 @@ def _empty_bags(number: int, structure: Structure) -> Iterator[Content]:
     def change(offsets: torch.Tensor) -> torch.Tensor:
         made = offsets.clone()
         inner = len(made) - 2
-        chosen = {1 + _random.randrange(inner) for _ in range(max(1, int(_SHARE * inner)))}
+        chosen = {1 + _random.randrange(inner) for _ in range(max(1, int(SHARE * inner)))}
         for place in sorted(chosen):
             made[place] = made[place - 1]
         return made
@@ -109,25 +108,16 @@ def _empty_bags(number: int, structure: Structure) -> Iterator[Content]:
 
 def _whole_rows(number: int, tensor: torch.Tensor) -> Iterator[Content]:
     """Masks with a row, and an index of the first dimension, that have one of their two values alone."""
-    if (
-        tensor.dim() < 2
-        or int(torch.unique(tensor.reshape(-1)[:: max(1, tensor.numel() // 4096)]).numel()) > 2
-    ):
+    if tensor.dim() < 2 or not two_values(tensor):
         return
     for word, value in (("least", tensor.min().item()), ("greatest", tensor.max().item())):
-        yield Content(
-            f"a row of input {number} at its {word} value",
-            _filled(value),
-            only=number,
-            takes="any",
-            ties=True,
-            whole=True,
-        )
+        name, change = f"a row of input {number} at its {word} value", _filled(value)
+        yield Content(name, change, only=number, takes="any", ties=True, whole=True)
 
 
 def _without_one(number: int, structure: Structure, tensor: torch.Tensor) -> Iterator[Content]:
     """Integers without one of their values: a segment, a bucket or a label that nothing has."""
-    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool or structure.offsets:
+    if not is_whole(tensor) or structure.offsets:
         return
     values = tensor.unique()
     if not 3 <= len(values) <= tensor.numel() // 2:
@@ -145,15 +135,13 @@ def _without_one(number: int, structure: Structure, tensor: torch.Tensor) -> Ite
 
 def _finite(number: int, tensor: torch.Tensor) -> Iterator[Content]:
     """A mask of zeros and minus infinities may be any bias."""
-    if not tensor.is_floating_point() or tensor.itemsize == 1 or not bool((tensor == -math.inf).any()):
-        return
-    yield Content(f"finite values in input {number}", torch.randn_like, only=number)
+    if tensor.is_floating_point() and bool((tensor == -math.inf).any()):
+        yield Content(f"finite values in input {number}", torch.randn_like, only=number)
 
 
 def _filled(value: float) -> Change:
     def change(tensor: torch.Tensor) -> torch.Tensor:
-        made = tensor.clone(memory_format=torch.contiguous_format)
-        rows = made.view(-1, made.shape[-1])
+        made, rows = copied_rows(tensor)
         rows[_random.randrange(len(rows))] = value
         if made.dim() > 2 and len(made) > 1:
             made[_random.randrange(len(made))] = value
@@ -189,10 +177,7 @@ def _twice(number: int, structure: Structure, tensors: Sequence[torch.Tensor]) -
         return
 
     def change(numbers: torch.Tensor) -> torch.Tensor:
-        flat = numbers.reshape(-1)
-        places = torch.arange(flat.numel())
-        others = torch.randint(flat.numel(), flat.shape)
-        return flat[torch.where(torch.rand(flat.shape) < _SHARE, others, places)].view(numbers.shape)
+        return torch.where(torch.rand(numbers.shape) < SHARE, other_values(numbers), numbers)
 
     yield Content(
         f"some values of input {number} twice", change, only=number, takes="any", ties=True, whole=True
@@ -209,9 +194,8 @@ class RowsInCommon(Content):
     def apply(self, tensors: Sequence[torch.Tensor]) -> None:
         assert self.only is not None
         tensor, source = tensors[self.only], tensors[self.source]
-        made = tensor.clone(memory_format=torch.contiguous_format)
-        rows, others = made.view(-1, made.shape[-1]), source.reshape(-1, source.shape[-1])
-        places = torch.randperm(len(rows))[: max(1, int(_SHARE * len(rows)))]
+        (made, rows), others = copied_rows(tensor), source.reshape(-1, source.shape[-1])
+        places = torch.randperm(len(rows))[: max(1, int(SHARE * len(rows)))]
         rows[places] = others[torch.randint(len(others), (len(places),))]
         tensor.copy_(made)
 

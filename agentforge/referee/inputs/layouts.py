@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from ..workers.memory.shared_memory import Layout
+from .structure import is_whole
 
 Change = Callable[[torch.Tensor], torch.Tensor | None]
 """Makes an input of the variant from one of the workload; None leaves it unchanged."""
@@ -83,13 +84,7 @@ def _more_rows(rows: int, of: int) -> Change:
 
 def _largest_place(tensors: Sequence[torch.Tensor], size: int) -> int:
     """The largest integer of inputs without as many rows: they may be places there. At least -1."""
-    integers = [
-        t
-        for t in tensors
-        if not (t.is_floating_point() or t.is_complex() or t.dtype is torch.bool)
-        and t.numel()
-        and (not t.dim() or t.shape[0] != size)
-    ]
+    integers = [t for t in tensors if is_whole(t) and t.numel() and (not t.dim() or t.shape[0] != size)]
     return max((int(t.max()) for t in integers), default=-1)
 
 

@@ -97,6 +97,16 @@ class Structure:
         )
 
 
+def is_whole(tensor: torch.Tensor) -> bool:
+    """Whether its elements are integers; booleans are none."""
+    return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool)
+
+
+def two_values(tensor: torch.Tensor) -> bool:
+    """Whether it has at most two different values, as far as a sample tells: a mask."""
+    return tensor.dtype is torch.bool or int(torch.unique(_sample(tensor.reshape(-1))).numel()) <= 2
+
+
 def structure_of(tensor: torch.Tensor) -> Structure:
     """The structure of one draw."""
     if not tensor.numel():
@@ -123,8 +133,12 @@ def structure_of(tensor: torch.Tensor) -> Structure:
 
 
 def _few_values(flat: torch.Tensor) -> bool:
-    sample = flat[:: max(1, flat.numel() // 4096)]
+    sample = _sample(flat)
     return int(torch.unique(sample).numel()) <= min(FEW, sample.numel() - 1)
+
+
+def _sample(flat: torch.Tensor) -> torch.Tensor:
+    return flat[:: max(1, flat.numel() // 4096)]
 
 
 def _distinct(flat: torch.Tensor) -> bool:

@@ -15,7 +15,7 @@ import torch
 
 from ..comparison.tolerance import Bound, widest
 from ..workers.pytree import Leaf
-from .structure import Structure
+from .structure import Structure, is_whole
 
 Change = Callable[[torch.Tensor], torch.Tensor]
 
@@ -25,6 +25,8 @@ _EVERY, _PIECE = 1009, 1009 << 12
 _HALF_STEP = 0.9 * 2.0**-13
 """Just below the least relative distance from a half-precision value to the point from which rounding goes
 up."""
+SHARE = 0.25
+"""Share of values, or of rows, that take another one's place."""
 _random = secrets.SystemRandom()
 
 
@@ -55,7 +57,7 @@ class Content:
         if not tensor.numel() or self.only not in (None, number):
             return False
         if self.takes == "integers":
-            return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool)
+            return is_whole(tensor)
         if tensor.is_complex():  # products with infinities are NaN in one right kernel and not in another
             return self.takes == "floats" and self.defined == "finite"
         return self.takes == "any" or tensor.is_floating_point()
@@ -109,6 +111,12 @@ class ProbeInput:
         return ProbeInput(
             content, [widest(list(pair)).scaled(2) for pair in zip(answer.bounds, usual, strict=True)]
         )
+
+
+def copied_rows(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """A copy, and a view of it as rows along the last dimension."""
+    made = tensor.clone(memory_format=torch.contiguous_format)
+    return made, made.view(-1, made.shape[-1] if made.dim() else 1)
 
 
 def some(value: float) -> Change:
@@ -212,8 +220,7 @@ SMALL_INTEGERS = Content("small integers", _integers, ties=True)
 
 
 def _a_zero_in_each_row(tensor: torch.Tensor) -> torch.Tensor:
-    made = tensor.clone(memory_format=torch.contiguous_format)
-    rows = made.view(-1, made.shape[-1]) if made.dim() else made.view(1, 1)
+    made, rows = copied_rows(tensor)
     rows.scatter_(1, torch.randint(rows.shape[1], (len(rows), 1)), 0)
     return made
 
@@ -222,7 +229,7 @@ def _equal_neighbours(tensor: torch.Tensor) -> torch.Tensor:
     """A quarter of the values are equal to the one before them in their row."""
     if not tensor.dim():
         return tensor
-    return torch.where(torch.rand(tensor.shape) < 0.25, tensor.roll(1, -1), tensor)
+    return torch.where(torch.rand(tensor.shape) < SHARE, tensor.roll(1, -1), tensor)
 
 
 UNUSUAL = (

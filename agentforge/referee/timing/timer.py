@@ -209,8 +209,8 @@ class Timer:
         # A median hides calls that do the work of others, and the clock what follows an answer: both count.
         beside_s = self._overheads.uneven.excess_s() + self._overheads.late.excess_s()
         ours, *others = (self._efforts[n] for n in ("candidate", *self._baselines.clients))
-        share = 1 + rare_excess(ours, others)
-        times.seconds["candidate"] = [share * (s + beside_s) for s in times.seconds["candidate"]]
+        times_as_long = 1 + rare_excess(ours, others)
+        times.seconds["candidate"] = [times_as_long * (s + beside_s) for s in times.seconds["candidate"]]
         done = times.blocks
         times.seconds = _calm(times)
         times.redone += done - times.blocks
