@@ -80,7 +80,7 @@ class Recorder(DispatchMode):
     def _body(self, func: Any, keys: Any) -> _Body:
         if not isinstance(func, torch._ops.OpOverload):
             return _Body(False, False)
-        key = keys.highestPriorityTypeId().name
+        key = _DISPATCH._dispatch_key_name(keys.highestPriorityTypeId())
         if (func, key) not in self._bodies:
             file = _registered_at(func, key)
             own = _is_own_source(file)
@@ -102,7 +102,7 @@ def _keys(args: Any, kwargs: Any) -> Any:
 def _registered_at(func: Any, key: str) -> str:
     """Source file that registered an operator's kernel; empty if there is none."""
     table = _DISPATCH._dispatch_dump_table(func.name())
-    found = re.search(rf"^{key}: (?:fallthrough )?registered at (.*?):\d+ ", table, re.MULTILINE)
+    found = re.search(rf"^{re.escape(key)}: (?:fallthrough )?registered at (.*?):\d+ ", table, re.MULTILINE)
     return found[1] if found else ""
 
 

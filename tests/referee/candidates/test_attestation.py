@@ -94,6 +94,14 @@ def test_torchs_own_operators_in_other_namespaces_count() -> None:
     assert found == {"mkldnn._linear_pointwise.default"}
 
 
+def test_an_operator_of_packed_tensors_counts() -> None:
+    """torch has no name in Python for the dispatch key of such tensors."""
+    weight = torch.ones(3, 3).to_mkldnn()
+    assert _operators(torch._C._nn.mkldnn_linear, torch.ones(3, 3).to_mkldnn(), weight) >= {
+        "aten.mkldnn_linear.default"
+    }
+
+
 @pytest.mark.parametrize(("size", "counts"), [(1_000, set()), (100_000, {"aten.zeros.default"})])
 def test_filling_a_little_memory_is_no_work(size: int, counts: set[str]) -> None:
     assert _operators(lambda: torch.zeros(size)) == counts
