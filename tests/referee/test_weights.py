@@ -172,6 +172,13 @@ def test_what_is_left_known_of_a_finished_model_varies_too():
         assert not torch.allclose(lengths, rows.norm(dim=1), rtol=0.01)
 
 
+def test_the_row_for_padding_is_not_zero():
+    model, changed = built(lambda: nn.Sequential(nn.Embedding(8, 4, padding_idx=2), nn.EmbeddingBag(8, 4)), 1)
+    assert changed
+    assert bool(model[0].weight[2].all())
+    assert not built(lambda: nn.Embedding(8, 4), 1)[1]
+
+
 def test_an_ordinary_model_stays_as_its_constructor_left_it():
     for seed in range(4):
         model, changed = known(Ordinary, seed)

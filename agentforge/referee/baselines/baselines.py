@@ -241,8 +241,8 @@ class Baselines:
                 "something that does not depend on them"
             )
         prepared.open_order, prepared.rounds, prepared.state = (shape[k] for k in ("open", "rounds", "state"))
-        names = ("arithmetic", "thresholds", "lowers")
-        prepared.arithmetic, prepared.thresholds, prepared.lowers = (shape[k] for k in names)
+        for name in ("arithmetic", "thresholds", "compared", "lowers"):
+            setattr(prepared, name, shape[name])
         prepared.outputs_bytes = max(shape["nbytes64"], prepared.inputs.slot_bytes) + (1 << 16)
         if self.definition.differentiable:
             prepared.outputs_bytes += 4 * (prepared.inputs.slot_bytes + self.weights.block.nbytes)

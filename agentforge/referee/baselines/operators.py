@@ -33,6 +33,7 @@ _MOVING = frozenset([
 """Operators that leave each integer as it is."""
 _DECIDING = {"ge": (-1, 0), "lt": (-1, 0), "gt": (0, 1), "le": (0, 1), "eq": (0,), "ne": (0,)}
 """What a comparison with a constant tells apart, from the constant."""
+_ORDER = ("ge", "lt", "gt", "le")
 _BY_ADDRESS = ("tolist", "numpy", "__array__", "__dlpack__", "data_ptr", "untyped_storage")
 """Methods that read a tensor without an operator."""
 
@@ -65,6 +66,7 @@ class Operators(DispatchMode):
             if is_whole(tensor):
                 self._as_given[tensor] = number
         self._thresholds: set[tuple[int, int]] = set()
+        self._compared: set[int] = set()
         self._computed: set[int] = set()
         self._otherwise: set[int] = set()
         self._reads = _Reads(self)
@@ -79,8 +81,10 @@ class Operators(DispatchMode):
 
     @property
     def of_integers(self) -> dict[str, list[Any]]:
-        """`arithmetic`; and as `thresholds`, numbers of inputs with integers that a constant tells apart."""
-        return {"arithmetic": self.arithmetic, "thresholds": [list(x) for x in sorted(self._thresholds)]}
+        """`arithmetic`; as `thresholds`, numbers of inputs with integers that a constant tells apart; and as
+        `compared`, numbers of inputs whose integers are less or more than others."""
+        thresholds = [list(x) for x in sorted(self._thresholds)]
+        return {"arithmetic": self.arithmetic, "thresholds": thresholds, "compared": sorted(self._compared)}
 
     def __enter__(self) -> Operators:
         self._reads.__enter__()
@@ -112,7 +116,9 @@ class Operators(DispatchMode):
         return result
 
     def _decide(self, name: str, args: Any, kwargs: Any, given: list[torch.Tensor]) -> None:
-        """Note which integers an operator tells apart by a constant."""
+        """Note which integers an operator tells apart by a constant, or by their order."""
+        if name in _ORDER:
+            self._compared |= {self._as_given[t] for t in _tensors(args) if t in self._as_given}
         first = args[0] if args else None
         number = self._as_given.get(first) if isinstance(first, torch.Tensor) else None
         if number is None:

@@ -79,6 +79,8 @@ class PreparedWorkload:
     """Inputs of 64-bit integers that the reference only computes with, see `operators`."""
     thresholds: list[tuple[int, int]] = field(default_factory=list)
     """Numbers of inputs with integers that the reference tells from their neighbours by a constant."""
+    compared: list[int] = field(default_factory=list)
+    """Numbers of inputs with integers that the reference asks whether they are less or more than others."""
     sharing: Sharing = field(default_factory=Sharing)
     """What the reference's outputs were seen to share."""
     exact_ok: bool = True

@@ -5,7 +5,7 @@ adds seeded noise to running statistics and to every parameter that begins with 
 or as a constant, identity, Dirac or orthogonal matrix. Noise keeps the sign of other values than zero: a
 reference may take their roots or logarithms. Only weights of torch's norms and slopes of PReLU change signs.
 `built` then looks at the finished model: constants that no initialiser gave, norms without a negative weight,
-and parameters that are copies of others or hold the lengths of others' rows vary too.
+tables' rows for padding, and copies of other parameters or the lengths of their rows vary too.
 """
 
 from __future__ import annotations
@@ -196,6 +196,9 @@ def vary_known(model: nn.Module, seed: int) -> bool:
     simple = [p for p in own if _is_left_simple(p)]
     for p in simple:
         _vary(p, seed, p.requires_grad)
+    padding = list(_padding_rows(model))
+    for row in padding:
+        _vary(row, seed)
     weights = [m.weight for m in model.modules() if isinstance(m, _NORMS)]
     signless = [w for w in weights if isinstance(w, nn.Parameter) and _is_plain(w) and _has_one_sign(w)]
     for weight in signless:
@@ -206,7 +209,18 @@ def vary_known(model: nn.Module, seed: int) -> bool:
     copies = _copies(own, seed)
     for number, p in enumerate(copies, 1):
         _shrink(p, seed + number)
-    return bool(simple or signless or lengths or copies)
+    return bool(simple or padding or signless or lengths or copies)
+
+
+def _padding_rows(model: nn.Module) -> Iterator[torch.Tensor]:
+    """Rows of zeros that tables begin with for padding. Weights that are loaded may have others there."""
+    for module in model.modules():
+        if isinstance(module, nn.Embedding) and module.padding_idx is not None:
+            weight = module.weight
+            if isinstance(weight, nn.Parameter) and _is_plain(weight):
+                row = weight.detach()[module.padding_idx]
+                if not bool(row.any()):
+                    yield row
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:

@@ -6,6 +6,7 @@ None of them comes by chance. A reference may define its answer there all the sa
 from __future__ import annotations
 
 import math
+import random
 import secrets
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from .transforms import SHARE, Change, Content, copied_rows, some
 _random = secrets.SystemRandom()
 _BY_CHANCE = 0.1
 """Pairs of equal integers that chance would make, below which it is chance that there are none."""
+_LOOKED_AT = 1 << 20
 _THRESHOLDS = 8
 """Integers, at most, that are tried because a reference tells them apart."""
 
@@ -46,7 +48,7 @@ def edges(
             found += [*_whole_rows(number, tensor), *_halves(number, structure, tensor)]
             found += _finite(number, tensor)
             found += _twice(number, structure, tensors)
-    return [*found, *_rows_in_common(structures, tensors)]
+    return [*found, *_rows_in_common(structures, tensors), *_infinities_in_common(structures, tensors)]
 
 
 def at_thresholds(
@@ -66,6 +68,33 @@ def at_thresholds(
             name, change = f"some values of input {number} at {value}", some(value)
             found.append(Content(name, change, only=number, takes="integers", ties=True, whole=True))
     return found[:_THRESHOLDS]
+
+
+def below_the_least(
+    compared: Collection[int], tensors: Sequence[torch.Tensor], order_counts: Collection[int]
+) -> list[Content]:
+    """Smaller integers than any that occurs, for some: a sequence that is shorter than those of the draws.
+
+    Args:
+        compared: numbers of inputs whose integers a reference compares by their order.
+        order_counts: numbers of inputs that must stay sorted.
+    """
+    found = []
+    for number in compared:
+        tensor = tensors[number]
+        least = int(tensor.min()) if tensor.numel() and number not in order_counts else 0
+        if least > 1:
+            found.append(_below(number, least))
+    return found
+
+
+def _below(number: int, least: int) -> Content:
+    def change(integers: torch.Tensor) -> torch.Tensor:
+        smaller = torch.randint(1, min(least, 1 << 62), integers.shape).to(integers.dtype)
+        return torch.where(torch.rand(integers.shape) < SHARE, smaller, integers)
+
+    name = f"values of input {number} below its least"
+    return Content(name, change, only=number, takes="integers", ties=True, whole=True)
 
 
 def _turned(number: int, tensor: torch.Tensor) -> Iterator[Content]:
@@ -119,8 +148,9 @@ def _without_one(number: int, structure: Structure, tensor: torch.Tensor) -> Ite
     """Integers without one of their values: a segment, a bucket or a label that nothing has."""
     if not is_whole(tensor) or structure.offsets:
         return
-    values = tensor.unique()
-    if not 3 <= len(values) <= tensor.numel() // 2:
+    some_of_it = tensor.reshape(-1)[:_LOOKED_AT]
+    values = some_of_it.unique()
+    if not 3 <= len(values) <= some_of_it.numel() // 2:
         return
     place = _random.randrange(1, len(values) - 1)
     gone, instead = (int(values[n]) for n in (place, place + 1))
@@ -214,3 +244,40 @@ def _rows_in_common(structures: Sequence[Structure], tensors: Sequence[torch.Ten
         if source is not None:
             name = f"rows of input {source} in input {number}"
             yield RowsInCommon(name, torch.clone, only=number, ties=True, source=source)
+
+
+@dataclass(frozen=True)
+class InfinitiesInCommon(Content):
+    """Inputs of one shape have an infinity at the same places."""
+
+    value: float = math.inf
+    numbers: tuple[int, ...] = ()
+
+    def apply(self, tensors: Sequence[torch.Tensor]) -> None:
+        seed = secrets.randbits(64)
+        for number in self.numbers:
+            tensors[number].copy_(some(self.value, random.Random(seed))(tensors[number]))
+
+
+def _infinities_in_common(
+    structures: Sequence[Structure], tensors: Sequence[torch.Tensor]
+) -> Iterator[Content]:
+    """Minus infinities only where all of them have negative values, as a logarithm does."""
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for number, (structure, tensor) in enumerate(zip(structures, tensors, strict=True)):
+        if structure.mixable and not structure.fragile and tensor.is_floating_point() and tensor.numel():
+            groups.setdefault(tuple(tensor.shape), []).append(number)
+    for numbers in groups.values():
+        if len(numbers) < 2:
+            continue
+        name = f"in inputs {' and '.join(map(str, numbers))} at the same places"
+        signed = all(bool((tensors[n] < 0).any()) for n in numbers)
+        for word, value in (("infinities", math.inf), ("minus infinities", -math.inf))[: 1 + signed]:
+            yield InfinitiesInCommon(
+                f"{word} {name}",
+                torch.clone,
+                defined="infinite",
+                ties=True,
+                value=value,
+                numbers=tuple(numbers),
+            )

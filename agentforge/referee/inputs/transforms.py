@@ -6,6 +6,7 @@ Each is tried only if the reference is well defined: finite, and in agreement wi
 from __future__ import annotations
 
 import math
+import random
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -119,13 +120,13 @@ def copied_rows(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return made, made.view(-1, made.shape[-1] if made.dim() else 1)
 
 
-def some(value: float) -> Change:
+def some(value: float, chance: random.Random = _random) -> Change:
     """The value in one element of every thousand, and in at least one; which ones is random."""
 
     def change(tensor: torch.Tensor) -> torch.Tensor:
         changed = tensor.clone(memory_format=torch.contiguous_format)
         step = max(1, min(_EVERY, tensor.numel() - 1))
-        changed.view(-1)[_random.randrange(step) :: step] = value
+        changed.view(-1)[chance.randrange(step) :: step] = value
         return changed
 
     return change

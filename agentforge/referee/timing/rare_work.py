@@ -24,13 +24,18 @@ def rare_excess(ours: Sequence[Effort], others: Iterable[Sequence[Effort]] = ())
     """By how much the candidate's mean effort exceeds its usual one, as a share, beyond what others' does and
     noise explains.
 
+    The one that took longest is left out, since another program may have held it up. If it did the work of
+    all, `rare_work` doubts it.
+
     Args:
         ours: the candidate's efforts.
         others: those of other workers, whose excess is the machine's.
     """
     if len(ours) < _FEWEST:
         return 0.0
-    return max(0.0, _excess(ours) - _most_excess(others) - _NOISE)
+    longest = max(ours)
+    most = [effort for effort in ours if effort is not longest]
+    return max(0.0, _excess(most) - _most_excess(others) - _NOISE)
 
 
 def rare_work(

@@ -82,6 +82,23 @@ def test_integers_that_a_constant_tells_apart(
 
 
 @pytest.mark.parametrize(
+    ("compute", "compared"),
+    [
+        (lambda ids: torch.arange(8) < ids, [1]),
+        (lambda ids: ids.unsqueeze(1) >= 3, [1]),
+        (lambda ids: ids == 3, []),
+        (lambda ids: TABLE[ids] > 3, []),
+    ],
+)
+def test_integers_that_are_compared_by_their_order(
+    compute: Callable[[torch.Tensor], object], compared: list[int]
+) -> None:
+    with torch.no_grad(), Operators([TABLE, IDS]) as seen:
+        compute(IDS)
+    assert seen.of_integers["compared"] == compared
+
+
+@pytest.mark.parametrize(
     ("compute", "lowers"),
     [
         (lambda x: (x.bfloat16() @ x.t().bfloat16()).float(), True),

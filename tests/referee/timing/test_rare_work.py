@@ -74,6 +74,12 @@ def test_noise_adds_nothing(held_up: float) -> None:
     assert rare_excess([]) == 0.0
 
 
+def test_one_turn_that_was_held_up_adds_nothing() -> None:
+    random = Random(5)
+    ours, others = turns(random), [turns(random)]
+    assert rare_excess([*ours, (1.0, 1.0)], others) == 0.0
+
+
 def test_few_turns_say_nothing() -> None:
     assert not [*rare_work([(1.0, 1.0), (9.0, 9.0)])]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentforge.referee.comparison.comparator import accepts
 from agentforge.referee.comparison.tolerance import Bound
 from agentforge.referee.inputs.discrete import BEYOND_32_BITS, LARGER, discrete, larger, times
-from agentforge.referee.inputs.edges import at_thresholds, edges
+from agentforge.referee.inputs.edges import at_thresholds, below_the_least, edges
 from agentforge.referee.inputs.transforms import UNUSUAL, Content
 from agentforge.referee.workers.failures import WorkerFailure
 from agentforge.referee.workers.pytree import Leaf
@@ -23,18 +23,18 @@ class Stability(Check):
     catches = (
         "wrong values for large, small, zero, equal, shifted, negated and mixed inputs, one large value, "
         "NaN, infinities, other integers, masks and orders, ends of ranges, empty rows "
-        "and bags, rows in common"
+        "and bags, shorter lengths, rows and infinities in common"
     )
 
     def run(self, context: CheckContext) -> str:
         inputs = context.prepared.inputs
         inputs.fill(0)
         of = inputs.structures, inputs.tensors(0), inputs.order_counts
-        found = [*discrete(*of), *edges(*of)]
+        found = [*discrete(*of), *edges(*of), *below_the_least(context.prepared.compared, *of[1:])]
         if context.device.kind == "cpu":  # a place that does not exist stops a GPU
             found += at_thresholds(context.prepared.thresholds, *of[1:])
-        usual = [c for c in UNUSUAL if c.defined == "finite" or not context.definition.finite]
-        return compare_on([*usual, *found, *_larger(context)], context)
+        tried = [c for c in [*UNUSUAL, *found] if c.defined == "finite" or not context.definition.finite]
+        return compare_on([*tried, *_larger(context)], context)
 
 
 def _larger(context: CheckContext) -> list[Content]:
