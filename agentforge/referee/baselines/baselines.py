@@ -135,7 +135,8 @@ class Baselines:
         block = Block.create("weights", constructed["nbytes"])
         self.eager.request({"op": "export"}, [block.fd])
         block.seal_writes()
-        return Weights(block, constructed["init"], constructed["state"], constructed["buffers"], self._seed)
+        init, state, buffers, trained = (constructed[k] for k in ("init", "state", "buffers", "trained"))
+        return Weights(block, init, state, buffers, trained, self._seed)
 
     def _differs(self, name: str) -> bool:
         """Whether a compiled baseline can be built, and is another one than `compile`."""
@@ -240,8 +241,7 @@ class Baselines:
                 "eig. torch leaves them open, so nothing tells a right answer from a wrong one; return "
                 "something that does not depend on them"
             )
-        prepared.open_order, prepared.rounds, prepared.state = (shape[k] for k in ("open", "rounds", "state"))
-        for name in ("arithmetic", "thresholds", "compared", "lowers"):
+        for name in ("open_order", "rounds", "state", "arithmetic", "thresholds", "compared", "lowers"):
             setattr(prepared, name, shape[name])
         prepared.outputs_bytes = max(shape["nbytes64"], prepared.inputs.slot_bytes) + (1 << 16)
         if self.definition.differentiable:

@@ -76,8 +76,9 @@ class BaselineServer(Server):
         self._take(_compiled(self._module, body["compile"]))
         if body["ahead"]:
             self._call_ahead(body["ahead"])
-        buffers = list(self._fresh)
-        return {"init": encoded, "state": state, "buffers": buffers, "nbytes": self._weights.nbytes}
+        trained = [k for k, p in self._module.named_parameters(remove_duplicate=False) if p.requires_grad]
+        keys = {"buffers": list(self._fresh), "trained": [k for k in trained if k in state]}
+        return {"init": encoded, "state": state, "nbytes": self._weights.nbytes, **keys}
 
     def _call_ahead(self, arguments: dict[str, Any]) -> None:
         """Call the model on arguments of its own, laid out as those of a slot: guards of its compiled code
@@ -154,7 +155,7 @@ class BaselineServer(Server):
         return {
             "nbytes64": max(total_bytes(leaves, 16), total_bytes(_numbered(seen.ordered))),
             "state": changed,
-            "open": bool(seen.ordered),
+            "open_order": bool(seen.ordered),
             "rounds": seen.rounds,
             **seen.of_integers,
             "lowers": seen.lowers,

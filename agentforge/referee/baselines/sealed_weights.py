@@ -21,6 +21,8 @@ class Weights:
     state: dict[str, Any]
     buffers: list[str]
     """Keys of `state` that are no parameters: training leaves them."""
+    trained: list[str]
+    """Keys of `state` that training changes."""
     seed: int
 
     def __post_init__(self) -> None:

@@ -27,6 +27,7 @@ from .correctness.random_inputs import RandomInputs
 from .correctness.sharpened import Sharpened
 from .correctness.smoke import Smoke
 from .correctness.stability import Stability
+from .correctness.trained_weights import TrainedWeights
 from .speed_of_light import SpeedOfLight
 from .static import StaticNotes
 from .task_strength import TaskStrength
@@ -49,6 +50,7 @@ PIPELINE: tuple[Check, ...] = (
     DTypes(),
     Gradients(),
     ExactIntegers(),
+    TrainedWeights(),
     Stability(),
     Layouts(),
     Engagement(),

@@ -47,7 +47,7 @@ def edges(
         else:
             found += [*_whole_rows(number, tensor), *_halves(number, structure, tensor)]
             found += _finite(number, tensor)
-            found += _twice(number, structure, tensors)
+            found += [*_twice(number, structure, tensors), *_few_values(number, structure, tensor)]
     return [*found, *_rows_in_common(structures, tensors), *_infinities_in_common(structures, tensors)]
 
 
@@ -161,6 +161,30 @@ def _without_one(number: int, structure: Structure, tensor: torch.Tensor) -> Ite
     yield Content(
         f"input {number} without one of its values", change, only=number, takes="integers", ties=True
     )
+
+
+def _few_values(number: int, structure: Structure, tensor: torch.Tensor) -> Iterator[Content]:
+    """Integers with many equal ones: three different in all, or a single one in one row or picture."""
+    if not is_whole(tensor) or structure.distinct or two_values(tensor):
+        return
+    flat = tensor.reshape(-1)
+    values = flat[torch.randint(len(flat), (3,))]
+
+    def few(integers: torch.Tensor) -> torch.Tensor:
+        return values[torch.randint(3, integers.shape)]
+
+    yield Content(
+        f"three values in input {number}", few, only=number, takes="integers", ties=True, whole=True
+    )
+
+    def alike(integers: torch.Tensor) -> torch.Tensor:
+        made = integers.clone(memory_format=torch.contiguous_format)
+        part = made[_random.randrange(len(made))] if made.dim() > 1 else made
+        part.fill_(int(values[0]))
+        return made
+
+    name = f"a part of input {number} with one value"
+    yield Content(name, alike, only=number, takes="integers", ties=True, whole=True)
 
 
 def _finite(number: int, tensor: torch.Tensor) -> Iterator[Content]:

@@ -124,12 +124,17 @@ def runner_for(device: str) -> Runner:
 
 
 def gradients(
-    model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], seed: int
+    model: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    seed: int,
+    between: Callable[[], object] | None = None,
 ) -> list[Leaf]:
     """What a backward pass leaves in inputs and parameters.
 
     Args:
         seed: of the normally distributed gradients of the outputs; the same in every process.
+        between: runs between the forward and the backward pass.
 
     Returns:
         One leaf for each input and parameter that requires a gradient, zeros if none arrives.
@@ -161,6 +166,8 @@ def gradients(
         ]
         if not tensors:
             raise UnusableOutput("its outputs have no gradient; compute them with operators that have one")
+        if between is not None:
+            between()
         generator = torch.Generator().manual_seed(seed)
         arriving = [torch.randn(t.shape, generator=generator, dtype=torch.float32).to(t) for t in tensors]
         found = torch.autograd.grad(tensors, list(wanted.values()), arriving, allow_unused=True)

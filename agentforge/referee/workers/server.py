@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -224,24 +225,29 @@ class Server:
         return {"launches": launches() if callable(launches) else []}
 
     def _gradients(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
-        """Put what a backward pass gives in the referee's memory."""
+        """Put what a backward pass gives in our memory; with `between`, after a call on that slot."""
         assert self._model is not None and self._outputs is not None
         args, kwargs = self._arguments_of(body["slot"])
-        leaves = gradients(self._model, args, kwargs, body["seed"])
+        between = None
+        if body["between"] is not None:
+            others, named = self._inputs(body["between"])
+            between = partial(self._model, *others, **named)
+        leaves = gradients(self._model, args, kwargs, body["seed"], between)
         put_leaves(leaves, self._outputs)
         return {"leaves": describe(leaves)}
 
     def _state(self, body: dict[str, Any], fds: tuple[int, ...]) -> dict[str, Any]:
-        """Put some of the model's buffers in the referee's memory, or set them to values in a file."""
+        """Put some of the model's buffers in the referee's memory, or set weights to values in a file."""
         assert self._outputs is not None
         model = self._model
         if fds:
             block = Block(fds[0], os.fstat(fds[0]).st_size, writable=False)
-            load_weights(model, {k: block.tensor(Layout.from_json(v)) for k, v in body["state"].items()})
+            state = {k: block.tensor(Layout.from_json(v)) for k, v in body["state"].items()}
+            report = load_weights(model, state)
             block.close()
-            return {}
-        state = model.state_dict() if isinstance(model, torch.nn.Module) else {}
-        leaves = [Leaf(key, state.get(key)) for key in body["keys"]]
+            return report
+        own = model.state_dict() if isinstance(model, torch.nn.Module) else {}
+        leaves = [Leaf(key, own.get(key)) for key in body["keys"]]
         put_leaves(leaves, self._outputs)
         return {"leaves": describe(leaves)}
 

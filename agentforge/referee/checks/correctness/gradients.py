@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Sequence
+from typing import Any
 
 from agentforge.referee.comparison.tolerance import (
     Bound,
@@ -41,7 +42,7 @@ class Gradients(Check):
     when = When.EXAMINATION
     catches = (
         "wrong or missing gradients, if the definition is `differentiable`, with usual inputs and mixed "
-        "magnitudes; noise is skipped"
+        "magnitudes, also after another call; noise is skipped"
     )
 
     def run(self, context: CheckContext) -> str:
@@ -49,20 +50,25 @@ class Gradients(Check):
             return "the definition asks for no backward pass"
         usual: list[Bound] = []
         paths: list[str] = []
-        for _ in range(_DRAWS):
-            paths, usual = _compare(context)
+        for number in range(_DRAWS):
+            paths, usual = _compare(context, another_call=number > 0 and not context.prepared.state)
         unusual, _ = _compare(context, context.prepared.inputs.fitted(MIXED), usual)
         words = f"; with {MIXED.name}: {', '.join(unusual[:12]) or 'not defined by the reference'}"
         return f"right: {', '.join(paths[:12])}{words}"
 
 
 def _compare(
-    context: CheckContext, content: Content | None = None, usual: Sequence[Bound] = ()
+    context: CheckContext,
+    content: Content | None = None,
+    usual: Sequence[Bound] = (),
+    *,
+    another_call: bool = False,
 ) -> tuple[list[str], list[Bound]]:
     """Compare the gradients of one draw; of a content, where the reference is well defined for it.
 
     Args:
         usual: bounds of a usual draw; those of a content are at least as wide.
+        another_call: the model runs on other inputs before the backward pass.
 
     Returns:
         Paths of what was compared, and the bounds of all gradients.
@@ -70,9 +76,17 @@ def _compare(
     context.prepared.inputs.fill(0)
     if content is not None:
         content.apply(context.prepared.inputs.tensors(0))
-    seed = secrets.randbits(60)
+    between = 1 if another_call else None
+    if another_call:
+        context.prepared.inputs.fill(1)
+        for client in (
+            context.baselines.eager,
+            context.candidate,
+        ):  # a slot has its content since its last call
+            client.call(1)
+    body = {"op": "gradients", "slot": 0, "seed": secrets.randbits(60), "between": between}
     try:
-        expected, exact, bounds = _gradients(context, seed)
+        expected, exact, bounds = _gradients(context, body)
     except TargetError:
         if content is None or not context.baselines.eager.worker.running:
             raise
@@ -91,7 +105,7 @@ def _compare(
     ]
     if content is not None and not defined:
         return [], bounds
-    reply = context.candidate.request({"op": "gradients", "slot": 0, "seed": seed})
+    reply = context.candidate.request(body)
     got = {x.path: x for x in context.candidate.leaves(reply)}
     missing = [x.path for x in expected if x.path not in got]
     if missing:
@@ -100,23 +114,27 @@ def _compare(
             f"its backward pass lacks {', '.join(missing[:6])}, which the reference's has",
         )
     paths = [x.path for x, _ in defined]
-    how = "in the backward pass" if content is None else f"in the backward pass with {content.name}"
+    how = f"in the backward pass{' after another call' if another_call else ''}"
+    how += "" if content is None else f" with {content.name}"
     context.comparator.check(
         [got[path] for path in paths], [x for x, _ in defined], [b for _, b in defined], how
     )
     return paths, bounds
 
 
-def _gradients(context: CheckContext, seed: int) -> tuple[list[Leaf], list[Leaf], list[Bound]]:
+def _gradients(context: CheckContext, body: dict[str, Any]) -> tuple[list[Leaf], list[Leaf], list[Bound]]:
     """The reference's gradients for slot 0, the same in float64, and bounds from their error.
+
+    Args:
+        body: the request for them.
 
     Raises:
         TargetError: it has none.
     """
-    eager, body = context.baselines.eager, {"slot": 0, "seed": seed}
+    eager = context.baselines.eager
     try:
-        found = eager.leaves(eager.request({"op": "gradients", **body}))
-        exact = eager.leaves(eager.request({"op": "exact_gradients", **body}))
+        found = eager.leaves(eager.request(body))
+        exact = eager.leaves(eager.request({**body, "op": "exact_gradients"}))
     except WorkerFailure as failure:
         raise TargetError(
             f"{context.definition.name} asks for gradients, and its reference has none "

@@ -1,0 +1,150 @@
+"""Weights that a constructor does not give, and that training may."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+
+from agentforge.referee.baselines.answers import right_answer
+from agentforge.referee.baselines.sealed_weights import Weights
+from agentforge.referee.comparison.comparator import accepts
+from agentforge.referee.inputs.transforms import Content, ProbeInput
+from agentforge.referee.workers.client import WorkerClient
+from agentforge.referee.workers.memory.shared_memory import Block, Layout
+from agentforge.referee.workers.pytree import Leaf
+
+from .._base import FULL_LEVEL, Check, CheckContext, When
+
+_MOST_BYTES = 256 << 20
+"""Weights above this size stay as they are: changing them takes seconds."""
+_SHARE, _LARGE, _LARGE_SHARE = 4, 64, 256
+_Change = Callable[[torch.Tensor], torch.Tensor]
+
+
+def _both_signs(weight: torch.Tensor) -> torch.Tensor:
+    """A quarter negated, and at least one, if none is negative or none positive."""
+    low, high = (float(end) for end in torch.aminmax(weight))
+    if weight.numel() < 2 or low < 0 < high:
+        return weight
+    chosen = torch.randperm(weight.numel())[: max(1, weight.numel() // _SHARE)]
+    weight.view(-1)[chosen] *= -1
+    return weight
+
+
+def _some_large(weight: torch.Tensor) -> torch.Tensor:
+    """64 times as large: one element in 256, and at least one."""
+    step = min(_LARGE_SHARE, weight.numel())
+    weight.view(-1)[secrets.randbelow(step) :: step] *= _LARGE
+    return weight
+
+
+CHANGES: dict[str, _Change] = {
+    "weights of both signs": _both_signs,
+    "some weights 64 times as large": _some_large,
+}
+
+
+class TrainedWeights(Check):
+    """Loads changed parameters into reference and candidate, and compares their answers to usual inputs.
+
+    Changes for which the reference is not well defined, or much less exact, are skipped. A candidate that
+    goes on with what its constructor made of the first parameters is not compared.
+    """
+
+    name = "weights"
+    levels = FULL_LEVEL
+    when = When.EXAMINATION
+    catches = "what is right for initial weights alone: for their signs, or below a bound that they keep"
+
+    def run(self, context: CheckContext) -> str:
+        baselines, weights = context.baselines, context.baselines.weights
+        if not weights.trained or weights.block.nbytes > _MOST_BYTES:
+            return "the reference has no weights that can be changed"
+        found = []
+        context.prepared.inputs.fill(0)
+        before = baselines.expect(context.prepared, 0)
+        try:
+            for name, change in CHANGES.items():
+                changed = _changed(weights, change)
+                if changed:
+                    found.append(f"{name}: {_compare(context, name, changed, before)}")
+        finally:
+            if baselines.eager.worker.running:
+                _load(baselines.eager, weights, {})
+        _load(context.candidate, weights, {})
+        return "; ".join(found) or "weights already have both signs"
+
+
+def _changed(weights: Weights, change: _Change) -> dict[str, torch.Tensor]:
+    """The parameters that a change changes, by key."""
+    found = {}
+    for key in weights.trained:
+        old = weights.block.tensor(Layout.from_json(weights.state[key]))
+        if old.is_floating_point() and old.itemsize > 1 and old.numel():
+            new = change(old.clone(memory_format=torch.contiguous_format))
+            if not torch.equal(new, old):
+                found[key] = new
+    return found
+
+
+def _load(client: WorkerClient, weights: Weights, changed: dict[str, torch.Tensor]) -> list[str]:
+    """Give a worker's model the reference's weights, some of them changed. Returns keys that do not match."""
+    with _copy(weights, changed) as block:
+        reply = client.request({"op": "state", "state": weights.state}, [block.fd])
+    return list(reply["unmatched"])
+
+
+@contextmanager
+def _copy(weights: Weights, changed: dict[str, torch.Tensor]) -> Iterator[Block]:
+    block = Block.create("changed-weights", weights.block.nbytes)
+    try:
+        for key, place in weights.state.items():
+            layout = Layout.from_json(place)
+            block.tensor(layout).copy_(changed.get(key, weights.block.tensor(layout)))
+        yield block
+    finally:
+        block.close()
+
+
+def _compare(
+    context: CheckContext, name: str, changed: dict[str, torch.Tensor], before: Sequence[Leaf]
+) -> str:
+    """Compare the answers with some parameters changed.
+
+    Args:
+        before: the reference's answer with its own weights.
+
+    Raises:
+        WorkerFailure: the candidate's answer is wrong.
+    """
+    baselines, prepared, candidate = context.baselines, context.prepared, context.candidate
+    _load(baselines.eager, baselines.weights, changed)
+    content = Content(name, torch.clone)
+    answer = right_answer(baselines, prepared, content)
+    probe = None if answer is None else ProbeInput.of(content, answer, prepared.bounds)
+    if answer is None or probe is None:
+        return "not defined by the reference"
+    if _load(candidate, baselines.weights, changed):
+        return "it names its weights otherwise"
+    candidate.call(0)
+    got = candidate.fetch(0)
+    if not accepts(got, answer.outputs, probe.bounds) and _keeps_some(context, changed, before):
+        return "it keeps what its constructor made of the first ones"
+    context.comparator.check(got, answer.outputs, probe.bounds, f"with {name}")
+    return "right"
+
+
+def _keeps_some(context: CheckContext, changed: dict[str, torch.Tensor], before: Sequence[Leaf]) -> bool:
+    """Whether the candidate's answer does not change with a parameter, although the reference's does."""
+    baselines, prepared, candidate = context.baselines, context.prepared, context.candidate
+    for key, value in changed.items():
+        _load(candidate, baselines.weights, {key: value})
+        candidate.call(0)
+        if accepts(candidate.fetch(0), before, prepared.bounds):
+            _load(baselines.eager, baselines.weights, {key: value})
+            if not accepts(baselines.expect(prepared, 0), before, prepared.bounds):
+                return True
+    return False
