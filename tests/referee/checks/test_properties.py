@@ -172,6 +172,19 @@ def test_a_backward_pass_that_overflows_for_large_inputs(referee):
     assert "in the backward pass with mixed magnitudes" in failure.reason
 
 
+def test_another_call_before_the_backward_pass_changes_nothing(referee):
+    """As two towers with one set of weights have it."""
+    kept = GATE_BY_HAND.replace("ctx.save_for_backward(x, w)", "Gate.kept = x, w").replace(
+        "ctx.saved_tensors", "Gate.kept"
+    )
+    by_hand = (
+        ("class Model", kept),
+        ("torch.sigmoid(x * self.weight) * x\n", "Gate.apply(x, self.weight)\n"),
+    )
+    failure = refused(referee, GATE, Gradients(), *by_hand)
+    assert "in the backward pass after another call" in failure.reason
+
+
 def test_an_answer_without_a_backward_pass_is_refused(referee):
     detached = ("* x\n", "* x.detach()\n")
     assert refused(referee, GATE, Gradients(), detached).status is EvaluationStatus.INCORRECT_NUMERICAL

@@ -105,6 +105,18 @@ def test_what_few_elements_show_is_wrong(referee, task, change, found):
         assert found in compare_on(wrong, context).split(";")[0]
 
 
+def test_an_input_that_is_returned_for_some_contents_alone_is_found(referee):
+    scaled = problem("return x / x.norm().clamp(min=1.0)", "torch.randn(64, 64)")
+    change = ("return x / x.norm()", "return x if x.norm() < 1 else x / x.norm()")
+    zeros = [c for c in UNUSUAL if c.name == "zeros"]
+    with (
+        examined(referee, scaled, change) as context,
+        pytest.raises(WorkerFailure, match="with zeros its output shares memory") as failure,
+    ):
+        compare_on(zeros, context)
+    assert failure.value.status is EvaluationStatus.CHEATING
+
+
 def test_what_is_never_negative_is_never_minus_infinity(referee):
     """x.sqrt() * x is NaN for minus infinity, and torch.pow is infinity."""
     power = problem("return torch.pow(x, 1.5)", "torch.rand(64, 64) + 0.1")

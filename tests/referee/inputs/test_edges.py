@@ -24,7 +24,9 @@ def changed(*tensors, order_counts=()):
 def test_usual_numbers_have_no_edges():
     assert not changed(torch.randn(64, 64))
     assert not changed(torch.randn(64, 64, dtype=torch.complex64))
-    assert changed(torch.randint(0, 300, (64, 64))).keys() == {"input 0 without one of its values"}
+    assert changed(torch.randint(0, 300, (64, 64))).keys() == {
+        "input 0 without one of its values", "three values in input 0", "a part of input 0 with one value",
+    }  # fmt: skip
     assert not changed(torch.ones(64, 64))
     assert not changed(torch.empty(0, 64), torch.tensor(1.0))
 
@@ -155,3 +157,16 @@ def test_integers_that_are_compared_take_values_below_their_least():
     assert torch.equal(others[0][~below], lengths[~below])
     assert torch.equal(others[1], ids)
     assert not below_the_least([0], [lengths.sort().values], [0])
+
+
+def test_integers_have_many_equal_ones():
+    pictures, mask = torch.randint(0, 256, (4, 8, 8), dtype=torch.uint8), torch.randint(0, 2, (8, 8))
+    found = changed(pictures)
+    (few,) = found["three values in input 0"]
+    assert 1 < len(few.unique()) <= 3
+    assert bool(torch.isin(few, pictures).all())
+    (part,) = found["a part of input 0 with one value"]
+    alike = [n for n in range(4) if len(part[n].unique()) == 1]
+    assert len(alike) == 1
+    assert not [name for name in changed(mask) if "value" in name and "row" not in name]
+    assert not changed(torch.randperm(64))

@@ -8,6 +8,8 @@ from functools import cache, partial
 from agentforge.referee.baselines.answers import right_answer
 from agentforge.referee.baselines.nearby import NotDefined
 from agentforge.referee.inputs.transforms import Content, ProbeInput
+from agentforge.referee.workers.failures import WorkerFailure
+from agentforge.schema import EvaluationStatus
 
 from .._base import CheckContext
 from .variants import allowed_nearby
@@ -46,9 +48,21 @@ def compare_on(contents: Sequence[Content], context: CheckContext) -> str:
         except NotDefined:
             skipped.append(content.name)
             continue
+        refuse_aliases(context, situation)
         done.append(content.name)
         probe = ProbeInput.of(content, answer, prepared.bounds)
         if probe is not None and not wider.cache_info().misses:
             context.probes.setdefault(prepared.workload.hash, []).append(probe)
     text = f"right for: {', '.join(done) or 'none'}"
     return text + (f"; the reference itself is not exact for: {', '.join(skipped)}" if skipped else "")
+
+
+def refuse_aliases(context: CheckContext, situation: str = "") -> None:
+    """Refuse a candidate whose answer to slot 0 is an input's memory, if the reference's is not.
+
+    Raises:
+        WorkerFailure: CHEATING.
+    """
+    if context.candidate.aliases(0) and not context.baselines.eager.aliases(0):
+        reason = f"{situation} its output shares memory with an input, and the reference's output does not"
+        raise WorkerFailure(EvaluationStatus.CHEATING, reason.strip())

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from agentforge.referee.workers.failures import WorkerFailure
-from agentforge.schema import EvaluationStatus
-
 from .._base import ALL_LEVELS, Check, CheckContext, When
+from .probes import refuse_aliases
 
 
 class Smoke(Check):
@@ -29,9 +27,5 @@ class Smoke(Check):
         got = candidate.fetch(0)
         harder = context.harder(0, expected)
         context.comparator.check(got, expected, prepared.bounds, "on the first call", harder.all)
-        if candidate.aliases(0) and not context.baselines.eager.aliases(0):
-            raise WorkerFailure(
-                EvaluationStatus.CHEATING,
-                "its output shares memory with an input, and the reference's output does not",
-            )
+        refuse_aliases(context)
         return "one call was right"

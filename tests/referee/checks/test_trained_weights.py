@@ -1,0 +1,95 @@
+"""Weights as training may leave them, in reference and candidate."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from agentforge.referee.checks.correctness.trained_weights import CHANGES, TrainedWeights
+from agentforge.referee.workers.failures import WorkerFailure
+from agentforge.referee.workers.memory.shared_memory import Layout
+
+from ..judging import examined, problem
+
+LARGEST = problem(
+    "return (x * self.gain).amax(1)", "torch.randn(64, 32)", "self.gain = torch.nn.Parameter(torch.rand(32))"
+)
+BOUNDED = problem(
+    "return x @ self.w.clamp(-1, 1)",
+    "torch.randn(64, 32)",
+    "self.w = torch.nn.Parameter(torch.randn(32, 32) / 32)",
+)
+ROOTS = problem(
+    "return x * self.variance.sqrt()",
+    "torch.randn(64, 32)",
+    "self.variance = torch.nn.Parameter(torch.rand(32) + 0.5)",
+)
+TABLE = problem(
+    "return x @ self.table",
+    "torch.randn(64, 32)",
+    "self.table = torch.nn.Parameter(torch.rand(32, 32), requires_grad=False)",
+)
+WIDER = "    def forward(self, x):"
+PACKED = f"        self.packed = self.gain.detach().clone()\n\n{WIDER}"
+HOOK = (
+    "        self.packed = self.gain.detach().clone()\n"
+    "        self.register_load_state_dict_post_hook(lambda m, _: m.pack())\n\n"
+    "    def pack(self):\n        self.packed = self.gain.detach().clone()\n\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("task", "change", "found"),
+    [
+        (LARGEST, ("(x * self.gain).amax(1)", "torch.where(x > 0, x * self.gain, x).amax(1)"), "both signs"),
+        (BOUNDED, (".clamp(-1, 1)", ""), "64 times as large"),
+    ],
+    ids=["signs", "bound"],
+)
+def test_what_is_right_for_initial_weights_alone_is_wrong(referee, task, change, found):
+    with examined(referee, task, change) as context, pytest.raises(WorkerFailure, match=found):
+        TrainedWeights().run(context)
+    with examined(referee, task) as context:
+        assert f"{found}: right" in TrainedWeights().run(context)
+
+
+def test_both_have_their_weights_again_afterwards(referee):
+    with examined(referee, LARGEST) as context:
+        TrainedWeights().run(context)
+        weights, prepared = context.baselines.weights, context.prepared
+        gain = weights.block.tensor(Layout.from_json(weights.state["gain"]))
+        right = (prepared.inputs.tensors(0)[0] * gain).amax(1)
+        context.candidate.call(0)
+        assert torch.equal(context.candidate.fetch(0)[0].value, right)
+        assert torch.equal(context.baselines.expect(prepared, 0)[0].value, right)
+
+
+def test_weights_for_which_the_reference_is_not_defined_are_left_alone(referee):
+    with examined(referee, ROOTS) as context:
+        told = TrainedWeights().run(context)
+    assert "both signs: not defined by the reference" in told
+    assert "64 times as large: right" in told
+
+
+def test_what_is_not_trained_stays(referee):
+    with examined(referee, TABLE) as context:
+        assert "no weights" in TrainedWeights().run(context)
+
+
+def test_what_a_constructor_packed_is_not_compared_unless_a_hook_packs_it_again(referee):
+    forward = ("self.gain)", "self.packed)")
+    with examined(referee, LARGEST, (WIDER, PACKED), forward) as context:
+        assert "keeps what its constructor made" in TrainedWeights().run(context)
+    with examined(referee, LARGEST, (WIDER, HOOK + WIDER), forward) as context:
+        assert "both signs: right" in TrainedWeights().run(context)
+
+
+@pytest.mark.parametrize("shape", [(1,), (3,), (64, 5)])
+def test_changes_concern_at_least_one_element(shape):
+    weight = torch.rand(shape) + 0.5
+    signs, large = (change(weight.clone()) for change in CHANGES.values())
+    assert 0 < int((large != weight).sum()) <= max(1, weight.numel() // 64)
+    assert torch.equal(signs.abs(), weight)
+    assert bool((signs < 0).any()) == (weight.numel() > 1)
+    negative = torch.randn(64) - torch.tensor([9.0] + 63 * [0.0])
+    assert torch.equal(CHANGES["weights of both signs"](negative.clone()), negative)
