@@ -76,6 +76,7 @@ class Problems:
                 description=front.get("about", ""),
                 dtypes=target.definition.dtypes,
                 differentiable=target.definition.differentiable,
+                finite=target.definition.finite,
             )
             self._loaded[case.problem] = (definition, target.workloads)
         definition, workloads = self._loaded[case.problem]

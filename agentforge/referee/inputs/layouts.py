@@ -151,6 +151,47 @@ def other_numbers(arguments: Any) -> Iterator[tuple[str, Any]]:
             yield f"{other!r} in place of the argument {number!r}", _with(arguments, place, other)
 
 
+def other_lengths(
+    arguments: Any, tensors: Sequence[torch.Tensor]
+) -> Iterator[tuple[str, Any, list[torch.Tensor]]]:
+    """Lists of several tensors with one more, and with one fewer: words, encoded arguments, all tensors."""
+    places = list(_tensors(arguments))
+    for place in dict.fromkeys(place[:-1] for place in places if len(place) > 2):  # not all arguments
+        of = [n for n, other in enumerate(places) if other[:-1] == place]
+        items = _at(arguments, place)
+        if isinstance(items, list) and len(items) == len(of) > 1:
+            last = of[-1]
+            more, fewer = [*items, items[-1]], items[:-1]
+            yield (
+                f"{len(more)} tensors in a list",
+                _with(arguments, place, more),
+                [*tensors[: last + 1], *tensors[last:]],
+            )
+            yield (
+                f"{len(fewer)} tensors in a list",
+                _with(arguments, place, fewer),
+                [*tensors[:last], *tensors[last + 1 :]],
+            )
+
+
+def _tensors(value: Any, place: _Place = ()) -> Iterator[_Place]:
+    """Where tensors lie in encoded arguments, in order."""
+    if isinstance(value, list):
+        for n, item in enumerate(value):
+            yield from _tensors(item, (*place, n))
+    elif isinstance(value, dict) and "tensor" in value:
+        yield place
+    elif isinstance(value, dict) and "dtype" not in value:
+        for key, item in value.items():
+            yield from _tensors(item, (*place, key))
+
+
+def _at(value: Any, place: _Place) -> Any:
+    for step in place:
+        value = value[step]
+    return value
+
+
 def _numbers(value: Any, place: _Place = ()) -> Iterator[tuple[_Place, float]]:
     """Numbers and booleans in encoded arguments; no keys of mappings, layouts or types."""
     if isinstance(value, (bool, int, float)):
@@ -171,10 +212,10 @@ def _others(number: float) -> list[float]:
         return [not number]
     if isinstance(number, int):
         return [number + 1, number - 1] if number > 0 else [number + 1]
-    return [0.75 * number, number + 1.0] if math.isfinite(number) else []
+    return [0.75 * number, number + 1.0, number / 64] if math.isfinite(number) else []
 
 
-def _with(value: Any, place: _Place, other: float) -> Any:
+def _with(value: Any, place: _Place, other: Any) -> Any:
     """Encoded arguments with something else at one place."""
     if not place:
         return other

@@ -236,6 +236,7 @@ def _equal_neighbours(tensor: torch.Tensor) -> torch.Tensor:
 UNUSUAL = (
     LARGE,
     UP_TO_1024,
+    Content("values up to 131072", _up_to(2.0**17)),
     Content("one row below 2**-50", _one_row(_up_to(2.0**-50)), whole=True),
     SMALL,
     Content("zeros", torch.zeros_like, ties=True),

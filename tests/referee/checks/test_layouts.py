@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 from agentforge.referee.baselines.prepared import PreparedWorkload, guarded, laid_out
 from agentforge.referee.checks.correctness.layouts import _variants
 from agentforge.referee.inputs.inputs import Arguments, Inputs
-from agentforge.referee.inputs.layouts import SAME_SIZES, _prime_below, changes, other_numbers, replaced
+from agentforge.referee.inputs.layouts import (
+    SAME_SIZES,
+    _prime_below,
+    changes,
+    other_lengths,
+    other_numbers,
+    replaced,
+)
 from agentforge.referee.workers import arguments as values
 from agentforge.referee.workers.memory.shared_memory import Layout, aligned
 from agentforge.schema import Workload
@@ -168,8 +175,25 @@ def test_each_number_among_the_arguments_gets_other_values() -> None:
     found = dict(other_numbers(arguments))
     assert repr(arguments) == before
     names = ["0.375 in place of the argument 0.5", "1.5 in place of the argument 0.5"]
+    names += ["0.0078125 in place of the argument 0.5"]
     names += ["3 in place of the argument 2", "1 in place of the argument 2"]
     assert list(found) == [*names, "False in place of the argument True"]
     assert found[names[1]] == {**arguments, "args": [tensor, 1.5, [tensor, 2]]}
     assert found["False in place of the argument True"]["kwargs"]["options"]["dict"][0] == ["keep", False]
     assert all(values.layouts(x) == [layout, layout] for x in found.values())
+
+
+def test_a_list_of_tensors_gets_one_more_and_one_fewer() -> None:
+    tensors = [tensor_of([2], start) for start in range(4)]
+    given, alone = [tensors[1], tensors[2]], [tensors[3]]
+    encoded = {
+        "args": [values.encode(x, Layout.of) for x in (tensors[0], given)],
+        "kwargs": {"alone": values.encode(alone, Layout.of)},
+    }
+    found = {name: (arguments, of) for name, arguments, of in other_lengths(encoded, tensors)}
+    assert list(found) == ["3 tensors in a list", "1 tensors in a list"]
+    (more, of_more), (fewer, of_fewer) = found.values()
+    assert (len(more["args"][1]), len(fewer["args"][1])) == (3, 1)
+    assert [int(x[0]) for x in of_more] == [0, 1, 2, 2, 3]
+    assert [int(x[0]) for x in of_fewer] == [0, 1, 3]
+    assert len(encoded["args"][1]) == 2

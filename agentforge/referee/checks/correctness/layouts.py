@@ -10,7 +10,15 @@ from math import inf
 import torch
 
 from agentforge.referee.baselines.prepared import PreparedWorkload, guarded, laid_out
-from agentforge.referee.inputs.layouts import SAME_SIZES, Change, became_one, changed, changes, other_numbers
+from agentforge.referee.inputs.layouts import (
+    SAME_SIZES,
+    Change,
+    became_one,
+    changed,
+    changes,
+    other_lengths,
+    other_numbers,
+)
 
 from .._base import FULL_LEVEL, Check, CheckContext, When
 from .variants import VariantComparison
@@ -31,8 +39,9 @@ class Layouts(Check):
     when = When.EXAMINATION
     catches = (
         "wrong answers and crashes with other strides, in slices, with 0, 1, 7, one fewer and one more rows, "
-        "1 and a prime number of columns, other numbers as arguments, and inputs between inaccessible pages; "
-        "raising is allowed, and a solution that calls torch.compile begins none after 60 s"
+        "1 and a prime number of columns, other numbers as arguments, longer and shorter lists, and inputs "
+        "between inaccessible pages; raising is allowed, and a solution that calls torch.compile begins none "
+        "after 60 s"
     )
 
     def run(self, context: CheckContext) -> str:
@@ -58,6 +67,8 @@ def _variants(prepared: PreparedWorkload, tensors: list[torch.Tensor]) -> Iterat
     yield partial(guarded, prepared, tensors), "forbidden pages", _PAGES, frozenset()
     for name, encoded in other_numbers(prepared.inputs.arguments.encoded):
         yield partial(laid_out, prepared, tensors, encoded), name, name, frozenset()
+    for name, encoded, content in other_lengths(prepared.inputs.arguments.encoded, tensors):
+        yield partial(laid_out, prepared, content, encoded), name, name, frozenset()
     others = {name: change for name, change in changes(tensors).items() if name not in SAME_SIZES}
     yield from _changed(prepared, tensors, others)
 
