@@ -22,7 +22,7 @@ class Weights:
     buffers: list[str]
     """Keys of `state` that are no parameters: training leaves them."""
     trained: list[str]
-    """Keys of `state` that training changes."""
+    """Keys of `state` that training changes, each by itself."""
     seed: int
 
     def __post_init__(self) -> None:

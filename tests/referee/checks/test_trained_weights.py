@@ -93,3 +93,20 @@ def test_changes_concern_at_least_one_element(shape):
     assert bool((signs < 0).any()) == (weight.numel() > 1)
     negative = torch.randn(64) - torch.tensor([9.0] + 63 * [0.0])
     assert torch.equal(CHANGES["weights of both signs"](negative.clone()), negative)
+
+
+def test_sorted_weights_and_those_with_several_names_stay(referee):
+    knots = problem(
+        "return x * self.knots",
+        "torch.randn(64, 32)",
+        "self.knots = torch.nn.Parameter(torch.linspace(1, 2, 32))",
+    )
+    tied = problem(
+        "return x * self.a * self.b",
+        "torch.randn(64, 32)",
+        "self.a = torch.nn.Parameter(torch.rand(32)); self.b = self.a",
+    )
+    with examined(referee, knots) as context:
+        assert "both signs" in TrainedWeights().run(context)
+    with examined(referee, tied) as context:
+        assert "no weights" in TrainedWeights().run(context)

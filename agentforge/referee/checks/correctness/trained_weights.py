@@ -11,6 +11,7 @@ import torch
 from agentforge.referee.baselines.answers import right_answer
 from agentforge.referee.baselines.sealed_weights import Weights
 from agentforge.referee.comparison.comparator import accepts
+from agentforge.referee.inputs.structure import structure_of
 from agentforge.referee.inputs.transforms import Content, ProbeInput
 from agentforge.referee.workers.client import WorkerClient
 from agentforge.referee.workers.memory.shared_memory import Block, Layout
@@ -57,7 +58,7 @@ class TrainedWeights(Check):
     name = "weights"
     levels = FULL_LEVEL
     when = When.EXAMINATION
-    catches = "what is right for initial weights alone: for their signs, or below a bound that they keep"
+    catches = "answers that are right for initial weights alone: for their signs, or within their bounds"
 
     def run(self, context: CheckContext) -> str:
         baselines, weights = context.baselines, context.baselines.weights
@@ -79,11 +80,11 @@ class TrainedWeights(Check):
 
 
 def _changed(weights: Weights, change: _Change) -> dict[str, torch.Tensor]:
-    """The parameters that a change changes, by key."""
+    """The parameters that a change changes, by key. Sorted and symmetric ones may have to stay so."""
     found = {}
     for key in weights.trained:
         old = weights.block.tensor(Layout.from_json(weights.state[key]))
-        if old.is_floating_point() and old.itemsize > 1 and old.numel():
+        if old.is_floating_point() and old.itemsize > 1 and old.numel() and not structure_of(old).fragile:
             new = change(old.clone(memory_format=torch.contiguous_format))
             if not torch.equal(new, old):
                 found[key] = new
