@@ -14,7 +14,7 @@ from typing import Literal
 
 import torch
 
-from ..comparison.tolerance import Bound, widest
+from ..comparison.tolerance import Bound, kinds, widest
 from ..workers.pytree import Leaf
 from .structure import Structure, is_whole
 
@@ -87,6 +87,14 @@ class Answer:
     equal: list[bool] = field(default_factory=list)
     """Whether an output is what float64 gives, to the last bit."""
 
+    @property
+    def open(self) -> bool:
+        """Whether an element may as well be of another kind: finite instead of NaN, say."""
+        return any(
+            x.alternative is not None and not torch.equal(kinds(x.value), kinds(x.alternative))
+            for x in self.outputs
+        )
+
 
 @dataclass(frozen=True)
 class ProbeInput:
@@ -96,22 +104,21 @@ class ProbeInput:
     content: Content
     bounds: list[Bound]
     """Twice what the reference's own error allows."""
+    may_raise: bool = False
+    """Whether the reference may raise for another draw, as it does for matrices that are not definite."""
 
     @staticmethod
     def of(content: Content, answer: Answer, usual: Sequence[Bound]) -> ProbeInput | None:
-        """None if the reference may raise, or is much less exact than usual: its answer may be chance."""
-        risky = not content.timed or any(s.symmetric for s in content.kept.values())
-        if (
-            risky
-            or content.defined != "finite"
-            or any(
-                a.relative > _MUCH_LESS_EXACT * b.relative for a, b in zip(answer.bounds, usual, strict=True)
-            )
-        ):
+        """None if the reference's answer to another draw may be chance.
+
+        This one's is open, or much less exact than usual, or the reference may raise for other integers.
+        """
+        pairs = list(zip(answer.bounds, usual, strict=True))
+        less_exact = any(a.relative > _MUCH_LESS_EXACT * b.relative for a, b in pairs)
+        if not content.timed or answer.open or less_exact:
             return None
-        return ProbeInput(
-            content, [widest(list(pair)).scaled(2) for pair in zip(answer.bounds, usual, strict=True)]
-        )
+        may_raise = any(s.symmetric for s in content.kept.values())
+        return ProbeInput(content, [widest(list(pair)).scaled(2) for pair in pairs], may_raise)
 
 
 def copied_rows(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -19,6 +19,8 @@ SHARE, LEAST_S = 0.25, 1e-4
 TELLING = 12
 """Least number of turns of each worker. If noise hits turns by chance, all but one of
 twelve are above all but one of another worker's once in 20,000 times; of eight, once in 200."""
+_FEWEST, _FEW_OF = 4, 8
+"""Calls with unusual contents below which these say nothing; one in eight may disagree."""
 _EXCEPTIONS = 12
 """One turn in this many may disagree."""
 SLOWEST_READ = 8e9
@@ -70,14 +72,17 @@ class Overhead:
         if not self.ours or not self.theirs:
             return Lateness.NONE
         ours, theirs = (sorted(beside for _, beside in turns) for turns in (self.ours, self.theirs))
-        allowed = SHARE * median(call for call, _ in self.ours) + LEAST_S + self.slack_s
-        least = min(len(ours), len(theirs))
+        allowed, least = self.allowed_s(), min(len(ours), len(theirs))
         if max(_differences(ours, theirs)) <= allowed:
             return Lateness.NONE
         exceptions = least // _EXCEPTIONS
         if least >= TELLING and ours[exceptions] - theirs[-1 - exceptions] > allowed:
             return Lateness.CERTAIN
         return Lateness.UNKNOWN
+
+    def allowed_s(self) -> float:
+        """Seconds that may stand beside a call more than beside the reference's; there is a turn."""
+        return SHARE * median(call for call, _ in self.ours) + LEAST_S + self.slack_s
 
     def excess_s(self) -> float:
         """Seconds that stand beside the candidate's usual call and not beside the reference's, at least."""
@@ -116,12 +121,15 @@ class Overheads:
             "deferred until the clock has stopped"
         )
         self.uneven = Overhead("its mean call is {} above its median, the reference's {}: few calls do all")
+        # Without a claim: a kernel may be slower for unusual contents. Its time counts.
+        self._unusual, self._usual_calls = Overhead(""), 0
 
     def add_turn(
         self,
         candidate: bool,
         usual: Sequence[float],
         timed: Sequence[tuple[float, float, float, float]],
+        unusual: Sequence[float] = (),
         *,
         readable: bool,
     ) -> None:
@@ -131,15 +139,36 @@ class Overheads:
             usual: seconds of each call with a usual content.
             timed: seconds of each timed call, of reading its output, beside the device's clock, and of
                 processor time after its answer.
+            unusual: seconds of each call with an unusual content, with processor time after its answer.
             readable: the supervisor reads outputs itself.
         """
         took, reads, hidden, late = zip(*timed, strict=True)
         self.uneven.add(candidate, [(median(took), fmean(usual) - median(took))])
+        self._unusual.add(candidate, [(median(took), seconds - median(took)) for seconds in unusual])
+        self._usual_calls += len(usual) * candidate
         if readable:
             self.late.add(candidate, zip(took, late, strict=True))
         else:
             self.reads.add(candidate, zip(took, reads, strict=True))
             self.hidden.add(candidate, zip(took, hidden, strict=True))
+
+    def excess_s(self) -> float:
+        """Seconds to add to the candidate's usual call: a median hides calls that do the work of others, and
+        the clock what follows an answer."""
+        return self.uneven.excess_s() + self.late.excess_s() + self._in_unusual_s()
+
+    def _in_unusual_s(self) -> float:
+        """Seconds of a usual call that are spent in calls with unusual contents, beyond the reference's.
+
+        A kernel may be slower for some contents. If it is for seven in eight of them, their mean counts;
+        but not the longest one, which another program may have held up.
+        """
+        ours, theirs = (sorted(b for _, b in turns) for turns in (self._unusual.ours, self._unusual.theirs))
+        least = min(len(ours), len(theirs))
+        exceptions = least // _FEW_OF
+        if least < _FEWEST or ours[exceptions] - theirs[-1 - exceptions] <= self._unusual.allowed_s():
+            return 0.0
+        return max(0.0, fmean(ours[:-1]) - fmean(theirs)) * len(ours) / self._usual_calls
 
     @property
     def undecided(self) -> bool:

@@ -22,9 +22,9 @@ from agentforge.schema import EvaluationStatus
 
 from ..baselines.baselines import Baselines
 from ..baselines.prepared import PreparedWorkload
-from ..comparison.comparator import OutputComparator, accepts
+from ..comparison.comparator import OutputComparator
 from ..comparison.output_sampling import OutputSampling, Sample, SamplePlan
-from ..comparison.tolerance import Bound, widest
+from ..comparison.tolerance import Bound
 from ..inputs.mixing import Recipe
 from ..inputs.transforms import ProbeInput
 from ..workers.client import WorkerClient
@@ -37,6 +37,7 @@ from .patience import Patience, processor_jiffies, stolen
 from .rare_work import Effort, rare_excess, rare_work
 from .state_watch import StateWatch
 from .statistics import LOOKS, all_enough, control_steady, undisturbed
+from .unusual_calls import answers, check_unusual
 from .warming import warm
 
 _SHORT_S, _LONG_S = 2e-3, 2e-2
@@ -206,8 +207,7 @@ class Timer:
             share = min(share, self._patience.left)  # waiting spends it too
         self._patience.spend(elapsed() - seconds)
         times.steal = statistics.fmean(steals) if steals else 0.0
-        # A median hides calls that do the work of others, and the clock what follows an answer: both count.
-        beside_s = self._overheads.uneven.excess_s() + self._overheads.late.excess_s()
+        beside_s = self._overheads.excess_s()
         ours, *others = (self._efforts[n] for n in ("candidate", *self._baselines.clients))
         times_as_long = 1 + rare_excess(ours, others)
         times.seconds["candidate"] = [times_as_long * (s + beside_s) for s in times.seconds["candidate"]]
@@ -254,20 +254,11 @@ class Timer:
                 times.processor_s.setdefault(name, []).append(used)
                 self._efforts[name].append((clock_s, used))
         for call, got, expected in zip(calls, seen["candidate"], seen["eager"], strict=True):
+            own = partial(self._own, call)
             if call.unusual is None:
-                right = self._settled(call, got, expected)
-                self._checks.compare(call.look, got, right, partial(self._own, call))
-            elif all(bool(torch.isfinite(x).all()) for x in expected.tensors()):
-                self._check_unusual(call, call.unusual, got, expected)
-
-    def _check_unusual(self, call: _Call, unusual: ProbeInput, got: Sample, expected: Sample) -> None:
-        """Compare a call with transformed inputs, whose bounds are another draw's."""
-        situation = f"in a call among timed ones with {unusual.content.name}"
-        right, bounds = expected.leaves, unusual.bounds
-        if not accepts(got.leaves, right, bounds):
-            right, own = self._own(call)
-            bounds = [widest([a, b]) for a, b in zip(own, bounds, strict=True)]
-        self._comparator.check(got.leaves, right, bounds, situation)
+                self._checks.compare(call.look, got, self._settled(call, got, expected), own)
+            else:
+                check_unusual(self._comparator, call.unusual, got, expected, own)
 
     def _own(self, call: _Call) -> tuple[list[Leaf], list[Bound]]:
         """The reference's answer to a call, and bounds by its error in this very draw."""
@@ -313,11 +304,14 @@ class Timer:
             for n, (recipe, look) in enumerate(zip(recipes, self._checks.choose(number), strict=True))
         ]
         if self._unusual and self._random.random() < _UNUSUAL_SHARE:
-            calls.insert(self._random.randrange(number + 1), self._unusual_call(keep))
+            call = self._unusual_call(keep)
+            if call is not None:
+                calls.insert(self._random.randrange(number + 1), call)
         return calls
 
-    def _unusual_call(self, keep: int) -> _Call:
-        """A call with transformed inputs; only reading all of its content reveals it."""
+    def _unusual_call(self, keep: int) -> _Call | None:
+        """A call with transformed inputs, which only reading all of its content reveals; None if the
+        reference raises."""
         if not self._due:
             self._due += self._random.sample(self._unusual, len(self._unusual))
         inputs, unusual = self._inputs, self._due.pop()
@@ -325,14 +319,19 @@ class Timer:
         made = inputs.make(recipe)
         unusual.content.apply([made.tensor(layout) for layout in inputs.layouts])
         slot, look = self._random.randrange(inputs.slots), SamplePlan([], [], whole=True)
-        return _Call(recipe, made, slot, look, keep, timed=False, unusual=unusual)
+        call = _Call(recipe, made, slot, look, keep, timed=False, unusual=unusual)
+        if unusual.may_raise:
+            self._give(call)
+            return call if answers(self._baselines.eager, slot, keep) else None
+        return call
 
     def _turn(self, name: str, calls: Sequence[_Call], times: GroupTimes) -> tuple[list[Sample], float]:
         """What was read, and the seconds of all calls together."""
         client = self._clients[name]
         client.readable = self._candidate.readable  # all are read in the same way
         seen: list[Sample] = []
-        usual, timed, clock_s = list[float](), list[tuple[float, float, float, float]](), 0.0
+        usual, unusual, clock_s = list[float](), list[float](), 0.0
+        timed: list[tuple[float, float, float, float]] = []
         watched = self._random.randrange(len(calls))
         for number, call in enumerate(calls):
             if self._gap_s:
@@ -350,12 +349,14 @@ class Timer:
             clock_s += nanoseconds / 1e9 + late_s
             if call.unusual is None:
                 usual.append(nanoseconds / 1e9)
+            else:
+                unusual.append(nanoseconds / 1e9 + late_s)
             if call.timed:
                 timed.append((nanoseconds / 1e9, reading, client.overhead_ns / 1e9, late_s))
         times.seconds[name].append(statistics.median(took for took, *_ in timed))
         if client in (self._candidate, self._baselines.eager):
             ours = client is self._candidate
-            self._overheads.add_turn(ours, usual, timed, readable=client.readable)
+            self._overheads.add_turn(ours, usual, timed, unusual, readable=client.readable)
         if client is self._candidate:
             self._look_back(calls, seen)
         return seen, clock_s

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import pytest
 import torch
 
 from agentforge.referee.comparison.tolerance import Bound
 from agentforge.referee.inputs.mixing import same_values
+from agentforge.referee.inputs.structure import Structure
 from agentforge.referee.inputs.transforms import (
     LARGE,
     ONE_LARGE,
@@ -15,6 +19,7 @@ from agentforge.referee.inputs.transforms import (
     ProbeInput,
     exposing_contents,
 )
+from agentforge.referee.workers.pytree import Leaf
 
 USUAL = [Bound(1e-6, 1e-6, 1e-7, 1e-7)]
 
@@ -32,8 +37,21 @@ def test_what_is_asked_for_is_bounded_by_the_loosest_and_some_slack():
 
 def test_where_the_reference_is_less_exact_nothing_is_asked_for():
     assert ProbeInput.of(LARGE, answer_with(Bound(1e-5, 1e-6, 1e-7, 1e-6)), USUAL) is None
+
+
+def test_nan_is_asked_for_if_its_place_is_certain():
     nan = next(c for c in UNUSUAL if c.defined == "nan")
-    assert ProbeInput.of(nan, answer_with(*USUAL), USUAL) is None
+    value = torch.tensor([1.0, math.nan])
+    for other, asked in ((None, True), (value + 1e-7, True), (torch.ones(2), False)):
+        answer = Answer([Leaf("out", value, alternative=other)], USUAL)
+        assert (ProbeInput.of(nan, answer, USUAL) is not None) is asked
+
+
+def test_the_reference_may_raise_for_other_symmetric_matrices():
+    kept = replace(LARGE, kept={0: Structure(symmetric=True)})
+    for content, may_raise in ((LARGE, False), (kept, True)):
+        found = ProbeInput.of(content, answer_with(*USUAL), USUAL)
+        assert found is not None and found.may_raise is may_raise
 
 
 def test_one_large_value_lies_anywhere():

@@ -121,3 +121,43 @@ def test_the_excess_is_at_least_what_turns_show() -> None:
         noisy.add(True, [(1e-3, 5e-3 if turn % 3 == 0 else 1e-5)])
         noisy.add(False, [(1e-3, 1e-5)])
     assert noisy.excess_s() == 0.0, "a disturbance in some turns is no excess"
+
+
+def with_unusual_calls(beside_s: list[float], *, turns: int = TELLING) -> Overheads:
+    """Turns of seven usual calls and one with an unusual content, which takes the candidate longer."""
+    overheads = Overheads(1 << 20)
+    for turn in range(turns):
+        for candidate in (True, False):
+            extra = beside_s[turn % len(beside_s)] if candidate else 0.0
+            timed = [(CALL_S, READ_S, 0.0, 0.0)] * 5
+            overheads.add_turn(candidate, [CALL_S] * 7, timed, [CALL_S + extra], readable=True)
+    return overheads
+
+
+def test_work_of_usual_calls_that_is_done_in_every_unusual_one_counts() -> None:
+    overheads = with_unusual_calls([7e-3])
+    assert overheads.excess_s() == pytest.approx(1e-3)
+    assert not list(overheads.doubts(Overhead(""), often_disturbed=False)), (
+        "its time counts, and accuses nobody"
+    )
+
+
+def test_some_contents_may_take_longer() -> None:
+    assert with_unusual_calls([7e-3, 0.0, 0.0]).excess_s() == 0.0
+    assert with_unusual_calls([3e-4]).excess_s() == 0.0
+    assert with_unusual_calls([7e-3], turns=3).excess_s() == 0.0, "few turns say nothing"
+
+
+@pytest.mark.parametrize("turns", [4, 6, TELLING])
+@pytest.mark.parametrize("disturbed", [0.1, 0.3, 0.5, 1.0])
+def test_noise_in_unusual_calls_seldom_adds_time(disturbed: float, turns: int) -> None:
+    added = 0
+    for seed in range(200):
+        random, overheads = Random(seed), Overheads(1 << 20)
+        for _ in range(turns):
+            for candidate in (True, False):
+                noise = random.expovariate(1 / 1e-3) if random.random() < disturbed else 0.0
+                timed = [(CALL_S, READ_S, 0.0, 0.0)] * 5
+                overheads.add_turn(candidate, [CALL_S] * 7, timed, [CALL_S + noise], readable=True)
+        added += overheads.excess_s() > 0
+    assert added <= 4
