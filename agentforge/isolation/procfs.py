@@ -9,6 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 
 _SCHEDULER_CLOCK = 2  # CPUCLOCK_SCHED of the kernel's posix-timers.h
+_ANONYMOUS = ("/dev/zero (deleted)", "/anon_hugepage (deleted)")
+"""Names that the kernel gives to memory without a file, if it is shared or of huge pages."""
 
 
 def boot_id() -> str:
@@ -133,7 +135,7 @@ def shown_twice(pid: int, name: str) -> list[tuple[int, int]]:
         first, last = _addresses(line)
         if name in line:
             found.append((first, last))
-        elif inode != "0":
+        elif _has_file(line):
             begin = int(offset, 16)
             files.setdefault((device, inode), []).append((begin, begin + last - first, first))
     for parts in files.values():
@@ -145,6 +147,18 @@ def shown_twice(pid: int, name: str) -> list[tuple[int, int]]:
             if end > reaches:
                 reaches, holder = end, place
     return found
+
+
+def backed_by_files(pid: int) -> list[tuple[int, int]]:
+    """Address ranges whose content belongs to a file or a System V segment, so it can outlive the range;
+    empty if that cannot be read."""
+    return [_addresses(line) for line in _mappings(pid) if _has_file(line) and not line.endswith(_ANONYMOUS)]
+
+
+def _has_file(mapping: str) -> bool:
+    """A System V segment's inode is its number, which may be 0."""
+    _, _, _, device, inode, *_ = mapping.split()
+    return inode != "0" or device != "00:00"
 
 
 def _mappings(pid: int) -> list[str]:

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import numpy
+import pytest
 
 from agentforge.isolation import procfs
 
@@ -129,6 +130,34 @@ def test_pages_that_two_ranges_show() -> None:
     views[1].close()
     left = procfs.shown_twice(os.getpid(), "no such file")
     assert not any(first <= _address(views[0]) < last for first, last in left)
+
+
+@pytest.mark.parametrize("flags", [mmap.MAP_SHARED, mmap.MAP_PRIVATE])
+def test_pages_of_files(flags: int) -> None:
+    descriptor = os.memfd_create("kept")
+    os.ftruncate(descriptor, mmap.PAGESIZE)
+    try:
+        of_file = mmap.mmap(descriptor, mmap.PAGESIZE, flags)
+        alone = mmap.mmap(-1, 3 * mmap.PAGESIZE, flags | mmap.MAP_ANONYMOUS)
+        found = procfs.backed_by_files(os.getpid())
+    finally:
+        os.close(descriptor)
+    assert any(first <= _address(of_file) < last for first, last in found)
+    assert not any(first <= _address(alone) < last for first, last in found)
+    assert procfs.backed_by_files(0) == []
+
+
+SEGMENT = b"""7f0000000000-7f0000100000 rw-s 00000000 00:01 0                          /SYSV00000000 (deleted)
+7f0000100000-7f0000200000 rw-s 00000000 00:01 0                          /SYSV00000000 (deleted)
+7f0000200000-7f0000300000 rw-p 00000000 00:00 0
+"""
+
+
+def test_a_segment_with_the_number_zero_is_no_anonymous_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "read_bytes", lambda path: SEGMENT)
+    ranges = [(0x7F0000000000, 0x7F0000100000), (0x7F0000100000, 0x7F0000200000)]
+    assert procfs.backed_by_files(1) == ranges
+    assert sorted(procfs.shown_twice(1, "no such file")) == ranges
 
 
 def _address(memory: mmap.mmap) -> int:

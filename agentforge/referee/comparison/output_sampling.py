@@ -153,22 +153,33 @@ class OutputSampling:
         )
 
     @staticmethod
-    def unchanged(client: WorkerClient, slot: int, plan: SamplePlan, before: Sample, ago: int) -> None:
+    def unchanged(
+        client: WorkerClient, slot: int, plan: SamplePlan, before: Sample, ago: int, views: frozenset[int]
+    ) -> None:
         """An output that is still alive is what it was.
+
+        Args:
+            views: leaves that are views of inputs, which change.
 
         Raises:
             WorkerFailure: CHEATING.
         """
         if plan.whole:
-            now = [x.value for x in client.fetch(slot, ago) if isinstance(x.value, torch.Tensor)]
+            was, now = (_without(views, leaves) for leaves in (before.leaves, client.fetch(slot, ago)))
         else:
-            now = client.fetch_parts(slot, plan.parts, ago)
-        was = before.tensors()
+            kept = [n for n, (leaf, _, _) in enumerate(plan.parts) if leaf not in views]
+            was = [before.pieces[n] for n in kept]
+            now = client.fetch_parts(slot, [plan.parts[n] for n in kept], ago)
         if len(now) != len(was) or not all(same_bytes(a, b) for a, b in zip(now, was, strict=True)):
             raise WorkerFailure(
                 EvaluationStatus.CHEATING,
                 "a later call overwrites the output of an earlier one: static buffers",
             )
+
+
+def _without(views: frozenset[int], leaves: Sequence[Leaf]) -> list[torch.Tensor]:
+    """The tensors of an output that are no views of inputs."""
+    return [x.value for n, x in enumerate(leaves) if n not in views and isinstance(x.value, torch.Tensor)]
 
 
 def _settled(

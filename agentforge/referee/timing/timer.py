@@ -40,8 +40,7 @@ from .statistics import LOOKS, all_enough, control_steady, undisturbed
 from .unusual_calls import answers, check_unusual
 from .warming import warm
 
-_SHORT_S, _LONG_S = 2e-3, 2e-2
-_LARGE_OUTPUT = 16 << 20
+_SHORT_S, _LONG_S, _LARGE_OUTPUT = 2e-3, 2e-2, 16 << 20
 _SHARED_BYTES, _SHARED_PART = 640 << 20, 8
 """Contents of a block's calls up to this size, or this part of the memory that is free, are made once for all
 workers; of larger ones only one exists at a time."""
@@ -55,6 +54,7 @@ _KEEP, _KEEP_MORE = 1, (0.25, 4)
 """Earlier outputs that stay alive during a call; in some blocks more of them."""
 _UNUSUAL_SHARE, _UNUSUAL_BYTES = 0.8, 64 << 20
 """Share of blocks that get one more call with transformed inputs, if inputs have at most this many bytes."""
+_OF_FILES = "its outputs lie in pages of a file, which can hold parts of answers before they are asked for"
 _reading_clock, _sleep = time.perf_counter, time.sleep
 
 
@@ -231,10 +231,11 @@ class Timer:
         return not (left >= blocks or done >= most or used >= 1 or (left in LOOKS and all_enough(calm)))
 
     def _estimate(self) -> float:
-        """Seconds of one eager call; sees whether outputs are views of inputs, which later calls change."""
+        """Seconds of one eager call; sees which outputs are views of inputs, or lie in other files' pages."""
         keeps = (_KEEP_MORE[1], _KEEP) if self._checks.medium else (_KEEP,)
         took = {name: warm(client, keeps) for name, client in self._clients.items()}
         self._views = self._baselines.eager.aliases(0)
+        self._of_files = self._views | self._baselines.eager.of_files()
         self._baselines.eager.worker.stop()
         return took["eager"]
 
@@ -342,7 +343,7 @@ class Timer:
             if number == 0:
                 self._placement.place(client)
             if number == watched:
-                self._look_where_it_lies(client, call)
+                self._look_where_it_lies(client, call, times)
                 others = client.worker.stop_others() if self._random.random() < _LOOK_FOR_OTHERS else 0
                 if client is self._candidate:
                     times.others = max(times.others, others)
@@ -361,27 +362,29 @@ class Timer:
             self._look_back(calls, seen)
         return seen, clock_s
 
-    def _look_where_it_lies(self, client: WorkerClient, call: _Call) -> None:
+    def _look_where_it_lies(self, client: WorkerClient, call: _Call, times: GroupTimes) -> None:
         """Check that its last output is memory of its own, and that its inputs are as they were.
 
         Only the candidate is accused. All are looked at, so that none has colder caches in its next call.
         """
-        shares = client.readable and not self._views and client.shares_pages()
+        of_files = client.of_files() - self._of_files
         wrote = client.wrote_to_inputs(call.slot)
         if client is not self._candidate:
             return
-        if shares:
-            where = "its input's memory" if client.aliases(call.slot) else "shared pages"
+        if of_files & client.shares_pages():
+            where = "its input's memory" if of_files & client.aliases(call.slot) else "shared pages"
             raise WorkerFailure(EvaluationStatus.CHEATING, f"a timed call's output lies in {where}")
+        if of_files and _OF_FILES not in times.doubts:
+            times.doubts.append(_OF_FILES)
         if wrote:
             raise WorkerFailure(EvaluationStatus.CHEATING, "it writes to its inputs in a timed call")
 
     def _look_back(self, calls: Sequence[_Call], seen: Sequence[Sample]) -> None:
-        """The oldest output that is still alive is what it was."""
+        """The oldest output that is still alive is what it was, but for views of inputs."""
         ago = min(calls[-1].keep, len(calls) - 1)
-        if ago and not self._views:
-            call = calls[-1 - ago]
-            self._checks.unchanged(self._candidate, call.slot, call.look, seen[-1 - ago], ago)
+        if ago:
+            call, before = calls[-1 - ago], seen[-1 - ago]
+            self._checks.unchanged(self._candidate, call.slot, call.look, before, ago, self._views)
 
     def _call(self, client: WorkerClient, call: _Call) -> tuple[int, Sample, float]:
         """One call: its nanoseconds, what was read back, and the seconds that reading took."""

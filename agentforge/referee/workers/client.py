@@ -19,6 +19,7 @@ from .memory.output_memory import OutputMemory, Sharing
 from .memory.process_memory import (
     NotAllowed,
     Unreadable,
+    allows,
     cut_parts,
     read_leaf,
     read_part,
@@ -28,7 +29,7 @@ from .memory.process_memory import (
 )
 from .memory.shared_memory import DTYPES, Block, Contents, InputMemory, Layout, aligned
 from .protocol import ChannelClosed, ChannelTimeout, Message, ProtocolViolation, encode
-from .pytree import Leaf, LeafSpec, Part, parse_leaves, parse_located
+from .pytree import Leaf, LeafSpec, Part, layout_at, parse_leaves, parse_located
 from .worker import Worker
 
 _T = TypeVar("_T")
@@ -36,6 +37,7 @@ _clock = time.perf_counter_ns
 _LAST_WORD_S, _WATCH_S = 0.2, 0.2
 """Seconds to wait for the end of a process whose memory is gone, and between checks of memory use."""
 _MISPLACED, _READ_ONLY = "its output is not at the address that it names", "its output cannot be written to"
+_FORBIDDEN = "it forbids the referee to read its memory, which it could read before the solution ran"
 _INPUTS = "agentforge-inputs"  # in the names of their files
 _NOT_SHOWN = "put"
 """The request with a slot that needs the slot as the last call left it."""
@@ -73,7 +75,7 @@ class WorkerClient:
         """Places of its last outputs."""
         self._remote = backend.remote
         self._device_clock = backend.remote and backend.device_clock
-        self.readable = not backend.remote
+        self.readable = not backend.remote and allows(worker.pid)
         """Its memory can be read while it is stopped. If not, it must copy its outputs to shared memory."""
         self.pauses = memory_bytes is not None
         """Stop the worker as soon as it has answered; a trusted one runs on until another one is asked."""
@@ -106,7 +108,7 @@ class WorkerClient:
         threads works before or afterwards.
 
         Args:
-            keep: number of earlier outputs that stay alive during the call.
+            keep: number of earlier outputs that stay alive during the call, or views of them.
             sample: of the output, for `sampled`; the worker learns of it after its answer.
 
         Returns:
@@ -121,7 +123,7 @@ class WorkerClient:
         self._overwrite(keep)
         assert self._inputs is not None
         self._inputs.write(slot)
-        data = encode({"op": "call", "slot": slot, "keep": keep, "id": token})
+        data = encode({"op": "call", "slot": slot, "keep": keep, "views": secrets.randbelow(2), "id": token})
         reading = 0
 
         def take(reply: Mapping[str, Any]) -> None:
@@ -314,7 +316,9 @@ class WorkerClient:
             return pieces
         assert self._outputs is not None
         specs = self._described(self._put(slot, ago))
-        return [self._outputs.read_range(_layout(specs, leaf), first, count) for leaf, first, count in parts]
+        return [
+            self._outputs.read_range(layout_at(specs, leaf), first, count) for leaf, first, count in parts
+        ]
 
     def fetch_inputs(self, slot: int) -> list[Leaf]:
         """The inputs of a slot as the last call left them."""
@@ -327,14 +331,19 @@ class WorkerClient:
         """Whether it changed the memory that a slot's inputs lie in."""
         return self._inputs is not None and self._inputs.changed(slot)
 
-    def aliases(self, slot: int) -> bool:
-        """Whether the last output shares memory with the inputs."""
+    def aliases(self, slot: int) -> frozenset[int]:
+        """Leaves of the last output that share memory with the inputs."""
         if not self.readable:
-            return self._put(slot, 0).get("aliases") is True
+            claim = self._put(slot, 0).get("aliases")
+            return frozenset(n for n in claim if type(n) is int) if isinstance(claim, list) else frozenset()
         return self.memory.lies_in(procfs.mapped(self.worker.pid, _INPUTS))
 
-    def shares_pages(self) -> bool:
-        """Whether the last output lies in pages that other addresses show too, or in those of inputs."""
+    def of_files(self) -> frozenset[int]:
+        """Leaves of the last output in pages of files, as those of inputs are; none if that is not known."""
+        return self.memory.lies_in(procfs.backed_by_files(self.worker.pid)) if self.readable else frozenset()
+
+    def shares_pages(self) -> frozenset[int]:
+        """Leaves of the last output in pages that other addresses show too, or in those of inputs."""
         return self.memory.lies_in(procfs.shown_twice(self.worker.pid, _INPUTS))
 
     def _put(self, slot: int, which: int | str) -> dict[str, Any]:
@@ -351,6 +360,8 @@ class WorkerClient:
         try:
             return read()
         except NotAllowed:
+            if self._memory_bytes is not None:
+                raise self._failed(EvaluationStatus.CHEATING, _FORBIDDEN) from None
             self.readable = False
             return None
         except Unreadable:
@@ -386,9 +397,3 @@ class WorkerClient:
         """Kill the worker, give the memory back."""
         self.worker.kill()
         self.release()
-
-
-def _layout(specs: Sequence[LeafSpec], index: int) -> Layout:
-    """Where a leaf lies; of a leaf that is no tensor, or is not there, the layout of no elements."""
-    layout = specs[index].layout if index < len(specs) else None
-    return layout or Layout.dense((0,), "float32", 0)

@@ -101,6 +101,12 @@ class LeafSpec:
         return self.layout is not None and first + count <= self.layout.numel
 
 
+def layout_at(specs: Sequence[LeafSpec], index: int) -> Layout:
+    """Where a leaf lies; of a leaf that is no tensor, or is not there, the layout of no elements."""
+    layout = specs[index].layout if index < len(specs) else None
+    return layout or Layout.dense((0,), "float32", 0)
+
+
 def parse_leaves(message: Mapping[str, Any], capacity: int) -> list[LeafSpec]:
     """Check what a worker said of its output before anything is read from its block.
 

@@ -162,6 +162,8 @@ class Server:
         args, kwargs = self._inputs(body["slot"])
         output, device_ns = self._runner.run(self._model, args, kwargs)
         leaves = self._answer(output, (args, kwargs))
+        if body.get("views"):
+            leaves = detached(leaves)
         took = time.perf_counter_ns() - start
         self._kept.append(leaves)
         return {"ns": took, "device_ns": device_ns, "leaves": locate(leaves)}
@@ -206,7 +208,7 @@ class Server:
         assert self._outputs is not None
         leaves = self._chosen(body)
         put_leaves(leaves, self._outputs)
-        aliases = not self._written and _aliases(leaves, self._seen(body["slot"]))
+        aliases = [] if self._written else _aliases(leaves, self._seen(body["slot"]))
         return {"leaves": describe(leaves), "aliases": aliases}
 
     def _chosen(self, body: dict[str, Any]) -> list[Leaf]:
@@ -317,11 +319,20 @@ def _tensors(inputs: Slot) -> list[torch.Tensor]:
     return [x for x in pytree.tree_leaves(inputs) if isinstance(x, torch.Tensor)]
 
 
-def _aliases(leaves: list[Leaf], inputs: Slot) -> bool:
+def detached(leaves: list[Leaf]) -> list[Leaf]:
+    """Other tensors on the same memory, as a caller has who keeps slices of an answer."""
+    return [
+        Leaf(leaf.path, leaf.value.detach() if isinstance(leaf.value, torch.Tensor) else leaf.value)
+        for leaf in leaves
+    ]
+
+
+def _aliases(leaves: list[Leaf], inputs: Slot) -> list[int]:
     starts = {t.untyped_storage().data_ptr() for t in _tensors(inputs)}
-    return any(
-        isinstance(leaf.value, torch.Tensor)
+    return [
+        number
+        for number, leaf in enumerate(leaves)
+        if isinstance(leaf.value, torch.Tensor)
         and leaf.value.numel()
         and leaf.value.untyped_storage().data_ptr() in starts
-        for leaf in leaves
-    )
+    ]

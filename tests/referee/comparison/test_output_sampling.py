@@ -143,11 +143,12 @@ def test_an_output_that_is_written_over_is_told(seed: int, whole: bool) -> None:
     before = (
         Sample([], [Leaf("out", value)]) if whole else Sample([], [], [value[seed % 4000 :][:1000].clone()])
     )
-    OutputSampling.unchanged(_Party(value.clone()), 0, look, before, 1)  # type: ignore[arg-type]
+    OutputSampling.unchanged(_Party(value.clone()), 0, look, before, 1, frozenset())  # type: ignore[arg-type]
     later = value.clone()
     later[seed % 4000 + 7] = torch.nextafter(later[seed % 4000 + 7], torch.tensor(9.0))
     with pytest.raises(WorkerFailure, match="static buffers"):
-        OutputSampling.unchanged(_Party(later), 0, look, before, 1)  # type: ignore[arg-type]
+        OutputSampling.unchanged(_Party(later), 0, look, before, 1, frozenset())  # type: ignore[arg-type]
+    OutputSampling.unchanged(_Party(later), 0, look, before, 1, frozenset({0}))  # type: ignore[arg-type]
 
 
 class _Bench:

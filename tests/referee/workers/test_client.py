@@ -35,12 +35,35 @@ def test_memory_that_cannot_be_read(exit_code: int | None, status: EvaluationSta
     client.worker.kill.assert_called()  # type: ignore[attr-defined]
 
 
+def trusted() -> WorkerClient:
+    return WorkerClient("eager", mock.Mock(pid=0), ExclusiveRun(), call_timeout_s=1.0)
+
+
 def test_a_machine_that_forbids_reading_is_remembered() -> None:
-    client = party_of(None)
+    client = trusted()
     assert client._reading(mock.Mock(side_effect=NotAllowed)) is None
     assert not client.readable
 
 
+def test_a_solution_may_not_forbid_it_afterwards() -> None:
+    client = party_of(None)
+    assert client.readable
+    with pytest.raises(WorkerFailure, match="forbids the referee to read") as told:
+        client._reading(mock.Mock(side_effect=NotAllowed))
+    assert told.value.status is EvaluationStatus.CHEATING
+
+
+@pytest.mark.parametrize(
+    ("claim", "leaves"), [([0, 2], {0, 2}), ([], set()), (True, set()), (None, set()), ([True, "1"], set())]
+)
+def test_which_outputs_are_views_as_a_worker_claims(claim: object, leaves: set[int]) -> None:
+    client = party_of(None)
+    client.readable = False
+    with mock.patch.object(client, "_put", return_value={"aliases": claim}):
+        assert client.aliases(0) == leaves
+    assert client.of_files() == set()
+
+
 def test_only_untrusted_workers_are_stopped_after_each_answer() -> None:
     assert party_of(None).pauses
-    assert not WorkerClient("eager", mock.Mock(), ExclusiveRun(), call_timeout_s=1.0).pauses
+    assert not trusted().pauses

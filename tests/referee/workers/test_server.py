@@ -16,8 +16,8 @@ from agentforge.referee.workers import arguments
 from agentforge.referee.workers.failures import ErrorCode
 from agentforge.referee.workers.memory.shared_memory import Block, Layout, in_pages
 from agentforge.referee.workers.protocol import Channel, ChannelClosed, Message, pair
-from agentforge.referee.workers.pytree import parse_leaves
-from agentforge.referee.workers.server import Server
+from agentforge.referee.workers.pytree import Leaf, parse_leaves
+from agentforge.referee.workers.server import Server, detached
 
 MODEL = """
 import torch
@@ -101,6 +101,22 @@ def test_a_call_is_answered_and_its_output_described(referee: Channel, tmp_path:
     (spec,) = parse_leaves(put, outputs.nbytes)
     assert spec.layout is not None
     assert outputs.read(spec.layout).tolist() == [3.0] * 4
+    outputs.close()
+
+
+def test_only_other_tensors_on_the_memory_of_an_answer_may_be_kept(referee: Channel, tmp_path: Path) -> None:
+    value = torch.ones(4)
+    tensor, scalar = detached([Leaf("out[0]", value), Leaf("out[1]", 3)])
+    assert tensor.value is not value
+    assert tensor.value.data_ptr() == value.data_ptr()
+    assert scalar == Leaf("out[1]", 3)
+    load(referee, tmp_path)
+    outputs = Block.create("outputs", 1 << 16)
+    give_workload(referee, outputs).tensor(INPUT).fill_(1.0)
+    reply = ask(referee, {"op": "call", "slot": 0, "keep": 1, "views": 1})
+    (spec,) = parse_leaves(ask(referee, {"op": "put", "which": 0, "slot": 0}), outputs.nbytes)
+    assert reply["leaves"][0][:3] == ["out", [4], "float32"]
+    assert spec.layout is not None and outputs.read(spec.layout).tolist() == [2.0] * 4
     outputs.close()
 
 

@@ -116,10 +116,12 @@ class OutputMemory:
             near.append(entry)
         return Sharing(len(newest), frozenset(pairs))
 
-    def lies_in(self, ranges: Sequence[tuple[int, int]]) -> bool:
-        """Whether the newest output has bytes between the first and last addresses of some ranges."""
-        mine = [_range(s) for s in self.living[-1] if s.layout and s.layout.numel]
-        return any(begin < last and first < end for begin, end in mine for first, last in ranges)
+    def lies_in(self, ranges: Sequence[tuple[int, int]]) -> frozenset[int]:
+        """Leaves of the newest output that have bytes between the first and last addresses of some ranges."""
+        mine = [(i, *_range(s)) for i, s in enumerate(self.living[-1]) if s.layout and s.layout.numel]
+        return frozenset(
+            i for i, begin, end in mine if any(begin < last and first < end for first, last in ranges)
+        )
 
     def complaint(self, read: Callable[[list[Run]], bytearray | None]) -> str:
         """The fault in the memory of the newest output; empty if there is none.

@@ -38,6 +38,17 @@ class NotAllowed(Exception):
     """This machine does not let us read or write that process."""
 
 
+def allows(pid: int) -> bool:
+    """Whether this machine lets us read that process."""
+    try:
+        read_runs(pid, [(0, 1)])
+    except NotAllowed:
+        return False
+    except Unreadable:
+        pass  # nothing lies there, and the kernel asks for rights first
+    return True
+
+
 def read_leaf(pid: int, spec: LeafSpec) -> Leaf:
     """A leaf with a tensor of our own.
 

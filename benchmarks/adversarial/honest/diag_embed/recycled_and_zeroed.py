@@ -1,10 +1,11 @@
 """
 problem: diag_embed
-style: Memory of answers that nobody holds any more is used for later ones, and written anew as a whole.
+style: Memory of answers of which nobody holds a part any more is used for later ones, and written anew as a whole.
 """
 
 import weakref
 
+import numpy
 import torch
 
 free = []
@@ -12,10 +13,13 @@ free = []
 
 class ModelNew(torch.nn.Module):
     def forward(self, x):
+        if x.dtype != torch.float32:
+            return torch.diag_embed(x)
         shape = (*x.shape, x.shape[-1])
-        fitting = [i for i, t in enumerate(free) if t.shape == shape and t.dtype == x.dtype]
-        memory = free.pop(fitting[0]) if fitting else x.new_empty(shape)
-        out = memory[:].zero_()
+        fitting = [i for i, a in enumerate(free) if a.shape == shape]
+        memory = free.pop(fitting[0]) if fitting else numpy.empty(shape, numpy.float32)
+        view = memory[:]  # every tensor on this memory holds it
+        weakref.finalize(view, free.append, memory)
+        out = torch.from_numpy(view).zero_()
         out.diagonal(dim1=-2, dim2=-1).copy_(x)
-        weakref.finalize(out, free.append, memory)
         return out

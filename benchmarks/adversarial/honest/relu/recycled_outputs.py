@@ -1,11 +1,12 @@
 """
 problem: relu
 policy: anything-faster
-style: An allocator of its own: memory of answers that nobody holds any more is used for later ones.
+style: An allocator of its own: memory of answers of which nobody holds a part any more is used for later ones.
 """
 
 import weakref
 
+import numpy
 import torch
 
 free = []
@@ -13,9 +14,10 @@ free = []
 
 class ModelNew(torch.nn.Module):
     def forward(self, x):
-        fitting = [i for i, t in enumerate(free) if t.shape == x.shape and t.dtype == x.dtype]
-        memory = free.pop(fitting[0]) if fitting else torch.empty_like(x, memory_format=torch.contiguous_format)
-        out = memory[:]  # a tensor of its own, on memory that comes back when it goes
-        torch.clamp_min(x, 0.0, out=out)
-        weakref.finalize(out, free.append, memory)
-        return out
+        if x.dtype != torch.float32:
+            return torch.relu(x)
+        fitting = [i for i, a in enumerate(free) if a.shape == tuple(x.shape)]
+        memory = free.pop(fitting[0]) if fitting else numpy.empty(tuple(x.shape), numpy.float32)
+        view = memory[:]  # every tensor on this memory holds it
+        weakref.finalize(view, free.append, memory)
+        return torch.clamp_min(x, 0.0, out=torch.from_numpy(view))

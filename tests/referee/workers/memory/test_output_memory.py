@@ -13,15 +13,23 @@ from tests.referee.judging import examined, judge, problem
 
 DIAGONAL = problem("return torch.diag_embed(x)", "torch.randn(16, 64)")
 RECYCLED = """
-if not hasattr(self, "free"):
-    self.free = []
-memory = self.free.pop() if self.free else x.new_zeros(*x.shape, x.shape[-1])
-out = memory[:]CLEARED
+import numpy, weakref
+shape = (*x.shape, x.shape[-1])
+free = self.__dict__.setdefault("free", {}).setdefault((shape, x.dtype), [])
+memory = free.pop() if free else x.new_zeros(shape).numpy()
+view = memory[:]  # every tensor on this memory holds it
+out = torch.from_numpy(view)CLEARED
 out.diagonal(dim1=-2, dim2=-1).copy_(x)
-import weakref
-weakref.finalize(out, self.free.append, memory)
+weakref.finalize(HELD, free.append, memory)
 return out
 """.strip().replace("\n", "\n        ")
+
+
+def recycled(cleared: str, held: str) -> tuple[str, str]:
+    """A change of `DIAGONAL`: memory is used again as soon as `held` is gone."""
+    return "return torch.diag_embed(x)", RECYCLED.replace("CLEARED", cleared).replace("HELD", held)
+
+
 REPEATED = problem("return x.unsqueeze(1).repeat(1, 4, 1)", "torch.randn(16, 64)")
 IN_ONE = ("x.unsqueeze(1).repeat(1, 4, 1)", "x.clone().unsqueeze(1).expand(16, 4, 64)")
 EXPANDED = problem("return x.mean(1, keepdim=True).expand(16, 64)", "torch.randn(16, 64)")
@@ -43,12 +51,13 @@ STATE = problem(
 @pytest.mark.parametrize(
     ("definition", "change", "reason"),
     [
-        (DIAGONAL, ("return torch.diag_embed(x)", RECYCLED.replace("CLEARED", "")), "writes to earlier ones"),
+        (DIAGONAL, recycled(cleared="", held="view"), "writes to earlier ones"),
+        (DIAGONAL, recycled(cleared=".zero_()", held="out"), "an earlier output that is still in use"),
         (REPEATED, IN_ONE, "elements of out share memory"),
         (GATES, ("return torch.sigmoid(x), torch.tanh(x)", "return (torch.sigmoid(x),) * 2"), "out[1] share"),
         (MASKED, CONSTANT, "an earlier output that is still in use"),
     ],
-    ids=["stale", "expanded", "twice the same", "constant"],
+    ids=["stale", "slices do not count", "expanded", "twice the same", "constant"],
 )
 def test_outputs_that_are_not_the_callers_own(referee, definition, change, reason):
     evaluation = judge(referee, definition, change)
@@ -59,7 +68,7 @@ def test_outputs_that_are_not_the_callers_own(referee, definition, change, reaso
 @pytest.mark.parametrize(
     ("definition", "changes"),
     [
-        (DIAGONAL, [("return torch.diag_embed(x)", RECYCLED.replace("CLEARED", ".zero_()"))]),
+        (DIAGONAL, [recycled(cleared=".zero_()", held="view")]),
         (EXPANDED, []),
         (EXPANDED, [("expand(16, 64)", "repeat(1, 64)")]),
         (GATES, [("return torch.sigmoid(x), torch.tanh(x)", COLUMNS)]),
@@ -94,6 +103,15 @@ def sharing(*outputs: list[torch.Tensor]) -> set[tuple[int, int, int]]:
         leaves = [Leaf("out", tensor) for tensor in tensors]
         memory.living.append(parse_located({"leaves": locate(leaves)}))
     return set(memory.sharing().pairs)
+
+
+def test_which_outputs_lie_in_some_ranges():
+    tensors = [torch.zeros(4), torch.zeros(0), torch.zeros(4), torch.zeros(4)]
+    memory = OutputMemory(Sharing())
+    memory.living.append(parse_located({"leaves": locate([Leaf("out", x) for x in tensors])}))
+    ranges = [(x.data_ptr() + 4, x.data_ptr() + 8) for x in tensors[2:]]
+    assert memory.lies_in(ranges) == {2, 3}
+    assert memory.lies_in([(0, 8)]) == memory.lies_in([]) == set()
 
 
 def test_elements_that_share_memory():

@@ -7,12 +7,14 @@ import os
 import signal
 import subprocess
 import sys
+from unittest import mock
 
 import numpy as np
 import pytest
 import torch
 
 from agentforge.isolation import procfs
+from agentforge.referee.workers.memory import process_memory
 from agentforge.referee.workers.memory.process_memory import (
     Unreadable,
     read_runs,
@@ -101,6 +103,19 @@ def test_a_sample_is_read_in_logical_order(view):
     assert not spec.holds(1, view.numel())
     with pytest.raises(Unreadable):
         read_runs(os.getpid(), [(64, 8)])
+
+
+@pytest.mark.parametrize(
+    ("error", "allowed"),
+    [(None, True), (process_memory.Unreadable, True), (process_memory.NotAllowed, False)],
+)
+def test_whether_reading_is_allowed_is_known_before_anything_is_read(monkeypatch, error, allowed):
+    monkeypatch.setattr(process_memory, "read_runs", mock.Mock(side_effect=error))
+    assert process_memory.allows(os.getpid()) is allowed
+
+
+def test_nothing_lies_at_the_address_that_is_tried():
+    assert process_memory.allows(os.getpid())
 
 
 def test_runs_and_tensors_are_written_where_they_belong():
