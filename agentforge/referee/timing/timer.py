@@ -305,8 +305,7 @@ class Timer:
             for n, (recipe, look) in enumerate(zip(recipes, self._checks.choose(number), strict=True))
         ]
         if self._unusual and self._random.random() < _UNUSUAL_SHARE:
-            call = self._unusual_call(keep)
-            if call is not None:
+            if (call := self._unusual_call(keep)) is not None:
                 calls.insert(self._random.randrange(number + 1), call)
         return calls
 

@@ -63,6 +63,7 @@ def refuse_aliases(context: CheckContext, situation: str = "") -> None:
     Raises:
         WorkerFailure: CHEATING.
     """
-    if context.candidate.aliases(0) and not context.baselines.eager.aliases(0):
+    shared = context.candidate.aliases(0)
+    if shared and shared - context.baselines.eager.aliases(0):
         reason = f"{situation} its output shares memory with an input, and the reference's output does not"
         raise WorkerFailure(EvaluationStatus.CHEATING, reason.strip())
