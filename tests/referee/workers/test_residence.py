@@ -62,7 +62,7 @@ def test_releasing_an_old_output_is_on_the_clock(referee: Referee) -> None:
     )
     with examined(referee, SUMS, slow) as context:
         took = [context.candidate.call(0, keep=1) for _ in range(3)]
-    assert took[2] > 0.2e9
+    assert sum(took) > 0.2e9  # in its own call if views of it are kept, otherwise in the third one
 
 
 def test_a_write_to_the_inputs_is_seen_and_ends_with_its_call(referee: Referee) -> None:
