@@ -15,6 +15,7 @@ import torch
 
 from agentforge.languages import CPP_RUNTIME, PRELUDE
 
+from .close_look import own_function_times, profiled
 from .recorder import Recorder, float32_precisions
 
 _FREE = {"view", "reshape", "t", "transpose", "permute", "expand", "detach", "alias", "unsqueeze", "squeeze",
@@ -55,14 +56,19 @@ def _is_free(name: str) -> bool:
     return name.startswith(_TORCH) and name.split(".")[1] in _FREE
 
 
-def observe(model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def observe(
+    model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, closely: bool = False
+) -> dict[str, Any]:
     """Run the model once and list what ran.
+
+    Args:
+        closely: run it a few times more, without a dispatch mode; for C++ sources.
 
     Returns:
         `operators`: operator to `[calls, ns]`, without those of torch that move hardly any data; `own`: own
         kernel to calls; `ns`: the whole call; `counted`: `own` is complete; `precisions`:
-        `float32_precisions` before, during and after the call. An operator that the candidate registered
-        counts by what its body runs.
+        `float32_precisions` before, during and after the call; if `closely`, `other`: `other_work`. An
+        operator that the candidate registered counts by what its body runs.
     """
     before = own_calls()
     with _interpreted(), Recorder() as recorder:
@@ -78,6 +84,37 @@ def observe(model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     own = {name: count - before.get(name, 0) for name, count in after.items() if count > before.get(name, 0)}
     own |= recorder.own
     precisions = recorder.precisions | float32_precisions()
-    return {
+    answer = {
         "operators": operators, "own": own, "ns": total, "counted": _counted(), "precisions": precisions,
     }  # fmt: skip
+    if closely:
+        answer["other"] = other_work(lambda: model(*args, **kwargs), recorder)
+    return answer
+
+
+def other_work(run: Callable[[], Any], recorder: Recorder) -> dict[str, list[int]]:
+    """What a recorder missed in calls like the one that it saw: name to `[part, ns of the call]`.
+
+    The name is that of an operator of torch. It is empty for time in which neither operators nor own kernels
+    ran.
+    """
+    seen: dict[str, int] = {}
+    for name, spent in recorder.nanoseconds.items():
+        short = _short(name)
+        seen[short] = seen.get(short, 0) + spent
+    times = own_function_times(run)
+    total = min(total for total, _ in times)
+    opened = set(map(_short, recorder.opened))
+    missed = {
+        name: [spent - seen.get(name, 0), total]
+        for name, spent in profiled(run, set(seen)).items()
+        if name not in opened and not _is_free(f"{name}.")
+    }
+    known = sum(seen.values()) + recorder.own_ns
+    missed[""] = min([whole - own - known, whole] for whole, own in times)
+    return {name: entry for name, entry in missed.items() if entry[0] > 0}
+
+
+def _short(name: str) -> str:
+    """An operator's name without its overload."""
+    return ".".join(name.split(".")[:2])

@@ -27,6 +27,7 @@ from agentforge.languages import (
     CommandResult,
     Language,
     builds_at_import,
+    language_info,
     languages,
 )
 from agentforge.schema import Diagnostic, EvaluationStatus, MachineError, Solution
@@ -275,6 +276,9 @@ class CandidateBuilder:
         if self.compiles:
             ready = inductor_folder(self.cache, baselines.definition.hash)
             body |= {"ready": str(ready), "ready_before": baselines.compiled_at}
+        sanitizable = language_info(solution.spec.language).sanitizers
+        if sanitizable and baselines.definition.policy != "anything-faster":
+            body["lookups"] = str(folder)
         descriptor = baselines.weights.read_only()
         try:
             patience = self.settings.build_timeout_s if builds_at_import(solution) else None

@@ -12,9 +12,14 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SEGMENT = struct.Struct("<IIQQQQQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _SHT_DYNSYM, _SHT_VERSIONS, _PT_LOAD = 11, 0x6FFFFFFF, 1
-_WEAK = 2
-LOADERS = frozenset({"dlopen", "dlmopen", "dlsym", "dlvsym"})
-"""Functions of the C run time that find functions of other libraries."""
+LOADERS = frozenset(
+    {"dlopen", "dlmopen", "dlsym", "dlvsym", "dlinfo", "dladdr1", "dl_iterate_phdr", "_r_debug"}
+)
+"""Names of the C run time by which a program finds functions of other libraries."""
+_LINKERS = frozenset(
+    {"__gmon_start__", "__cxa_finalize", "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable"}
+)
+"""Functions that every shared object may call, if there are such."""
 _ERRORS = struct.error, IndexError, ValueError
 """What reading raises if the file has another format."""
 
@@ -25,7 +30,6 @@ class Symbol(NamedTuple):
     name: str
     kind: int
     """STT_FUNC, STT_GNU_IFUNC, …"""
-    weak: bool
     defined: bool
     address: int
     versioned: bool
@@ -62,7 +66,7 @@ class SharedObject:
                 number = (place - section[4]) // _SYMBOL.size
                 version = 0 if versions is None else struct.unpack_from("<H", data, versions + 2 * number)[0]
                 versioned = version & 0x7FFF > 1
-                yield Symbol(text, info & 0xF, info >> 4 == _WEAK, home != 0, address, versioned)
+                yield Symbol(text, info & 0xF, home != 0, address, versioned)
 
     def offset(self, address: int) -> int:
         """Place in the file of an address."""
@@ -75,8 +79,8 @@ class SharedObject:
 def imported(folder: Path) -> set[str]:
     """Names that the shared objects of a folder take from elsewhere.
 
-    Those of the C, C++ and OpenMP run times are left out, except `LOADERS`, and so are those that one object
-    takes from another.
+    Those of the C, C++ and OpenMP run times are left out, except `LOADERS`, and so are the linker's and those
+    that one object takes from another.
     """
     wanted: set[str] = set()
     found: set[str] = set()
@@ -85,8 +89,8 @@ def imported(folder: Path) -> set[str]:
             for symbol in SharedObject(path.read_bytes()).symbols():
                 if symbol.defined:
                     found.add(symbol.name)
-                elif symbol.name in LOADERS or (symbol.name and not symbol.weak and not symbol.versioned):
+                elif symbol.name in LOADERS or (symbol.name and not symbol.versioned):
                     wanted.add(symbol.name)
         except (OSError, *_ERRORS):
             continue
-    return wanted - found
+    return wanted - found - _LINKERS

@@ -16,6 +16,9 @@ _ENDINGS = re.compile(r"(?:_(?:transpose|forward|overrideable|pointwise|weight|p
 _UNDISPATCHED = {"cpu", "native", "vml", "compositeexplicitautograd", "compositeimplicitautograd",
                  "compositeexplicitautogradnonfunctional"}  # fmt: skip
 """Namespaces of `at` whose functions compute without the dispatcher."""
+_PROFILER = {"enableRecordFunction", "set_record_function_tls_", "removeCallback", "disableCallback",
+             "clearCallbacks", "clearGlobalCallbacks", "clearThreadLocalCallbacks"}  # fmt: skip
+"""Functions of `at` that keep operators from torch's profiler."""
 _MEMORY = re.compile(r"^(?:empty|zeros|resize|view|as_strided|reshape|set_)")
 _VECTOR_MATHS = "Sleef_"
 """Functions of a few numbers at a time, as those of libm."""
@@ -41,8 +44,8 @@ def foreign_functions(folder: Path, *, products: bool) -> list[str]:
 def _foreign(symbol: str, products: bool) -> str:
     """The name of a function of others; empty if the symbol is none, or an allowed one."""
     if symbol in LOADERS:
-        return "" if products else symbol
-    if symbol.startswith("_"):
+        return symbol  # what they find may be anything
+    if symbol.startswith("_Z"):
         parts = _parts(symbol)
         name = _past_dispatcher(parts)
         allowed = not name or _MEMORY.match(name) or (products and is_product(f"aten.{name}"))
@@ -53,7 +56,9 @@ def _foreign(symbol: str, products: bool) -> str:
 
 
 def _past_dispatcher(parts: list[str]) -> str:
-    """The operator of torch that a C++ function is without the dispatcher; empty if it is none."""
+    """What a C++ function of torch does unseen: an operator's name, or that of a function of the profiler."""
+    if len(parts) == 2 and parts[0] == "at" and parts[1] in _PROFILER:
+        return parts[1]
     if len(parts) > 2 and parts[0] == "at" and parts[1] in _UNDISPATCHED:
         return parts[-1]
     if len(parts) == 4 and parts[:2] == ["at", "_ops"] and parts[3] == "redispatch":

@@ -49,6 +49,10 @@ class Recorder(DispatchMode):
         self.nanoseconds: dict[str, int] = {}
         self.own: dict[str, int] = {}
         """Calls of operators that the candidate's C++ sources registered."""
+        self.own_ns = 0
+        """Time of those calls."""
+        self.opened: set[str] = set()
+        """Operators whose bodies are not torch's."""
         self.filled: dict[str, int] = {}
         """Bytes of the results of operators that fill memory with one value, by name."""
         self.precisions = float32_precisions()
@@ -66,10 +70,13 @@ class Recorder(DispatchMode):
         self.looking_ns += start - looked
         if body.own:
             self.own[str(func)] = self.own.get(str(func), 0) + 1
-        if body.opened:
-            with self:
-                return func.redispatch(keys, *args, **kwargs)
         name = str(func)
+        if body.opened:
+            self.opened.add(name)
+            with self:
+                result = func.redispatch(keys, *args, **kwargs)
+            self.own_ns += (time.perf_counter_ns() - start) if body.own else 0
+            return result
         result = func(*args, **kwargs)
         self.nanoseconds[name] = self.nanoseconds.get(name, 0) + time.perf_counter_ns() - start
         self.calls[name] = self.calls.get(name, 0) + 1

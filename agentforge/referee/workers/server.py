@@ -27,6 +27,7 @@ from agentforge.languages import PRELUDE
 
 from ..baselines.weights import built, dense_state
 from ..candidates.jit_cache import link_missing
+from ..candidates.lookups import Lookups
 from . import arguments as values
 from .environment import level_allocator
 from .failures import UnusableOutput, describe_error
@@ -56,6 +57,7 @@ class Server:
         self._written: list[int] = []
         """Tensors among the inputs that the reference writes to."""
         self._outputs: Block | None = None
+        self._lookups: Lookups | None = None
         self._kept: list[Any] = []
         """Outputs that the referee may still look at, the newest last."""
         self._handlers: dict[str, Handler] = {
@@ -103,6 +105,8 @@ class Server:
             link_missing(Path(body["ready"]), cache, body["ready_before"])
             keep_headers_in(cache.parent / "headers")
         sys.path.insert(0, body["folder"])
+        if "lookups" in body:
+            self._lookups = Lookups(Path(body["lookups"]))
         if (Path(body["folder"]) / PRELUDE).is_file():
             importlib.import_module(PRELUDE.removesuffix(".py"))
         module = import_entry(Path(body["folder"]), body["module"])
@@ -259,7 +263,8 @@ class Server:
 
         assert self._model is not None
         args, kwargs = self._arguments_of(body["slot"])
-        return observe(self._model, args, kwargs)
+        answer = observe(self._model, args, kwargs, closely=body.get("closely", False))
+        return answer | {"looked_up": self._lookups.foreign() if self._lookups else []}
 
 
 def import_entry(folder: Path, name: str) -> ModuleType:

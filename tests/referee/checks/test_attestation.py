@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agentforge.referee import Referee
-from agentforge.referee.checks.behaviour.attestation import Attestation, _operator_uses
+from agentforge.referee.checks.behaviour.attestation import Attestation, _missed, _operator_uses
+from agentforge.referee.workers.failures import WorkerFailure
 from agentforge.schema import Definition, ReasonCode
 from tests.referee.judging import examined, problem
 
@@ -76,6 +77,21 @@ def test_a_wait_while_it_is_watched_does_not_hide_operators(referee: Referee) ->
     wait = "import time\n        torch._C._len_torch_dispatch_stack() and time.sleep(1)\n        return torch"
     change = "return torch.softmax", f"{wait}.softmax"
     assert ReasonCode.FOREIGN_OPERATORS in _codes(referee, _SOFTMAX, change)
+
+
+@pytest.mark.parametrize(
+    ("name", "spent", "shares"),
+    [("aten.gelu", 600_000, [0.6]), ("aten.gelu", 29_000, []), ("aten.gelu", 200_000, []),
+     ("", 400_000, []), ("", 900_000, [0.9]), ("", 9_000_000, [1.0])],
+)  # fmt: skip
+def test_what_was_missed_counts_if_it_takes_long(name: str, spent: int, shares: list[float]) -> None:
+    assert [use.share for use in _missed({name: [spent, 1_000_000]})] == shares
+
+
+@pytest.mark.parametrize("answer", [[], {"a": 1}, {"a": ["x", 1]}, {1: [1, 1]}])
+def test_a_false_list_of_what_was_missed_is_no_answer(answer: object) -> None:
+    with pytest.raises(WorkerFailure):
+        _missed(answer)
 
 
 def test_operators_beyond_the_longest_list_count_together() -> None:

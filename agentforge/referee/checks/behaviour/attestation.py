@@ -13,6 +13,10 @@ from .._base import BOTH_LEVELS, Check, CheckContext, When
 
 _HEAVY = 0.02
 """Share of the time above which an operator counts against the task's policy."""
+_MISSED = 0.25, 30_000
+"""Share and nanoseconds of a call above which torch's operators count that no dispatch mode sees."""
+_UNKNOWN = 0.5, 200_000
+"""Share and nanoseconds above which time counts in which neither own kernels nor operators ran."""
 _MOST_NAMES, _NAMED = 200, 3
 _STRETCH, _STRETCH_NS = 4, 2_000_000
 """How much longer than a usual call one that is watched may take before its operators' shares grow."""
@@ -36,8 +40,10 @@ class Attestation(Check):
 
     def run(self, context: CheckContext) -> str:
         asks_for_own = context.definition.policy != "anything-faster"
-        for _ in range(2 if asks_for_own else 1):  # operators are slower when they are first watched
-            reply = context.candidate.request({"op": "attest", "slot": 0})
+        closely = asks_for_own and language_info(context.solution.spec.language).sanitizers
+        if asks_for_own:  # operators are slower when they are first watched
+            context.candidate.request({"op": "attest", "slot": 0})
+        reply = context.candidate.request({"op": "attest", "slot": 0, "closely": closely})
         operators, own, total = reply.get("operators"), reply.get("own"), reply.get("ns")
         precisions = reply.get("precisions")
         if (
@@ -50,9 +56,10 @@ class Attestation(Check):
             raise WorkerFailure(EvaluationStatus.CHEATING, "it answered with a false attestation")
         if not all(type(name) is str and _is_entry(entry) for name, entry in operators.items()):
             raise WorkerFailure(EvaluationStatus.CHEATING, "it answered with a false attestation")
+        missed = _missed(reply.get("other", {}))
         if asks_for_own:
             total = min(total, _STRETCH * context.candidate.call(0) + _STRETCH_NS)
-        uses = _operator_uses(operators, total)
+        uses = [*_operator_uses(operators, total), *missed]
         in_torch = sum(use.share for use in uses)
         for name, count in list(own.items())[:_MOST_NAMES]:
             calls = count if type(count) is int and count > 0 else 0
@@ -64,7 +71,18 @@ class Attestation(Check):
             context.findings.kernels = _joined(context.findings.kernels, uses)
             context.findings.own_share = own_share
         self._judge_precisions(context, precisions)
+        if asks_for_own:
+            self._judge_lookups(context, reply.get("looked_up", []))
         return self._judge(context, uses, reply.get("counted") is True)
+
+    def _judge_lookups(self, context: CheckContext, found: object) -> None:
+        if not isinstance(found, list) or not all(type(name) is str for name in found):
+            raise WorkerFailure(EvaluationStatus.CHEATING, "it answered with a false attestation")
+        if found:
+            context.findings.suspect(
+                ReasonCode.FOREIGN_OPERATORS,
+                f"the task asks for own kernels; its Python code looks up {', '.join(found[:_NAMED])[:200]}",
+            )
 
     def _judge_precisions(self, context: CheckContext, found: dict[str, object]) -> None:
         if not found or context.definition.precision is not None:
@@ -120,6 +138,19 @@ class Attestation(Check):
 
 def _is_entry(entry: object) -> bool:
     return isinstance(entry, list) and len(entry) == 2 and all(type(x) is int for x in entry)
+
+
+def _missed(other: object) -> list[KernelUse]:
+    """The work that a dispatch mode misses, if it takes long."""
+    if not isinstance(other, dict) or not all(type(n) is str and _is_entry(e) for n, e in other.items()):
+        raise WorkerFailure(EvaluationStatus.CHEATING, "it answered with a false attestation")
+    found = []
+    for name, (spent, total) in list(other.items())[:_MOST_NAMES]:
+        share, least = _MISSED if name else _UNKNOWN
+        if spent > max(share * total, least):
+            what = name[:120] or "work outside own kernels and torch"
+            found.append(KernelUse(name=what, own=False, calls=1, share=min(1.0, spent / max(total, 1))))
+    return found
 
 
 def _operator_uses(operators: dict[str, list[int]], total: int) -> list[KernelUse]:

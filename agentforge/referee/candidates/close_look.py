@@ -1,0 +1,104 @@
+"""A second look at calls, for tasks that ask for own kernels.
+
+No dispatch mode runs, so that code runs as it is timed. torch's profiler sees operators in all threads, and
+those that a dispatch mode does not see.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from agentforge.languages import CPP_RUNTIME
+
+_CALLS = 3
+_SPACES = ("aten", "mkl", "mkldnn", "onednn", "quantized")
+"""Namespaces of torch's operators that compute on a CPU."""
+
+
+class Stopwatch:
+    """Times calls of the functions of C++ sources."""
+
+    def __init__(self) -> None:
+        self.nanoseconds = 0
+
+    def timed(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A function that counts its time here."""
+
+        def call(*args: Any) -> Any:
+            start = time.perf_counter_ns()
+            try:
+                return function(*args)
+            finally:
+                self.nanoseconds += time.perf_counter_ns() - start
+
+        return call
+
+
+@contextmanager
+def own_functions_timed() -> Iterator[Stopwatch]:
+    """Time the functions of the C++ sources that this process loaded."""
+    watch = Stopwatch()
+    runtime = sys.modules.get(CPP_RUNTIME.removesuffix(".py"))
+    scopes = [
+        value.__globals__
+        for library in list(getattr(runtime, "_LIBRARIES", {}).values())
+        for value in vars(library).values()
+        if hasattr(value, "__globals__") and "_f" in value.__globals__
+    ]
+    functions = [scope["_f"] for scope in scopes]
+    for scope, function in zip(scopes, functions, strict=True):
+        scope["_f"] = watch.timed(function)
+    try:
+        yield watch
+    finally:
+        for scope, function in zip(scopes, functions, strict=True):
+            scope["_f"] = function
+
+
+def own_function_times(run: Callable[[], Any]) -> list[tuple[int, int]]:
+    """Time of some calls, and of the own C++ functions in them, in nanoseconds."""
+    found = []
+    for _ in range(_CALLS):
+        with own_functions_timed() as watch:
+            start = time.perf_counter_ns()
+            run()
+            found.append((time.perf_counter_ns() - start, watch.nanoseconds))
+    return found
+
+
+def profiled(run: Callable[[], Any], seen: set[str]) -> dict[str, int]:
+    """Nanoseconds of torch's operators in a call of a model, in all threads, by name.
+
+    The least of two calls counts. An operator in `seen` counts with all that it runs, another one with its
+    own time alone.
+    """
+    calls = [_profiled(run, seen) for _ in range(2)]
+    return {name: min(call.get(name, 0) for call in calls) for name in calls[0]}
+
+
+def _profiled(run: Callable[[], Any], seen: set[str]) -> dict[str, int]:
+    everywhere = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
+    with torch.autograd.profiler.profile(experimental_config=everywhere) as profile:
+        run()
+    found: dict[str, int] = {}
+    for event in profile.function_events or ():
+        name = event.name.replace("::", ".")
+        if name.partition(".")[0] in _SPACES and not _is_inside(event.cpu_parent, seen):
+            spent = event.cpu_time_total if name in seen else event.self_cpu_time_total
+            found[name] = found.get(name, 0) + int(1_000 * spent)
+    return found
+
+
+def _is_inside(event: Any, seen: set[str]) -> bool:
+    """Whether an event or one around it is an operator in `seen`."""
+    while event is not None:
+        if event.name.replace("::", ".") in seen:
+            return True
+        event = event.cpu_parent
+    return False
