@@ -5,6 +5,7 @@ Noise adds time to some turns of both workers; deferred work adds time to every 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -19,8 +20,8 @@ SHARE, LEAST_S = 0.25, 1e-4
 TELLING = 12
 """Least number of turns of each worker. If noise hits turns by chance, all but one of
 twelve are above all but one of another worker's once in 20,000 times; of eight, once in 200."""
-_FEWEST, _FEW_OF = 4, 8
-"""Calls with unusual contents below which these say nothing; one in eight may disagree."""
+_FEWEST = 4
+"""Calls with unusual contents below which these say nothing."""
 _EXCEPTIONS = 12
 """One turn in this many may disagree."""
 SLOWEST_READ = 8e9
@@ -160,13 +161,17 @@ class Overheads:
     def _in_unusual_s(self) -> float:
         """Seconds of a usual call that are spent in calls with unusual contents, beyond the reference's.
 
-        A kernel may be slower for some contents. If it is for seven in eight of them, their mean counts;
-        but not the longest one, which another program may have held up.
+        Their mean counts, if of most pairs of such calls the candidate's is longer: by chance the share of
+        these pairs is above 0.5 + 1 / sqrt(n) once in a hundred times. The longest call is left out, since
+        another program may have held it up.
         """
         ours, theirs = (sorted(b for _, b in turns) for turns in (self._unusual.ours, self._unusual.theirs))
         least = min(len(ours), len(theirs))
-        exceptions = least // _FEW_OF
-        if least < _FEWEST or ours[exceptions] - theirs[-1 - exceptions] <= self._unusual.allowed_s():
+        if least < _FEWEST:
+            return 0.0
+        allowed = self._unusual.allowed_s()
+        longer = fmean(x - y > allowed for x in ours for y in theirs)
+        if longer < 0.5 + 1 / math.sqrt(least):
             return 0.0
         return max(0.0, fmean(ours[:-1]) - fmean(theirs)) * len(ours) / self._usual_calls
 
