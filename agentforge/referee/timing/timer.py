@@ -304,9 +304,9 @@ class Timer:
             )
             for n, (recipe, look) in enumerate(zip(recipes, self._checks.choose(number), strict=True))
         ]
-        if self._unusual and self._random.random() < _UNUSUAL_SHARE:
-            if (call := self._unusual_call(keep)) is not None:
-                calls.insert(self._random.randrange(number + 1), call)
+        wanted = self._unusual and self._random.random() < _UNUSUAL_SHARE
+        if wanted and (call := self._unusual_call(keep)) is not None:
+            calls.insert(self._random.randrange(number + 1), call)
         return calls
 
     def _unusual_call(self, keep: int) -> _Call | None:
