@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import secrets
-from collections import Counter
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -32,7 +31,7 @@ from .low_precision import LowPrecision
 from .operators import Operators
 from .precision import FINER, default_dtype, doubled, in_single, is_double, nudged, wide
 from .sealed_weights import Placer
-from .weights import built, dense_state
+from .weights import built, dense_state, trained_keys
 
 
 class BaselineServer(Server):
@@ -77,7 +76,7 @@ class BaselineServer(Server):
         self._take(_compiled(self._module, body["compile"]))
         if body["ahead"]:
             self._call_ahead(body["ahead"])
-        keys = {"buffers": list(self._fresh), "trained": [k for k in self._trained() if k in state]}
+        keys = {"buffers": list(self._fresh), "trained": trained_keys(self._module)}
         return {"init": encoded, "state": state, "nbytes": self._weights.nbytes, **keys}
 
     def _call_ahead(self, arguments: dict[str, Any]) -> None:
@@ -92,13 +91,6 @@ class BaselineServer(Server):
             self._runner.run(self._model, args, kwargs)
             del args, kwargs
             block.close()
-
-    def _trained(self) -> list[str]:
-        """Parameters that training changes, each by itself: none that has several names."""
-        assert self._module is not None
-        found = [(k, p) for k, p in self._module.named_parameters(remove_duplicate=False) if p.requires_grad]
-        names = Counter(id(p) for _, p in found)
-        return [k for k, p in found if names[id(p)] == 1]
 
     def _buffers(self) -> dict[str, torch.Tensor]:
         """Buffers that are saved with a model, such as running statistics."""

@@ -10,6 +10,7 @@ tables' rows for padding, and copies of other parameters or the lengths of their
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, TypeVar
@@ -49,6 +50,16 @@ def dense_state(module: nn.Module) -> dict[str, torch.Tensor]:
         for k, v in found
         if isinstance(v, torch.Tensor) and v.layout is torch.strided and not v.is_quantized
     }
+
+
+def trained_keys(module: nn.Module) -> list[str]:
+    """Entries of `dense_state` that training changes, each by itself: no two have the same memory."""
+    state = dense_state(module)
+    own = [
+        (k, p) for k, p in module.named_parameters(remove_duplicate=False) if p.requires_grad and k in state
+    ]
+    owners = Counter(p.data_ptr() for _, p in own)
+    return [k for k, p in own if owners[p.data_ptr()] == 1]
 
 
 def _is_simple(tensor: torch.Tensor, trained: bool) -> bool:

@@ -17,6 +17,10 @@ import torch
 from agentforge.languages import CPP_RUNTIME
 
 _CALLS = 3
+_LONG_NS = 100_000_000
+"""A call of this length is looked at once."""
+_GLUE_NS = 5_000
+"""Time around a call of an own function, for its arguments and for the Python code that calls it."""
 _SPACES = ("aten", "mkl", "mkldnn", "onednn", "quantized")
 """Namespaces of torch's operators that compute on a CPU."""
 
@@ -35,7 +39,7 @@ class Stopwatch:
             try:
                 return function(*args)
             finally:
-                self.nanoseconds += time.perf_counter_ns() - start
+                self.nanoseconds += time.perf_counter_ns() - start + _GLUE_NS
 
         return call
 
@@ -69,6 +73,8 @@ def own_function_times(run: Callable[[], Any]) -> list[tuple[int, int]]:
             start = time.perf_counter_ns()
             run()
             found.append((time.perf_counter_ns() - start, watch.nanoseconds))
+        if found[-1][0] > _LONG_NS:
+            break
     return found
 
 

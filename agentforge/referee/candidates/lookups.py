@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import _ctypes
 import ctypes
+import os
 import re
 import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from .elf import LOADERS
 
 _RUN_TIMES = re.compile(r"^(?:lib(?:c|m|dl|rt|pthread|gomp|stdc\+\+|gcc_s|python[\d.]*)\.so|ld-linux|python)")
 """File names of the C, C++, OpenMP and Python run times."""
@@ -34,26 +37,36 @@ class Lookups:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._own = folder, Path(tempfile.gettempdir())
-        self._found: set[tuple[int, str]] = set()
+        self._own = [Path(os.path.realpath(place)) for place in (folder, tempfile.gettempdir())]
+        self._found: set[str] = set()
+        self._place_of = ctypes.CDLL(None).dladdr
+        self._looking = False
         sys.addaudithook(self._heard)
 
     def _heard(self, event: str, args: tuple[Any, ...]) -> None:
-        if event in ("ctypes.dlsym", "ctypes.dlsym/handle"):
+        if event not in ("ctypes.dlsym", "ctypes.dlsym/handle") or self._looking:
+            return
+        self._looking = True  # looking it up tells this hook again
+        try:
             library, name = args
-            handle = getattr(library, "_handle", library)
-            self._found.add((int(handle or 0), name.decode() if isinstance(name, bytes) else str(name)))
+            name = name.decode() if isinstance(name, bytes) else str(name)
+            if self._is_foreign(int(getattr(library, "_handle", library) or 0), name):
+                self._found.add(name)
+        finally:
+            self._looking = False
 
     def foreign(self) -> list[str]:
-        """Those that are neither own functions nor of a run time."""
-        return sorted({name for handle, name in list(self._found) if self._is_foreign(handle, name)})
+        """Those that are neither own functions nor of a run time, and those that look up others."""
+        return sorted(self._found)
 
     def _is_foreign(self, handle: int, name: str) -> bool:
+        if name in LOADERS:
+            return True
         address = 0
         with suppress(OSError):
             address = _ctypes.dlsym(handle, name)
         place = _Place()
-        if not address or not ctypes.CDLL(None).dladdr(ctypes.c_void_p(address), ctypes.byref(place)):
+        if not address or not self._place_of(ctypes.c_void_p(address), ctypes.byref(place)):
             return False
-        file = Path((place.file or b"").decode())
+        file = Path(os.path.realpath((place.file or b"").decode()))
         return not (_RUN_TIMES.match(file.name) or any(file.is_relative_to(own) for own in self._own))

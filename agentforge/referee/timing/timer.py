@@ -7,6 +7,7 @@ sample of the answer was read (`WorkerClient.call`). Candidate and eager must ag
 
 from __future__ import annotations
 
+import secrets
 import statistics
 import time
 from collections.abc import Iterator, Sequence
@@ -129,6 +130,8 @@ class _Call:
     timed: bool
     unusual: ProbeInput | None = None
     """The transformation of its inputs, if there is one."""
+    views: int = field(default_factory=lambda: secrets.randbelow(2))
+    """1 to keep views alone of its output."""
 
 
 class Timer:
@@ -291,17 +294,10 @@ class Timer:
             keep = min(_KEEP_MORE[1], number - 1)
         recipes = [inputs.prepare() for _ in range(number)]
         room = max(_SHARED_BYTES, psutil.virtual_memory().available // _SHARED_PART)
-        shared = inputs.slot_bytes * number <= room
+        shared, slot = inputs.slot_bytes * number <= room, partial(self._random.randrange, inputs.slots)
         timed = self._random.sample(range(1, number), shape.timed)  # none but the first can know its role
         calls = [
-            _Call(
-                recipe,
-                inputs.make(recipe) if shared else None,
-                self._random.randrange(inputs.slots),
-                look,
-                keep,
-                n in timed,
-            )
+            _Call(recipe, inputs.make(recipe) if shared else None, slot(), look, keep, n in timed)
             for n, (recipe, look) in enumerate(zip(recipes, self._checks.choose(number), strict=True))
         ]
         wanted = self._unusual and self._random.random() < _UNUSUAL_SHARE
@@ -370,7 +366,7 @@ class Timer:
         wrote = client.wrote_to_inputs(call.slot)
         if client is not self._candidate:
             return
-        if of_files & client.shares_pages():
+        if of_files and of_files & client.shares_pages():
             where = "its input's memory" if of_files & client.aliases(call.slot) else "shared pages"
             raise WorkerFailure(EvaluationStatus.CHEATING, f"a timed call's output lies in {where}")
         if of_files and _OF_FILES not in times.doubts:
@@ -388,7 +384,7 @@ class Timer:
     def _call(self, client: WorkerClient, call: _Call) -> tuple[int, Sample, float]:
         """One call: its nanoseconds, what was read back, and the seconds that reading took."""
         self._give(call)
-        nanoseconds = client.call(call.slot, call.keep, call.look.sample)
+        nanoseconds = client.call(call.slot, call.keep, call.look.sample, call.views)
         begin = _reading_clock()
         seen = self._checks.read(client, call.slot, call.look)
         return nanoseconds, seen, _reading_clock() - begin

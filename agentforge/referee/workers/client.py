@@ -101,7 +101,7 @@ class WorkerClient:
         self.exclusive.take(self.worker)
         return self._exchange(data, fds, token, timeout_s or self.call_timeout_s)[0]
 
-    def call(self, slot: int, keep: int = 1, sample: Sequence[Part] = ()) -> int:
+    def call(self, slot: int, keep: int = 1, sample: Sequence[Part] = (), views: int | None = None) -> int:
         """Run the model on a slot.
 
         The clock ends when a sample of the answer is here, and then the worker is stopped again: none of its
@@ -110,6 +110,7 @@ class WorkerClient:
         Args:
             keep: number of earlier outputs that stay alive during the call, or views of them.
             sample: of the output, for `sampled`; the worker learns of it after its answer.
+            views: 1 to keep views alone of this output; None leaves it to chance.
 
         Returns:
             Timed nanoseconds: by this process's clock, or by the device's if it has one.
@@ -123,7 +124,8 @@ class WorkerClient:
         self._overwrite(keep)
         assert self._inputs is not None
         self._inputs.write(slot)
-        data = encode({"op": "call", "slot": slot, "keep": keep, "views": secrets.randbelow(2), "id": token})
+        views = secrets.randbelow(2) if views is None else views
+        data = encode({"op": "call", "slot": slot, "keep": keep, "views": views, "id": token})
         reading = 0
 
         def take(reply: Mapping[str, Any]) -> None:
@@ -137,8 +139,7 @@ class WorkerClient:
         self._settle()
         counted = self._by_device(reply, took) if self._device_clock else took
         self.overhead_ns = took - counted
-        # All are looked at, so that none has colder caches in its next call.
-        complaint = self.memory.complaint(self._runs)
+        complaint = self.memory.complaint(self._runs)  # of all, so that none has colder caches next
         if complaint and self._memory_bytes is not None:
             raise self._failed(EvaluationStatus.CHEATING, complaint)
         return counted

@@ -249,7 +249,7 @@ class Server:
         if fds:
             block = Block(fds[0], os.fstat(fds[0]).st_size, writable=False)
             state = {k: block.tensor(Layout.from_json(v)) for k, v in body["state"].items()}
-            report = load_weights(model, state)
+            report = load_weights(model, state, anyway=body.get("anyway", False))
             block.close()
             return report
         own = model.state_dict() if isinstance(model, torch.nn.Module) else {}

@@ -12,7 +12,8 @@ from pathlib import Path
 from agentforge.referee.candidates.lookups import Lookups
 lookups = Lookups(Path(sys.argv[1]))
 libc = ctypes.CDLL(None)
-libc.sched_yield, libc.malloc
+libc.sched_yield, libc.malloc  # one that does not exist is none
+assert not hasattr(libc, "not_there")
 assert lookups.foreign() == [], lookups.foreign()
 import torch
 torchs = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libc10.so"))
@@ -22,6 +23,8 @@ found = [n for n in names if hasattr(torchs, n)]
 del torchs
 print(found, lookups.foreign())
 assert found and lookups.foreign() == sorted(found)
+libc.dlsym
+assert "dlsym" in lookups.foreign()
 """
 
 

@@ -15,6 +15,8 @@ _HEAVY = 0.02
 """Share of the time above which an operator counts against the task's policy."""
 _MISSED = 0.25, 30_000
 """Share and nanoseconds of a call above which torch's operators count that no dispatch mode sees."""
+_CALLS = 6
+"""Calls in one close look, at most."""
 _UNKNOWN = 0.5, 200_000
 """Share and nanoseconds above which time counts in which neither own kernels nor operators ran."""
 _MOST_NAMES, _NAMED = 200, 3
@@ -43,7 +45,8 @@ class Attestation(Check):
         closely = asks_for_own and language_info(context.solution.spec.language).sanitizers
         if asks_for_own:  # operators are slower when they are first watched
             context.candidate.request({"op": "attest", "slot": 0})
-        reply = context.candidate.request({"op": "attest", "slot": 0, "closely": closely})
+        limit = _CALLS * context.candidate.call_timeout_s
+        reply = context.candidate.request({"op": "attest", "slot": 0, "closely": closely}, timeout_s=limit)
         operators, own, total = reply.get("operators"), reply.get("own"), reply.get("ns")
         precisions = reply.get("precisions")
         if (

@@ -79,18 +79,16 @@ def _compare(
     between = 1 if another_call else None
     if another_call:
         context.prepared.inputs.fill(1)
-        for client in (
-            context.baselines.eager,
-            context.candidate,
-        ):  # a slot has its content since its last call
-            client.call(1)
+        for client in (context.baselines.eager, context.candidate):
+            client.call(1)  # this gives the slot its content
     body = {"op": "gradients", "slot": 0, "seed": secrets.randbits(60), "between": between}
     try:
         expected, exact, bounds = _gradients(context, body)
     except TargetError:
-        if content is None or not context.baselines.eager.worker.running:
+        if not context.baselines.eager.worker.running or (content is None and not another_call):
             raise
-        return [], []
+        # A reference may keep in its module what its backward pass needs.
+        return _compare(context) if another_call else ([], [])
     if usual:
         bounds = [widest(list(pair)) for pair in zip(bounds, usual, strict=True)]
     # The gradient of a bias before a normalisation is noise: no value is wrong.

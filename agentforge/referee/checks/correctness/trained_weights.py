@@ -5,23 +5,30 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache, partial
 
 import torch
 
 from agentforge.referee.baselines.answers import right_answer
+from agentforge.referee.baselines.nearby import NotDefined
 from agentforge.referee.baselines.sealed_weights import Weights
 from agentforge.referee.comparison.comparator import accepts
 from agentforge.referee.inputs.structure import structure_of
 from agentforge.referee.inputs.transforms import Content, ProbeInput
 from agentforge.referee.workers.client import WorkerClient
+from agentforge.referee.workers.failures import WorkerFailure
 from agentforge.referee.workers.memory.shared_memory import Block, Layout
 from agentforge.referee.workers.pytree import Leaf
+from agentforge.schema import EvaluationStatus
 
 from .._base import FULL_LEVEL, Check, CheckContext, When
+from .variants import allowed_nearby
 
 _MOST_BYTES = 256 << 20
 """Weights above this size stay as they are: changing them takes seconds."""
 _SHARE, _LARGE, _LARGE_SHARE = 4, 64, 256
+_MOST_TRIED = 8
+"""Parameters, the largest first, of which a wrong answer is asked whether it depends on them."""
 _Change = Callable[[torch.Tensor], torch.Tensor]
 
 
@@ -64,6 +71,8 @@ class TrainedWeights(Check):
         baselines, weights = context.baselines, context.baselines.weights
         if not weights.trained or weights.block.nbytes > _MOST_BYTES:
             return "the reference has no weights that can be changed"
+        if not (_loads(baselines.eager, weights) and _loads(context.candidate, weights)):
+            return "weights that cannot be loaded"
         found = []
         context.prepared.inputs.fill(0)
         before = baselines.expect(context.prepared, 0)
@@ -91,11 +100,21 @@ def _changed(weights: Weights, change: _Change) -> dict[str, torch.Tensor]:
     return found
 
 
-def _load(client: WorkerClient, weights: Weights, changed: dict[str, torch.Tensor]) -> list[str]:
-    """Give a worker's model the reference's weights, some of them changed. Returns keys that do not match."""
+def _load(client: WorkerClient, weights: Weights, changed: dict[str, torch.Tensor]) -> bool:
+    """Give a worker's model the reference's weights, some of them changed. Returns whether all keys match."""
     with _copy(weights, changed) as block:
-        reply = client.request({"op": "state", "state": weights.state}, [block.fd])
-    return list(reply["unmatched"])
+        reply = client.request({"op": "state", "state": weights.state, "anyway": True}, [block.fd])
+    return reply["unmatched"] == []
+
+
+def _loads(client: WorkerClient, weights: Weights) -> bool:
+    """Whether a worker's model takes its own weights. Expanded and quantized ones cannot be written."""
+    try:
+        return _load(client, weights, {})
+    except WorkerFailure as failure:
+        if failure.status is not EvaluationStatus.RUNTIME_ERROR or not client.worker.running:
+            raise
+        return False
 
 
 @contextmanager
@@ -128,24 +147,36 @@ def _compare(
     probe = None if answer is None else ProbeInput.of(content, answer, prepared.bounds)
     if answer is None or probe is None:
         return "not defined by the reference"
-    if _load(candidate, baselines.weights, changed):
-        return "it names its weights otherwise"
+    _load(candidate, baselines.weights, changed)
     candidate.call(0)
     got = candidate.fetch(0)
-    if not accepts(got, answer.outputs, probe.bounds) and _keeps_some(context, changed, before):
-        return "it keeps what its constructor made of the first ones"
-    context.comparator.check(got, answer.outputs, probe.bounds, f"with {name}")
+    if not accepts(got, answer.outputs, probe.bounds):
+        if _keeps_some(context, changed, before):
+            return "it keeps what its constructor made of the first ones"
+        _load(baselines.eager, baselines.weights, changed)
+    wider = cache(partial(allowed_nearby, context, prepared, answer.outputs, probe.bounds, every=False))
+    try:
+        context.comparator.check(got, answer.outputs, probe.bounds, f"with {name}", wider)
+    except NotDefined:
+        return "not defined by the reference"
     return "right"
 
 
 def _keeps_some(context: CheckContext, changed: dict[str, torch.Tensor], before: Sequence[Leaf]) -> bool:
     """Whether the candidate's answer does not change with a parameter, although the reference's does."""
     baselines, prepared, candidate = context.baselines, context.prepared, context.candidate
-    for key, value in changed.items():
-        _load(candidate, baselines.weights, {key: value})
-        candidate.call(0)
-        if accepts(candidate.fetch(0), before, prepared.bounds):
-            _load(baselines.eager, baselines.weights, {key: value})
-            if not accepts(baselines.expect(prepared, 0), before, prepared.bounds):
+    for key in sorted(changed, key=lambda key: changed[key].numel(), reverse=True)[:_MOST_TRIED]:
+        one = {key: changed[key]}
+        _load(baselines.eager, baselines.weights, one)
+        try:
+            answer = baselines.expect(prepared, 0)
+        except WorkerFailure:
+            if not baselines.eager.worker.running:
+                raise
+            continue
+        if not accepts(answer, before, prepared.bounds):
+            _load(candidate, baselines.weights, one)
+            candidate.call(0)
+            if accepts(candidate.fetch(0), before, prepared.bounds):
                 return True
     return False
