@@ -16,7 +16,7 @@ import torch
 from agentforge.languages import CPP_RUNTIME, PRELUDE
 
 from .close_look import own_function_times, profiled
-from .recorder import Recorder, float32_precisions
+from .recorder import Recorder, float32_precisions, is_own_operator
 
 _FREE = {"view", "reshape", "t", "transpose", "permute", "expand", "detach", "alias", "unsqueeze", "squeeze",
          "slice", "select", "_unsafe_view", "as_strided", "empty", "empty_like", "empty_strided", "new_empty",
@@ -88,15 +88,18 @@ def observe(
         "operators": operators, "own": own, "ns": total, "counted": _counted(), "precisions": precisions,
     }  # fmt: skip
     if closely:
-        answer["other"] = other_work(lambda: model(*args, **kwargs), recorder)
+        answer["other"], others = other_work(lambda: model(*args, **kwargs), recorder)
+        answer["own"] = others | own
     return answer
 
 
-def other_work(run: Callable[[], Any], recorder: Recorder) -> dict[str, list[int]]:
-    """What a recorder missed in calls like the one that it saw: name to `[part, ns of the call]`.
+def other_work(run: Callable[[], Any], recorder: Recorder) -> tuple[dict[str, list[int]], dict[str, int]]:
+    """What a recorder missed in calls like the one that it saw.
 
-    The name is that of an operator of torch. It is empty for time in which neither operators nor own kernels
-    ran.
+    Returns:
+        Operators of torch to `[part, ns of the call]`; the name is empty for time in which neither operators
+        nor own kernels ran. And own operators to calls: those that torch takes apart before a dispatch mode
+        sees them, as they have no dispatch key.
     """
     seen: dict[str, int] = {}
     for name, spent in recorder.nanoseconds.items():
@@ -105,14 +108,16 @@ def other_work(run: Callable[[], Any], recorder: Recorder) -> dict[str, list[int
     times = own_function_times(run)
     total = min(total for total, _ in times)
     opened = set(map(_short, recorder.opened))
+    profile = profiled(run, set(seen))
     missed = {
         name: [spent - seen.get(name, 0), total]
-        for name, spent in profiled(run, set(seen)).items()
+        for name, spent in profile.torchs.items()
         if name not in opened and not _is_free(f"{name}.")
     }
-    known = sum(seen.values()) + recorder.own_ns
+    others = {n: x for n, x in profile.others.items() if n not in opened and is_own_operator(n)}
+    known = sum(seen.values()) + recorder.own_ns + sum(spent for _, spent in others.values())
     missed[""] = min([whole - own - known, whole] for whole, own in times)
-    return {name: entry for name, entry in missed.items() if entry[0] > 0}
+    return {n: x for n, x in missed.items() if x[0] > 0}, {n: calls for n, (calls, _) in others.items()}
 
 
 def _short(name: str) -> str:

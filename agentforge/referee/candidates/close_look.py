@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -78,26 +78,40 @@ def own_function_times(run: Callable[[], Any]) -> list[tuple[int, int]]:
     return found
 
 
-def profiled(run: Callable[[], Any], seen: set[str]) -> dict[str, int]:
-    """Nanoseconds of torch's operators in a call of a model, in all threads, by name.
+class Profile(NamedTuple):
+    """What torch's profiler tells of a call, in all threads."""
 
-    The least of two calls counts. An operator in `seen` counts with all that it runs, another one with its
-    own time alone.
+    torchs: dict[str, int]
+    """Nanoseconds of torch's operators, by name."""
+    others: dict[str, tuple[int, int]]
+    """Calls of other operators, and nanoseconds of their own, by name."""
+
+
+def profiled(run: Callable[[], Any], seen: set[str]) -> Profile:
+    """The profile of two calls of a model, with the least time of each operator.
+
+    An operator of torch in `seen` counts with all that it runs, another one with its own time alone.
     """
-    calls = [_profiled(run, seen) for _ in range(2)]
-    return {name: min(call.get(name, 0) for call in calls) for name in calls[0]}
+    one, two = _profiled(run, seen), _profiled(run, seen)
+    return Profile(
+        {name: min(spent, two.torchs.get(name, 0)) for name, spent in one.torchs.items()},
+        {name: min(entry, two.others[name]) for name, entry in one.others.items() if name in two.others},
+    )
 
 
-def _profiled(run: Callable[[], Any], seen: set[str]) -> dict[str, int]:
+def _profiled(run: Callable[[], Any], seen: set[str]) -> Profile:
     everywhere = torch._C._profiler._ExperimentalConfig(profile_all_threads=True)
     with torch.autograd.profiler.profile(experimental_config=everywhere) as profile:
         run()
-    found: dict[str, int] = {}
+    found = Profile({}, {})
     for event in profile.function_events or ():
         name = event.name.replace("::", ".")
-        if name.partition(".")[0] in _SPACES and not _is_inside(event.cpu_parent, seen):
+        if name.partition(".")[0] not in _SPACES:
+            calls, spent = found.others.get(name, (0, 0))
+            found.others[name] = calls + 1, spent + int(1_000 * event.self_cpu_time_total)
+        elif not _is_inside(event.cpu_parent, seen):
             spent = event.cpu_time_total if name in seen else event.self_cpu_time_total
-            found[name] = found.get(name, 0) + int(1_000 * spent)
+            found.torchs[name] = found.torchs.get(name, 0) + int(1_000 * spent)
     return found
 
 

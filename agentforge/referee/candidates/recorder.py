@@ -89,7 +89,7 @@ class Recorder(DispatchMode):
             return _Body(False, False)
         key = _DISPATCH._dispatch_key_name(keys.highestPriorityTypeId())
         if (func, key) not in self._bodies:
-            file = _registered_at(func, key)
+            file = _registered_at(func.name(), key)
             own = _is_own_source(file)
             in_python = file.endswith(".py") and not (func.namespace == "aten" and _is_torchs(file))
             self._bodies[func, key] = _Body(own or in_python, own)
@@ -106,9 +106,16 @@ def _keys(args: Any, kwargs: Any) -> Any:
     return keys if keys.raw_repr() else _DISPATCH.DispatchKeySet(_DISPATCH.DispatchKey.CPU)
 
 
-def _registered_at(func: Any, key: str) -> str:
+def is_own_operator(name: str) -> bool:
+    """Whether the candidate's C++ registered an operator, such as `mine.softmax`, for a CPU."""
+    with suppress(RuntimeError):  # the profiler has other events too
+        return _is_own_source(_registered_at(name.replace(".", "::", 1), "CPU"))
+    return False
+
+
+def _registered_at(name: str, key: str) -> str:
     """Source file that registered an operator's kernel; empty if there is none."""
-    table = _DISPATCH._dispatch_dump_table(func.name())
+    table = _DISPATCH._dispatch_dump_table(name)
     found = re.search(rf"^{re.escape(key)}: (?:fallthrough )?registered at (.*?):\d+ ", table, re.MULTILINE)
     return found[1] if found else ""
 

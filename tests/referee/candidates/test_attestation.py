@@ -131,3 +131,21 @@ def test_an_operator_that_a_built_source_registers_is_an_own_kernel(
     name = "attestation_test_own.softcap.default"
     assert seen["own"] == ({name: 1} if built else {})
     assert set(seen["operators"]) == ({"aten.tanh.default"} if built else {name})
+
+
+def test_an_own_operator_without_a_dispatch_key_is_seen_by_the_profiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """torch takes it apart before a dispatch mode sees it, as it does with `m.def(name, &function)`."""
+    (tmp_path / "kernel.cpp").touch()
+    paths = {tmp_path / "kernel.0123.so": SimpleNamespace()}
+    monkeypatch.setitem(sys.modules, "agentforge_cpp", SimpleNamespace(_LIBRARIES=paths))
+    scope: dict[str, Any] = {"torch": torch}
+    source = _REGISTERED.replace('"CPU"', '"CompositeImplicitAutograd"')
+    exec(compile(source, "kernel.cpp", "exec"), scope)
+    try:
+        seen = observe(torch.ops.attestation_test_own.softcap, (torch.ones(3),), {}, closely=True)
+    finally:
+        scope["made"]._destroy()
+    assert seen["own"] == {"attestation_test_own.softcap": 1}
+    assert set(seen["operators"]) == {"aten.tanh.default"}

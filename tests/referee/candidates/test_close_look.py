@@ -43,7 +43,7 @@ def _exp_in_a_thread(x: torch.Tensor) -> None:
 
 def test_an_operator_in_another_thread_is_seen() -> None:
     x = torch.ones(1 << 18)
-    assert profiled(lambda: _exp_in_a_thread(x), set()).keys() == {"aten.exp"}
+    assert profiled(lambda: _exp_in_a_thread(x), set()).torchs.keys() == {"aten.exp"}
     other = observe(_exp_in_a_thread, (x,), {}, closely=True)["other"]
     assert other["aten.exp"][0] > 0
 
@@ -51,13 +51,13 @@ def test_an_operator_in_another_thread_is_seen() -> None:
 def test_what_a_seen_operator_runs_is_its_own() -> None:
     x = torch.ones(64, 64)
     linear = torch.nn.functional.linear
-    assert profiled(lambda: linear(x, x), {"aten.linear"}).keys() == {"aten.linear"}
-    assert "aten.mm" in profiled(lambda: linear(x, x), {"aten.mm"})
+    assert profiled(lambda: linear(x, x), {"aten.linear"}).torchs.keys() == {"aten.linear"}
+    assert "aten.mm" in profiled(lambda: linear(x, x), {"aten.mm"}).torchs
 
 
 def test_own_functions_are_timed_and_stay_as_they_were(library: SimpleNamespace) -> None:
     for whole, own in own_function_times(lambda: library.call(0.01)):
-        assert 10_000_000 <= own <= whole
+        assert 10_000_000 <= own <= whole + 100_000
     assert library.call.__globals__["_f"] is _waits
 
 
