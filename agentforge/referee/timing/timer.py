@@ -362,12 +362,13 @@ class Timer:
 
         Only the candidate is accused. All are looked at, so that none has colder caches in its next call.
         """
+        shared = client.shares_pages() - self._views if client.readable else frozenset()
         of_files = client.of_files() - self._of_files
         wrote = client.wrote_to_inputs(call.slot)
         if client is not self._candidate:
             return
-        if of_files and of_files & client.shares_pages():
-            where = "its input's memory" if of_files & client.aliases(call.slot) else "shared pages"
+        if shared:
+            where = "its input's memory" if shared & client.aliases(call.slot) else "shared pages"
             raise WorkerFailure(EvaluationStatus.CHEATING, f"a timed call's output lies in {where}")
         if of_files and _OF_FILES not in times.doubts:
             times.doubts.append(_OF_FILES)

@@ -11,7 +11,7 @@ import types
 import torch
 
 fake = types.ModuleType("agentforge.referee.candidates.attestation")
-fake.observe = lambda model, args, kwargs: {"operators": {}, "own": {"softmax": 1}, "ns": 100000}
+fake.observe = lambda *_, **__: {"operators": {}, "own": {"softmax": 1}, "ns": 100000, "precisions": {}}
 fake.own_calls = lambda: {"softmax": 1}
 sys.modules["agentforge.referee.candidates.attestation"] = fake
 for name, module in list(sys.modules.items()):
