@@ -205,20 +205,20 @@ class Baselines:
         inputs = Inputs(workload, arguments, drawing)
         inputs.anew = fresh
         prepared = PreparedWorkload(workload, inputs, inputs.slot_bytes, drawn_numbers=numbers)
-        self._current = prepared
-        eager.configure(prepared.body(), inputs, prepared.outputs_bytes)
+        self.enter_eager(prepared)
         inputs.give(0, inputs.drawn())
         eager.call_timeout_s = max(300.0, self.settings.call_timeout_s)
         self._make_room(prepared)
         self._find_mutation(prepared)
-        try_mixtures(inputs, partial(self._answer, prepared))
+        ask = partial(self.expect_or_none, prepared)
+        try_mixtures(inputs, ask)
         for slot in range(inputs.slots):
             inputs.fill(slot)
         self._derive_bounds(prepared)
-        inputs.order_counts = orders_that_count(inputs, prepared.bounds, partial(self._answer, prepared))
+        inputs.order_counts = orders_that_count(inputs, prepared.bounds, ask)
         return prepared
 
-    def _answer(self, prepared: PreparedWorkload, slot: int) -> list[Leaf] | None:
+    def expect_or_none(self, prepared: PreparedWorkload, slot: int) -> list[Leaf] | None:
         """The reference's output for a slot; None if it raises."""
         try:
             return self.expect(prepared, slot)

@@ -47,18 +47,15 @@ class Attestation(Check):
             context.candidate.request({"op": "attest", "slot": 0})
         limit = _CALLS * context.candidate.call_timeout_s
         reply = context.candidate.request({"op": "attest", "slot": 0, "closely": closely}, timeout_s=limit)
-        operators, own, total = reply.get("operators"), reply.get("own"), reply.get("ns")
-        precisions = reply.get("precisions")
+        own, total, precisions = reply.get("own"), reply.get("ns"), reply.get("precisions")
         if (
-            not isinstance(operators, dict)
-            or not isinstance(own, dict)
+            not isinstance(own, dict)
             or not isinstance(precisions, dict)
             or not isinstance(total, int)
             or total <= 0
         ):
-            raise WorkerFailure(EvaluationStatus.CHEATING, "it answered with a false attestation")
-        if not all(type(name) is str and _is_entry(entry) for name, entry in operators.items()):
-            raise WorkerFailure(EvaluationStatus.CHEATING, "it answered with a false attestation")
+            raise _false()
+        operators = _entries(reply.get("operators"))
         missed = _missed(reply.get("other", {}))
         if asks_for_own:
             total = min(total, _STRETCH * context.candidate.call(0) + _STRETCH_NS)
@@ -80,7 +77,7 @@ class Attestation(Check):
 
     def _judge_lookups(self, context: CheckContext, found: object) -> None:
         if not isinstance(found, list) or not all(type(name) is str for name in found):
-            raise WorkerFailure(EvaluationStatus.CHEATING, "it answered with a false attestation")
+            raise _false()
         if found:
             context.findings.suspect(
                 ReasonCode.FOREIGN_OPERATORS,
@@ -143,12 +140,21 @@ def _is_entry(entry: object) -> bool:
     return isinstance(entry, list) and len(entry) == 2 and all(type(x) is int for x in entry)
 
 
+def _entries(found: object) -> dict[str, list[int]]:
+    """What the candidate's process says of operators, if it has the form of an answer."""
+    if not isinstance(found, dict) or not all(type(n) is str and _is_entry(e) for n, e in found.items()):
+        raise _false()
+    return found
+
+
+def _false() -> WorkerFailure:
+    return WorkerFailure(EvaluationStatus.CHEATING, "it answered with a false attestation")
+
+
 def _missed(other: object) -> list[KernelUse]:
     """The work that a dispatch mode misses, if it takes long."""
-    if not isinstance(other, dict) or not all(type(n) is str and _is_entry(e) for n, e in other.items()):
-        raise WorkerFailure(EvaluationStatus.CHEATING, "it answered with a false attestation")
     found = []
-    for name, (spent, total) in list(other.items())[:_MOST_NAMES]:
+    for name, (spent, total) in list(_entries(other).items())[:_MOST_NAMES]:
         share, least = _MISSED if name else _UNKNOWN
         if spent > max(share * total, least):
             what = name[:120] or "work outside own kernels and torch"
