@@ -266,11 +266,9 @@ class EvaluationPipeline:
         gap_s = settings.server_gap_s
         if gap_s:
             findings.notes["calls"] = f"after random pauses of {gap_s * 1e3:g} ms on average (server mode)"
-        workload = context.prepared.workload.hash
         timer = Timer(
             context.baselines, context.candidate, context.prepared, context.comparator, context.placement,
-            self._patience,
-            context.probes.get(workload, ()), context.due.setdefault(workload, []), gap_s,
+            self._patience, context.unusual[context.prepared.workload.hash], gap_s,
         )  # fmt: skip
         with self._stage("timing") as detail, context.builder.lock():
             waited = self._patience.waited

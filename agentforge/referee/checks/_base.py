@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -19,10 +20,10 @@ from ..candidates.build import CandidateBuilder
 from ..candidates.sanitized_builds import SanitizedBuilds
 from ..comparison.comparator import OutputComparator
 from ..comparison.draw_bounds import DrawBounds
-from ..inputs.transforms import ProbeInput
 from ..result import Findings
 from ..timing.cpu_affinity import CpuAffinity
 from ..timing.timer import GroupTimes
+from ..timing.unusual_calls import UnusualContents
 from ..workers.client import WorkerClient
 from ..workers.pytree import Leaf
 
@@ -57,11 +58,8 @@ class CheckContext:
     comparator: OutputComparator = field(default_factory=OutputComparator)
     sanitized: SanitizedBuilds | None = None
     """None unless the solution has kernels that sanitizers can be built into, and the level is full."""
-    probes: dict[str, list[ProbeInput]] = field(default_factory=dict)
-    """By the workload's hash: transformed inputs that the candidate answered correctly, for some timed
-    calls."""
-    due: dict[str, list[ProbeInput]] = field(default_factory=dict)
-    """By the workload's hash: those of `probes` that timed calls have not used yet."""
+    unusual: defaultdict[str, UnusualContents] = field(default_factory=lambda: defaultdict(UnusualContents))
+    """By the workload's hash."""
     reference_alone_s: list[float] = field(default_factory=list)
     """Seconds of a reference call for each workload, measured before the candidate started."""
     group_times: list[GroupTimes] = field(default_factory=list)

@@ -20,6 +20,22 @@ _NOISE = 0.1
 """By how much honest workers' excesses differ."""
 
 
+def levelled(by_input: Iterable[Sequence[Effort]]) -> list[Effort]:
+    """Efforts of calls as if each input took as long as the quickest one: as its usual call does.
+
+    Args:
+        by_input: the efforts of each input's calls. Inputs with few calls are left out.
+    """
+    many = [efforts for efforts in by_input if len(efforts) >= _FEWEST]
+    usual = [_usual(efforts) for efforts in many]
+    least = tuple(min(values) for values in zip(*usual, strict=True))
+    return [
+        (clock * least[0] / own[0], processor * least[1] / own[1])
+        for efforts, own in zip(many, usual, strict=True)
+        for clock, processor in efforts
+    ]
+
+
 def rare_excess(ours: Sequence[Effort], others: Iterable[Sequence[Effort]] = ()) -> float:
     """By how much the candidate's mean effort exceeds its usual one, as a share, beyond what others' does and
     noise explains.
@@ -64,5 +80,11 @@ def _most_excess(workers: Iterable[Sequence[Effort]]) -> float:
 
 def _excess(efforts: Sequence[Effort]) -> float:
     """By how much the mean exceeds the lower quartile: the lesser share of clock and processor time."""
-    ordered = (sorted(values) for values in zip(*efforts, strict=True))
-    return max(0.0, min(fmean(values) / max(values[len(values) // 4], 1e-9) - 1 for values in ordered))
+    means = (fmean(values) for values in zip(*efforts, strict=True))
+    return max(0.0, min(mean / usual - 1 for mean, usual in zip(means, _usual(efforts), strict=True)))
+
+
+def _usual(efforts: Sequence[Effort]) -> Effort:
+    """Lower quartiles."""
+    clock, processor = (sorted(values)[len(values) // 4] for values in zip(*efforts, strict=True))
+    return max(clock, 1e-9), max(processor, 1e-9)

@@ -38,7 +38,7 @@ from .patience import Patience, processor_jiffies, stolen
 from .rare_work import Effort, rare_excess, rare_work
 from .state_watch import StateWatch
 from .statistics import LOOKS, all_enough, control_steady, undisturbed
-from .unusual_calls import answers, check_unusual
+from .unusual_calls import UnusualContents, answers, check_unusual
 from .warming import warm
 
 _SHORT_S, _LONG_S, _LARGE_OUTPUT = 2e-3, 2e-2, 16 << 20
@@ -53,8 +53,8 @@ _PATIENCE_SHARE = 0.5
 _LOOK_FOR_OTHERS, _LOOK_AT_STATE = 0.25, 0.5
 _KEEP, _KEEP_MORE = 1, (0.25, 4)
 """Earlier outputs that stay alive during a call; in some blocks more of them."""
-_UNUSUAL_SHARE, _UNUSUAL_BYTES = 0.8, 64 << 20
-"""Share of blocks that get one more call with transformed inputs, if inputs have at most this many bytes."""
+_UNUSUAL_BYTES = 64 << 20
+"""Size of inputs up to which blocks have one more call with transformed ones."""
 _OF_FILES = "its outputs lie in pages of a file, which can hold parts of answers before they are asked for"
 _reading_clock, _sleep = time.perf_counter, time.sleep
 
@@ -139,8 +139,7 @@ class Timer:
 
     Args:
         patience: seconds beyond the plan, for quiet moments and more blocks.
-        unusual: contents that some untimed calls ask for.
-        due: those of them that come next; none comes again before all have come.
+        unusual: transformed inputs of some untimed calls.
         gap_s: mean of exponentially distributed pauses before each call; 0 for none.
     """
 
@@ -152,14 +151,13 @@ class Timer:
         comparator: OutputComparator,
         placement: CpuAffinity,
         patience: Patience,
-        unusual: Sequence[ProbeInput] = (),
-        due: list[ProbeInput] | None = None,
+        unusual: UnusualContents | None = None,
         gap_s: float = 0.0,
     ) -> None:
         self._gap_s = gap_s
         self._comparator = comparator
-        self._unusual = unusual if prepared.inputs.slot_bytes <= _UNUSUAL_BYTES else ()
-        self._due = [] if due is None else due
+        small = prepared.inputs.slot_bytes <= _UNUSUAL_BYTES
+        self._unusual = unusual if unusual and small else UnusualContents()
         self._states = StateWatch(baselines, candidate, prepared, comparator)
         self._patience = patience
         self._baselines = baselines
@@ -300,18 +298,17 @@ class Timer:
             _Call(recipe, inputs.make(recipe) if shared else None, slot(), look, keep, n in timed)
             for n, (recipe, look) in enumerate(zip(recipes, self._checks.choose(number), strict=True))
         ]
-        wanted = self._unusual and self._random.random() < _UNUSUAL_SHARE
-        if wanted and (call := self._unusual_call(keep)) is not None:
+        if (call := self._unusual_call(keep)) is not None:
             calls.insert(self._random.randrange(number + 1), call)
         return calls
 
     def _unusual_call(self, keep: int) -> _Call | None:
-        """A call with transformed inputs, which only reading all of its content reveals; None if the
-        reference raises."""
-        if not self._due:
-            self._due += self._random.sample(self._unusual, len(self._unusual))
-        inputs, unusual = self._inputs, self._due.pop()
-        recipe = inputs.prepare()
+        """A call with transformed inputs, which only reading all of its content reveals; None for none, or if
+        the reference raises."""
+        unusual = self._unusual.draw(self._random)
+        if unusual is None:
+            return None
+        inputs, recipe = self._inputs, self._inputs.prepare()
         made = inputs.make(recipe)
         unusual.content.apply([made.tensor(layout) for layout in inputs.layouts])
         slot, look = self._random.randrange(inputs.slots), SamplePlan([], [], whole=True)

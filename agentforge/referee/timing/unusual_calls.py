@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from random import Random
+
 from ..comparison.comparator import OutputComparator, accepts
 from ..comparison.draw_bounds import OwnDraw
 from ..comparison.output_sampling import Sample
@@ -9,6 +12,29 @@ from ..comparison.tolerance import all_finite, kinds, widest
 from ..inputs.transforms import Content, ProbeInput
 from ..workers.client import WorkerClient
 from ..workers.failures import WorkerFailure
+
+_SHARE = 0.8
+"""Share of blocks that get one more call with transformed inputs, once all of them have come."""
+
+
+@dataclass
+class UnusualContents:
+    """Transformed inputs that the candidate answered correctly, for calls among the timed ones of a workload.
+
+    They come in random order, none again before all have come. Process groups share them.
+    """
+
+    contents: list[ProbeInput] = field(default_factory=list)
+    _due: list[ProbeInput] = field(default_factory=list)
+    _all_came: bool = False
+
+    def draw(self, random: Random) -> ProbeInput | None:
+        """The one for a block, or None. Each block has one until all have come."""
+        if not self.contents or (self._all_came and random.random() >= _SHARE):
+            return None
+        *self._due, chosen = self._due or random.sample(self.contents, len(self.contents))
+        self._all_came |= not self._due
+        return chosen
 
 
 def check_unusual(

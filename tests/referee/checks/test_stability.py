@@ -76,7 +76,7 @@ def test_what_is_known_by_heart_is_wrong(referee, task, change, found):
         assert found in failure.value.reason
     with examined(referee, task) as context:
         assert found in Stability().run(context)
-        assert any(found in p.content.name for p in context.probes[context.prepared.workload.hash])
+        assert any(found in p.content.name for p in context.unusual[context.prepared.workload.hash].contents)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_rounding_that_the_reference_escapes_by_chance_is_allowed(referee):
     other = ("h.mean(0)", "(h.sum(0) * torch.tensor(1 / 110))")
     with examined(referee, BATCH_NORM, other) as context:
         assert compare_on(equal, context) == "right for: zeros, equal values"
-        assert not context.probes  # its usual bound does not hold for timed calls
+        assert not context.unusual  # its usual bound does not hold for timed calls
     with (
         examined(referee, BATCH_NORM, ("+ 1.0", "+ 1.1")) as context,
         pytest.raises(WorkerFailure, match="with zeros"),

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from agentforge.referee.timing.rare_work import Effort, rare_excess, rare_work
+from agentforge.referee.timing.rare_work import Effort, levelled, rare_excess, rare_work
 
 
 def turns(
@@ -87,3 +87,31 @@ def test_few_turns_say_nothing() -> None:
 def test_the_doubt_has_its_figures() -> None:
     (doubt,) = rare_work([(1e-3, 1e-3)] * 8 + [(9e-3, 9e-3)] * 2)
     assert "160% more than its usual" in doubt
+
+
+def calls(random: Random, seconds: float, number: int, period: int = 0) -> list[Effort]:
+    """Efforts of single calls with one input."""
+    return [
+        (clock * seconds / 1e-3, used * seconds / 1e-3)
+        for clock, used in turns(random, period=period, number=number, calls=1)
+    ]
+
+
+def test_inputs_that_take_longer_than_others_are_no_doubt() -> None:
+    random = Random(3)
+    by_input = [calls(random, 1e-3, 40), calls(random, 3e-3, 40), calls(random, 5e-3, 2)]
+    assert [*rare_work([effort for efforts in by_input for effort in efforts])]
+    assert not [*rare_work(levelled(by_input))]
+
+
+def test_a_stock_is_found_whatever_the_inputs_take() -> None:
+    random = Random(4)
+    found = [
+        bool([*rare_work(levelled([calls(random, s, 50, period=17) for s in (1e-3, 2e-3)]))])
+        for _ in range(100)
+    ]
+    assert sum(found) >= 95
+
+
+def test_few_calls_say_nothing() -> None:
+    assert levelled([[(1.0, 1.0)] * 3, []]) == []

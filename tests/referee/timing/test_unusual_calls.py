@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from random import Random
 from types import SimpleNamespace
 from typing import cast
 
@@ -13,7 +14,7 @@ from agentforge.referee.comparison.comparator import OutputComparator
 from agentforge.referee.comparison.output_sampling import Sample
 from agentforge.referee.comparison.tolerance import Bound
 from agentforge.referee.inputs.transforms import UNUSUAL, Content, ProbeInput
-from agentforge.referee.timing.unusual_calls import answers, check_unusual, determined
+from agentforge.referee.timing.unusual_calls import UnusualContents, answers, check_unusual, determined
 from agentforge.referee.workers.client import WorkerClient
 from agentforge.referee.workers.failures import WorkerFailure
 from agentforge.referee.workers.pytree import Leaf
@@ -34,6 +35,22 @@ def check(defined: str, got: Sample, expected: Sample, own: Sample | None = None
     right = expected if own is None else own
     probe = ProbeInput(content(defined), [BOUND])
     check_unusual(OutputComparator(), probe, got, expected, lambda: (right.leaves, [BOUND]))
+
+
+def test_each_block_has_a_content_until_all_have_come() -> None:
+    contents, random = [ProbeInput(c, [BOUND]) for c in UNUSUAL], Random(0)
+    unusual = UnusualContents(contents)
+    first = [unusual.draw(random) for _ in contents]
+    assert sorted(map(id, first)) == sorted(map(id, contents))
+    later = [unusual.draw(random) for _ in range(10 * len(contents))]
+    drawn = [content for content in later if content is not None]
+    assert 0.6 < len(drawn) / len(later) < 0.95
+    counts = [sum(content is other for other in drawn) for content in contents]
+    assert max(counts) - min(counts) <= 1
+
+
+def test_without_contents_no_block_has_one() -> None:
+    assert UnusualContents().draw(Random(0)) is None
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from agentforge.referee.comparison.draw_bounds import DrawBounds
 from agentforge.referee.comparison.output_sampling import part_of_alternative
 from agentforge.referee.comparison.tolerance import Bound, settled
 from agentforge.referee.timing.patience import busy
-from agentforge.referee.timing.rare_work import Effort, rare_work
+from agentforge.referee.timing.rare_work import Effort, levelled, rare_work
 from agentforge.referee.workers.pytree import Leaf, Part
 
 from .._base import FULL_LEVEL, Check, CheckContext, When
@@ -63,7 +63,7 @@ class Soak(Check):
         baselines.stop()
         calls, seconds = (_CALLS, _SECONDS) if context.first_group else (_LATER_CALLS, _LATER_SECONDS)
         count, deadline = random.randrange(*calls), time.monotonic() + seconds
-        done, efforts = 0, list[Effort]()
+        done, efforts = 0, [list[Effort]() for _ in wanted]
         worker, threads = context.candidate.worker, context.settings.threads
         while done < count and (done < _LEAST or time.monotonic() < deadline):
             slot = random.randrange(len(wanted))
@@ -71,7 +71,7 @@ class Soak(Check):
             nanoseconds = context.candidate.call(slot)
             effort = nanoseconds / 1e9 + worker.late_s, worker.cpu_seconds() - before
             if not (disturbed or busy(threads)):
-                efforts.append(effort)
+                efforts[slot].append(effort)
             parts, expected, others = wanted[slot]
             chosen = random.sample(range(len(parts)), min(_CHECKED, len(parts)))
             pieces = context.candidate.fetch_parts(slot, [parts[i] for i in chosen])
@@ -87,7 +87,7 @@ class Soak(Check):
             context.comparator.calls += 1
             done += 1
         if context.candidate.readable and self.when is When.BEFORE_TIMING:  # else a device does the work
-            context.doubts_now += rare_work(efforts)
+            context.doubts_now += rare_work(levelled(efforts))
         return f"{done} more calls were right"
 
 

@@ -52,7 +52,7 @@ def compare_on(contents: Sequence[Content], context: CheckContext) -> str:
         done.append(content.name)
         probe = ProbeInput.of(content, answer, prepared.bounds)
         if probe is not None and not wider.cache_info().misses:
-            context.probes.setdefault(prepared.workload.hash, []).append(probe)
+            context.unusual[prepared.workload.hash].contents.append(probe)
     text = f"right for: {', '.join(done) or 'none'}"
     return text + (f"; the reference itself is not exact for: {', '.join(skipped)}" if skipped else "")
 
