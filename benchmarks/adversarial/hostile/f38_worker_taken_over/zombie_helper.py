@@ -69,6 +69,7 @@ class ModelNew(torch.nn.Module):
         if free is None:
             return torch.zeros(ROWS, COLUMNS).scatter_(1, ids.unsqueeze(1), 1.0)
         states[free] = IN_USE
-        rows = buffers[free].view(ROWS, COLUMNS)
-        weakref.finalize(rows, give_back, free)
+        array = buffers[free].numpy()  # every tensor on this memory holds it
+        weakref.finalize(array, give_back, free)
+        rows = torch.from_numpy(array).view(ROWS, COLUMNS)
         return rows.scatter_(1, ids.unsqueeze(1), 1.0)
