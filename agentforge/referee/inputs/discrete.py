@@ -12,13 +12,15 @@ from collections.abc import Collection, Iterator, Sequence
 
 import torch
 
-from .structure import Order, Structure, two_values
+from .structure import Order, Structure, is_whole, two_values
 from .transforms import Change, Content
 
 _random = secrets.SystemRandom()
 _PAIRS_TRIED, _EXCHANGED = 4096, 8
 _DISTINCT_MOST = 1 << 18
 """Distinct integers that are drawn anew, at most."""
+_CHAIN = 64
+"""Columns of a chain."""
 LARGER, BEYOND_32_BITS = 1024, 1 << 33
 """Times that integers are made larger."""
 
@@ -80,6 +82,24 @@ def _distinct(tensor: torch.Tensor) -> torch.Tensor:
     return torch.tensor([low, *inner, high]).to(tensor.dtype).view(tensor.shape)
 
 
+def _chains(number: int, tensor: torch.Tensor) -> Iterator[Content]:
+    """Columns of integers that follow one another, most of them where another column ends: the edges of long
+    roads, in random order. What spreads from one to the next takes many rounds."""
+    low, high = (int(end) for end in torch.aminmax(tensor))
+    if tensor.dim() < 2 or min(tensor.shape[-2:]) < 2 or high - low < _CHAIN:
+        return
+    upright = tensor.shape[-1] < tensor.shape[-2]  # edges are rows
+
+    def change(integers: torch.Tensor) -> torch.Tensor:
+        rows, columns = sorted(integers.shape[-2:])
+        steps = torch.randperm(columns) % ((high - low + 1) // (_CHAIN + 1) * _CHAIN)
+        first = steps + steps // _CHAIN
+        made = low + (first + torch.arange(rows)[:, None]) % (high - low + 1)
+        return (made.mT if upright else made).to(integers.dtype).expand(integers.shape)
+
+    yield Content(f"input {number} in chains", change, only=number, takes="integers", whole=True, timed=False)
+
+
 def discrete(
     structures: Sequence[Structure], tensors: Sequence[torch.Tensor], order_counts: Collection[int]
 ) -> list[Content]:
@@ -100,6 +120,8 @@ def discrete(
 def _of_input(number: int, structure: Structure, tensor: torch.Tensor, *, counts: bool) -> Iterator[Content]:
     it, order = f"input {number}", structure.order
     floats = tensor.is_floating_point()
+    if is_whole(tensor) and order is None and not structure.distinct:
+        yield from _chains(number, tensor)
     if structure.single:
         if not floats:
             for least in (0, 1):

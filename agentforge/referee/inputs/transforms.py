@@ -28,6 +28,8 @@ _HALF_STEP = 0.9 * 2.0**-13
 up."""
 SHARE = 0.25
 """Share of values, or of rows, that take another one's place."""
+_LARGEST = 2.0**17
+"""Largest finite value that is tried, in usual units."""
 _random = secrets.SystemRandom()
 
 
@@ -205,6 +207,12 @@ def _up_to(largest: float) -> Change:
     return change
 
 
+def _outliers(tensor: torch.Tensor) -> torch.Tensor:
+    """One element in a thousand is large. If all are, rounding may decide too many of a reference's integers."""
+    chosen = some(True)(torch.zeros(tensor.shape, dtype=torch.bool))
+    return torch.where(chosen, _up_to(_LARGEST)(tensor), tensor)
+
+
 def _mixed(tensor: torch.Tensor) -> torch.Tensor:
     return tensor * torch.where(torch.rand(tensor.shape) < 0.1, 32.0, 0.25).to(tensor.dtype)
 
@@ -243,7 +251,8 @@ def _equal_neighbours(tensor: torch.Tensor) -> torch.Tensor:
 UNUSUAL = (
     LARGE,
     UP_TO_1024,
-    Content("values up to 131072", _up_to(2.0**17)),
+    Content("values up to 131072", _up_to(_LARGEST)),
+    Content("some values up to 131072", _outliers),
     Content("one row below 2**-50", _one_row(_up_to(2.0**-50)), whole=True),
     SMALL,
     Content("zeros", torch.zeros_like, ties=True),

@@ -41,6 +41,22 @@ def test_integers_take_values_that_occur(values, number):
             assert torch.equal(other.reshape(-1).sort().values, tensor.reshape(-1).sort().values)
 
 
+@given(st.integers(66, 5000), st.integers(20, 2000), st.booleans())
+def test_edges_of_long_chains(nodes, number, upright):
+    tensor = torch.randint(0, nodes, (2, number))
+    tensor[0, :3] = torch.tensor([0, 0, nodes - 1])
+    chained = changed(tensor.mT.contiguous() if upright else tensor)["it in chains"]
+    one, other = chained.mT if upright else chained
+    assert bool((other == one + 1).all())
+    assert 0 <= int(one.min()) and int(other.max()) < nodes
+    starts = set(one.tolist()) - set(other.tolist())
+    assert len(starts) <= max(1, -(-number // 64))
+
+
+def test_labels_of_few_values_have_no_chains():
+    assert "it in chains" not in changed(torch.randint(0, 60, (2, 500)))
+
+
 def test_a_few_values_are_exchanged_where_no_sample_looks():
     mask = torch.rand(512, 512) < 0.05
     other = changed(mask)["a few values of it exchanged"]
