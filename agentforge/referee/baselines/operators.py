@@ -26,6 +26,10 @@ _ARITHMETIC = frozenset([
 """Operators that compute with an integer, or move it, whatever it is."""
 _BOUNDING = ("remainder", "bitwise_and", "__and__")
 """Operators that leave an integer in a range that a constant names: the result may be a place."""
+_CHOOSING = frozenset(
+    ["floor_divide", "where", "ge", "lt", "gt", "le", "eq", "ne", "logical_and", "logical_or"]
+)
+"""Further operators for integers that others made."""
 _MOVING = frozenset([
     "clone", "detach", "alias", "view", "_unsafe_view", "reshape", "_reshape_alias", "expand", "permute",
     "transpose", "t", "unsqueeze", "squeeze", "slice", "select", "flip",
@@ -68,6 +72,7 @@ class Operators(DispatchMode):
         self._thresholds: set[tuple[int, int]] = set()
         self._compared: set[int] = set()
         self._computed: set[int] = set()
+        self._chosen: set[int] = set()
         self._otherwise: set[int] = set()
         self._reads = _Reads(self)
 
@@ -77,14 +82,23 @@ class Operators(DispatchMode):
 
         They are no places, lengths, labels or sizes, and may be any integers.
         """
-        return sorted(self._computed - self._otherwise)
+        return sorted(self._computed - self._chosen - self._otherwise)
+
+    @property
+    def chosen(self) -> list[int]:
+        """Numbers of inputs that meet integer arithmetic alone, among whose results constants choose."""
+        return sorted(self._chosen - self._otherwise)
 
     @property
     def of_integers(self) -> dict[str, list[Any]]:
-        """`arithmetic`; as `thresholds`, numbers of inputs with integers that a constant tells apart; and as
-        `compared`, numbers of inputs whose integers are less or more than others."""
-        thresholds = [list(x) for x in sorted(self._thresholds)]
-        return {"arithmetic": self.arithmetic, "thresholds": thresholds, "compared": sorted(self._compared)}
+        """`arithmetic` and `chosen`; as `thresholds`, numbers of inputs with integers that a constant tells
+        apart; and as `compared`, numbers of inputs whose integers are less or more than others."""
+        return {
+            "arithmetic": self.arithmetic,
+            "chosen": self.chosen,
+            "thresholds": [list(x) for x in sorted(self._thresholds)],
+            "compared": sorted(self._compared),
+        }
 
     def __enter__(self) -> Operators:
         self._reads.__enter__()
@@ -108,12 +122,21 @@ class Operators(DispatchMode):
         sources = self._sources(taken)
         if sources:
             base = name if name.startswith("__") else name.removesuffix("_")
-            integers = bool(given) and all(t.dtype is torch.int64 for t in [*taken, *given])
-            (self._computed if integers and base in _ARITHMETIC else self._otherwise).update(sources)
+            self._use(base, args, [*taken, *given], many=bool(given)).update(sources)
             bounded = base in _BOUNDING and not isinstance(args[1], torch.Tensor) and args[1] >= 0
             for tensor in given:
                 self._from[tensor] = frozenset() if bounded else sources
         return result
+
+    def _use(self, name: str, args: Any, tensors: list[torch.Tensor], *, many: bool) -> set[int]:
+        """Where an operator's sources are noted."""
+        types = {t.dtype for t in tensors}
+        if not many or not types <= {torch.int64, torch.bool}:
+            return self._otherwise
+        if name in _ARITHMETIC:
+            return self._computed if types == {torch.int64} else self._chosen
+        own = name in _DECIDING and (args[0] in self._as_given or isinstance(args[1], torch.Tensor))
+        return self._otherwise if own or name not in _CHOOSING else self._chosen
 
     def _decide(self, name: str, args: Any, kwargs: Any, given: list[torch.Tensor]) -> None:
         """Note which integers an operator tells apart by a constant, or by their order."""

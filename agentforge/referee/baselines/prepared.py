@@ -20,6 +20,9 @@ from ..workers.memory.output_memory import Sharing
 from ..workers.memory.shared_memory import Layout, aligned
 from ..workers.pytree import Leaf
 
+OF_INTEGERS = "arithmetic", "chosen", "thresholds", "compared"
+"""What `Operators.of_integers` says of a workload's inputs."""
+
 
 @dataclass(frozen=True)
 class OutputForm:
@@ -77,6 +80,8 @@ class PreparedWorkload:
     """`get_inputs()` draws Python numbers. Every call has those of one draw."""
     arithmetic: list[int] = field(default_factory=list)
     """Inputs of 64-bit integers that the reference only computes with, see `operators`."""
+    chosen: list[int] = field(default_factory=list)
+    """Such inputs among whose results constants choose."""
     thresholds: list[tuple[int, int]] = field(default_factory=list)
     """Numbers of inputs with integers that the reference tells from their neighbours by a constant."""
     compared: list[int] = field(default_factory=list)

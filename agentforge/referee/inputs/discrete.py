@@ -21,7 +21,7 @@ _DISTINCT_MOST = 1 << 18
 """Distinct integers that are drawn anew, at most."""
 _CHAIN = 64
 """Columns of a chain."""
-LARGER, BEYOND_32_BITS = 1024, 1 << 33
+A_FEW, LARGER, BEYOND_32_BITS = 4, 1024, 1 << 33
 """Times that integers are made larger."""
 
 

@@ -208,7 +208,7 @@ def _up_to(largest: float) -> Change:
 
 
 def _outliers(tensor: torch.Tensor) -> torch.Tensor:
-    """One element in a thousand is large. If all are, rounding may decide too many of a reference's integers."""
+    """One element in a thousand is large. If all are, rounding may decide many of a reference's integers."""
     chosen = some(True)(torch.zeros(tensor.shape, dtype=torch.bool))
     return torch.where(chosen, _up_to(_LARGEST)(tensor), tensor)
 

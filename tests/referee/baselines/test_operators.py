@@ -60,6 +60,28 @@ def test_integers_that_may_be_places_or_lengths(compute: Callable[[torch.Tensor]
 
 
 @pytest.mark.parametrize(
+    ("compute", "chosen"),
+    [
+        (lambda ids: torch.where((ids * 5 + 2) // 153 < 10, ids + 3, ids - 9), [0]),
+        (lambda ids: ids // 4 + ((ids + 1) <= 2), [0]),
+        (lambda ids: (ids * 3) % 7 <= 2, []),  # what a remainder leaves is no input's
+        (lambda ids: (ids + 0 >= 3) & (ids * 2 < 90), [0]),
+        (lambda ids: ids * 3, []),
+        (lambda ids: ids >= 3, []),
+        (lambda ids: ids + 1 > ids * 0, []),
+        (lambda ids: TABLE[torch.where(ids + 0 < 10, ids, 0)], []),
+        (lambda ids: torch.where(ids + 0 < 10, 1.0, 0.0), []),
+    ],
+)
+def test_integers_among_whose_results_constants_choose(
+    compute: Callable[[torch.Tensor], object], chosen: list[int]
+) -> None:
+    with torch.no_grad(), Operators([IDS]) as seen:
+        compute(IDS)
+    assert seen.chosen == chosen
+
+
+@pytest.mark.parametrize(
     ("compute", "told_apart"),
     [
         (lambda ids: ids.clamp(min=0), [-1]),

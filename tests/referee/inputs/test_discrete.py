@@ -48,7 +48,7 @@ def test_edges_of_long_chains(nodes, number, upright):
     chained = changed(tensor.mT.contiguous() if upright else tensor)["it in chains"]
     one, other = chained.mT if upright else chained
     assert bool((other == one + 1).all())
-    assert 0 <= int(one.min()) and int(other.max()) < nodes
+    assert int(one.min()) >= 0 and int(other.max()) < nodes
     starts = set(one.tolist()) - set(other.tolist())
     assert len(starts) <= max(1, -(-number // 64))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentforge.referee.comparison.comparator import accepts
 from agentforge.referee.comparison.tolerance import Bound
-from agentforge.referee.inputs.discrete import BEYOND_32_BITS, LARGER, discrete, larger, times
+from agentforge.referee.inputs.discrete import A_FEW, BEYOND_32_BITS, LARGER, discrete, larger, times
 from agentforge.referee.inputs.edges import at_thresholds, below_the_least, edges
 from agentforge.referee.inputs.transforms import UNUSUAL, Content
 from agentforge.referee.workers.pytree import Leaf
@@ -49,14 +49,18 @@ def _larger(context: CheckContext) -> list[Content]:
 def _factors(context: CheckContext, only: int | None) -> list[int]:
     """How many times as large integers may be.
 
-    Any number, if the reference only computes with them. Otherwise each part of its answer must be twice as
-    large, or the same, for twice the integers. If none is larger, they may be lengths: 32 bits are enough.
+    Any number, if the reference only computes with them; a few, if it also compares what it computed with
+    constants, since 32 bits may be enough for those that it is meant for. Otherwise each part of its answer
+    must be twice as large, or the same, for twice the integers. If none is larger, they may be lengths: 32
+    bits are enough.
     """
     prepared, baselines = context.prepared, context.baselines
     tensors = prepared.inputs.tensors(0)
     concerned = {n for n, tensor in enumerate(tensors) if times(2, only).concerns(n, tensor)}
     if concerned <= set(prepared.arithmetic):
         return [LARGER, BEYOND_32_BITS]
+    if concerned <= {*prepared.arithmetic, *prepared.chosen}:
+        return [A_FEW]
     prepared.inputs.fill(0)
     before = baselines.expect(prepared, 0)
     times(2, only).apply(prepared.inputs.tensors(0))
