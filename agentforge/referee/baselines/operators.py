@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -157,6 +157,17 @@ class Operators(DispatchMode):
     def read(self, tensor: Any) -> None:
         """Note that Python reads the numbers of a tensor."""
         self._otherwise |= self._sources(_tensors(tensor))
+
+
+def watching(model: Callable[..., Any], found: list[Operators]) -> Callable[..., Any]:
+    """The model; each call adds the operators that the model ran, and not those that read its answer."""
+
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        with Operators(_tensors((args, kwargs))) as seen:
+            found.append(seen)
+            return model(*args, **kwargs)
+
+    return watched
 
 
 class _Reads(TorchFunctionMode):

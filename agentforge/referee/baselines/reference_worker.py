@@ -28,7 +28,7 @@ from ..workers.runner import CompileMode, gradients, runner_for
 from ..workers.server import Server, Slot, put_leaves
 from .dispatch import NextPlaces, OtherOrder, OtherSigns, alike, same
 from .low_precision import LowPrecision
-from .operators import Operators
+from .operators import Operators, watching
 from .precision import FINER, default_dtype, doubled, in_single, is_double, nudged, wide
 from .sealed_weights import Placer
 from .weights import built, dense_state, trained_keys
@@ -143,9 +143,14 @@ class BaselineServer(Server):
         assert self._module is not None
         parameters = self._module.named_parameters(remove_duplicate=False)
         versions = {k: p._version for k, p in parameters if not p.is_inference()}
-        given = pytree.tree_leaves(self._slots[body["slot"]])
-        with Operators([x for x in given if isinstance(x, torch.Tensor)]) as seen:
+        model, found = self._model, list[Operators]()
+        assert model is not None
+        self._model = watching(model, found)
+        try:
             self._call(body, ())
+        finally:
+            self._model = model
+        (seen,) = found
         now = dense_state(self._module)
         changed = [k for k, fresh in self._fresh.items() if k in now and not same(now[k], fresh)]
         changed += [k for k, before in versions.items() if k in now and now[k]._version != before]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from agentforge.referee.baselines.operators import Operators
+from agentforge.referee.baselines.operators import Operators, watching
 
 IDS, TABLE = torch.randint(0, 64, (8, 8)), torch.randn(64, 4)
 
@@ -57,6 +57,13 @@ def test_integers_that_may_be_places_or_lengths(compute: Callable[[torch.Tensor]
     with torch.no_grad(), Operators([IDS]) as seen:
         compute(IDS)
     assert not seen.arithmetic
+
+
+def test_a_model_alone_is_watched() -> None:
+    found: list[Operators] = []
+    with torch.no_grad():
+        watching(lambda table, ids: ids * 3, found)(TABLE, IDS).numpy()
+    assert [seen.arithmetic for seen in found] == [[1]]
 
 
 @pytest.mark.parametrize(
