@@ -21,7 +21,8 @@ _DISTINCT_MOST = 1 << 18
 """Distinct integers that are drawn anew, at most."""
 _CHAIN = 64
 """Columns of a chain."""
-A_FEW, LARGER, BEYOND_32_BITS = 4, 1024, 1 << 33
+LARGER, BEYOND_32_BITS = 1024, 1 << 33
+A_FEW = (1.5, 4)
 """Times that integers are made larger."""
 
 
@@ -145,22 +146,22 @@ def times(factor: int, only: int | None) -> Content:
     return _scaled(factor, only, lambda tensor: tensor * factor)
 
 
-def larger(factor: int, only: int | None) -> Content:
+def larger(factor: float, only: int | None) -> Content:
     """Integers about some times as large, if their type has them. Zeros stay, they may hide something.
 
     The last bits are random: a float has every multiple of a power of two exactly.
     """
 
     def change(tensor: torch.Tensor) -> torch.Tensor:
-        more = torch.randint(factor, tensor.shape).to(tensor.dtype)
-        return torch.where(tensor != 0, tensor * factor + more, tensor)
+        more = torch.randint(int(factor), tensor.shape).to(tensor.dtype)
+        return torch.where(tensor != 0, tensor * int(2 * factor) // 2 + more, tensor)
 
     return _scaled(factor, only, change)
 
 
-def _scaled(factor: int, only: int | None, change: Change) -> Content:
+def _scaled(factor: float, only: int | None, change: Change) -> Content:
     def if_room(tensor: torch.Tensor) -> torch.Tensor:
-        most = torch.iinfo(tensor.dtype).max // (2 * factor)
+        most = torch.iinfo(tensor.dtype).max // int(2 * factor)
         least, greatest = (int(end) for end in torch.aminmax(tensor))
         return change(tensor) if most and -most <= least and greatest <= most else tensor
 

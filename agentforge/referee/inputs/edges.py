@@ -21,6 +21,7 @@ _random = secrets.SystemRandom()
 _BY_CHANCE = 0.1
 """Pairs of equal integers that chance would make, below which it is chance that there are none."""
 _LOOKED_AT = 1 << 20
+_LAST_BAGS = 3
 _THRESHOLDS = 8
 """Integers, at most, that are tried because a reference tells them apart."""
 
@@ -43,7 +44,7 @@ def edges(
         elif structure.mixable:
             found += _ends(number, tensor)
         elif number in order_counts:
-            found += _empty_bags(number, structure)
+            found += _empty_bags(number, structure, tensors)
         else:
             found += [*_whole_rows(number, tensor), *_halves(number, structure, tensor)]
             found += _finite(number, tensor)
@@ -119,10 +120,14 @@ def _ends(number: int, tensor: torch.Tensor) -> Iterator[Content]:
         yield Content(f"some values of input {number} at {end:g}", some(end), only=number, ties=True)
 
 
-def _empty_bags(number: int, structure: Structure) -> Iterator[Content]:
-    """Offsets some of which are equal to the one before them; the ends stay."""
+def _empty_bags(number: int, structure: Structure, tensors: Sequence[torch.Tensor]) -> Iterator[Content]:
+    """Offsets some of which are equal to the one before them, where the ends stay; and the last ones where
+    another input ends."""
     if not structure.offsets:
         return
+    last = int(tensors[number][-1])
+    sizes = (size for n, t in enumerate(tensors) if n != number for size in t.shape)
+    end = min((size for size in sizes if size >= last), default=last)
 
     def change(offsets: torch.Tensor) -> torch.Tensor:
         made = offsets.clone()
@@ -132,7 +137,13 @@ def _empty_bags(number: int, structure: Structure) -> Iterator[Content]:
             made[place] = made[place - 1]
         return made
 
+    def ended(offsets: torch.Tensor) -> torch.Tensor:
+        made = offsets.clone()
+        made[-min(_LAST_BAGS, len(made) // 2) :] = end
+        return made
+
     yield Content(f"some values of input {number} equal to the one before", change, only=number, takes="any")
+    yield Content(f"the last values of input {number} equal", ended, only=number, takes="any")
 
 
 def _whole_rows(number: int, tensor: torch.Tensor) -> Iterator[Content]:

@@ -111,3 +111,9 @@ def test_larger_integers_are_no_floats():
     larger(BEYOND_32_BITS, None).apply([ids])
     assert bool((ids.float().long() != ids).any())
     assert ids.max() < 1001 * BEYOND_32_BITS
+
+
+def test_integers_may_be_half_as_large_again():
+    ids = torch.arange(0, 1000)
+    larger(1.5, None).apply([ids])
+    assert int(ids.max()) == 1498

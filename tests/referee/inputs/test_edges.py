@@ -46,10 +46,15 @@ def test_some_bags_are_empty_and_offsets_keep_their_ends(number, seed):
     rising = torch.randperm(10 * number, generator=generator)[:number].sort().values + 1
     offsets = torch.cat([torch.zeros(1, dtype=torch.int64), rising])
     assert structure_of(offsets).offsets
-    ((other,),) = changed(offsets, order_counts={0}).values()
-    assert bool((other[1:] >= other[:-1]).all())
-    assert bool((other[1:] == other[:-1]).any())
-    assert (int(other[0]), int(other[-1])) == (0, int(offsets[-1]))
+    found = changed(offsets, order_counts={0})
+    assert len(found) == 2
+    for (other,) in found.values():
+        assert bool((other[1:] >= other[:-1]).all())
+        assert bool((other[1:] == other[:-1]).any())
+        assert (int(other[0]), int(other[-1])) == (0, int(offsets[-1]))
+    values = torch.randn(int(offsets[-1]) + 7)
+    other, _ = changed(offsets, values, order_counts={0})["the last values of input 0 equal"]
+    assert int(other[-1]) == int(other[-2]) == len(values)
     segments = torch.arange(number).sort().values
     assert not changed(segments, order_counts={0})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agentforge.referee.comparison.comparator import accepts
 from agentforge.referee.comparison.tolerance import Bound
+from agentforge.referee.inputs.coherent import COHERENT, coherent
 from agentforge.referee.inputs.discrete import A_FEW, BEYOND_32_BITS, LARGER, discrete, larger, times
 from agentforge.referee.inputs.edges import at_thresholds, below_the_least, edges
 from agentforge.referee.inputs.transforms import UNUSUAL, Content
@@ -32,7 +33,10 @@ class Stability(Check):
         found = [*discrete(*of), *edges(*of), *below_the_least(context.prepared.compared, *of[1:])]
         if context.device.kind == "cpu":  # a place that does not exist stops a GPU
             found += at_thresholds(context.prepared.thresholds, *of[1:])
-        tried = [c for c in [*UNUSUAL, *found] if c.defined == "finite" or not context.definition.finite]
+        found += coherent(*of[:2])
+        tried = [
+            c for c in [*UNUSUAL, *COHERENT, *found] if c.defined == "finite" or not context.definition.finite
+        ]
         return compare_on([*tried, *_larger(context)], context)
 
 
@@ -46,7 +50,7 @@ def _larger(context: CheckContext) -> list[Content]:
     return [larger(factor, only) for only in each for factor in _factors(context, only)]
 
 
-def _factors(context: CheckContext, only: int | None) -> list[int]:
+def _factors(context: CheckContext, only: int | None) -> list[float]:
     """How many times as large integers may be.
 
     Any number, if the reference only computes with them; a few, if it also compares what it computed with
@@ -60,7 +64,7 @@ def _factors(context: CheckContext, only: int | None) -> list[int]:
     if concerned <= set(prepared.arithmetic):
         return [LARGER, BEYOND_32_BITS]
     if concerned <= {*prepared.arithmetic, *prepared.chosen}:
-        return [A_FEW]
+        return [*A_FEW]
     prepared.inputs.fill(0)
     before = baselines.expect(prepared, 0)
     times(2, only).apply(prepared.inputs.tensors(0))

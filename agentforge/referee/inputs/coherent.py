@@ -1,0 +1,104 @@
+"""Contents whose values go together: runs, ramps and distances. `get_inputs()` mostly draws each value alone.
+
+A kernel that looks only a few steps back, or makes too few rounds, is right for values that were drawn alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from .structure import Structure, is_whole, two_values
+from .transforms import Content
+
+_RUN = 64
+"""Values of a run, at most."""
+_NOISE = 1 / 64
+"""Share of its own value that an element of a run keeps, so that no two are equal."""
+_FARTHEST = 1024.0
+"""Largest squared distance."""
+_LEAST_POINTS = 16
+_NEARLY_ONE = 1 - 1 / 64
+
+
+def in_runs(tensor: torch.Tensor) -> torch.Tensor:
+    """Values that hardly change for a while along each of the last two dimensions."""
+    held = tensor
+    for dim in range(max(0, tensor.dim() - 2), tensor.dim()):
+        length = min(_RUN, tensor.shape[dim] // 4)
+        if length > 1:
+            held = held.index_select(dim, torch.arange(tensor.shape[dim]) // length * length)
+    return held + tensor * _NOISE if held is not tensor and not two_values(tensor) else held
+
+
+def rising(tensor: torch.Tensor) -> torch.Tensor:
+    """Values that rise along the longer one of the last two dimensions."""
+    if tensor.is_complex() or not tensor.dim():
+        return tensor
+    longer = -2 if tensor.dim() > 1 and tensor.shape[-2] > tensor.shape[-1] else -1
+    return tensor.sort(longer).values
+
+
+def squared_distances(tensor: torch.Tensor) -> torch.Tensor:
+    """The squared distances of points on a line, where the last two dimensions may be pairs: the shortest way
+    between far points leads over all between them, and sums are dominated by few terms."""
+    if tensor.dim() < 2 or min(tensor.shape[-2:]) < _LEAST_POINTS or tensor.is_complex():
+        return tensor
+    rows, columns = tensor.shape[-2:]
+    one = torch.rand(*tensor.shape[:-2], rows, 1, dtype=torch.float64)
+    other = one.mT if rows == columns else torch.rand(*tensor.shape[:-2], 1, columns, dtype=torch.float64)
+    return ((one - other) ** 2 * _FARTHEST).to(tensor.dtype)
+
+
+def both_zeros(tensor: torch.Tensor) -> torch.Tensor:
+    """Zeros of either sign."""
+    return torch.where(torch.rand(tensor.shape) < 0.5, 0.0, -0.0).to(tensor.dtype)
+
+
+COHERENT = (
+    Content("runs of nearly equal values", in_runs, whole=True),
+    Content("rising values", rising, whole=True),
+    Content("squared distances", squared_distances, whole=True),
+    Content("shifted by -30", lambda t: t - 30),
+    Content("shifted by -120", lambda t: t - 120),
+    Content("zeros of either sign", both_zeros, ties=True),
+)
+"""Tried with floating-point inputs, all at once."""
+
+
+def coherent(structures: Sequence[Structure], tensors: Sequence[torch.Tensor]) -> Iterator[Content]:
+    """Contents of single inputs: runs in masks, unit ranges that are used up, and lists in which each element
+    points to the one before it."""
+    for number, (structure, tensor) in enumerate(zip(structures, tensors, strict=True)):
+        if not tensor.numel() or tensor.is_complex() or structure.single:
+            continue
+        free = structure.order is None and not structure.distinct
+        if structure.mixable:
+            yield from _to_one(number, tensor)
+        elif free and two_values(tensor):
+            yield Content(
+                f"runs of values in input {number}", in_runs, only=number, takes="any", ties=True, whole=True
+            )
+        if free and is_whole(tensor):
+            yield from _pointers(number, tensor)
+
+
+def _to_one(number: int, tensor: torch.Tensor) -> Iterator[Content]:
+    """Probabilities, eccentricities and the like, of which a draw has small ones."""
+    low, high = (float(end) for end in torch.aminmax(tensor))
+    if low >= 0 and 0 < high < _NEARLY_ONE:
+        name = f"values of input {number} up to 1"
+        yield Content(name, lambda t: t * (_NEARLY_ONE / high), only=number)
+
+
+def _pointers(number: int, tensor: torch.Tensor) -> Iterator[Content]:
+    low, high = (int(end) for end in torch.aminmax(tensor))
+    if tensor.dim() != 1 or not len(tensor) // 2 <= high < len(tensor):
+        return
+
+    def change(integers: torch.Tensor) -> torch.Tensor:
+        return (torch.arange(len(integers)) - 1).clamp(low, high).to(integers.dtype)
+
+    name = f"each element of input {number} pointing to the one before it"
+    yield Content(name, change, only=number, takes="integers", ties=True, whole=True, timed=False)
