@@ -29,7 +29,8 @@ def in_runs(tensor: torch.Tensor) -> torch.Tensor:
         length = min(_RUN, tensor.shape[dim] // 4)
         if length > 1:
             held = held.index_select(dim, torch.arange(tensor.shape[dim]) // length * length)
-    return held + tensor * _NOISE if held is not tensor and not two_values(tensor) else held
+    kept = held is tensor or (not tensor.is_complex() and two_values(tensor))
+    return held if kept else held + tensor * _NOISE
 
 
 def rising(tensor: torch.Tensor) -> torch.Tensor:

@@ -32,7 +32,8 @@ def changed(content: Content, tensor: torch.Tensor) -> torch.Tensor:
 
 
 @given(
-    st.lists(st.integers(1, 70), min_size=1, max_size=3), st.sampled_from(["float32", "float16", "float64"])
+    st.lists(st.integers(1, 70), min_size=1, max_size=3),
+    st.sampled_from(["float32", "float16", "float64", "complex64"]),
 )
 def test_every_content_fits_every_floating_point_tensor(shape: list[int], dtype: str) -> None:
     tensor = torch.randn(shape).to(getattr(torch, dtype))
