@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from .structure import Structure, is_whole, two_values
+from .structure import Structure, is_coarse, is_whole, two_values
 from .transforms import Content
 
 _RUN = 64
@@ -72,7 +72,7 @@ def coherent(structures: Sequence[Structure], tensors: Sequence[torch.Tensor]) -
     """Contents of single inputs: runs in masks, unit ranges that are used up, and lists in which each element
     points to the one before it."""
     for number, (structure, tensor) in enumerate(zip(structures, tensors, strict=True)):
-        if not tensor.numel() or tensor.is_complex() or structure.single:
+        if not tensor.numel() or tensor.is_complex() or is_coarse(tensor) or structure.single:
             continue
         free = structure.order is None and not structure.distinct
         if structure.mixable:

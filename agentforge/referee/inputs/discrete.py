@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 import torch
 
-from .structure import Order, Structure, is_whole, two_values
+from .structure import Order, Structure, is_coarse, is_whole, two_values
 from .transforms import Change, Content
 
 _random = secrets.SystemRandom()
@@ -111,8 +111,7 @@ def discrete(
     """
     found: list[Content] = []
     for number, (structure, tensor) in enumerate(zip(structures, tensors, strict=True)):
-        coarse = tensor.is_floating_point() and tensor.element_size() == 1  # few operators take it
-        if tensor.numel() and not tensor.is_complex() and not coarse:
+        if tensor.numel() and not tensor.is_complex() and not is_coarse(tensor):
             counts = number in order_counts and not (structure.single or two_values(tensor))
             found += _of_input(number, structure, tensor, counts=counts)
     return found

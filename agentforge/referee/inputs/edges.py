@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 
 from .discrete import other_values
-from .structure import FEW, Structure, is_whole, two_values
+from .structure import FEW, Structure, is_coarse, is_whole, two_values
 from .transforms import SHARE, Change, Content, copied_rows, some
 
 _random = secrets.SystemRandom()
@@ -36,7 +36,7 @@ def edges(
     """
     found: list[Content] = []
     for number, (structure, tensor) in enumerate(zip(structures, tensors, strict=True)):
-        if not tensor.numel() or structure.single or (tensor.is_floating_point() and tensor.itemsize == 1):
+        if not tensor.numel() or structure.single or is_coarse(tensor):
             continue
         found += _without_one(number, structure, tensor)
         if tensor.is_complex():

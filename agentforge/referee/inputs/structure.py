@@ -102,6 +102,11 @@ def is_whole(tensor: torch.Tensor) -> bool:
     return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool)
 
 
+def is_coarse(tensor: torch.Tensor) -> bool:
+    """Whether its elements are 8-bit floats, which few operators take."""
+    return tensor.is_floating_point() and tensor.itemsize == 1
+
+
 def two_values(tensor: torch.Tensor) -> bool:
     """Whether it has at most two different values, as far as a sample tells: a mask."""
     return tensor.dtype is torch.bool or int(torch.unique(_sample(tensor.reshape(-1))).numel()) <= 2
@@ -111,7 +116,7 @@ def structure_of(tensor: torch.Tensor) -> Structure:
     """The structure of one draw."""
     if not tensor.numel():
         return Structure(single=True)
-    real = tensor.float() if tensor.is_floating_point() and tensor.element_size() == 1 else tensor
+    real = tensor.float() if is_coarse(tensor) else tensor
     floats = real.is_floating_point()
     flat, order = real.reshape(-1), _order(real)
     parts = torch.view_as_real(flat).reshape(-1) if real.is_complex() else flat

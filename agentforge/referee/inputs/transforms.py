@@ -16,7 +16,7 @@ import torch
 
 from ..comparison.tolerance import Bound, kinds, widest
 from ..workers.pytree import Leaf
-from .structure import Structure, is_whole
+from .structure import Structure, is_coarse, is_whole
 
 Change = Callable[[torch.Tensor], torch.Tensor]
 
@@ -73,8 +73,7 @@ class Content:
                 continue
             in_pieces = tensor.is_contiguous() and not self.whole
             for piece in tensor.view(-1).split(_PIECE) if in_pieces else [tensor]:
-                # 8-bit floats lack most operators.
-                wide = piece.float() if piece.is_floating_point() and piece.itemsize == 1 else piece
+                wide = piece.float() if is_coarse(piece) else piece
                 piece.copy_(self.change(wide))
             if structure is not None:
                 tensor.copy_(structure.restored(tensor))

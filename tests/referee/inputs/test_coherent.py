@@ -41,6 +41,13 @@ def test_every_content_fits_every_floating_point_tensor(shape: list[int], dtype:
         assert changed(content, tensor).shape == tensor.shape
 
 
+def test_8_bit_floats_have_those_of_all_floats_alone() -> None:
+    tensor = torch.randn(8, 256).to(torch.float8_e4m3fn)
+    assert not contents(tensor)
+    for content in COHERENT:
+        assert changed(content, tensor).dtype is tensor.dtype
+
+
 @pytest.mark.parametrize("shape", [(2, 4096), (256, 256)])
 def test_runs_are_long_and_no_two_values_are_equal(shape: tuple[int, int]) -> None:
     tensor = torch.randn(shape)

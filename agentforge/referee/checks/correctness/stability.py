@@ -21,9 +21,9 @@ class Stability(Check):
     levels = FULL_LEVEL
     when = When.EXAMINATION
     catches = (
-        "wrong values for large, small, zero, equal, shifted, negated and mixed inputs, one large value, "
-        "NaN, infinities, other integers, masks and orders, ends of ranges, empty rows "
-        "and bags, shorter lengths, rows and infinities in common"
+        "wrong values for large, small, zero, equal, shifted, negated and mixed inputs, few large values, "
+        "NaN, infinities, either zero, runs, ramps, distances, chains, other integers, masks and orders, "
+        "ends of ranges, empty rows and bags, shorter lengths, rows and infinities in common"
     )
 
     def run(self, context: CheckContext) -> str:
