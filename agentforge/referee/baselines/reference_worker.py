@@ -330,7 +330,7 @@ class BaselineServer(Server):
         model = wide(self._module)
         args, kwargs = doubled(self._arguments_of(body["slot"]))
         with default_dtype(torch.float64):
-            return self._given(gradients(model, args, kwargs, body["seed"]))
+            return self._given(gradients(model, args, kwargs, body["seed"])[0])
 
     def _exact_state(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """What calls change of the model, after some calls from its present state on, in float64."""

@@ -231,16 +231,19 @@ class Server:
         return {"launches": launches() if callable(launches) else []}
 
     def _gradients(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
-        """Put what a backward pass gives in our memory; with `between`, after a call on that slot."""
+        """Put what a backward pass gives in our memory; with `between`, after a call on that slot.
+
+        `written` says what of its caller's it writes to.
+        """
         assert self._model is not None and self._outputs is not None
         args, kwargs = self._arguments_of(body["slot"])
         between = None
         if body["between"] is not None:
             others, named = self._inputs(body["between"])
             between = partial(self._model, *others, **named)
-        leaves = gradients(self._model, args, kwargs, body["seed"], between)
+        leaves, written = gradients(self._model, args, kwargs, body["seed"], between)
         put_leaves(leaves, self._outputs)
-        return {"leaves": describe(leaves)}
+        return {"leaves": describe(leaves), "written": written}
 
     def _state(self, body: dict[str, Any], fds: tuple[int, ...]) -> dict[str, Any]:
         """Put some of the model's buffers in the referee's memory, or set weights to values in a file."""
