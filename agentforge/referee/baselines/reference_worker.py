@@ -67,6 +67,7 @@ class BaselineServer(Server):
         self._runner = runner_for(body["device"])
         definition = Definition.model_validate(body["definition"])
         self._problem, self._precision = load_problem(definition), definition.precision
+        self._class = self._problem.model_class
         init = self._problem.get_init_inputs()
         self._module = built(partial(self._problem.build, body["seed"]), body["seed"])[0]
         encoded = values.encode(init if isinstance(init, dict) else list(init), self._weights)
