@@ -69,6 +69,8 @@ class ReasonCode(StrEnum):
     """Operators did the work that the task's policy does not allow."""
     LOWER_PRECISION = "lower_precision"
     """It sets torch so that float32 operators of its process may compute in lower precision."""
+    SHARED_GENERATOR = "shared_generator"
+    """Its calls seed, or draw from, a generator of random numbers that the rest of its process uses too."""
     MORE_PROCESSES = "more_processes"
     """Other processes of the candidate ran beside its own."""
     STATE_MISSING = "state_missing"

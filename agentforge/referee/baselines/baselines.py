@@ -24,12 +24,12 @@ from ..workers.client import WorkerClient
 from ..workers.device_backend import CPU, DeviceBackend
 from ..workers.failures import WorkerFailure
 from ..workers.memory.shared_memory import Block
-from ..workers.pytree import Leaf
+from ..workers.pytree import Leaf, same_bytes
 from ..workers.runner import CHEAP
 from .ahead import CompilingAhead, Starting, answer
 from .latitude import with_latitude
 from .nearby import NotDefined, bounds_nearby
-from .prepared import OF_INTEGERS, OutputForm, PreparedWorkload, broken_reference, same_bytes
+from .prepared import OF_INTEGERS, OutputForm, PreparedWorkload, broken_reference
 from .sealed_weights import Weights
 from .task_report import TaskReport
 

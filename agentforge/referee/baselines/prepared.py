@@ -168,14 +168,6 @@ def _placed(
     )
 
 
-def same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether two tensors have the same shape, dtype and bits."""
-    if a.shape != b.shape or a.dtype != b.dtype:
-        return False
-    a, b = a.contiguous(), b.contiguous()
-    return bool(torch.equal(a.reshape(-1).view(torch.uint8), b.reshape(-1).view(torch.uint8)))
-
-
 def broken_reference(definition: Definition, failure: WorkerFailure) -> str:
     """Message for a reference that does not run."""
     first = (failure.reason.strip().splitlines() or ["no reason given"])[0][:300]

@@ -67,6 +67,7 @@ class BaselineServer(Server):
         self._runner = runner_for(body["device"])
         definition = Definition.model_validate(body["definition"])
         self._problem, self._precision = load_problem(definition), definition.precision
+        self._class = self._problem.model_class
         init = self._problem.get_init_inputs()
         self._module = built(partial(self._problem.build, body["seed"]), body["seed"])[0]
         encoded = values.encode(init if isinstance(init, dict) else list(init), self._weights)
@@ -330,7 +331,7 @@ class BaselineServer(Server):
         model = wide(self._module)
         args, kwargs = doubled(self._arguments_of(body["slot"]))
         with default_dtype(torch.float64):
-            return self._given(gradients(model, args, kwargs, body["seed"]))
+            return self._given(gradients(model, args, kwargs, body["seed"])[0])
 
     def _exact_state(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """What calls change of the model, after some calls from its present state on, in float64."""

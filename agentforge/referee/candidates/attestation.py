@@ -16,6 +16,7 @@ import torch
 from agentforge.languages import CPP_RUNTIME, PRELUDE
 
 from .close_look import own_function_times, profiled
+from .generators import shared_generators
 from .recorder import Recorder, float32_precisions, is_own_operator
 
 _FREE = {"view", "reshape", "t", "transpose", "permute", "expand", "detach", "alias", "unsqueeze", "squeeze",
@@ -67,11 +68,12 @@ def observe(
     Returns:
         `operators`: operator to `[calls, ns]`, without those of torch that move hardly any data; `own`: own
         kernel to calls; `ns`: the whole call; `counted`: `own` is complete; `precisions`:
-        `float32_precisions` before, during and after the call; if `closely`, `other`: `other_work`. An
-        operator that the candidate registered counts by what its body runs.
+        `float32_precisions` before, during and after the call; `generators`: those of the whole process that
+        the call seeds or draws from; if `closely`, `other`: `other_work`. An operator that the candidate
+        registered counts by what its body runs.
     """
     before = own_calls()
-    with _interpreted(), Recorder() as recorder:
+    with _interpreted(), shared_generators() as generators, Recorder() as recorder:
         start = time.perf_counter_ns()
         model(*args, **kwargs)
         total = time.perf_counter_ns() - start - recorder.looking_ns
@@ -86,6 +88,7 @@ def observe(
     precisions = recorder.precisions | float32_precisions()
     answer = {
         "operators": operators, "own": own, "ns": total, "counted": _counted(), "precisions": precisions,
+        "generators": generators,
     }  # fmt: skip
     if closely:
         answer["other"], others = other_work(lambda: model(*args, **kwargs), recorder)

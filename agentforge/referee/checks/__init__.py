@@ -24,6 +24,7 @@ from .correctness.exact_integers import ExactIntegers
 from .correctness.gradients import Gradients
 from .correctness.layouts import Layouts
 from .correctness.random_inputs import RandomInputs
+from .correctness.second_instance import SecondInstance
 from .correctness.sharpened import Sharpened
 from .correctness.smoke import Smoke
 from .correctness.stability import Stability
@@ -51,6 +52,7 @@ PIPELINE: tuple[Check, ...] = (
     Gradients(),
     ExactIntegers(),
     TrainedWeights(),
+    SecondInstance(),
     Stability(),
     Layouts(),
     Engagement(),

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 
 from ..baselines.baselines import Baselines
-from ..baselines.prepared import PreparedWorkload, same_bytes
+from ..baselines.prepared import PreparedWorkload
 from ..inputs.transforms import less_precise
 from ..workers.memory.shared_memory import Layout
-from ..workers.pytree import Leaf
+from ..workers.pytree import Leaf, same_bytes
 
 _PIECE = 1 << 20
 

@@ -20,7 +20,7 @@ from agentforge.schema import ReasonCode, TargetError
 
 from ..baselines.answers import right_answer
 from ..baselines.baselines import Baselines
-from ..baselines.prepared import PreparedWorkload, broken_reference, same_bytes
+from ..baselines.prepared import PreparedWorkload, broken_reference
 from ..baselines.task_report import TaskReport
 from ..comparison.comparator import accepts
 from ..comparison.tolerance import Bound, halved
@@ -28,7 +28,7 @@ from ..inputs.discrete import discrete
 from ..inputs.structure import Structure
 from ..inputs.transforms import Answer, Content, exposing_contents
 from ..workers.failures import WorkerFailure
-from ..workers.pytree import Leaf
+from ..workers.pytree import Leaf, same_bytes
 from ._base import BOTH_LEVELS, Check, CheckContext, When
 from .mutants import Mutant, mutants
 

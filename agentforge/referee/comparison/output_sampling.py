@@ -11,10 +11,10 @@ import torch
 
 from agentforge.schema import EvaluationStatus
 
-from ..baselines.prepared import PreparedWorkload, same_bytes
+from ..baselines.prepared import PreparedWorkload
 from ..workers.client import WorkerClient
 from ..workers.failures import WorkerFailure
-from ..workers.pytree import Leaf, Part
+from ..workers.pytree import Leaf, Part, same_bytes
 from .comparator import OutputComparator
 from .draw_bounds import DrawBounds, OwnDraw
 from .tolerance import all_finite, kinds, settled

@@ -236,3 +236,11 @@ def _gather(tensor: torch.Tensor, flat: torch.Tensor) -> torch.Tensor:
         offsets += flat % size * stride
         flat = flat // size
     return tensor.as_strided((span,), (1,)).index_select(0, offsets.to(tensor.device))
+
+
+def same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two tensors have the same shape, dtype and bits."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    a, b = a.contiguous(), b.contiguous()
+    return bool(torch.equal(a.reshape(-1).view(torch.uint8), b.reshape(-1).view(torch.uint8)))

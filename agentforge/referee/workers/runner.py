@@ -15,7 +15,7 @@ from agentforge.devices import devices
 from ..timing.gpu.device import Gpu, HostClock, TorchGpu
 from ..timing.gpu.events import credible, empty_call
 from .failures import UnusableOutput
-from .pytree import Leaf, flatten
+from .pytree import Leaf, flatten, same_bytes
 
 CompileMode = Literal["", "default", "freezing", "max-autotune", "max-autotune-freezing", "graph"]
 """How a baseline runs the reference: as it is, by torch.compile, as one CUDA graph. `freezing` is Inductor's:
@@ -129,20 +129,22 @@ def gradients(
     kwargs: dict[str, Any],
     seed: int,
     between: Callable[[], object] | None = None,
-) -> list[Leaf]:
-    """What a backward pass leaves in inputs and parameters.
+) -> tuple[list[Leaf], list[str]]:
+    """What a backward pass leaves in inputs and parameters, and what it writes to that is its caller's.
 
     Args:
         seed: of the normally distributed gradients of the outputs; the same in every process.
         between: runs between the forward and the backward pass.
 
     Returns:
-        One leaf for each input and parameter that requires a gradient, zeros if none arrives.
+        One leaf for each input and parameter that requires a gradient, zeros if none arrives. And names of
+        inputs, outputs and gradients of outputs that have other bits than before the backward pass.
 
     Raises:
         UnusableOutput: no output depends on them by autograd.
     """
     wanted: dict[str, torch.Tensor] = {}
+    lent: dict[str, torch.Tensor] = {}
 
     def prepared(path: str, value: Any) -> Any:
         if isinstance(value, torch.Tensor) and value.is_floating_point():
@@ -150,6 +152,8 @@ def gradients(
             wanted[f"the gradient of {path}"] = value
         elif isinstance(value, torch.Tensor):
             value = value.clone()
+        if isinstance(value, torch.Tensor):
+            lent[path] = value
         return value
 
     with torch.enable_grad():
@@ -159,19 +163,24 @@ def gradients(
             for name, parameter in model.named_parameters():
                 if parameter.requires_grad:
                     wanted[f"the gradient of {name}"] = parameter
-        tensors = [
-            x.value
-            for x in flatten(model(*args, **kwargs))
-            if isinstance(x.value, torch.Tensor) and x.value.is_floating_point() and x.value.requires_grad
-        ]
+        given = [x for x in flatten(model(*args, **kwargs)) if isinstance(x.value, torch.Tensor)]
+        tensors = {x.path: x.value for x in given if x.value.is_floating_point() and x.value.requires_grad}
         if not tensors:
             raise UnusableOutput("its outputs have no gradient; compute them with operators that have one")
         if between is not None:
             between()
         generator = torch.Generator().manual_seed(seed)
-        arriving = [torch.randn(t.shape, generator=generator, dtype=torch.float32).to(t) for t in tensors]
-        found = torch.autograd.grad(tensors, list(wanted.values()), arriving, allow_unused=True)
-    return [
+        arriving = {
+            f"the gradient of {path}": torch.randn(t.shape, generator=generator, dtype=torch.float32).to(t)
+            for path, t in tensors.items()
+        }
+        lent |= {x.path: x.value for x in given} | arriving
+        before = {path: t.detach().clone() for path, t in lent.items()}
+        found = torch.autograd.grad(
+            list(tensors.values()), list(wanted.values()), list(arriving.values()), allow_unused=True
+        )
+    leaves = [
         Leaf(path, torch.zeros_like(t) if g is None else g.detach())
         for (path, t), g in zip(wanted.items(), found, strict=True)
     ]
+    return leaves, [path for path, t in lent.items() if not same_bytes(before[path], t.detach())]

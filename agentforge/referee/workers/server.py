@@ -48,6 +48,8 @@ class Server:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._model: Callable[..., Any] | None = None
+        self._class: Callable[..., Any] | None = None
+        """The solution's class, or function."""
         self._runner: Runner = HostRunner()
         self._slots: list[Slot] = []
         self._brought: dict[int, Slot] = {}
@@ -70,6 +72,7 @@ class Server:
             "attest": self._attest,
             "gradients": self._gradients,
             "state": self._state,
+            "another": self._another,
             "launches": self._launches,
         }
 
@@ -113,7 +116,16 @@ class Server:
         model_class = getattr(module, body["class"], None)
         if model_class is None:
             raise AttributeError(f"the solution has no class {body['class']}")
-        init = values.decode(body["init"], weights)
+        self._class = model_class
+        model, report = self._constructed(body, weights)
+        self._take(model)
+        weights.close()
+        return report
+
+    def _constructed(self, body: dict[str, Any], weights: Block) -> tuple[Any, dict[str, Any]]:
+        """A model on its device, and what `load_weights` says of it."""
+        init, model_class = values.decode(body["init"], weights), self._class
+        assert model_class is not None
 
         def build() -> Any:
             torch.manual_seed(body["seed"])
@@ -123,9 +135,22 @@ class Server:
         model.eval()
         state = {k: weights.tensor(Layout.from_json(v)) for k, v in body["state"].items()}
         report = load_weights(model, state, anyway=changed)
-        self._take(self._runner.place(model))
-        weights.close()
-        return report
+        return self._runner.place(model), report
+
+    def _another(self, body: dict[str, Any], fds: tuple[int, ...]) -> dict[str, Any]:
+        """Construct a model beside the first one, run it once, and put its answer in our memory."""
+        assert self._outputs is not None
+        weights = Block(fds[0], os.fstat(fds[0]).st_size, writable=False)
+        try:
+            with torch.enable_grad():
+                model, _ = self._constructed(body, weights)
+        finally:
+            weights.close()
+        args, kwargs = self._inputs(body["slot"])
+        output, _ = self._runner.run(model, args, kwargs)
+        leaves = self._answer(output, (args, kwargs))
+        put_leaves(leaves, self._outputs)
+        return {"leaves": describe(leaves)}
 
     def _take(self, model: Callable[..., Any]) -> None:
         torch.set_grad_enabled(False)
@@ -231,16 +256,19 @@ class Server:
         return {"launches": launches() if callable(launches) else []}
 
     def _gradients(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
-        """Put what a backward pass gives in our memory; with `between`, after a call on that slot."""
+        """Put what a backward pass gives in our memory; with `between`, after a call on that slot.
+
+        `written` says what of its caller's it writes to.
+        """
         assert self._model is not None and self._outputs is not None
         args, kwargs = self._arguments_of(body["slot"])
         between = None
         if body["between"] is not None:
             others, named = self._inputs(body["between"])
             between = partial(self._model, *others, **named)
-        leaves = gradients(self._model, args, kwargs, body["seed"], between)
+        leaves, written = gradients(self._model, args, kwargs, body["seed"], between)
         put_leaves(leaves, self._outputs)
-        return {"leaves": describe(leaves)}
+        return {"leaves": describe(leaves), "written": written}
 
     def _state(self, body: dict[str, Any], fds: tuple[int, ...]) -> dict[str, Any]:
         """Put some of the model's buffers in the referee's memory, or set weights to values in a file."""

@@ -48,6 +48,26 @@ def test_what_the_reference_sets_a_solution_may_set(referee: Referee) -> None:
     assert _codes(referee, _PLAIN) == ()
 
 
+_DRAWS = problem("noise = torch.rand(3)\nreturn x @ x1", "torch.rand(8, 16), torch.rand(16, 4)")
+
+
+@pytest.mark.parametrize(
+    "line", ["torch.manual_seed(3)", "torch.rand(3)", "random.seed(3)", "numpy.random.seed(3)"]
+)
+def test_a_call_leaves_the_generators_of_the_process_alone(referee: Referee, line: str) -> None:
+    changes = (
+        ("import torch", "import random\nimport numpy\nimport torch"),
+        ("return x @", f"{line}\n        return x @"),
+    )
+    assert _codes(referee, _PLAIN, *changes) == (ReasonCode.SHARED_GENERATOR,)
+
+
+def test_a_generator_of_its_own_is_free_and_so_is_what_the_reference_draws_from(referee: Referee) -> None:
+    own = "torch.rand(3, generator=torch.Generator().manual_seed(3))"
+    assert _codes(referee, _PLAIN, ("return x @", f"{own}\n        return x @")) == ()
+    assert _codes(referee, _DRAWS, ("torch.rand(3)", "torch.rand(5)")) == ()
+
+
 _SOFTMAX = problem("return torch.softmax(x, -1)", "torch.randn(64, 1024)", policy="custom-only")
 _HIDDEN = """
 lib = torch.library.Library("attestation_hidden", "DEF")

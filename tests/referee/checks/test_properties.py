@@ -185,6 +185,41 @@ def test_another_call_before_the_backward_pass_changes_nothing(referee):
     assert "in the backward pass after another call" in failure.reason
 
 
+OVERWRITES = """
+class Gate(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        y = torch.sigmoid(x * w) * x
+        ctx.kept = KEPT
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        KEPT = ctx.kept
+        s = torch.sigmoid(x * w)
+        into_w = (g * x * x * s * (1 - s)).sum(0)
+        into_x = g * (s + x * w * s * (1 - s))
+        return OVER.copy_(into_x), into_w
+
+
+class Model"""
+
+
+@pytest.mark.parametrize(
+    ("over", "kept", "told"),
+    [("g", "(x, w)", "the gradient of out"), ("x", "(x, w)", "input 0"), ("y", "(x, w, y)", "out")],
+)
+def test_a_backward_pass_leaves_what_belongs_to_its_caller(referee, over, kept, told):
+    """`x + gate(x)` gives one gradient to both branches."""
+    by_hand = (
+        ("class Model", OVERWRITES.replace("KEPT", kept).replace("OVER", over)),
+        ("torch.sigmoid(x * self.weight) * x\n", "Gate.apply(x, self.weight)\n"),
+    )
+    failure = refused(referee, GATE, Gradients(), *by_hand)
+    assert failure.status is EvaluationStatus.CHEATING
+    assert f"its backward pass writes to {told}, and" in failure.reason
+
+
 def test_an_answer_without_a_backward_pass_is_refused(referee):
     detached = ("* x\n", "* x.detach()\n")
     assert refused(referee, GATE, Gradients(), detached).status is EvaluationStatus.INCORRECT_NUMERICAL

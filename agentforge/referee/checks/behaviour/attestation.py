@@ -1,4 +1,4 @@
-"""Which operators and own kernels ran, and in which precision torch computes."""
+"""Which operators and own kernels ran, in which precision torch computes, and who draws random numbers."""
 
 from __future__ import annotations
 
@@ -25,19 +25,20 @@ _STRETCH, _STRETCH_NS = 4, 2_000_000
 
 
 class Attestation(Check):
-    """Asks the candidate's process which torch operators and own kernels ran, and in which precision torch
-    computes there. The process may lie.
+    """Asks the candidate's process which torch operators and own kernels ran, in which precision torch
+    computes there, and which generators of random numbers changed. The process may lie.
 
-    A solution shares its process with the rest of a model, and another processor may obey a setting for
-    float32 that this one ignores.
+    A solution shares its process with the rest of a model: its generators too. And another processor may
+    obey a setting for float32 that this one ignores.
     """
 
     name = "attestation"
     levels = BOTH_LEVELS
     when = When.EXAMINATION
     catches = (
-        "own kernels that never run, operators that the task's policy does not allow, and settings of torch "
-        "that let float32 operators compute in lower precision"
+        "own kernels that never run, operators that the task's policy does not allow, settings of torch "
+        "that let float32 operators compute in lower precision, and seeds for the generators of random "
+        "numbers that the whole process shares"
     )
 
     def run(self, context: CheckContext) -> str:
@@ -70,30 +71,42 @@ class Attestation(Check):
         if uses:
             context.findings.kernels = _joined(context.findings.kernels, uses)
             context.findings.own_share = own_share
-        self._judge_precisions(context, precisions)
+        self._judge_settings(context, precisions, _names(reply.get("generators")))
         if asks_for_own:
-            self._judge_lookups(context, reply.get("looked_up", []))
+            self._judge_lookups(context, _names(reply.get("looked_up", [])))
         return self._judge(context, uses, reply.get("counted") is True)
 
-    def _judge_lookups(self, context: CheckContext, found: object) -> None:
-        if not isinstance(found, list) or not all(type(name) is str for name in found):
-            raise _false()
+    def _judge_lookups(self, context: CheckContext, found: list[str]) -> None:
         if found:
             context.findings.suspect(
                 ReasonCode.FOREIGN_OPERATORS,
                 f"the task asks for own kernels; its Python code looks up {', '.join(found[:_NAMED])[:200]}",
             )
 
-    def _judge_precisions(self, context: CheckContext, found: dict[str, object]) -> None:
-        if not found or context.definition.precision is not None:
+    def _judge_settings(
+        self, context: CheckContext, precisions: dict[str, object], generators: list[str]
+    ) -> None:
+        if context.definition.precision is not None:
+            precisions = {}
+        if not precisions and not generators:
             return
-        allowed = context.baselines.eager.request({"op": "attest", "slot": 0})["precisions"]
-        changed = [f"{name} at {value}"[:120] for name, value in found.items() if allowed.get(name) != value]
+        allowed = context.baselines.eager.request({"op": "attest", "slot": 0})
+        changed = [
+            f"{name} at {value}"[:120]
+            for name, value in precisions.items()
+            if allowed["precisions"].get(name) != value
+        ]
         if changed:
             context.findings.suspect(
                 ReasonCode.LOWER_PRECISION,
                 f"it sets {changed[0]}, so float32 operators of its process may compute in lower precision; "
                 "leave torch's settings as they are",
+            )
+        if generators and not allowed["generators"]:
+            context.findings.suspect(
+                ReasonCode.SHARED_GENERATOR,
+                f"its call changes the state of {generators[0][:80]}, a generator of random numbers that its "
+                "whole process shares, and the reference's does not; use a generator of its own",
             )
 
     def _judge(self, context: CheckContext, uses: list[KernelUse], counted: bool) -> str:
@@ -143,6 +156,13 @@ def _is_entry(entry: object) -> bool:
 def _entries(found: object) -> dict[str, list[int]]:
     """What the candidate's process says of operators, if it has the form of an answer."""
     if not isinstance(found, dict) or not all(type(n) is str and _is_entry(e) for n, e in found.items()):
+        raise _false()
+    return found
+
+
+def _names(found: object) -> list[str]:
+    """A list of names that the candidate's process answers with."""
+    if not isinstance(found, list) or not all(type(name) is str for name in found):
         raise _false()
     return found
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from agentforge.referee.baselines.prepared import same_bytes
 from agentforge.referee.workers.failures import WorkerFailure
+from agentforge.referee.workers.pytree import same_bytes
 from agentforge.schema import EvaluationStatus
 
 from .._base import BOTH_LEVELS, Check, CheckContext, When

@@ -42,7 +42,8 @@ class Gradients(Check):
     when = When.EXAMINATION
     catches = (
         "wrong or missing gradients, if the definition is `differentiable`, with usual inputs and mixed "
-        "magnitudes, also after another call; noise is skipped"
+        "magnitudes, also after another call; noise is skipped; and writes of the backward pass to the "
+        "gradient that it gets, to inputs and to outputs"
     )
 
     def run(self, context: CheckContext) -> str:
@@ -83,7 +84,7 @@ def _compare(
             client.call(1)  # this gives the slot its content
     body = {"op": "gradients", "slot": 0, "seed": secrets.randbits(60), "between": between}
     try:
-        expected, exact, bounds = _gradients(context, body)
+        expected, exact, bounds, allowed = _gradients(context, body)
     except TargetError:
         if not context.baselines.eager.worker.running or (content is None and not another_call):
             raise
@@ -104,6 +105,7 @@ def _compare(
     if content is not None and not defined:
         return [], bounds
     reply = context.candidate.request(body)
+    _judge_writes(reply.get("written"), allowed)
     got = {x.path: x for x in context.candidate.leaves(reply)}
     missing = [x.path for x in expected if x.path not in got]
     if missing:
@@ -120,8 +122,29 @@ def _compare(
     return paths, bounds
 
 
-def _gradients(context: CheckContext, body: dict[str, Any]) -> tuple[list[Leaf], list[Leaf], list[Bound]]:
-    """The reference's gradients for slot 0, the same in float64, and bounds from their error.
+def _judge_writes(written: object, allowed: Sequence[str]) -> None:
+    """A gradient that a backward pass gets also goes to what else depends on its output.
+
+    Args:
+        written: what the candidate's backward pass writes to, as its process says.
+        allowed: what the reference's does.
+
+    Raises:
+        WorkerFailure: it writes to more than the reference's.
+    """
+    if not isinstance(written, list) or not all(type(path) is str for path in written):
+        raise WorkerFailure(EvaluationStatus.CHEATING, "it answered with a false list of what it writes to")
+    more = [path[:120] for path in written if path not in allowed]
+    if more:
+        raise WorkerFailure(
+            EvaluationStatus.CHEATING, f"its backward pass writes to {more[0]}, and the reference's does not"
+        )
+
+
+def _gradients(
+    context: CheckContext, body: dict[str, Any]
+) -> tuple[list[Leaf], list[Leaf], list[Bound], list[str]]:
+    """The reference's gradients for slot 0, the same in float64, bounds from their error, and writes.
 
     Args:
         body: the request for them.
@@ -131,7 +154,8 @@ def _gradients(context: CheckContext, body: dict[str, Any]) -> tuple[list[Leaf],
     """
     eager = context.baselines.eager
     try:
-        found = eager.leaves(eager.request(body))
+        reply = eager.request(body)
+        found = eager.leaves(reply)
         exact = eager.leaves(eager.request({**body, "op": "exact_gradients"}))
     except WorkerFailure as failure:
         raise TargetError(
@@ -139,4 +163,5 @@ def _gradients(context: CheckContext, body: dict[str, Any]) -> tuple[list[Leaf],
             f"({failure.reason.splitlines()[0][:200]}); fix it, or ask for the forward pass only"
         ) from failure
     how = context.definition.tolerance, context.prepared.reduction
-    return found, exact, [derive(a.value, b.value, *how) for a, b in zip(found, exact, strict=True)]
+    bounds = [derive(a.value, b.value, *how) for a, b in zip(found, exact, strict=True)]
+    return found, exact, bounds, reply["written"]

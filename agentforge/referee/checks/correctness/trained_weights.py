@@ -78,17 +78,17 @@ class TrainedWeights(Check):
         before = baselines.expect(context.prepared, 0)
         try:
             for name, change in CHANGES.items():
-                changed = _changed(weights, change)
+                changed = changed_weights(weights, change)
                 if changed:
                     found.append(f"{name}: {_compare(context, name, changed, before)}")
         finally:
             if baselines.eager.worker.running:
-                _load(baselines.eager, weights, {})
-        _load(context.candidate, weights, {})
+                load(baselines.eager, weights, {})
+        load(context.candidate, weights, {})
         return "; ".join(found) or "weights already have both signs"
 
 
-def _changed(weights: Weights, change: _Change) -> dict[str, torch.Tensor]:
+def changed_weights(weights: Weights, change: _Change) -> dict[str, torch.Tensor]:
     """The parameters that a change changes, by key. Sorted and symmetric ones may have to stay so."""
     found = {}
     for key in weights.trained:
@@ -100,9 +100,9 @@ def _changed(weights: Weights, change: _Change) -> dict[str, torch.Tensor]:
     return found
 
 
-def _load(client: WorkerClient, weights: Weights, changed: dict[str, torch.Tensor]) -> bool:
+def load(client: WorkerClient, weights: Weights, changed: dict[str, torch.Tensor]) -> bool:
     """Give a worker's model the reference's weights, some of them changed. Returns whether all keys match."""
-    with _copy(weights, changed) as block:
+    with copied(weights, changed) as block:
         reply = client.request({"op": "state", "state": weights.state, "anyway": True}, [block.fd])
     return reply["unmatched"] == []
 
@@ -110,7 +110,7 @@ def _load(client: WorkerClient, weights: Weights, changed: dict[str, torch.Tenso
 def _loads(client: WorkerClient, weights: Weights) -> bool:
     """Whether a worker's model takes its own weights. Expanded and quantized ones cannot be written."""
     try:
-        return _load(client, weights, {})
+        return load(client, weights, {})
     except WorkerFailure as failure:
         if failure.status is not EvaluationStatus.RUNTIME_ERROR or not client.worker.running:
             raise
@@ -118,7 +118,8 @@ def _loads(client: WorkerClient, weights: Weights) -> bool:
 
 
 @contextmanager
-def _copy(weights: Weights, changed: dict[str, torch.Tensor]) -> Iterator[Block]:
+def copied(weights: Weights, changed: dict[str, torch.Tensor]) -> Iterator[Block]:
+    """The reference's weights, some of them changed, in a block of their own."""
     block = Block.create("changed-weights", weights.block.nbytes)
     try:
         for key, place in weights.state.items():
@@ -141,19 +142,19 @@ def _compare(
         WorkerFailure: the candidate's answer is wrong.
     """
     baselines, prepared, candidate = context.baselines, context.prepared, context.candidate
-    _load(baselines.eager, baselines.weights, changed)
+    load(baselines.eager, baselines.weights, changed)
     content = Content(name, torch.clone)
     answer = right_answer(baselines, prepared, content)
     probe = None if answer is None else ProbeInput.of(content, answer, prepared.bounds)
     if answer is None or probe is None:
         return "not defined by the reference"
-    _load(candidate, baselines.weights, changed)
+    load(candidate, baselines.weights, changed)
     candidate.call(0)
     got = candidate.fetch(0)
     if not accepts(got, answer.outputs, probe.bounds):
         if _keeps_some(context, changed, before):
             return "it keeps what its constructor made of the first ones"
-        _load(baselines.eager, baselines.weights, changed)
+        load(baselines.eager, baselines.weights, changed)
     wider = cache(partial(allowed_nearby, context, prepared, answer.outputs, probe.bounds, every=False))
     try:
         context.comparator.check(got, answer.outputs, probe.bounds, f"with {name}", wider)
@@ -167,10 +168,10 @@ def _keeps_some(context: CheckContext, changed: dict[str, torch.Tensor], before:
     baselines, prepared, candidate = context.baselines, context.prepared, context.candidate
     for key in sorted(changed, key=lambda key: changed[key].numel(), reverse=True)[:_MOST_TRIED]:
         one = {key: changed[key]}
-        _load(baselines.eager, baselines.weights, one)
+        load(baselines.eager, baselines.weights, one)
         answer = baselines.expect_or_none(prepared, 0)
         if answer is not None and not accepts(answer, before, prepared.bounds):
-            _load(candidate, baselines.weights, one)
+            load(candidate, baselines.weights, one)
             candidate.call(0)
             if accepts(candidate.fetch(0), before, prepared.bounds):
                 return True
