@@ -150,7 +150,7 @@ def other_sizes(tensors: Sequence[torch.Tensor], numbers: Collection[float]) -> 
     large = sum(t.nbytes for t in tensors)
     before: Change | None = None
     if rows is not None and _largest_place(tensors, rows) < _FEW_ROWS < rows and large > _CHEAP_BYTES:
-        before = _first_rows(_FEW_ROWS, rows)
+        before, rows = _first_rows(_FEW_ROWS, rows), None
     start = [t if before is None else _or_itself(before, t) for t in tensors]
     middle = [n for t in start for n in reversed(t.shape[1:-1])]
     last = [t.shape[-1] for t in start if t.dim() > 1]
