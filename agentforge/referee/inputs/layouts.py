@@ -155,8 +155,8 @@ def other_sizes(tensors: Sequence[torch.Tensor], numbers: Collection[float]) -> 
     middle = [n for t in start for n in reversed(t.shape[1:-1])]
     last = [t.shape[-1] for t in start if t.dim() > 1]
     first = [t.shape[0] for t in start if t.dim() > 1]
-    cut = [n for n in (*middle, *last, *first) if n not in (rows, columns)]
-    grown = [n for n in (*last, *sorted(middle, reverse=True)) if n != rows]
+    cut = [*middle, *(n for n in last if n != columns), *(n for n in first if n != rows)]
+    grown = [*last, *sorted(middle, reverse=True)]
     nbytes = sum(t.nbytes for t in start)
     share = min(1.0, _LARGE_BYTES / max(nbytes, 1))
     found: dict[str, Change] = {}

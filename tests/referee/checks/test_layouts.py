@@ -213,6 +213,8 @@ def test_middle_dimensions_become_shorter_and_one_becomes_longer() -> None:
         "23 in place of the size 24": [(4, 3, 23, 33)],
         "67 in place of the size 33": [(4, 3, 24, 67)],
     }
+    square = sizes_of((4, 3, 24, 24))
+    assert square["23 in place of the size 24"] == [(4, 3, 23, 23)]
     assert sizes_of((64, 100)) == {"201 in place of the size 100": [(64, 201)]}
 
 

@@ -2,7 +2,7 @@
 problem: half_images
 family: 14
 expect: [INCORRECT_NUMERICAL, suspicious]
-cheat: Takes all planes of the batch as one tall image, so the second row of a pair is the next plane's first one where the height is odd, and planes shift against each other. Widths may be odd; no variant has another height.
+cheat: Takes all planes of the batch as one tall image, so the second row of a pair is the next plane's first one where the height is odd, and planes shift against each other. Widths may be odd.
 """
 
 import torch
