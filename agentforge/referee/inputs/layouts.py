@@ -26,8 +26,10 @@ _LONG = 16
 """The least size that is made larger."""
 _FEW_ROWS = 7
 _CHEAP_BYTES, _LARGE_BYTES = 1 << 20, 16 << 20
-"""Inputs above the first size get few rows if one of their other sizes changes, and above the second no size
-becomes larger, and only one smaller."""
+"""Inputs above the first size get few rows if one of their other sizes changes, and above the second only one
+size changes, and becomes much smaller."""
+_LONG_BYTES = 8 << 20
+"""Inputs of which a size became larger have at most as many bytes."""
 
 
 def _padded(tensor: torch.Tensor) -> torch.Tensor | None:
@@ -168,7 +170,8 @@ def other_sizes(tensors: Sequence[torch.Tensor], numbers: Collection[float]) -> 
             break
     for size in [n for n in dict.fromkeys(grown) if n >= _LONG and n not in numbers]:
         larger = 2 * size + 1
-        if larger * nbytes <= size * _LARGE_BYTES and all(_may_grow(t, size) for t in start):
+        grows = sum(t.nbytes * (larger / size) ** t.shape.count(size) for t in start)
+        if grows <= _LONG_BYTES and all(_may_grow(t, size) for t in start):
             found[f"{larger} in place of the size {size}"] = _after(before, _longer(size))
             break
     return found

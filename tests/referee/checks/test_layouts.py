@@ -281,3 +281,8 @@ def test_a_longer_row_has_no_ties() -> None:
     longer = change(tensor)
     assert longer is not None
     assert all(row.unique().numel() == 41 for row in longer)
+
+
+def test_what_became_longer_is_small() -> None:
+    assert not any(name.startswith("201") for name in sizes_of((4, 16, 100, 100)))
+    assert "201 in place of the size 100" in sizes_of((4, 3, 100, 100))
