@@ -1,15 +1,16 @@
-"""The same inputs in other layouts and sizes (not contiguous, fewer rows, one column), and other numbers."""
+"""The same inputs in other layouts and sizes (not contiguous, fewer rows, one column, other lengths), and
+other numbers."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import torch
 
 from ..workers.memory.shared_memory import Layout
-from .structure import is_whole
+from .structure import is_whole, structure_of
 
 Change = Callable[[torch.Tensor], torch.Tensor | None]
 """Makes an input of the variant from one of the workload; None leaves it unchanged."""
@@ -17,6 +18,18 @@ _Place = tuple[int | str, ...]
 """Indices and keys that lead to a part of encoded arguments."""
 _NUMBERS = 16
 """Numbers that other values are tried for, at most."""
+_PARTS = 8
+"""Smaller sizes may count parts that differ, such as colours or coordinates: they are not changed alone."""
+_SHORTER = 3
+"""Sizes that are made smaller, at most."""
+_LONG = 16
+"""The least size that is made larger."""
+_FEW_ROWS = 7
+_CHEAP_BYTES, _LARGE_BYTES = 1 << 20, 16 << 20
+"""Inputs above the first size get few rows if one of their other sizes changes, and above the second only one
+size changes, and becomes much smaller."""
+_LONG_BYTES = 8 << 20
+"""Inputs of which a size became larger have at most as many bytes."""
 
 
 def _padded(tensor: torch.Tensor) -> torch.Tensor | None:
@@ -105,19 +118,128 @@ SAME_SIZES: dict[str, Change] = {
 def changes(tensors: Sequence[torch.Tensor]) -> dict[str, Change]:
     """Variants that fit these inputs, by name."""
     found = dict(SAME_SIZES)
+    rows, columns = _rows_and_columns(tensors)
+    if rows is not None:
+        most = _largest_place(tensors, rows)
+        found |= {f"{n} rows": _first_rows(n, rows) for n in (rows - 1, _FEW_ROWS, 1, 0) if most < n < rows}
+        found[f"{rows + 1} rows"] = _more_rows(rows + 1, rows)
+    if columns is not None:
+        smaller = _prime_below(columns), 1
+        found |= {f"{n} columns": _first_columns(n, columns) for n in smaller if 0 < n < columns}
+    return found
+
+
+def _rows_and_columns(tensors: Sequence[torch.Tensor]) -> tuple[int | None, int | None]:
+    """The sizes of the first and the last dimension, where they can change alone."""
     shaped = [t for t in tensors if t.dim()]
     rows, columns = {t.shape[0] for t in tensors if t.dim() > 1}, {t.shape[-1] for t in shaped}
     inner, outer = {n for t in shaped for n in t.shape[1:]}, {n for t in shaped for n in t.shape[:-1]}
     # With several inputs, a size must belong to one dimension only: cutting another one changes the operator.
-    if len(rows) == 1 and (len(shaped) == 1 or not rows & inner):
-        size = rows.pop()
-        most = _largest_place(tensors, size)
-        found |= {f"{n} rows": _first_rows(n, size) for n in (size - 1, 7, 1, 0) if most < n < size}
-        found[f"{size + 1} rows"] = _more_rows(size + 1, size)
-    if len(columns) == 1 and (len(shaped) == 1 or not columns & outer):
-        size = columns.pop()
-        found |= {f"{n} columns": _first_columns(n, size) for n in (_prime_below(size), 1) if 0 < n < size}
+    return (
+        rows.pop() if len(rows) == 1 and (len(shaped) == 1 or not rows & inner) else None,
+        columns.pop() if len(columns) == 1 and (len(shaped) == 1 or not columns & outer) else None,
+    )
+
+
+def other_sizes(tensors: Sequence[torch.Tensor], numbers: Collection[float]) -> dict[str, Change]:
+    """Variants with another size of a dimension that `changes` leaves, by name: smaller ones that are prime,
+    then one more than twice as large. All dimensions of that size change together.
+
+    Args:
+        numbers: what the constructor or a call was given. A size that is among them does not change.
+    """
+    rows, columns = _rows_and_columns(tensors)
+    large = sum(t.nbytes for t in tensors)
+    before: Change | None = None
+    if rows is not None and _largest_place(tensors, rows) < _FEW_ROWS < rows and large > _CHEAP_BYTES:
+        before, rows = _first_rows(_FEW_ROWS, rows), None
+    start = [t if before is None else _or_itself(before, t) for t in tensors]
+    middle = [n for t in start for n in reversed(t.shape[1:-1])]
+    last = [t.shape[-1] for t in start if t.dim() > 1]
+    first = [t.shape[0] for t in start if t.dim() > 1]
+    cut = [*middle, *(n for n in last if n != columns), *(n for n in first if n != rows)]
+    grown = [*last, *sorted(middle, reverse=True)]
+    nbytes = sum(t.nbytes for t in start)
+    share = min(1.0, _LARGE_BYTES / max(nbytes, 1))
+    found: dict[str, Change] = {}
+    for size in [n for n in dict.fromkeys(cut) if n >= _PARTS and n not in numbers]:
+        smaller = _prime_below(size if share == 1 else max(int(size * share), _PARTS))
+        if _largest_place_beside(start, size) < smaller:
+            found[f"{smaller} in place of the size {size}"] = _after(before, _shorter(size, smaller))
+        if len(found) == (_SHORTER if share == 1 else 1):
+            break
+    for size in [n for n in dict.fromkeys(grown) if n >= _LONG and n not in numbers]:
+        larger = 2 * size + 1
+        grows = sum(t.nbytes * (larger / size) ** t.shape.count(size) for t in start)
+        if grows <= _LONG_BYTES and all(_may_grow(t, size) for t in start):
+            found[f"{larger} in place of the size {size}"] = _after(before, _longer(size))
+            break
     return found
+
+
+def _or_itself(change: Change, tensor: torch.Tensor) -> torch.Tensor:
+    made = change(tensor)
+    return tensor if made is None else made
+
+
+def _after(before: Change | None, change: Change) -> Change:
+    """One change after another one."""
+    if before is None:
+        return change
+
+    def both(tensor: torch.Tensor) -> torch.Tensor | None:
+        made = before(tensor)
+        return change(tensor) if made is None else _or_itself(change, made)
+
+    return both
+
+
+def _shorter(of: int, size: int) -> Change:
+    """The first part of each dimension of size `of`."""
+
+    def change(tensor: torch.Tensor) -> torch.Tensor | None:
+        if of not in tensor.shape:
+            return None
+        return tensor[tuple(slice(size if n == of else n) for n in tensor.shape)].contiguous()
+
+    return change
+
+
+def _longer(of: int) -> Change:
+    """Dimensions of size `of` go on with what other rows hold there, so that ties do not become usual."""
+
+    def change(tensor: torch.Tensor) -> torch.Tensor | None:
+        made = tensor
+        for dim in (d for d, n in enumerate(tensor.shape) if n == of):
+            rows = _rows_around(tensor, dim)
+            assert rows is not None
+            once, twice = made.roll(1, rows), made.roll(2, rows)
+            made = torch.cat([made, once, twice.narrow(dim, 0, 1)], dim)
+        return None if made is tensor else made
+
+    return change
+
+
+def _rows_around(tensor: torch.Tensor, dim: int) -> int | None:
+    """A dimension of at least three rows outside of another dimension."""
+    return next((d for d in range(dim) if tensor.shape[d] > 2), None)
+
+
+def _may_grow(tensor: torch.Tensor, size: int) -> bool:
+    """Whether `_longer` can keep what a tensor's values have in common."""
+    dims = [d for d, n in enumerate(tensor.shape) if n == size]
+    if not dims:
+        return True
+    if any(_rows_around(tensor, dim) is None for dim in dims):
+        return False
+    has = structure_of(tensor)
+    return not (has.fragile or has.distinct or has.offsets or (has.norm is not None and has.norm.dim in dims))
+
+
+def _largest_place_beside(tensors: Sequence[torch.Tensor], size: int) -> int:
+    """The largest integer of inputs without a dimension of that size: lengths and places. At least -1."""
+    integers = [t for t in tensors if is_whole(t) and t.numel() and size not in t.shape]
+    return max((int(t.max()) for t in integers), default=-1)
 
 
 def changed(tensors: Sequence[torch.Tensor], change: Change) -> list[torch.Tensor] | None:
@@ -190,6 +312,11 @@ def _at(value: Any, place: _Place) -> Any:
     for step in place:
         value = value[step]
     return value
+
+
+def numbers_in(arguments: Any) -> set[float]:
+    """The numbers among encoded arguments."""
+    return {number for _, number in _numbers(arguments)}
 
 
 def _numbers(value: Any, place: _Place = ()) -> Iterator[tuple[_Place, float]]:

@@ -16,9 +16,11 @@ from agentforge.referee.inputs.inputs import Arguments, Inputs
 from agentforge.referee.inputs.layouts import (
     SAME_SIZES,
     _prime_below,
+    changed,
     changes,
     other_lengths,
     other_numbers,
+    other_sizes,
     replaced,
 )
 from agentforge.referee.workers import arguments as values
@@ -197,3 +199,90 @@ def test_a_list_of_tensors_gets_one_more_and_one_fewer() -> None:
     assert [int(x[0]) for x in of_more] == [0, 1, 2, 2, 3]
     assert [int(x[0]) for x in of_fewer] == [0, 1, 3]
     assert len(encoded["args"][1]) == 2
+
+
+def sizes_of(*shapes_: tuple[int, ...], numbers: tuple[int, ...] = ()) -> dict[str, list[tuple[int, ...]]]:
+    """Shapes of the variants with other sizes."""
+    tensors = [torch.rand(shape) for shape in shapes_]
+    made = {name: changed(tensors, change) for name, change in other_sizes(tensors, numbers).items()}
+    return {name: [tuple(t.shape) for t in content or []] for name, content in made.items()}
+
+
+def test_middle_dimensions_become_shorter_and_one_becomes_longer() -> None:
+    assert sizes_of((4, 3, 24, 33)) == {
+        "23 in place of the size 24": [(4, 3, 23, 33)],
+        "67 in place of the size 33": [(4, 3, 24, 67)],
+    }
+    square = sizes_of((4, 3, 24, 24))
+    assert square["23 in place of the size 24"] == [(4, 3, 23, 23)]
+    assert sizes_of((64, 100)) == {"201 in place of the size 100": [(64, 201)]}
+
+
+def test_dimensions_of_one_size_change_together() -> None:
+    assert sizes_of((4, 8, 24, 24), (4, 24)) == {
+        "23 in place of the size 24": [(4, 8, 23, 23), (4, 23)],
+        "7 in place of the size 8": [(4, 7, 24, 24), (4, 24)],
+        "49 in place of the size 24": [(4, 8, 49, 49), (4, 49)],
+    }
+    assert list(sizes_of((40, 30), (30, 20)).values()) == [
+        [(40, 29), (29, 20)],
+        [(40, 30), (30, 19)],
+        [(37, 30), (30, 20)],
+        [(40, 30), (30, 41)],
+    ]
+
+
+def test_sizes_that_were_given_as_numbers_stay() -> None:
+    assert not sizes_of((4, 24, 48), numbers=(24, 48))
+    assert "23 in place of the size 24" in sizes_of((4, 24, 48), numbers=(48,))
+
+
+def test_larger_inputs_get_few_rows_and_no_long_ones() -> None:
+    assert sizes_of((4096, 16, 32)) == {
+        "13 in place of the size 16": [(7, 13, 32)],
+        "65 in place of the size 32": [(7, 16, 65)],
+    }
+    assert sizes_of((1024, 1024)) == {"2049 in place of the size 1024": [(7, 2049)]}
+    assert sizes_of((1, 512, 1 << 14)) == {"251 in place of the size 512": [(1, 251, 1 << 14)]}
+
+
+def test_sizes_that_lengths_reach_are_not_cut() -> None:
+    steps = torch.rand(4, 20, 3)
+    assert "19 in place of the size 20" not in other_sizes([steps, torch.tensor([3, 20, 1, 2])], ())
+    assert "19 in place of the size 20" in other_sizes([steps, torch.tensor([3, 18, 1, 2])], ())
+
+
+def test_what_other_rows_do_not_continue_does_not_become_longer() -> None:
+    drawn = torch.rand(4, 20)
+    permutations = torch.arange(80).reshape(4, 20)
+    for tensor in (drawn.sort().values, drawn.softmax(-1), permutations, drawn[:2], drawn[0]):
+        assert not any(name.startswith("41") for name in other_sizes([tensor], ()))
+    assert "41 in place of the size 20" in other_sizes([drawn], ())
+
+
+@given(st.lists(st.lists(st.integers(1, 17), min_size=1, max_size=4), min_size=1, max_size=3))
+def test_other_sizes_hold_a_part_or_the_whole(several: list[list[int]]) -> None:
+    tensors = [torch.rand(shape) for shape in several]
+    found = other_sizes(tensors, ())
+    assert len(found) <= 4
+    for name, change in found.items():
+        to, of = int(name.split()[0]), int(name.split()[-1])
+        content = changed(tensors, change)
+        assert content is not None
+        for before, after in zip(tensors, content, strict=True):
+            assert tuple(after.shape) == tuple(to if n == of else n for n in before.shape)
+            both = tuple(slice(min(pair)) for pair in zip(before.shape, after.shape, strict=True))
+            assert torch.equal(before[both], after[both])
+
+
+def test_a_longer_row_has_no_ties() -> None:
+    tensor = torch.randperm(5 * 20).reshape(5, 20).float()
+    (change,) = other_sizes([tensor], ()).values()
+    longer = change(tensor)
+    assert longer is not None
+    assert all(row.unique().numel() == 41 for row in longer)
+
+
+def test_what_became_longer_is_small() -> None:
+    assert not any(name.startswith("201") for name in sizes_of((4, 16, 100, 100)))
+    assert "201 in place of the size 100" in sizes_of((4, 3, 100, 100))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from math import inf
 
@@ -16,8 +16,10 @@ from agentforge.referee.inputs.layouts import (
     became_one,
     changed,
     changes,
+    numbers_in,
     other_lengths,
     other_numbers,
+    other_sizes,
 )
 
 from .._base import FULL_LEVEL, Check, CheckContext, When
@@ -39,18 +41,19 @@ class Layouts(Check):
     when = When.EXAMINATION
     catches = (
         "wrong answers and crashes with other strides, in slices, with 0, 1, 7, one fewer and one more rows, "
-        "1 and a prime number of columns, other numbers as arguments, longer and shorter lists, and inputs "
-        "between inaccessible pages; raising is allowed, and a solution that calls torch.compile begins none "
-        "after 60 s"
+        "1 and a prime number of columns, a smaller prime and a larger size of other dimensions, other "
+        "numbers as arguments, longer and shorter lists, and inputs between inaccessible pages; raising is "
+        "allowed, and a solution that calls torch.compile begins none after 60 s"
     )
 
     def run(self, context: CheckContext) -> str:
         prepared = context.prepared
         prepared.inputs.fill(0)
         until = time.monotonic() + _COMPILING_S if context.builder.compiles else inf
+        given = numbers_in(context.baselines.weights.init)
         skipped = 0
         with VariantComparison(context, may_refuse=True) as comparison:
-            for make, name, how, broadcast in _variants(prepared, prepared.inputs.copies(0)):
+            for make, name, how, broadcast in _variants(prepared, prepared.inputs.copies(0), given):
                 if time.monotonic() < until:
                     comparison.compare(make(), name, f"with {how} (as the reference accepts)", broadcast)
                 else:
@@ -59,9 +62,15 @@ class Layouts(Check):
         return "; ".join(filter(None, (comparison.summary(), left)))
 
 
-def _variants(prepared: PreparedWorkload, tensors: list[torch.Tensor]) -> Iterator[_Variant]:
+def _variants(
+    prepared: PreparedWorkload, tensors: list[torch.Tensor], given: Collection[float] = ()
+) -> Iterator[_Variant]:
     """Variants with their names, in words too, and sizes that became 1: those of the workload's sizes first,
-    for which a solution that calls torch.compile compiles soonest."""
+    for which a solution that calls torch.compile compiles soonest.
+
+    Args:
+        given: numbers that the constructor was given.
+    """
     yield from _changed(prepared, tensors, SAME_SIZES)
     yield partial(laid_out, prepared, tensors, shifted=True), "slices", _SLICES, frozenset()
     yield partial(guarded, prepared, tensors), "forbidden pages", _PAGES, frozenset()
@@ -71,6 +80,8 @@ def _variants(prepared: PreparedWorkload, tensors: list[torch.Tensor]) -> Iterat
         yield partial(laid_out, prepared, content, encoded), name, name, frozenset()
     others = {name: change for name, change in changes(tensors).items() if name not in SAME_SIZES}
     yield from _changed(prepared, tensors, others)
+    numbers = {*given, *numbers_in(prepared.inputs.arguments.encoded)}
+    yield from _changed(prepared, tensors, other_sizes(tensors, numbers))
 
 
 def _changed(
