@@ -247,11 +247,11 @@ def _equal_neighbours(tensor: torch.Tensor) -> torch.Tensor:
     return torch.where(torch.rand(tensor.shape) < SHARE, tensor.roll(1, -1), tensor)
 
 
+OUTLIERS = Content("some values up to 131072", _outliers)
 UNUSUAL = (
     LARGE,
     UP_TO_1024,
     Content("values up to 131072", _up_to(_LARGEST)),
-    Content("some values up to 131072", _outliers),
     Content("one row below 2**-50", _one_row(_up_to(2.0**-50)), whole=True),
     SMALL,
     Content("zeros", torch.zeros_like, ties=True),

@@ -8,8 +8,9 @@ import pytest
 
 from agentforge.referee.checks.correctness.probes import compare_on
 from agentforge.referee.checks.correctness.stability import Stability
+from agentforge.referee.inputs.coherent import COHERENT
 from agentforge.referee.inputs.discrete import BEYOND_32_BITS
-from agentforge.referee.inputs.transforms import LARGE, UNUSUAL
+from agentforge.referee.inputs.transforms import LARGE, OUTLIERS, UNUSUAL
 from agentforge.referee.workers.failures import WorkerFailure
 from agentforge.schema import EvaluationStatus
 
@@ -49,6 +50,20 @@ ROWS = problem("return torch.softmax(x, 1)", "torch.randn(64, 64)")
 UNIT_ROWS = problem("return torch.nn.functional.normalize(x)", "torch.randn(64, 64)")
 MOMENTS = problem("return x.var(1, unbiased=False)", "torch.randn(1024, 64) / 8")
 SUM = problem("return x.sum(1)", "torch.randint(0, 1000, (64, 64))")
+TICKS = problem("return torch.floor(x / 0.05).long()", "torch.randn(64, 64)")
+WATCHED = problem(
+    "self.mean.lerp_(x.mean(), 0.1)\nreturn x.relu()",
+    "torch.randn(64, 64)",
+    "self.register_buffer('mean', torch.zeros(()))",
+)
+DAYS = problem(
+    "return torch.where((x * 5 + 2) // 153 < 300, x // 7, x - 9)", "torch.randint(0, 9000, (64, 64))"
+)
+EDGES = problem(
+    "n = torch.arange(512)\nfor _ in range(512): n = n.scatter_reduce(0, x[1], n[x[0]], 'amin')\nreturn n",
+    "torch.randint(0, 512, (2, 1024))",
+)
+GATES = problem("return torch.sigmoid(x).cumprod(1)", "torch.randn(64, 64)")
 UNIFORM = problem("return torch.logsumexp(x, 1)", "torch.rand(64, 64)")
 
 
@@ -59,6 +74,7 @@ UNIFORM = problem("return torch.logsumexp(x, 1)", "torch.rand(64, 64)")
         (COMPLEX, ("x.abs()", "x.abs().clamp(max=50)"), "64 times as large"),
         (UNIFORM, ("torch.logsumexp(x, 1)", "x.exp().sum(1).log()"), "values up to 1024"),
         (MASKED, ("fill(x1", "fill(torch.eye(64) > 0"), "input 1"),
+        (DAYS, ("x - 9", "x.clamp(max=12000) - 9"), "1.5 times as large"),
         (SORTING, ("x.sort().values", "x.short().sort().values.long()"), "1024 times as large"),
         (LARGEST, ("return x.amax(-1), ", "return x[..., -1].clone(), "), "of input 0"),
         (LENGTHS, ("x1[:, None]", "64"), "values of input 1 between"),
@@ -66,7 +82,18 @@ UNIFORM = problem("return torch.logsumexp(x, 1)", "torch.rand(64, 64)")
         (HASHING, ("return (x ^", "x = x & 8191\n        return (x ^"), "1024 times as large"),
         (SUM, ("x.sum(1)", "x.int().sum(1, dtype=torch.int32).long()"), f"{BEYOND_32_BITS} times as large"),
     ],
-    ids=["complex", "overflow", "mask", "range", "order", "lengths", "eps", "hash", "32 bits"],
+    ids=[
+        "complex",
+        "overflow",
+        "mask",
+        "days",
+        "range",
+        "order",
+        "lengths",
+        "eps",
+        "hash",
+        "32 bits",
+    ],
 )
 def test_what_is_known_by_heart_is_wrong(referee, task, change, found):
     with examined(referee, task, change) as context:
@@ -79,9 +106,27 @@ def test_what_is_known_by_heart_is_wrong(referee, task, change, found):
         assert any(found in p.content.name for p in context.unusual[context.prepared.workload.hash].contents)
 
 
+def test_edges_in_chains_need_all_rounds(referee):
+    with (
+        examined(referee, EDGES, ("in range(512)", "in range(30)")) as context,
+        pytest.raises(WorkerFailure, match="with input 0 in chains"),
+    ):
+        Stability().run(context)
+
+
+def test_infinities_do_not_come_among_timed_calls_if_calls_change_a_buffer(referee):
+    with examined(referee, WATCHED) as context:
+        assert "some infinities" in Stability().run(context)
+        contents = context.unusual[context.prepared.workload.hash].contents
+        assert contents
+        assert {p.content.defined for p in contents} == {"finite"}
+
+
 @pytest.mark.parametrize(
     ("task", "change", "found"),
     [
+        (TICKS, (".long()", ".to(torch.int16).long()"), "some values up to 131072"),
+        (GATES, ("torch.sigmoid(x)", "torch.sigmoid(x.clamp(min=-9))"), "shifted by -30"),
         (ROWS, ("torch.softmax(x, 1)", "torch.softmax(x.clamp(min=-3), 1)"), "some minus infinities"),
         (
             MOMENTS,
@@ -93,10 +138,10 @@ def test_what_is_known_by_heart_is_wrong(referee, task, change, found):
             "one row shifted by 30",
         ),
     ],
-    ids=["minus infinity", "one row"],
+    ids=["ticks", "far below zero", "minus infinity", "one row"],
 )
 def test_what_few_elements_show_is_wrong(referee, task, change, found):
-    wrong = [c for c in UNUSUAL if c.name == found]
+    wrong = [c for c in [*UNUSUAL, *COHERENT, OUTLIERS] if c.name == found]
     with examined(referee, task, change) as context:
         with pytest.raises(WorkerFailure, match=found) as failure:
             compare_on(wrong, context)

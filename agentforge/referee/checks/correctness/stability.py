@@ -7,7 +7,7 @@ from agentforge.referee.comparison.tolerance import Bound
 from agentforge.referee.inputs.coherent import COHERENT, coherent
 from agentforge.referee.inputs.discrete import A_FEW, BEYOND_32_BITS, LARGER, discrete, larger, times
 from agentforge.referee.inputs.edges import at_thresholds, below_the_least, edges
-from agentforge.referee.inputs.transforms import UNUSUAL, Content
+from agentforge.referee.inputs.transforms import OUTLIERS, UNUSUAL, Content
 from agentforge.referee.workers.pytree import Leaf
 
 from .._base import FULL_LEVEL, Check, CheckContext, When
@@ -34,6 +34,8 @@ class Stability(Check):
         if context.device.kind == "cpu":  # a place that does not exist stops a GPU
             found += at_thresholds(context.prepared.thresholds, *of[1:])
         found += coherent(*of[:2])
+        if all(form.integer for form in context.prepared.outputs):
+            found.append(OUTLIERS)
         tried = [
             c for c in [*UNUSUAL, *COHERENT, *found] if c.defined == "finite" or not context.definition.finite
         ]
