@@ -30,7 +30,7 @@ def in_runs(tensor: torch.Tensor) -> torch.Tensor:
         if length > 1:
             held = held.index_select(dim, torch.arange(tensor.shape[dim]) // length * length)
     kept = held is tensor or (not tensor.is_complex() and two_values(tensor))
-    return held if kept else held + tensor * _NOISE
+    return held if kept else held * (1 - _NOISE) + tensor * _NOISE
 
 
 def rising(tensor: torch.Tensor) -> torch.Tensor:

@@ -105,8 +105,6 @@ class ProbeInput:
     content: Content
     bounds: list[Bound]
     """Twice what the reference's own error allows."""
-    may_raise: bool = False
-    """Whether the reference may raise for another draw, as it does for matrices that are not definite."""
 
     @staticmethod
     def of(content: Content, answer: Answer, usual: Sequence[Bound]) -> ProbeInput | None:
@@ -118,8 +116,7 @@ class ProbeInput:
         less_exact = any(a.relative > _MUCH_LESS_EXACT * b.relative for a, b in pairs)
         if not content.timed or answer.open or less_exact:
             return None
-        may_raise = any(s.symmetric for s in content.kept.values())
-        return ProbeInput(content, [widest(list(pair)).scaled(2) for pair in pairs], may_raise)
+        return ProbeInput(content, [widest(list(pair)).scaled(2) for pair in pairs])
 
 
 def copied_rows(tensor: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

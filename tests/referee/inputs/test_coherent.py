@@ -58,6 +58,12 @@ def test_runs_are_long_and_no_two_values_are_equal(shape: tuple[int, int]) -> No
     assert float((steps == 0).double().mean()) < 0.01
 
 
+def test_runs_stay_in_the_range_of_their_values() -> None:
+    low, high = torch.aminmax(in_runs(torch.rand(4, 4096)))
+    assert float(low) >= 0
+    assert float(high) <= 1
+
+
 def test_masks_have_runs_of_their_own_values() -> None:
     mask = torch.rand(2, 4096) < 0.5
     (content,) = (c for name, c in contents(mask).items() if name.startswith("runs"))
