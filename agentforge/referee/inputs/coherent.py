@@ -24,6 +24,8 @@ _NEARLY_ONE = 1 - 1 / 64
 
 def in_runs(tensor: torch.Tensor) -> torch.Tensor:
     """Values that hardly change for a while along each of the last two dimensions."""
+    if _exact_square(tensor):
+        return tensor
     held = tensor
     for dim in range(max(0, tensor.dim() - 2), tensor.dim()):
         length = min(_RUN, tensor.shape[dim] // 4)
@@ -31,6 +33,12 @@ def in_runs(tensor: torch.Tensor) -> torch.Tensor:
             held = held.index_select(dim, torch.arange(tensor.shape[dim]) // length * length)
     kept = held is tensor or (not tensor.is_complex() and two_values(tensor))
     return held if kept else held * (1 - _NOISE) + tensor * _NOISE
+
+
+def _exact_square(tensor: torch.Tensor) -> bool:
+    """Whether it has square matrices in double precision. With these contents they are nearly singular, and
+    nothing more exact tells what a solution of equations may err then."""
+    return tensor.dtype is torch.float64 and tensor.dim() > 1 and tensor.shape[-1] == tensor.shape[-2]
 
 
 def rising(tensor: torch.Tensor) -> torch.Tensor:
@@ -44,12 +52,13 @@ def rising(tensor: torch.Tensor) -> torch.Tensor:
 def squared_distances(tensor: torch.Tensor) -> torch.Tensor:
     """The squared distances of points on a line, where the last two dimensions may be pairs: the shortest way
     between far points leads over all between them, and sums are dominated by few terms."""
-    if tensor.dim() < 2 or min(tensor.shape[-2:]) < _LEAST_POINTS or tensor.is_complex():
+    pairs = tensor.dim() > 1 and min(tensor.shape[-2:]) >= _LEAST_POINTS
+    if not pairs or tensor.is_complex() or _exact_square(tensor):
         return tensor
     rows, columns = tensor.shape[-2:]
     one = torch.rand(*tensor.shape[:-2], rows, 1, dtype=torch.float64)
     other = one.mT if rows == columns else torch.rand(*tensor.shape[:-2], 1, columns, dtype=torch.float64)
-    return ((one - other) ** 2 * _FARTHEST).to(tensor.dtype)
+    return ((one - other) ** 2 * _FARTHEST).to(tensor.dtype) + tensor * _NOISE  # alone they are singular
 
 
 def both_zeros(tensor: torch.Tensor) -> torch.Tensor:
@@ -58,9 +67,9 @@ def both_zeros(tensor: torch.Tensor) -> torch.Tensor:
 
 
 COHERENT = (
-    Content("runs of nearly equal values", in_runs, whole=True),
+    Content("runs of nearly equal values", in_runs, ties=True, whole=True),
     Content("rising values", rising, whole=True),
-    Content("squared distances", squared_distances, whole=True),
+    Content("squared distances", squared_distances, ties=True, whole=True),
     Content("shifted by -30", lambda t: t - 30),
     Content("shifted by -120", lambda t: t - 120),
     Content("zeros of either sign", both_zeros, ties=True),
