@@ -29,7 +29,7 @@ _BOUNDING = ("remainder", "bitwise_and", "__and__")
 _CHOOSING = frozenset(
     ["floor_divide", "where", "ge", "lt", "gt", "le", "eq", "ne", "logical_and", "logical_or"]
 )
-"""Further operators for integers that others made."""
+"""Operators that divide integers by constants, compare them with constants, or choose among them."""
 _MOVING = frozenset([
     "clone", "detach", "alias", "view", "_unsafe_view", "reshape", "_reshape_alias", "expand", "permute",
     "transpose", "t", "unsqueeze", "squeeze", "slice", "select", "flip",

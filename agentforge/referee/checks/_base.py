@@ -59,7 +59,7 @@ class CheckContext:
     sanitized: SanitizedBuilds | None = None
     """None unless the solution has kernels that sanitizers can be built into, and the level is full."""
     unusual: defaultdict[str, UnusualContents] = field(default_factory=lambda: defaultdict(UnusualContents))
-    """By the workload's hash."""
+    """By the workload's hash: contents for some calls among the timed ones."""
     reference_alone_s: list[float] = field(default_factory=list)
     """Seconds of a reference call for each workload, measured before the candidate started."""
     group_times: list[GroupTimes] = field(default_factory=list)

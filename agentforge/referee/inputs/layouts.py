@@ -95,9 +95,14 @@ def _more_rows(rows: int, of: int) -> Change:
     return change
 
 
-def _largest_place(tensors: Sequence[torch.Tensor], size: int) -> int:
-    """The largest integer of inputs without as many rows: they may be places there. At least -1."""
-    integers = [t for t in tensors if is_whole(t) and t.numel() and (not t.dim() or t.shape[0] != size)]
+def _largest_place(tensors: Sequence[torch.Tensor], size: int, dims: int | None = 1) -> int:
+    """The largest integer of inputs without a dimension of that size: they may be places there, or lengths.
+    At least -1.
+
+    Args:
+        dims: how many dimensions are looked at: rows alone, or with None all.
+    """
+    integers = [t for t in tensors if is_whole(t) and t.numel() and size not in t.shape[:dims]]
     return max((int(t.max()) for t in integers), default=-1)
 
 
@@ -164,7 +169,7 @@ def other_sizes(tensors: Sequence[torch.Tensor], numbers: Collection[float]) -> 
     found: dict[str, Change] = {}
     for size in [n for n in dict.fromkeys(cut) if n >= _PARTS and n not in numbers]:
         smaller = _prime_below(size if share == 1 else max(int(size * share), _PARTS))
-        if _largest_place_beside(start, size) < smaller:
+        if _largest_place(start, size, dims=None) < smaller:
             found[f"{smaller} in place of the size {size}"] = _after(before, _shorter(size, smaller))
         if len(found) == (_SHORTER if share == 1 else 1):
             break
@@ -234,12 +239,6 @@ def _may_grow(tensor: torch.Tensor, size: int) -> bool:
         return False
     has = structure_of(tensor)
     return not (has.fragile or has.distinct or has.offsets or (has.norm is not None and has.norm.dim in dims))
-
-
-def _largest_place_beside(tensors: Sequence[torch.Tensor], size: int) -> int:
-    """The largest integer of inputs without a dimension of that size: lengths and places. At least -1."""
-    integers = [t for t in tensors if is_whole(t) and t.numel() and size not in t.shape]
-    return max((int(t.max()) for t in integers), default=-1)
 
 
 def changed(tensors: Sequence[torch.Tensor], change: Change) -> list[torch.Tensor] | None:
