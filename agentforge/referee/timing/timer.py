@@ -29,7 +29,7 @@ from ..comparison.tolerance import Bound
 from ..inputs.mixing import Recipe
 from ..inputs.transforms import ProbeInput
 from ..workers.client import WorkerClient
-from ..workers.failures import WorkerFailure
+from ..workers.failures import WorkerFailure, trusted
 from ..workers.memory.shared_memory import Block
 from ..workers.pytree import Leaf
 from .cpu_affinity import CpuAffinity
@@ -382,7 +382,12 @@ class Timer:
     def _call(self, client: WorkerClient, call: _Call) -> tuple[int, Sample, float]:
         """One call: its nanoseconds, what was read back, and the seconds that reading took."""
         self._give(call)
-        nanoseconds = client.call(call.slot, call.keep, call.look.sample, call.views)
+        try:
+            nanoseconds = client.call(call.slot, call.keep, call.look.sample, call.views)
+        except WorkerFailure as failure:
+            if client is self._candidate or failure.status is not EvaluationStatus.RUNTIME_ERROR:
+                raise
+            raise trusted(failure, f"{client.name} raised in a timed block") from failure
         begin = _reading_clock()
         seen = self._checks.read(client, call.slot, call.look)
         return nanoseconds, seen, _reading_clock() - begin

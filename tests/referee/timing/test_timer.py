@@ -6,10 +6,12 @@ import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from agentforge.referee import Referee
+from agentforge.referee.checks import CheckContext
 from agentforge.referee.comparison.comparator import OutputComparator
 from agentforge.referee.timing import patience as waiting
 from agentforge.referee.timing.cpu_affinity import ProcessorPerThread
@@ -17,6 +19,8 @@ from agentforge.referee.timing.deferred_work import Overheads
 from agentforge.referee.timing.patience import Patience
 from agentforge.referee.timing.timer import GroupTimes, Timer, TurnShape, turn_shape
 from agentforge.referee.workers.client import WorkerClient
+from agentforge.referee.workers.failures import WorkerFailure
+from agentforge.schema import EvaluationStatus, HarnessError
 
 from ..judging import examined, judge, problem
 
@@ -34,6 +38,12 @@ def wanted(times: GroupTimes, used: float, extra: float = 3.0) -> bool:
     timer = object.__new__(Timer)
     timer._overheads = Overheads(0)
     return timer._wanted(times, BLOCKS, LEAST, used, extra)
+
+
+def timer_of(context: CheckContext) -> Timer:
+    client, comparator, patience = context.candidate, OutputComparator(), Patience(0.0, threads=1)
+    placement = ProcessorPerThread([client], 1)
+    return Timer(context.baselines, client, context.prepared, comparator, placement, patience)
 
 
 def test_the_least_is_done_whatever_it_costs() -> None:
@@ -125,13 +135,28 @@ def test_calls_that_do_the_work_of_others_count_with_their_mean(referee: Referee
 
 def test_which_calls_count_differs_from_turn_to_turn(referee: Referee) -> None:
     with examined(referee, problem("return x * 2", "torch.randn(64)")) as context:
-        client, comparator, patience = context.candidate, OutputComparator(), Patience(0.0, threads=1)
-        placement = ProcessorPerThread([client], 1)
-        timer = Timer(context.baselines, client, context.prepared, comparator, placement, patience)
+        timer = timer_of(context)
         turns = [tuple(c.timed for c in timer._calls(TurnShape(2, 3))) for _ in range(64)]
     assert {sum(turn) for turn in turns} == {3}
     assert not any(turn[0] for turn in turns)
     assert len(set(turns)) > 1
+
+
+@pytest.mark.parametrize(("status", "blamed"), [
+    (EvaluationStatus.RUNTIME_ERROR, HarnessError), (EvaluationStatus.OUT_OF_MEMORY, WorkerFailure),
+])  # fmt: skip
+def test_a_candidate_is_not_blamed_if_the_reference_raises(
+    referee: Referee, monkeypatch: pytest.MonkeyPatch, status: EvaluationStatus, blamed: type[Exception]
+) -> None:
+    with examined(referee, problem("return x * 2", "torch.randn(64)")) as context:
+        timer = timer_of(context)
+        call = timer._calls(TurnShape(1, 2))[0]
+        raised = mock.Mock(side_effect=WorkerFailure(status, "no"))
+        monkeypatch.setattr(WorkerClient, "call", raised)
+        with pytest.raises(blamed, match="no"):
+            timer._call(context.baselines.eager, call)
+        with pytest.raises(WorkerFailure, match="no"):
+            timer._call(context.candidate, call)
 
 
 def test_all_parties_are_looked_at_alike(referee: Referee, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,9 +174,7 @@ def test_all_parties_are_looked_at_alike(referee: Referee, monkeypatch: pytest.M
 
     reference = problem("return torch.tanh(x)", "torch.randn(64, 64)")
     with examined(referee, reference) as context:
-        client, comparator, patience = context.candidate, OutputComparator(), Patience(0.0, threads=1)
-        placement = ProcessorPerThread([client], 1)
-        timer = Timer(context.baselines, client, context.prepared, comparator, placement, patience)
+        timer = timer_of(context)
         for name in ("_runs", "of_files", "wrote_to_inputs"):
             counted(name)
         timer.run(4, 0.1, 4)
