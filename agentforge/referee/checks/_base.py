@@ -86,6 +86,16 @@ class CheckContext:
         """Bounds of a slot's draw; the reference's last call must have been for it."""
         return DrawBounds(self.prepared, lambda: (expected, self.baselines.bounds_for(self.prepared, slot)))
 
+    def compare(self, slot: int, expected: Sequence[Leaf], situation: str) -> None:
+        """Compare what the candidate answered last with the reference's last call, both for a slot.
+
+        Raises:
+            WorkerFailure: the answer is wrong.
+        """
+        harder = self.harder(slot, expected)
+        got, bounds = self.candidate.fetch(slot), self.prepared.bounds
+        self.comparator.check(got, expected, bounds, situation, harder.all)
+
     @property
     def definition(self) -> Definition:
         return self.request.definition

@@ -49,9 +49,7 @@ class SecondInstance(Check):
                 raise
             return "a second one cannot be constructed and called"
         candidate.call(0)
-        situation = "after a second instance of it with other weights was called"
-        harder = context.harder(0, expected)
-        context.comparator.check(candidate.fetch(0), expected, prepared.bounds, situation, harder.all)
+        context.compare(0, expected, "after a second instance of it with other weights was called")
         if accepts(other, expected, prepared.bounds) and _differ(context, expected):
             raise WorkerFailure(
                 EvaluationStatus.INCORRECT_NUMERICAL,
