@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import timeit
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,17 @@ class TestRefusals:
         assert x.is_neg()
         with pytest.raises(TypeError, match="lazy negative"):
             kinds.strided_sum(Strided(x), 1, 3, 0, x.stride(0))
+
+    @pytest.mark.parametrize(
+        "of", [torch.Tensor.conj, lambda x: x.conj().imag], ids=["conjugate", "negative"]
+    )
+    def test_a_lazy_tensor_that_is_contiguous(
+        self, kinds: Library, of: Callable[[torch.Tensor], torch.Tensor]
+    ) -> None:
+        lazy = of(torch.ones(1, dtype=torch.complex64))
+        assert lazy.is_contiguous()
+        with pytest.raises(TypeError, match="lazy negative or conjugate"):
+            kinds.copy_bits(torch.ones(1, dtype=torch.uint16), lazy, 1)
 
     @pytest.mark.filterwarnings("ignore:Accessing the data pointer")
     def test_a_fake_tensor_does_not_reach_the_kernel(self, kinds: Library) -> None:

@@ -408,6 +408,8 @@ def _caller(function: Any, prototype: Prototype) -> Callable[..., Any]:
             allowed = _DTYPES[parameter.type]
             scope[f"_d{index}"] = allowed[0] if len(allowed) == 1 else allowed
             test = f"{name}.dtype {'is' if len(allowed) == 1 else 'in'} _d{index} and " if allowed else ""
+            test += f"not {name}.is_conj() and " if not allowed else ""
+            test += f"not {name}.is_neg() and " if parameter.type not in _INTEGERS else ""
             body.append(
                 f"    _a{index} = {name}.__class__ in _plain and {test}{name}.is_cpu and "
                 f"{name}.is_contiguous() and {name}.data_ptr() or _pointer({name}, _p, {index})"
