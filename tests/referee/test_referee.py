@@ -215,6 +215,7 @@ TRICKS = {
         "count.append(1)\nreturn self.right(x) if len(count) < 9 else torch.zeros_like(x)", "count = []"
     ),
     "writes to inputs": model("y = self.right(x); x.zero_(); return y"),
+    "lazy clone": model("return torch._lazy_clone(self.right(x))"),
     "lazy subclass": model("return self.right(x).as_subclass(Lazy)", "class Lazy(torch.Tensor): pass"),
     "goes on working": model(
         "if not t: t.append(threading.Thread(target=burn, daemon=True)); t[0].start()\nreturn self.right(x)",
@@ -248,6 +249,7 @@ FOUND = {
     "reads ahead": EvaluationStatus.CHEATING,
     "call counter": EvaluationStatus.NONDETERMINISTIC,
     "writes to inputs": EvaluationStatus.CHEATING,
+    "lazy clone": EvaluationStatus.CHEATING,
     "lazy subclass": EvaluationStatus.CHEATING,
     "goes on working": EvaluationStatus.CHEATING,
     "late thread": EvaluationStatus.INCORRECT_NUMERICAL,

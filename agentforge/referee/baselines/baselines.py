@@ -282,8 +282,8 @@ class Baselines:
         for a, b, bound in zip(first, second, bounds, strict=True):
             if isinstance(a.value, torch.Tensor) and not measure(b.value, a.value, bound).within(bound):
                 raise TargetError(
-                    f"{self.definition.name} is random: two calls on the same inputs differ; "
-                    "seed it, or put dropout in eval mode"
+                    f"{self.definition.name}: two calls on the same inputs differ; seed it, put dropout in "
+                    "eval mode, or make a buffer that each call changes an input and an output"
                 )
         return bounds
 

@@ -25,6 +25,8 @@ _FLOAT32 = ("", ".mkldnn", ".mkldnn.matmul", ".mkldnn.conv", ".mkldnn.rnn", ".cu
 """Parts of torch.backends with a precision of float32 operators. That of cuDNN is low from the start."""
 _FILLS = {"zeros", "ones", "full", "zeros_like", "ones_like", "full_like", "new_zeros", "new_ones",
           "new_full", "zero_", "fill_"}  # fmt: skip
+_GRAIN, _LITTLE = 32768, 2.0**-30
+"""Elements for which torch uses another thread, and a number that is lost beside 1."""
 _TORCH = f"{Path(torch.__file__).parent}/"
 _DISPATCH: Any = torch._C
 _BELOW = _DISPATCH._dispatch_keyset_full_after(_DISPATCH.DispatchKey.Python)
@@ -148,3 +150,14 @@ def float32_precisions() -> dict[str, str]:
         with suppress(AttributeError):  # torch 2.8 has none
             found[f"torch.{name}"] = attrgetter(name)(torch)
     return {name: value for name, value in found.items() if value not in ("none", "ieee")}
+
+
+def processor_settings() -> dict[str, str]:
+    """How the processor computes in the threads of torch's operators, if not as programs expect: rounded to
+    the nearest number, with subnormal ones."""
+    count = _GRAIN * torch.get_num_threads()
+    one = torch.ones(count, dtype=torch.float32, device="cpu")
+    nearest = bool(((one + _LITTLE == one) & (one - _LITTLE == one)).all())
+    subnormal = bool((one * 2.0**-126 / 2 != 0).all())
+    found = {"the processor's rounding": nearest, "the processor's subnormal numbers": subnormal}
+    return {name: "another mode" for name, usual in found.items() if not usual}

@@ -86,8 +86,11 @@ class CheckContext:
         """Bounds of a slot's draw; the reference's last call must have been for it."""
         return DrawBounds(self.prepared, lambda: (expected, self.baselines.bounds_for(self.prepared, slot)))
 
-    def compare(self, slot: int, expected: Sequence[Leaf], situation: str) -> None:
+    def compare(self, slot: int, expected: Sequence[Leaf], situation: str) -> list[Leaf]:
         """Compare what the candidate answered last with the reference's last call, both for a slot.
+
+        Returns:
+            The candidate's answer.
 
         Raises:
             WorkerFailure: the answer is wrong.
@@ -95,6 +98,7 @@ class CheckContext:
         harder = self.harder(slot, expected)
         got, bounds = self.candidate.fetch(slot), self.prepared.bounds
         self.comparator.check(got, expected, bounds, situation, harder.all)
+        return got
 
     @property
     def definition(self) -> Definition:

@@ -21,7 +21,7 @@ class UnusableOutput(Exception):
 
 
 class LazyOutput(UnusableOutput):
-    """A tensor subclass: it could compute when it is read."""
+    """A tensor subclass or a lazy clone: it could compute when it is read."""
 
 
 class ErrorCode(StrEnum):

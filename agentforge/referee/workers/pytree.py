@@ -20,6 +20,7 @@ NUMBER = "float"
 """Beginning of the path of a Python float."""
 MAX_LEAVES = 4096
 _MAX_ELEMENTS = 1 << 40
+_is_lazy_clone: Callable[[torch.Tensor], bool] = torch._C._is_cow_tensor
 _PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
 
 
@@ -52,11 +53,13 @@ def flatten(value: Any, path: str = "out") -> list[Leaf]:
     """Take an output apart, depth first; mappings in the order of their keys.
 
     Raises:
-        UnusableOutput: neither tensor, scalar, list, tuple nor mapping; or a tensor subclass.
+        UnusableOutput: neither tensor, scalar, list, tuple nor mapping; or a tensor subclass or lazy clone.
     """
     if isinstance(value, torch.Tensor):
         if type(value) not in _PLAIN_TENSORS:
             raise LazyOutput(f"{path} is a tensor subclass, {type(value).__name__}; return a plain tensor")
+        if _is_lazy_clone(value):
+            raise LazyOutput(f"{path} is a lazy clone, which is copied later; use clone()")
         if value.layout is not torch.strided:
             raise UnusableOutput(f"{path} is not a dense tensor but {value.layout}")
         # Lazy negatives and conjugates: the bytes in memory are not yet the values.

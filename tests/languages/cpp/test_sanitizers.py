@@ -196,6 +196,21 @@ def test_fences_are_not_checked_for_races(tmp_path, fence):
         build(solution(fence), tmp_path, RACES, cache=tmp_path / "cache", run=plain, timeout_s=120)
 
 
+@pytest.mark.skipif(not MEMORY.available(), reason="the compiler brings no AddressSanitizer")
+def test_one_of_two_tables_is_indexed_rightly(tmp_path):
+    """g++ 12 with -fsanitize=integer-divide-by-zero computes `k / 2` for one of the two tables alone."""
+    (tmp_path / "kernel.cpp").write_text("""#include <cstdio>
+int even[4], odd[4];
+int main(int argc, char**) {
+    for (int k = 0; k < 8; ++k) (k % 2 ? odd : even)[k / 2] = k + argc;
+    std::printf("%d %d\\n", even[3], odd[3]);
+}""")
+    subprocess.run(["g++", *MEMORY.compile, "-c", "kernel.cpp", "-o", "kernel.o"], cwd=tmp_path, check=True)
+    subprocess.run(["g++", *MEMORY.link, "kernel.o", "-o", "m"], cwd=tmp_path, check=True)
+    done = subprocess.run([tmp_path / "m"], capture_output=True, text=True, check=True)
+    assert done.stdout == "7 8\n"
+
+
 @pytest.mark.parametrize("sanitizer", [MEMORY, RACES], ids=lambda sanitizer: sanitizer.name)
 def test_aligned_alloc_takes_any_size(tmp_path, sanitizer):
     if not sanitizer.available():

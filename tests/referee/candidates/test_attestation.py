@@ -1,7 +1,9 @@
 """What a dispatch mode sees, and what it must not spoil."""
 
+import ctypes
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +12,7 @@ import pytest
 import torch
 
 from agentforge.referee.candidates.attestation import observe
+from agentforge.referee.candidates.recorder import processor_settings
 
 
 def test_lists_operators_that_move_data() -> None:
@@ -149,3 +152,24 @@ def test_an_own_operator_without_a_dispatch_key_is_seen_by_the_profiler(
         scope["made"]._destroy()
     assert seen["own"] == {"attestation_test_own.softcap": 1}
     assert set(seen["operators"]) == {"aten.tanh.default"}
+
+
+def test_a_processor_that_computes_otherwise_is_seen() -> None:
+    def in_a_thread(changes: Callable[[], object]) -> dict[str, str]:
+        changes()
+        return processor_settings()
+
+    with ThreadPoolExecutor(1) as pool:  # settings are those of a thread
+        assert pool.submit(in_a_thread, lambda: None).result() == {}
+        flushing = pool.submit(in_a_thread, lambda: torch.set_flush_denormal(True)).result()
+    if torch.set_flush_denormal(False):
+        assert [*flushing] == ["the processor's subnormal numbers"]
+
+
+@pytest.mark.parametrize("mode", [0x400, 0x800, 0xC00], ids=["down", "up", "to zero"])
+def test_another_rounding_is_seen(mode: int) -> None:
+    libm = ctypes.CDLL("libm.so.6")
+    with ThreadPoolExecutor(1) as pool:
+        if pool.submit(libm.fesetround, mode).result():
+            pytest.skip("not a mode of this processor")
+        assert [*pool.submit(processor_settings).result()] == ["the processor's rounding"]

@@ -37,8 +37,8 @@ class Attestation(Check):
     when = When.EXAMINATION
     catches = (
         "own kernels that never run, operators that the task's policy does not allow, settings of torch "
-        "that let float32 operators compute in lower precision, and seeds for the generators of random "
-        "numbers that the whole process shares"
+        "that let float32 operators compute in lower precision, another rounding of the processor, and seeds "
+        "for the generators of random numbers that the whole process shares"
     )
 
     def run(self, context: CheckContext) -> str:
@@ -100,7 +100,7 @@ class Attestation(Check):
             context.findings.suspect(
                 ReasonCode.LOWER_PRECISION,
                 f"it sets {changed[0]}, so float32 operators of its process may compute in lower precision; "
-                "leave torch's settings as they are",
+                "leave settings of the whole process as they are",
             )
         if generators and not allowed["generators"]:
             context.findings.suspect(
