@@ -13,7 +13,7 @@ _ONE_ROUNDING = 0.25
 _FEWEST = 256
 """Different values below which errors may depend on each other."""
 _HALF, _NOISE, _ENOUGH = 0.5, 0.07, 1024
-"""Mean error of answers that are cut off, in units in the last place; by how much that many differ from it."""
+"""Mean error of answers that are cut off, in units in the last place; how far that many are from it."""
 _STEPS = 4
 
 
