@@ -35,6 +35,8 @@ _MOVING = frozenset([
     "transpose", "t", "unsqueeze", "squeeze", "slice", "select", "flip",
 ])  # fmt: skip
 """Operators that leave each integer as it is."""
+_READING = frozenset(["index", "index_select", "embedding", "gather", "take"])
+"""Operators that read what comes first at the places that follow."""
 _DECIDING = {"ge": (-1, 0), "lt": (-1, 0), "gt": (0, 1), "le": (0, 1), "eq": (0,), "ne": (0,)}
 """What a comparison with a constant tells apart, from the constant."""
 _ORDER = ("ge", "lt", "gt", "le")
@@ -71,6 +73,8 @@ class Operators(DispatchMode):
                 self._as_given[tensor] = number
         self._thresholds: set[tuple[int, int]] = set()
         self._compared: set[int] = set()
+        self._read: set[int] = set()
+        self._more_than_read: set[int] = set()
         self._computed: set[int] = set()
         self._chosen: set[int] = set()
         self._otherwise: set[int] = set()
@@ -92,12 +96,14 @@ class Operators(DispatchMode):
     @property
     def of_integers(self) -> dict[str, list[Any]]:
         """`arithmetic` and `chosen`; as `thresholds`, numbers of inputs with integers that a constant tells
-        apart; and as `compared`, numbers of inputs whose integers are less or more than others."""
+        apart; as `compared`, numbers of inputs whose integers are less or more than others; and as `read_at`,
+        numbers of inputs whose integers are only places to read from."""
         return {
             "arithmetic": self.arithmetic,
             "chosen": self.chosen,
             "thresholds": [list(x) for x in sorted(self._thresholds)],
             "compared": sorted(self._compared),
+            "read_at": sorted(self._read - self._more_than_read),
         }
 
     def __enter__(self) -> Operators:
@@ -140,8 +146,14 @@ class Operators(DispatchMode):
 
     def _decide(self, name: str, args: Any, kwargs: Any, given: list[torch.Tensor]) -> None:
         """Note which integers an operator tells apart by a constant, or by their order."""
+        taken = self._numbers((args, kwargs))
         if name in _ORDER:
-            self._compared |= {self._as_given[t] for t in _tensors(args) if t in self._as_given}
+            self._compared |= taken
+        if name in _READING:
+            self._read |= self._numbers((args[1:], kwargs))
+            self._more_than_read |= self._numbers(args[0])
+        elif name not in _MOVING:
+            self._more_than_read |= taken
         first = args[0] if args else None
         number = self._as_given.get(first) if isinstance(first, torch.Tensor) else None
         if number is None:
@@ -154,8 +166,13 @@ class Operators(DispatchMode):
     def _sources(self, tensors: list[torch.Tensor]) -> frozenset[int]:
         return frozenset(n for t in tensors for n in self._from.get(t, ()))
 
+    def _numbers(self, of: Any) -> set[int]:
+        """Numbers of the inputs whose integers these tensors have as they are."""
+        return {self._as_given[t] for t in _tensors(of) if t in self._as_given}
+
     def read(self, tensor: Any) -> None:
         """Note that Python reads the numbers of a tensor."""
+        self._more_than_read |= self._numbers(tensor)
         self._otherwise |= self._sources(_tensors(tensor))
 
 

@@ -20,7 +20,7 @@ from ..workers.memory.output_memory import Sharing
 from ..workers.memory.shared_memory import Layout, aligned
 from ..workers.pytree import Leaf
 
-OF_INTEGERS = "arithmetic", "chosen", "thresholds", "compared"
+OF_INTEGERS = "arithmetic", "chosen", "thresholds", "compared", "read_at"
 """What `Operators.of_integers` says of a workload's inputs."""
 
 
@@ -86,6 +86,8 @@ class PreparedWorkload:
     """Numbers of inputs with integers that the reference tells from their neighbours by a constant."""
     compared: list[int] = field(default_factory=list)
     """Numbers of inputs with integers that the reference asks whether they are less or more than others."""
+    read_at: list[int] = field(default_factory=list)
+    """Numbers of inputs with integers that the reference only reads rows or elements at."""
     sharing: Sharing = field(default_factory=Sharing)
     """What the reference's outputs were seen to share."""
     exact_ok: bool = True

@@ -24,7 +24,7 @@ from ..workers.dispatch_mode import DispatchMode
 from ..workers.memory.shared_memory import Block
 from ..workers.protocol import Channel
 from ..workers.pytree import NUMBER, Leaf, describe, total_bytes
-from ..workers.runner import CompileMode, gradients, runner_for
+from ..workers.runner import CompileMode, Way, gradients, runner_for
 from ..workers.server import Server, Slot, put_leaves
 from .dispatch import NextPlaces, OtherOrder, OtherSigns, alike, same
 from .low_precision import LowPrecision
@@ -331,7 +331,7 @@ class BaselineServer(Server):
         model = wide(self._module)
         args, kwargs = doubled(self._arguments_of(body["slot"]))
         with default_dtype(torch.float64):
-            return self._given(gradients(model, args, kwargs, body["seed"])[0])
+            return self._given(gradients(model, args, kwargs, body["seed"], Way(**body["way"]))[0])
 
     def _exact_state(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """What calls change of the model, after some calls from its present state on, in float64."""

@@ -140,6 +140,25 @@ def _of_input(number: int, structure: Structure, tensor: torch.Tensor, *, counts
         yield Content(f"other values of {it}", other_values, only=number, takes="any", ties=True)
 
 
+def repeated(
+    structures: Sequence[Structure], tensors: Sequence[torch.Tensor], read_at: Collection[int]
+) -> list[Content]:
+    """Contents in which places occur several times, although they do not in draws.
+
+    Args:
+        read_at: numbers of inputs that are only places to read from. Those that name each place of a range
+            are permutations, and stay.
+    """
+    found = []
+    for number, (structure, tensor) in enumerate(zip(structures, tensors, strict=True)):
+        if number in read_at and structure.distinct and structure.order is None:
+            low, high = (int(end) for end in torch.aminmax(tensor))
+            if high - low >= tensor.numel():
+                name = f"repeated values of input {number}"
+                found.append(Content(name, other_values, only=number, takes="integers", whole=True))
+    return found
+
+
 def times(factor: int, only: int | None) -> Content:
     """Integers exactly some times as large, if their type has them."""
     return _scaled(factor, only, lambda tensor: tensor * factor)

@@ -245,5 +245,6 @@ def same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Whether two tensors have the same shape, dtype and bits."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
-    a, b = a.contiguous(), b.contiguous()
-    return bool(torch.equal(a.reshape(-1).view(torch.uint8), b.reshape(-1).view(torch.uint8)))
+    # A single element may have any stride.
+    a, b = (t.contiguous().as_strided((t.numel(),), (1,)) for t in (a, b))
+    return bool(torch.equal(a.view(torch.uint8), b.view(torch.uint8)))

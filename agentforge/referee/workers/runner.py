@@ -5,7 +5,9 @@ A runner is made before untrusted code is imported, and keeps the functions that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import torch
@@ -123,11 +125,25 @@ def runner_for(device: str) -> Runner:
     return DeviceRunner(where, TorchGpu(where.index or 0))
 
 
+@dataclass(frozen=True)
+class Way:
+    """How a backward pass is run."""
+
+    arrives: Literal["dense", "expanded", "transposed"] = "dense"
+    """How the gradients of outputs lie: one row for all, as a sum gives, or with strides in reverse order, as
+    the product of a transposed output gives."""
+    twice: bool = False
+    """What counts is a second pass through the same answer."""
+    frozen: bool = False
+    """Parameters require no gradient."""
+
+
 def gradients(
     model: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     seed: int,
+    way: Way,
     between: Callable[[], object] | None = None,
 ) -> tuple[list[Leaf], list[str]]:
     """What a backward pass leaves in inputs and parameters, and what it writes to that is its caller's.
@@ -156,13 +172,10 @@ def gradients(
             lent[path] = value
         return value
 
-    with torch.enable_grad():
-        args = tuple(prepared(f"input {n}", a) for n, a in enumerate(args))
-        kwargs = {k: prepared(f"input {k}", v) for k, v in kwargs.items()}
-        if isinstance(model, torch.nn.Module):
-            for name, parameter in model.named_parameters():
-                if parameter.requires_grad:
-                    wanted[f"the gradient of {name}"] = parameter
+    args = tuple(prepared(f"input {n}", a) for n, a in enumerate(args))
+    kwargs = {k: prepared(f"input {k}", v) for k, v in kwargs.items()}
+    with torch.enable_grad(), _parameters(model, way) as parameters:
+        wanted |= {f"the gradient of {name}": p for name, p in parameters.items()}
         given = [x for x in flatten(model(*args, **kwargs)) if isinstance(x.value, torch.Tensor)]
         tensors = {x.path: x.value for x in given if x.value.is_floating_point() and x.value.requires_grad}
         if not tensors:
@@ -171,16 +184,51 @@ def gradients(
             between()
         generator = torch.Generator().manual_seed(seed)
         arriving = {
-            f"the gradient of {path}": torch.randn(t.shape, generator=generator, dtype=torch.float32).to(t)
-            for path, t in tensors.items()
+            f"the gradient of {path}": _arriving(t, generator, way.arrives) for path, t in tensors.items()
         }
         lent |= {x.path: x.value for x in given} | arriving
         before = {path: t.detach().clone() for path, t in lent.items()}
-        found = torch.autograd.grad(
-            list(tensors.values()), list(wanted.values()), list(arriving.values()), allow_unused=True
-        )
+        for more in (True, False) if way.twice else (False,):
+            found = torch.autograd.grad(
+                list(tensors.values()),
+                list(wanted.values()),
+                list(arriving.values()),
+                retain_graph=more,
+                allow_unused=True,
+            )
     leaves = [
         Leaf(path, torch.zeros_like(t) if g is None else g.detach())
         for (path, t), g in zip(wanted.items(), found, strict=True)
     ]
     return leaves, [path for path, t in lent.items() if not same_bytes(before[path], t.detach())]
+
+
+@contextmanager
+def _parameters(model: Callable[..., Any], way: Way) -> Iterator[dict[str, torch.Tensor]]:
+    """The parameters that require a gradient, by name; none while they are frozen."""
+    own = dict(model.named_parameters()) if isinstance(model, torch.nn.Module) else {}
+    trained = {name: p for name, p in own.items() if p.requires_grad}
+    if not way.frozen:
+        yield trained
+        return
+    try:
+        for parameter in trained.values():
+            parameter.requires_grad_(False)
+        yield {}
+    finally:
+        for parameter in trained.values():
+            parameter.requires_grad_()
+
+
+def _arriving(output: torch.Tensor, generator: torch.Generator, how: str) -> torch.Tensor:
+    """A gradient of an output, normally distributed."""
+    shape = output.shape
+    if how == "expanded":
+        shape = shape[-1:] if len(shape) > 1 else torch.Size()
+    drawn = torch.randn(shape, generator=generator, dtype=torch.float32).to(output)
+    if how == "expanded":
+        return drawn.expand(output.shape)
+    if how == "transposed" and drawn.dim() > 1:
+        turned = tuple(reversed(range(drawn.dim())))
+        return drawn.permute(turned).contiguous().permute(turned)
+    return torch.stack([drawn, drawn], -1)[..., 0] if how == "transposed" else drawn

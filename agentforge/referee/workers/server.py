@@ -35,7 +35,7 @@ from .headers import keep_headers_in
 from .memory.shared_memory import Block, Layout, Window, aligned, in_pages
 from .protocol import Channel, ChannelClosed
 from .pytree import Leaf, describe, flatten, locate, pick, total_bytes
-from .runner import HostRunner, Runner, gradients, runner_for
+from .runner import HostRunner, Runner, Way, gradients, runner_for
 
 Slot = tuple[tuple[Any, ...], dict[str, Any]]
 """Positional and keyword arguments."""
@@ -266,7 +266,7 @@ class Server:
         if body["between"] is not None:
             others, named = self._inputs(body["between"])
             between = partial(self._model, *others, **named)
-        leaves, written = gradients(self._model, args, kwargs, body["seed"], between)
+        leaves, written = gradients(self._model, args, kwargs, body["seed"], Way(**body["way"]), between)
         put_leaves(leaves, self._outputs)
         return {"leaves": describe(leaves), "written": written}
 

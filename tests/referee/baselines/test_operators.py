@@ -153,3 +153,25 @@ def test_autocast_lowers_and_16_bit_inputs_alone_do_not() -> None:
         half = torch.ones(4, 4, dtype=torch.bfloat16)
         torch.nn.functional.layer_norm(half @ half, (4,)).relu()
     assert not seen.lowers
+
+
+@pytest.mark.parametrize(
+    ("compute", "read"),
+    [
+        (lambda ids: TABLE[ids.view(-1)], True),
+        (lambda ids: torch.nn.functional.embedding(ids, TABLE), True),
+        (lambda ids: TABLE.gather(0, ids[:, :4]), True),
+        (lambda ids: TABLE[ids % 64], False),
+        (lambda ids: (TABLE[ids], ids + 1), False),
+        (lambda ids: ids[torch.arange(4)], False),
+        (lambda ids: torch.zeros(64).scatter(0, ids.view(-1), 1.0), False),
+        (lambda ids: (TABLE[ids], ids.tolist()), False),
+        (lambda ids: torch.ones(3), False),
+    ],
+)
+def test_integers_that_are_only_places_to_read_from(
+    compute: Callable[[torch.Tensor], object], read: bool
+) -> None:
+    with torch.no_grad(), Operators([TABLE, IDS]) as seen:
+        compute(IDS)
+    assert seen.of_integers["read_at"] == [1] * read

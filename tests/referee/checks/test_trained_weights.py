@@ -87,10 +87,12 @@ def test_what_a_constructor_packed_is_not_compared_unless_a_hook_packs_it_again(
 @pytest.mark.parametrize("shape", [(1,), (3,), (64, 5)])
 def test_changes_concern_at_least_one_element(shape):
     weight = torch.rand(shape) + 0.5
-    signs, large = (change(weight.clone()) for change in CHANGES.values())
+    signs, large, exchanged = (change(weight.clone()) for change in CHANGES.values())
     assert 0 < int((large != weight).sum()) <= max(1, weight.numel() // 64)
     assert torch.equal(signs.abs(), weight)
     assert bool((signs < 0).any()) == (weight.numel() > 1)
+    assert int((exchanged != weight).sum()) == (2 * weight[0].numel() if len(weight) > 1 else 0)
+    assert torch.equal(exchanged.sort(0).values, weight.sort(0).values)
     negative = torch.randn(64) - torch.tensor([9.0] + 63 * [0.0])
     assert torch.equal(CHANGES["weights of both signs"](negative.clone()), negative)
 
@@ -110,3 +112,22 @@ def test_sorted_weights_and_those_with_several_names_stay(referee):
         assert "both signs" in TrainedWeights().run(context)
     with examined(referee, tied) as context:
         assert "no weights" in TrainedWeights().run(context)
+
+
+GAIN = problem(
+    "return x * self.gain", "torch.randn(16, 512)", "self.gain = torch.nn.Parameter(torch.randn(512))"
+)
+BY_SAMPLE = """sample = self.gain[7:8].clone()
+        if not torch.equal(sample, getattr(self, "sample", sample - 1)):
+            self.sample, self.packed = sample, self.gain.detach().clone()
+        return x * self.packed"""
+
+
+def test_weights_that_are_known_again_by_a_sample(referee):
+    """They are not those of a constructor: if all elements are others, the answer is another."""
+    usual = "return x * self.gain"
+    found = pytest.raises(WorkerFailure, match=r"64 times as large|exchanged")
+    with examined(referee, GAIN, (usual, BY_SAMPLE)) as context, found:
+        TrainedWeights().run(context)
+    with examined(referee, GAIN, (usual, BY_SAMPLE.replace("[7:8]", ""))) as context:
+        assert "two rows of weights exchanged: right" in TrainedWeights().run(context)

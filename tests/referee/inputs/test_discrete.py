@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentforge.referee.inputs.discrete import BEYOND_32_BITS, discrete, larger, times
+from agentforge.referee.inputs.discrete import BEYOND_32_BITS, discrete, larger, repeated, times
 from agentforge.referee.inputs.structure import structure_of
 
 
@@ -117,3 +117,16 @@ def test_integers_may_be_half_as_large_again():
     ids = torch.arange(0, 1000)
     larger(1.5, None).apply([ids])
     assert int(ids.max()) == 1498
+
+
+@given(st.integers(6, 60), st.integers(3, 5))
+def test_places_that_are_only_read_are_repeated_unless_they_are_a_permutation(number, few):
+    places = torch.randperm(number)
+    some = torch.cat([places[:2], torch.tensor([number + few]), places[2:few]])
+    structures = [structure_of(t) for t in (places, some, some.sort().values)]
+    (content,) = repeated(structures, [places, some, some], [0, 1, 2])
+    assert content.only == 1
+    given_places = some.clone()
+    content.apply([places, given_places, some])
+    assert set(given_places.tolist()) <= set(some.tolist())
+    assert repeated(structures, [places, some, some], [0]) == []

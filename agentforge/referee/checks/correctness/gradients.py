@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from agentforge.referee.comparison.tolerance import (
@@ -15,20 +16,46 @@ from agentforge.referee.comparison.tolerance import (
     root_mean_square,
     widest,
 )
+from agentforge.referee.inputs.discrete import repeated
 from agentforge.referee.inputs.transforms import MIXED, Content
 from agentforge.referee.workers.failures import WorkerFailure
 from agentforge.referee.workers.pytree import Leaf
+from agentforge.referee.workers.runner import Way
 from agentforge.schema import EvaluationStatus, TargetError
 
 from .._base import BOTH_LEVELS, Check, CheckContext, When
 
-_DRAWS = 2
 _ANY = Bound(math.inf, 1.0, 0.0, 0.0)
 _NOISE = 1e-2
 """Relative error of the reference's gradient against float64 above which that gradient is noise."""
 _VANISHES = 2.0**-22
 """Share of the largest gradient below which a gradient is noise too, even if both are exactly zero by chance:
 about the rounding of float32 in what was summed up."""
+
+
+@dataclass(frozen=True)
+class _Case:
+    """One backward pass through the answer to a draw.
+
+    A reference need not have those with a name, and a candidate may refuse those of an unusual way.
+    """
+
+    name: str = ""
+    """Reads after "in the backward pass"."""
+    way: Way = field(default_factory=Way)
+    content: Content | None = None
+    another_call: bool = False
+    """The model runs on other inputs before the backward pass."""
+
+
+_AFTER_ANOTHER_CALL = _Case("after another call", another_call=True)
+_WAYS = (
+    _Case("from an expanded gradient", Way(arrives="expanded")),
+    _Case("from a transposed gradient", Way(arrives="transposed")),
+    _Case("that is the second through one answer", Way(twice=True)),
+    _Case("with frozen parameters", Way(frozen=True)),
+)
+"""As `out.sum()`, `out.T @ w`, two losses, and training of other layers have it."""
 
 
 class Gradients(Check):
@@ -41,57 +68,56 @@ class Gradients(Check):
     levels = BOTH_LEVELS
     when = When.EXAMINATION
     catches = (
-        "wrong or missing gradients, if the definition is `differentiable`, with usual inputs and mixed "
-        "magnitudes, also after another call; noise is skipped; and writes of the backward pass to the "
-        "gradient that it gets, to inputs and to outputs"
+        "wrong or missing gradients, if the definition is `differentiable`, with usual inputs, mixed "
+        "magnitudes and repeated places, also after another call, from gradients that are expanded or "
+        "transposed, in a second pass, and with frozen parameters; noise is skipped; and writes of the "
+        "backward pass to the gradient that it gets, to inputs and to outputs"
     )
 
     def run(self, context: CheckContext) -> str:
         if not context.definition.differentiable:
             return "the definition asks for no backward pass"
-        usual: list[Bound] = []
-        paths: list[str] = []
-        for number in range(_DRAWS):
-            paths, usual = _compare(context, another_call=number > 0 and not context.prepared.state)
-        unusual, _ = _compare(context, context.prepared.inputs.fitted(MIXED), usual)
-        words = f"; with {MIXED.name}: {', '.join(unusual[:12]) or 'not defined by the reference'}"
-        return f"right: {', '.join(paths[:12])}{words}"
+        told, usual = _compare(context, _Case(), {})
+        found = [f"right: {told}"]
+        if context.prepared.state or not _compare(context, _AFTER_ANOTHER_CALL, {})[1]:
+            _compare(context, _Case(), {})
+        for case in _more(context):
+            found.append(f"{case.name}: {_compare(context, case, usual)[0]}")
+        return "; ".join(found)
 
 
-def _compare(
-    context: CheckContext,
-    content: Content | None = None,
-    usual: Sequence[Bound] = (),
-    *,
-    another_call: bool = False,
-) -> tuple[list[str], list[Bound]]:
-    """Compare the gradients of one draw; of a content, where the reference is well defined for it.
+def _more(context: CheckContext) -> list[_Case]:
+    """Further cases; those of another way only if calls change nothing."""
+    inputs = context.prepared.inputs
+    inputs.fill(0)
+    contents = [MIXED, *repeated(inputs.structures, inputs.tensors(0), context.prepared.read_at)]
+    cases = [_Case(f"with {c.name}", content=inputs.fitted(c)) for c in contents]
+    trained = bool(context.baselines.weights.trained)
+    ways = [] if context.prepared.state else [case for case in _WAYS if trained or not case.way.frozen]
+    return [*cases, *ways]
+
+
+def _compare(context: CheckContext, case: _Case, usual: Mapping[str, Bound]) -> tuple[str, dict[str, Bound]]:
+    """Compare the gradients of one draw, where the reference is well defined.
 
     Args:
-        usual: bounds of a usual draw; those of a content are at least as wide.
-        another_call: the model runs on other inputs before the backward pass.
+        usual: bounds of a usual draw, by path; those of other cases are at least as wide.
 
     Returns:
-        Paths of what was compared, and the bounds of all gradients.
+        Words of the outcome, and the bounds of all gradients by path; no bounds if the reference has none.
     """
-    context.prepared.inputs.fill(0)
-    if content is not None:
-        content.apply(context.prepared.inputs.tensors(0))
-    between = 1 if another_call else None
-    if another_call:
-        context.prepared.inputs.fill(1)
-        for client in (context.baselines.eager, context.candidate):
-            client.call(1)  # this gives the slot its content
+    _fill(context, case)
+    between = 1 if case.another_call else None
     body = {"op": "gradients", "slot": 0, "seed": secrets.randbits(60), "between": between}
+    body |= {"way": asdict(case.way)}
     try:
         expected, exact, bounds, allowed = _gradients(context, body)
     except TargetError:
-        if not context.baselines.eager.worker.running or (content is None and not another_call):
+        if not context.baselines.eager.worker.running or not case.name:
             raise
-        # A reference may keep in its module what its backward pass needs.
-        return _compare(context) if another_call else ([], [])
-    if usual:
-        bounds = [widest(list(pair)) for pair in zip(bounds, usual, strict=True)]
+        return "not defined by the reference", {}
+    bounds = [widest([b, usual.get(x.path, b)]) for x, b in zip(expected, bounds, strict=True)]
+    by_path = {x.path: b for x, b in zip(expected, bounds, strict=True)}
     # The gradient of a bias before a normalisation is noise: no value is wrong.
     sizes = [root_mean_square(x.value) for x in exact]
     least = _VANISHES * max(sizes, default=0.0)
@@ -100,11 +126,18 @@ def _compare(
         for x, better, bound, size in zip(expected, exact, bounds, sizes, strict=True)
         if size >= least
         and measure(x.value, better.value, _ANY).relative < _NOISE
-        and (content is None or (all_finite(x.value) and all_finite(better.value)))
+        and (case.content is None or (all_finite(x.value) and all_finite(better.value)))
     ]
-    if content is not None and not defined:
-        return [], bounds
-    reply = context.candidate.request(body)
+    if case.name and not defined:
+        return "not defined by the reference", by_path
+    how = f"in the backward pass {case.name}".strip()
+    try:
+        reply = context.candidate.request(body)
+    except WorkerFailure as failure:
+        raised = failure.status is EvaluationStatus.RUNTIME_ERROR and context.candidate.worker.running
+        if case.way == Way() or not raised:
+            raise replace(failure, reason=f"{how}: {failure.reason}") from failure
+        return "refused", by_path
     _judge_writes(reply.get("written"), allowed)
     got = {x.path: x for x in context.candidate.leaves(reply)}
     missing = [x.path for x in expected if x.path not in got]
@@ -114,15 +147,25 @@ def _compare(
             f"its backward pass lacks {', '.join(missing[:6])}, which the reference's has",
         )
     paths = [x.path for x, _ in defined]
-    how = f"in the backward pass{' after another call' if another_call else ''}"
-    how += "" if content is None else f" with {content.name}"
     context.comparator.check(
         [got[path] for path in paths], [x for x, _ in defined], [b for _, b in defined], how
     )
-    return paths, bounds
+    return ", ".join(paths[:6]), by_path
 
 
-def _judge_writes(written: object, allowed: Sequence[str]) -> None:
+def _fill(context: CheckContext, case: _Case) -> None:
+    """Give slot 0 the content of a case; with another call, slot 1 too."""
+    inputs = context.prepared.inputs
+    inputs.fill(0)
+    if case.content is not None:
+        case.content.apply(inputs.tensors(0))
+    if case.another_call:
+        inputs.fill(1)
+        for client in (context.baselines.eager, context.candidate):
+            client.call(1)  # this gives the slot its content
+
+
+def _judge_writes(written: object, allowed: list[str]) -> None:
     """A gradient that a backward pass gets also goes to what else depends on its output.
 
     Args:

@@ -49,9 +49,18 @@ def _some_large(weight: torch.Tensor) -> torch.Tensor:
     return weight
 
 
+def _two_exchanged(weight: torch.Tensor) -> torch.Tensor:
+    """Two rows, or elements of a vector, change places: no sample of a weight tells, and no sum."""
+    if weight.dim() and len(weight) > 1:
+        one, other = torch.randperm(len(weight))[:2].tolist()
+        weight[[one, other]] = weight[[other, one]]
+    return weight
+
+
 CHANGES: dict[str, _Change] = {
     "weights of both signs": _both_signs,
     "some weights 64 times as large": _some_large,
+    "two rows of weights exchanged": _two_exchanged,
 }
 
 
@@ -59,13 +68,16 @@ class TrainedWeights(Check):
     """Loads changed parameters into reference and candidate, and compares their answers to usual inputs.
 
     Changes for which the reference is not well defined, or much less exact, are skipped. A candidate that
-    goes on with what its constructor made of the first parameters is not compared.
+    goes on with what its constructor made of the first parameters, whatever comes, is not compared.
     """
 
     name = "weights"
     levels = FULL_LEVEL
     when = When.EXAMINATION
-    catches = "answers that are right for initial weights alone: for their signs, or within their bounds"
+    catches = (
+        "answers that are right for initial weights alone: for their signs, or within their bounds; and "
+        "weights that are known again by a sample"
+    )
 
     def run(self, context: CheckContext) -> str:
         baselines, weights = context.baselines, context.baselines.weights
@@ -164,15 +176,31 @@ def _compare(
 
 
 def _keeps_some(context: CheckContext, changed: dict[str, torch.Tensor], before: Sequence[Leaf]) -> bool:
-    """Whether the candidate's answer does not change with a parameter, although the reference's does."""
-    baselines, prepared, candidate = context.baselines, context.prepared, context.candidate
+    """Whether the candidate's answer does not change with a parameter, although the reference's does.
+
+    It must not change either if all of the parameter's elements do.
+    """
+    candidate, weights = context.candidate, context.baselines.weights
+
+    def same(value: torch.Tensor) -> bool:
+        load(candidate, weights, {key: value})
+        candidate.call(0)
+        return accepts(candidate.fetch(0), before, context.prepared.bounds)
+
     for key in sorted(changed, key=lambda key: changed[key].numel(), reverse=True)[:_MOST_TRIED]:
-        one = {key: changed[key]}
-        load(baselines.eager, baselines.weights, one)
-        answer = baselines.expect_or_none(prepared, 0)
-        if answer is not None and not accepts(answer, before, prepared.bounds):
-            load(candidate, baselines.weights, one)
-            candidate.call(0)
-            if accepts(candidate.fetch(0), before, prepared.bounds):
-                return True
+        if _depends(context, key, changed[key], before) and same(changed[key]):
+            return same(_all_others(changed[key]))
     return False
+
+
+def _depends(context: CheckContext, key: str, value: torch.Tensor, before: Sequence[Leaf]) -> bool:
+    """Whether the reference's answer changes with a parameter."""
+    baselines, prepared = context.baselines, context.prepared
+    load(baselines.eager, baselines.weights, {key: value})
+    answer = baselines.expect_or_none(prepared, 0)
+    return answer is not None and not accepts(answer, before, prepared.bounds)
+
+
+def _all_others(weight: torch.Tensor) -> torch.Tensor:
+    """Other values everywhere, of the same signs if rows have them."""
+    return (weight.roll(1, 0) if weight.dim() else weight) * 1.25
