@@ -27,7 +27,7 @@ _ARITHMETIC = frozenset([
 _BOUNDING = ("remainder", "bitwise_and", "__and__")
 """Operators that leave an integer in a range that a constant names: the result may be a place."""
 _CHOOSING = frozenset(
-    ["floor_divide", "where", "ge", "lt", "gt", "le", "eq", "ne", "logical_and", "logical_or"]
+    ["floor_divide", "div", "where", "ge", "lt", "gt", "le", "eq", "ne", "logical_and", "logical_or"]
 )
 """Operators that divide integers by constants, compare them with constants, or choose among them."""
 _MOVING = frozenset([

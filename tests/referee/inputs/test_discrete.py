@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentforge.referee.inputs.discrete import BEYOND_32_BITS, discrete, larger, times
+from agentforge.referee.inputs.discrete import BEYOND_32_BITS, discrete, either_sign, larger, times
 from agentforge.referee.inputs.structure import structure_of
 
 
@@ -117,3 +117,12 @@ def test_integers_may_be_half_as_large_again():
     ids = torch.arange(0, 1000)
     larger(1.5, None).apply([ids])
     assert int(ids.max()) == 1498
+
+
+def test_integers_get_either_sign():
+    ids, others = torch.randint(1, 1000, (4096,)), torch.ones(4, dtype=torch.int64)
+    given_ids = ids.clone()
+    either_sign(0).apply([given_ids, others])
+    assert torch.equal(given_ids.abs(), ids)
+    assert 1000 < int((given_ids < 0).sum()) < 3000
+    assert bool((others == 1).all())
