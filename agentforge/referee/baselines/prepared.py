@@ -20,8 +20,8 @@ from ..workers.memory.output_memory import Sharing
 from ..workers.memory.shared_memory import Layout, aligned
 from ..workers.pytree import Leaf
 
-OF_INTEGERS = "arithmetic", "chosen", "thresholds", "compared"
-"""What `Operators.of_integers` says of a workload's inputs."""
+OF_INPUTS = "arithmetic", "chosen", "thresholds", "compared", "measured"
+"""What `Operators.of_inputs` says of a workload's inputs."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,8 @@ class PreparedWorkload:
     """Numbers of inputs with integers that the reference tells from their neighbours by a constant."""
     compared: list[int] = field(default_factory=list)
     """Numbers of inputs with integers that the reference asks whether they are less or more than others."""
+    measured: list[int] = field(default_factory=list)
+    """Numbers of inputs whose sizes the reference's own code reads."""
     sharing: Sharing = field(default_factory=Sharing)
     """What the reference's outputs were seen to share."""
     exact_ok: bool = True

@@ -22,6 +22,8 @@ _PARTS = 8
 """Smaller sizes may count parts that differ, such as colours or coordinates: they are not changed alone."""
 _SHORTER = 3
 """Sizes that are made smaller, at most."""
+_ALONE = 6
+"""Sizes of one input that are changed alone, at most."""
 _LONG = 16
 """The least size that is made larger."""
 _FEW_ROWS = 7
@@ -95,9 +97,9 @@ def _more_rows(rows: int, of: int) -> Change:
     return change
 
 
-def _largest_place(tensors: Sequence[torch.Tensor], size: int, dims: int | None = 1) -> int:
-    """The largest integer of inputs without a dimension of that size: they may be places there, or lengths.
-    At least -1.
+def _largest_place(tensors: Sequence[torch.Tensor], size: int | None, dims: int | None = 1) -> int:
+    """The largest integer of inputs without a dimension of that size, or of all: they may be places there, or
+    lengths. At least -1.
 
     Args:
         dims: how many dimensions are looked at: rows alone, or with None all.
@@ -168,7 +170,7 @@ def other_sizes(tensors: Sequence[torch.Tensor], numbers: Collection[float]) -> 
     share = min(1.0, _LARGE_BYTES / max(nbytes, 1))
     found: dict[str, Change] = {}
     for size in [n for n in dict.fromkeys(cut) if n >= _PARTS and n not in numbers]:
-        smaller = _prime_below(size if share == 1 else max(int(size * share), _PARTS))
+        smaller = _smaller(size, share)
         if _largest_place(start, size, dims=None) < smaller:
             found[f"{smaller} in place of the size {size}"] = _after(before, _shorter(size, smaller))
         if len(found) == (_SHORTER if share == 1 else 1):
@@ -180,6 +182,36 @@ def other_sizes(tensors: Sequence[torch.Tensor], numbers: Collection[float]) -> 
             found[f"{larger} in place of the size {size}"] = _after(before, _longer(size))
             break
     return found
+
+
+def sizes_alone(
+    tensors: Sequence[torch.Tensor], numbers: Collection[float], measured: Collection[int]
+) -> Iterator[tuple[str, list[torch.Tensor]]]:
+    """One input with a smaller prime size, if another input keeps that size: words, all tensors.
+
+    Args:
+        numbers: as for `other_sizes`.
+        measured: numbers of inputs whose sizes the reference reads. Sizes of any others are alike on purpose.
+    """
+    share = min(1.0, _LARGE_BYTES / max(sum(t.nbytes for t in tensors), 1))
+    places = [
+        (number, size)
+        for number in measured
+        for size in dict.fromkeys(tensors[number].shape)
+        if size >= _PARTS and size not in numbers
+        if any(size in tensors[other].shape for other in measured if other != number)
+    ]
+    for number, size in places[:_ALONE]:
+        smaller = _smaller(size, share)
+        made = _shorter(size, smaller)(tensors[number])
+        if made is not None and _largest_place(tensors, None) < smaller:
+            name = f"{smaller} in place of the size {size} of input {number} alone"
+            yield name, [made if n == number else t for n, t in enumerate(tensors)]
+
+
+def _smaller(size: int, share: float) -> int:
+    """A prime below a size, or below a share of it."""
+    return _prime_below(size if share == 1 else max(int(size * share), _PARTS))
 
 
 def _or_itself(change: Change, tensor: torch.Tensor) -> torch.Tensor:

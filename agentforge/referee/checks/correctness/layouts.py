@@ -20,6 +20,7 @@ from agentforge.referee.inputs.layouts import (
     other_lengths,
     other_numbers,
     other_sizes,
+    sizes_alone,
 )
 
 from .._base import FULL_LEVEL, Check, CheckContext, When
@@ -41,7 +42,8 @@ class Layouts(Check):
     when = When.EXAMINATION
     catches = (
         "wrong answers and crashes with other strides, in slices, with 0, 1, 7, one fewer and one more rows, "
-        "1 and a prime number of columns, a smaller prime and a larger size of other dimensions, other "
+        "1 and a prime number of columns, a smaller prime and a larger size of other dimensions, a smaller "
+        "size of one input alone if the reference reads the sizes of several, other "
         "numbers as arguments, longer and shorter lists, and inputs between inaccessible pages; raising is "
         "allowed, and a solution that calls torch.compile begins none after 60 s"
     )
@@ -82,6 +84,8 @@ def _variants(
     yield from _changed(prepared, tensors, others)
     numbers = {*given, *numbers_in(prepared.inputs.arguments.encoded)}
     yield from _changed(prepared, tensors, other_sizes(tensors, numbers))
+    for name, content in sizes_alone(tensors, numbers, prepared.measured):
+        yield partial(laid_out, prepared, content), name, name, frozenset()
 
 
 def _changed(
