@@ -41,7 +41,7 @@ _DECIDING = {"ge": (-1, 0), "lt": (-1, 0), "gt": (0, 1), "le": (0, 1), "eq": (0,
 _ORDER = ("ge", "lt", "gt", "le")
 _BY_ADDRESS = ("tolist", "numpy", "__array__", "__dlpack__", "data_ptr", "untyped_storage")
 """Methods that read a tensor without an operator."""
-_SIZES = (torch.Tensor.size, torch.Tensor.shape.__get__)  # type: ignore[attr-defined]
+_SIZES = (torch.Tensor.size, torch.Tensor.shape.__get__)
 """What reads a tensor's sizes."""
 
 

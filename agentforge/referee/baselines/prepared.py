@@ -12,8 +12,8 @@ import torch
 from agentforge.schema import Definition, Workload
 
 from ..comparison.tolerance import Bound
+from ..inputs.argument_variants import replaced
 from ..inputs.inputs import Inputs
-from ..inputs.layouts import replaced
 from ..inputs.transforms import Content
 from ..workers.failures import WorkerFailure
 from ..workers.memory.output_memory import Sharing

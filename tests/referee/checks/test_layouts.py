@@ -12,16 +12,14 @@ from hypothesis import strategies as st
 
 from agentforge.referee.baselines.prepared import PreparedWorkload, guarded, laid_out
 from agentforge.referee.checks.correctness.layouts import _variants
+from agentforge.referee.inputs.argument_variants import conjugated, other_lengths, other_numbers, replaced
 from agentforge.referee.inputs.inputs import Arguments, Inputs
 from agentforge.referee.inputs.layouts import (
     SAME_SIZES,
     _prime_below,
     changed,
     changes,
-    other_lengths,
-    other_numbers,
     other_sizes,
-    replaced,
     sizes_alone,
 )
 from agentforge.referee.workers import arguments as values
@@ -311,3 +309,19 @@ def test_few_sizes_change_alone_and_none_that_places_reach() -> None:
     tensors = [torch.rand(64, 3), torch.rand(64, 5), torch.full((64,), 63)]
     assert not list(sizes_alone(tensors, (), (0, 1)))
     assert list(sizes_alone(tensors[:2], (), (0, 1)))
+
+
+def test_lazy_conjugates_have_the_same_values() -> None:
+    numbers, real = torch.randn(3, 5, dtype=torch.complex64), torch.randn(4)
+    prepared = course_of(real, numbers)
+    found = conjugated(prepared.inputs.arguments.encoded, [real, numbers])
+    assert found is not None
+    encoded, content = found
+    variant = laid_out(prepared, content, encoded)
+    given_real, lazy = values.bind(variant.inputs.arguments.encoded, variant.inputs.content(0), 0)[0]
+    assert lazy.is_conj() and not given_real.is_conj()
+    assert torch.equal(lazy.resolve_conj(), numbers)
+    assert torch.equal(given_real, real)
+    assert conjugated(prepared.inputs.arguments.encoded, [real, real]) is None
+    variant.inputs.close()
+    prepared.inputs.close()
