@@ -29,7 +29,7 @@ from ..workers.runner import CHEAP
 from .ahead import CompilingAhead, Starting, answer
 from .latitude import with_latitude
 from .nearby import NotDefined, bounds_nearby
-from .prepared import OF_INTEGERS, OutputForm, PreparedWorkload, broken_reference
+from .prepared import OF_INPUTS, OutputForm, PreparedWorkload, broken_reference
 from .sealed_weights import Weights
 from .task_report import TaskReport
 
@@ -241,7 +241,7 @@ class Baselines:
                 "eig. torch leaves them open, so nothing tells a right answer from a wrong one; return "
                 "something that does not depend on them"
             )
-        for name in ("open_order", "rounds", "state", "lowers", *OF_INTEGERS):
+        for name in ("open_order", "rounds", "state", "lowers", *OF_INPUTS):
             setattr(prepared, name, shape[name])
         prepared.outputs_bytes = max(shape["nbytes64"], prepared.inputs.slot_bytes) + (1 << 16)
         if self.definition.differentiable:

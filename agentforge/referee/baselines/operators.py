@@ -1,4 +1,5 @@
-"""What a reference's operators say of it: open orders, rounding, and integers that are only computed with."""
+"""What a reference's operators say of it: open orders, rounding, integers that are only computed with, and
+sizes that it reads."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ _ARITHMETIC = frozenset([
 _BOUNDING = ("remainder", "bitwise_and", "__and__")
 """Operators that leave an integer in a range that a constant names: the result may be a place."""
 _CHOOSING = frozenset(
-    ["floor_divide", "where", "ge", "lt", "gt", "le", "eq", "ne", "logical_and", "logical_or"]
+    ["floor_divide", "div", "where", "ge", "lt", "gt", "le", "eq", "ne", "logical_and", "logical_or"]
 )
 """Operators that divide integers by constants, compare them with constants, or choose among them."""
 _MOVING = frozenset([
@@ -42,6 +43,8 @@ _DECIDING = {"ge": (-1, 0), "lt": (-1, 0), "gt": (0, 1), "le": (0, 1), "eq": (0,
 _ORDER = ("ge", "lt", "gt", "le")
 _BY_ADDRESS = ("tolist", "numpy", "__array__", "__dlpack__", "data_ptr", "untyped_storage")
 """Methods that read a tensor without an operator."""
+_SIZES = (torch.Tensor.size, torch.Tensor.shape.__get__)
+"""What reads a tensor's sizes."""
 
 
 class Operators(DispatchMode):
@@ -71,6 +74,11 @@ class Operators(DispatchMode):
         for number, tensor in enumerate(inputs):
             if is_whole(tensor):
                 self._as_given[tensor] = number
+        self._inputs: Any = WeakTensorKeyDictionary()
+        """The inputs, each with its number."""
+        for number, tensor in enumerate(inputs):
+            self._inputs[tensor] = number
+        self._measured: set[int] = set()
         self._thresholds: set[tuple[int, int]] = set()
         self._compared: set[int] = set()
         self._read: set[int] = set()
@@ -94,16 +102,18 @@ class Operators(DispatchMode):
         return sorted(self._chosen - self._otherwise)
 
     @property
-    def of_integers(self) -> dict[str, list[Any]]:
+    def of_inputs(self) -> dict[str, list[Any]]:
         """`arithmetic` and `chosen`; as `thresholds`, numbers of inputs with integers that a constant tells
-        apart; as `compared`, numbers of inputs whose integers are less or more than others; and as `read_at`,
-        numbers of inputs whose integers are only places to read from."""
+        apart; as `compared`, numbers of inputs whose integers are less or more than others; as `read_at`,
+        numbers of inputs whose integers are only places to read from; as `measured`, numbers of inputs whose
+        sizes Python reads."""
         return {
             "arithmetic": self.arithmetic,
             "chosen": self.chosen,
             "thresholds": [list(x) for x in sorted(self._thresholds)],
             "compared": sorted(self._compared),
             "read_at": sorted(self._read - self._more_than_read),
+            "measured": sorted(self._measured),
         }
 
     def __enter__(self) -> Operators:
@@ -175,6 +185,11 @@ class Operators(DispatchMode):
         self._more_than_read |= self._numbers(tensor)
         self._otherwise |= self._sources(_tensors(tensor))
 
+    def measure(self, tensor: torch.Tensor) -> None:
+        """Note that Python reads the sizes of a tensor."""
+        if tensor in self._inputs:
+            self._measured.add(self._inputs[tensor])
+
 
 def watching(model: Callable[..., Any], found: list[Operators]) -> Callable[..., Any]:
     """The model; each call adds the operators that the model ran, and not those that read its answer."""
@@ -188,7 +203,7 @@ def watching(model: Callable[..., Any], found: list[Operators]) -> Callable[...,
 
 
 class _Reads(TorchFunctionMode):
-    """Tells of tensors whose numbers Python reads."""
+    """Tells of tensors whose numbers or sizes Python reads."""
 
     def __init__(self, operators: Operators) -> None:
         super().__init__()
@@ -197,6 +212,8 @@ class _Reads(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if getattr(func, "__name__", "") in _BY_ADDRESS:
             self._operators.read(args)
+        if func in _SIZES:
+            self._operators.measure(args[0])
         return func(*args, **(kwargs or {}))
 
 

@@ -12,16 +12,16 @@ import torch
 from agentforge.schema import Definition, Workload
 
 from ..comparison.tolerance import Bound
+from ..inputs.argument_variants import replaced
 from ..inputs.inputs import Inputs
-from ..inputs.layouts import replaced
 from ..inputs.transforms import Content
 from ..workers.failures import WorkerFailure
 from ..workers.memory.output_memory import Sharing
 from ..workers.memory.shared_memory import Layout, aligned
 from ..workers.pytree import Leaf
 
-OF_INTEGERS = "arithmetic", "chosen", "thresholds", "compared", "read_at"
-"""What `Operators.of_integers` says of a workload's inputs."""
+OF_INPUTS = "arithmetic", "chosen", "thresholds", "compared", "read_at", "measured"
+"""What `Operators.of_inputs` says of a workload's inputs."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,8 @@ class PreparedWorkload:
     """Numbers of inputs with integers that the reference asks whether they are less or more than others."""
     read_at: list[int] = field(default_factory=list)
     """Numbers of inputs with integers that the reference only reads rows or elements at."""
+    measured: list[int] = field(default_factory=list)
+    """Numbers of inputs whose sizes the reference's own code reads."""
     sharing: Sharing = field(default_factory=Sharing)
     """What the reference's outputs were seen to share."""
     exact_ok: bool = True

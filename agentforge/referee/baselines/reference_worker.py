@@ -162,7 +162,7 @@ class BaselineServer(Server):
             "state": changed,
             "open_order": bool(seen.ordered),
             "rounds": seen.rounds,
-            **seen.of_integers,
+            **seen.of_inputs,
             "lowers": seen.lowers,
             "signs": seen.signs and self._depends_on_signs(body, answer),
         }

@@ -1,7 +1,7 @@
 """Other contents of inputs that vary little: integers, booleans, tensors of few values, sorted tensors.
 
 Integers may be places or labels, so these contents use values that occur, or values below one that occurs.
-Only integers that a reference computes with are made larger.
+Only integers that a reference computes with are made larger, or negative.
 """
 
 from __future__ import annotations
@@ -175,6 +175,15 @@ def larger(factor: float, only: int | None) -> Content:
         return torch.where(tensor != 0, tensor * int(2 * factor) // 2 + more, tensor)
 
     return _scaled(factor, only, change)
+
+
+def either_sign(number: int) -> Content:
+    """Integers of which half are negated: C++ divides towards zero, and torch may round down."""
+
+    def change(tensor: torch.Tensor) -> torch.Tensor:
+        return torch.where(torch.rand(tensor.shape) < 0.5, -tensor, tensor)
+
+    return Content(f"input {number} with either sign", change, only=number, takes="integers")
 
 
 def _scaled(factor: float, only: int | None, change: Change) -> Content:

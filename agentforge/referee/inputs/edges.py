@@ -47,6 +47,7 @@ def edges(
             found += _empty_bags(number, structure, tensors)
         else:
             found += [*_whole_rows(number, tensor), *_halves(number, structure, tensor)]
+            found += _holes(number, structure, tensor)
             found += _finite(number, tensor)
             found += [*_twice(number, structure, tensors), *_few_values(number, structure, tensor)]
     return [*found, *_rows_in_common(structures, tensors), *_infinities_in_common(structures, tensors)]
@@ -153,6 +154,39 @@ def _whole_rows(number: int, tensor: torch.Tensor) -> Iterator[Content]:
     for word, value in (("least", tensor.min().item()), ("greatest", tensor.max().item())):
         name, change = f"a row of input {number} at its {word} value", _filled(value)
         yield Content(name, change, only=number, takes="any", ties=True, whole=True)
+
+
+def _holes(number: int, structure: Structure, tensor: torch.Tensor) -> Iterator[Content]:
+    """Masks whose rows are two runs, as padding at the end makes them: one with a hole that no sample tells,
+    and the runs in the other order."""
+    order = structure.order
+    if order is None or not two_values(tensor):
+        return
+    least, greatest = tensor.min().item(), tensor.max().item()
+    for word, run, hole in (("greatest", greatest, least), ("least", least, greatest)):
+        name = f"a hole in a run of the {word} value of input {number}"
+        yield Content(name, _a_hole(order.dim, run, hole), only=number, takes="any", whole=True)
+
+    def reversed_(mask: torch.Tensor) -> torch.Tensor:
+        return mask.flip(order.dim)
+
+    yield Content(f"input {number} reversed", reversed_, only=number, takes="any", whole=True)
+
+
+def _a_hole(dim: int, run: float, hole: float) -> Change:
+    """One element between two of the value `run`, which it has too, becomes `hole`."""
+
+    def change(mask: torch.Tensor) -> torch.Tensor:
+        made = mask.clone(memory_format=torch.contiguous_format)
+        rows = made.movedim(dim, -1)
+        same = rows == run
+        places = (same[..., 1:-1] & same[..., :-2] & same[..., 2:]).nonzero()
+        if len(places):
+            *row, place = places[_random.randrange(len(places))].tolist()
+            rows[(*row, place + 1)] = hole
+        return made
+
+    return change
 
 
 def _without_one(number: int, structure: Structure, tensor: torch.Tensor) -> Iterator[Content]:

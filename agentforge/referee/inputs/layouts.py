@@ -1,27 +1,22 @@
-"""The same inputs in other layouts and sizes (not contiguous, fewer rows, one column, other lengths), and
-other numbers."""
+"""The same inputs in other layouts and sizes: not contiguous, fewer rows, one column, other lengths."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any
 
 import torch
 
-from ..workers.memory.shared_memory import Layout
 from .structure import is_whole, structure_of
 
 Change = Callable[[torch.Tensor], torch.Tensor | None]
 """Makes an input of the variant from one of the workload; None leaves it unchanged."""
-_Place = tuple[int | str, ...]
-"""Indices and keys that lead to a part of encoded arguments."""
-_NUMBERS = 16
-"""Numbers that other values are tried for, at most."""
 _PARTS = 8
 """Smaller sizes may count parts that differ, such as colours or coordinates: they are not changed alone."""
 _SHORTER = 3
 """Sizes that are made smaller, at most."""
+_ALONE = 6
+"""Sizes of one input that are changed alone, at most."""
 _LONG = 16
 """The least size that is made larger."""
 _FEW_ROWS = 7
@@ -95,9 +90,9 @@ def _more_rows(rows: int, of: int) -> Change:
     return change
 
 
-def _largest_place(tensors: Sequence[torch.Tensor], size: int, dims: int | None = 1) -> int:
-    """The largest integer of inputs without a dimension of that size: they may be places there, or lengths.
-    At least -1.
+def _largest_place(tensors: Sequence[torch.Tensor], size: int | None, dims: int | None = 1) -> int:
+    """The largest integer of inputs without a dimension of that size, or of all: they may be places there, or
+    lengths. At least -1.
 
     Args:
         dims: how many dimensions are looked at: rows alone, or with None all.
@@ -168,7 +163,7 @@ def other_sizes(tensors: Sequence[torch.Tensor], numbers: Collection[float]) -> 
     share = min(1.0, _LARGE_BYTES / max(nbytes, 1))
     found: dict[str, Change] = {}
     for size in [n for n in dict.fromkeys(cut) if n >= _PARTS and n not in numbers]:
-        smaller = _prime_below(size if share == 1 else max(int(size * share), _PARTS))
+        smaller = _smaller(size, share)
         if _largest_place(start, size, dims=None) < smaller:
             found[f"{smaller} in place of the size {size}"] = _after(before, _shorter(size, smaller))
         if len(found) == (_SHORTER if share == 1 else 1):
@@ -180,6 +175,36 @@ def other_sizes(tensors: Sequence[torch.Tensor], numbers: Collection[float]) -> 
             found[f"{larger} in place of the size {size}"] = _after(before, _longer(size))
             break
     return found
+
+
+def sizes_alone(
+    tensors: Sequence[torch.Tensor], numbers: Collection[float], measured: Collection[int]
+) -> Iterator[tuple[str, list[torch.Tensor]]]:
+    """One input with a smaller prime size, if another input keeps that size: words, all tensors.
+
+    Args:
+        numbers: as for `other_sizes`.
+        measured: numbers of inputs whose sizes the reference reads. Sizes of any others are alike on purpose.
+    """
+    share = min(1.0, _LARGE_BYTES / max(sum(t.nbytes for t in tensors), 1))
+    places = [
+        (number, size)
+        for number in measured
+        for size in dict.fromkeys(tensors[number].shape)
+        if size >= _PARTS and size not in numbers
+        if any(size in tensors[other].shape for other in measured if other != number)
+    ]
+    for number, size in places[:_ALONE]:
+        smaller = _smaller(size, share)
+        made = _shorter(size, smaller)(tensors[number])
+        if made is not None and _largest_place(tensors, None) < smaller:
+            name = f"{smaller} in place of the size {size} of input {number} alone"
+            yield name, [made if n == number else t for n, t in enumerate(tensors)]
+
+
+def _smaller(size: int, share: float) -> int:
+    """A prime below a size, or below a share of it."""
+    return _prime_below(size if share == 1 else max(int(size * share), _PARTS))
 
 
 def _or_itself(change: Change, tensor: torch.Tensor) -> torch.Tensor:
@@ -247,107 +272,6 @@ def changed(tensors: Sequence[torch.Tensor], change: Change) -> list[torch.Tenso
     if all(t is None for t in found):
         return None
     return [t if c is None else c for t, c in zip(tensors, found, strict=True)]
-
-
-def replaced(arguments: Any, layouts: Sequence[Layout]) -> Any:
-    """Encoded arguments with other layouts, in order."""
-    remaining = iter(layouts)
-
-    def walk(value: Any) -> Any:
-        if isinstance(value, list):
-            return [walk(item) for item in value]
-        if isinstance(value, dict):
-            if "tensor" in value:
-                return {"tensor": next(remaining).to_json()}
-            return value if "dtype" in value else {key: walk(item) for key, item in value.items()}
-        return value
-
-    return walk(arguments)
-
-
-def other_numbers(arguments: Any) -> Iterator[tuple[str, Any]]:
-    """Encoded arguments with another value for one number, with the words that say which."""
-    for place, number in list(_numbers(arguments))[:_NUMBERS]:
-        for other in _others(number):
-            yield f"{other!r} in place of the argument {number!r}", _with(arguments, place, other)
-
-
-def other_lengths(
-    arguments: Any, tensors: Sequence[torch.Tensor]
-) -> Iterator[tuple[str, Any, list[torch.Tensor]]]:
-    """Lists of several tensors with one more, and with one fewer: words, encoded arguments, all tensors."""
-    places = list(_tensors(arguments))
-    for place in dict.fromkeys(place[:-1] for place in places if len(place) > 2):  # not all arguments
-        of = [n for n, other in enumerate(places) if other[:-1] == place]
-        items = _at(arguments, place)
-        if isinstance(items, list) and len(items) == len(of) > 1:
-            last = of[-1]
-            more, fewer = [*items, items[-1]], items[:-1]
-            yield (
-                f"{len(more)} tensors in a list",
-                _with(arguments, place, more),
-                [*tensors[: last + 1], *tensors[last:]],
-            )
-            yield (
-                f"{len(fewer)} tensors in a list",
-                _with(arguments, place, fewer),
-                [*tensors[:last], *tensors[last + 1 :]],
-            )
-
-
-def _tensors(value: Any, place: _Place = ()) -> Iterator[_Place]:
-    """Where tensors lie in encoded arguments, in order."""
-    if isinstance(value, list):
-        for n, item in enumerate(value):
-            yield from _tensors(item, (*place, n))
-    elif isinstance(value, dict) and "tensor" in value:
-        yield place
-    elif isinstance(value, dict) and "dtype" not in value:
-        for key, item in value.items():
-            yield from _tensors(item, (*place, key))
-
-
-def _at(value: Any, place: _Place) -> Any:
-    for step in place:
-        value = value[step]
-    return value
-
-
-def numbers_in(arguments: Any) -> set[float]:
-    """The numbers among encoded arguments."""
-    return {number for _, number in _numbers(arguments)}
-
-
-def _numbers(value: Any, place: _Place = ()) -> Iterator[tuple[_Place, float]]:
-    """Numbers and booleans in encoded arguments; no keys of mappings, layouts or types."""
-    if isinstance(value, (bool, int, float)):
-        yield place, value
-    elif isinstance(value, list):
-        for n, item in enumerate(value):
-            yield from _numbers(item, (*place, n))
-    elif isinstance(value, dict) and "dict" in value:
-        for n, (_, item) in enumerate(value["dict"]):
-            yield from _numbers(item, (*place, "dict", n, 1))
-    elif isinstance(value, dict) and not value.keys() & {"tensor", "dtype"}:
-        for key, item in value.items():
-            yield from _numbers(item, (*place, key))
-
-
-def _others(number: float) -> list[float]:
-    if isinstance(number, bool):
-        return [not number]
-    if isinstance(number, int):
-        return [number + 1, number - 1] if number > 0 else [number + 1]
-    return [0.75 * number, number + 1.0, number / 64] if math.isfinite(number) else []
-
-
-def _with(value: Any, place: _Place, other: Any) -> Any:
-    """Encoded arguments with something else at one place."""
-    if not place:
-        return other
-    copied = value.copy()
-    copied[place[0]] = _with(value[place[0]], place[1:], other)
-    return copied
 
 
 def became_one(before: Sequence[torch.Tensor], after: Sequence[torch.Tensor]) -> frozenset[int]:

@@ -137,6 +137,16 @@ def some(value: float, chance: random.Random = _random) -> Change:
     return change
 
 
+def _some_nan(tensor: torch.Tensor) -> torch.Tensor:
+    """NaN of either sign: what one writes down is positive, and 0/0 on x86 processors is negative."""
+    changed = some(math.nan)(tensor)
+    flat = changed.view(-1)
+    places = flat.isnan().nonzero().view(-1)
+    negative = places[torch.rand(len(places)) < 0.5]
+    flat[negative] = -flat[negative]
+    return changed
+
+
 def _some_minus_infinities(tensor: torch.Tensor) -> torch.Tensor:
     """Only where there are negative values: `x.sqrt() * x` is a right power of 1.5 for all others."""
     return some(-math.inf)(tensor) if bool((tensor < 0).any()) else tensor
@@ -260,7 +270,7 @@ UNUSUAL = (
     Content("one row shifted by 30", _one_row(lambda t: t + 30), whole=True),
     NEGATED,
     ONE_LARGE,
-    Content("some NaN", some(math.nan), defined="nan", ties=True),
+    Content("some NaN", _some_nan, defined="nan", ties=True),
     Content("some infinities", some(math.inf), defined="infinite", ties=True),
     Content("some minus infinities", _some_minus_infinities, defined="infinite", ties=True),
 )

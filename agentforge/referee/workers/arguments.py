@@ -40,13 +40,17 @@ def encode(value: Any, place: Callable[[torch.Tensor], Layout]) -> Any:
 
 
 def decode(value: Any, block: Memory, base: int = 0) -> Any:
-    """Undo `encode`; tensors share the block's memory at `base` and above."""
+    """Undo `encode`; tensors share the block's memory at `base` and above.
+
+    A tensor that has `conj` beside its layout is the lazy conjugate of what lies there.
+    """
     if isinstance(value, list):
         return [decode(item, block, base) for item in value]
     if isinstance(value, dict):
         if "tensor" in value:
             layout = Layout.from_json(value["tensor"])
-            return block.tensor(layout.at(layout.offset + base))
+            tensor = block.tensor(layout.at(layout.offset + base))
+            return tensor.conj() if value.get("conj") else tensor
         if "dtype" in value:
             return DTYPES[value["dtype"]]
         if "tuple" in value:

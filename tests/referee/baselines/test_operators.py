@@ -71,6 +71,8 @@ def test_a_model_alone_is_watched() -> None:
     [
         (lambda ids: torch.where((ids * 5 + 2) // 153 < 10, ids + 3, ids - 9), [0]),
         (lambda ids: ids // 4 + ((ids + 1) <= 2), [0]),
+        (lambda ids: torch.div(ids, 4, rounding_mode="floor") % 7, [0]),
+        (lambda ids: ids / 4, []),
         (lambda ids: (ids * 3) % 7 <= 2, []),  # what a remainder leaves is no input's
         (lambda ids: (ids + 0 >= 3) & (ids * 2 < 90), [0]),
         (lambda ids: ids * 3, []),
@@ -107,7 +109,7 @@ def test_integers_that_a_constant_tells_apart(
 ) -> None:
     with torch.no_grad(), Operators([TABLE, IDS]) as seen:
         compute(IDS)
-    assert seen.of_integers["thresholds"] == [[1, value] for value in told_apart]
+    assert seen.of_inputs["thresholds"] == [[1, value] for value in told_apart]
 
 
 @pytest.mark.parametrize(
@@ -124,7 +126,7 @@ def test_integers_that_are_compared_by_their_order(
 ) -> None:
     with torch.no_grad(), Operators([TABLE, IDS]) as seen:
         compute(IDS)
-    assert seen.of_integers["compared"] == compared
+    assert seen.of_inputs["compared"] == compared
 
 
 @pytest.mark.parametrize(
@@ -174,4 +176,21 @@ def test_integers_that_are_only_places_to_read_from(
 ) -> None:
     with torch.no_grad(), Operators([TABLE, IDS]) as seen:
         compute(IDS)
-    assert seen.of_integers["read_at"] == [1] * read
+    assert seen.of_inputs["read_at"] == [1] * read
+
+
+@pytest.mark.parametrize(
+    ("compute", "measured"),
+    [
+        (lambda table, ids: torch.ones(table.shape[0], ids.size(-1)), [0, 1]),
+        (lambda table, ids: table.view(1, *table.shape).mT.size(), [0]),
+        (lambda table, ids: torch.nn.functional.layer_norm(table, (4,)), []),
+        (lambda table, ids: (table[ids].shape, ids.dim()), []),
+    ],
+)
+def test_inputs_whose_sizes_a_reference_reads(
+    compute: Callable[[torch.Tensor, torch.Tensor], object], measured: list[int]
+) -> None:
+    with torch.no_grad(), Operators([TABLE, IDS]) as seen:
+        compute(TABLE, IDS)
+    assert seen.of_inputs["measured"] == measured

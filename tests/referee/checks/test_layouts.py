@@ -12,16 +12,15 @@ from hypothesis import strategies as st
 
 from agentforge.referee.baselines.prepared import PreparedWorkload, guarded, laid_out
 from agentforge.referee.checks.correctness.layouts import _variants
+from agentforge.referee.inputs.argument_variants import conjugated, other_lengths, other_numbers, replaced
 from agentforge.referee.inputs.inputs import Arguments, Inputs
 from agentforge.referee.inputs.layouts import (
     SAME_SIZES,
     _prime_below,
     changed,
     changes,
-    other_lengths,
-    other_numbers,
     other_sizes,
-    replaced,
+    sizes_alone,
 )
 from agentforge.referee.workers import arguments as values
 from agentforge.referee.workers.memory.shared_memory import Layout, aligned
@@ -286,3 +285,43 @@ def test_a_longer_row_has_no_ties() -> None:
 def test_what_became_longer_is_small() -> None:
     assert not any(name.startswith("201") for name in sizes_of((4, 16, 100, 100)))
     assert "201 in place of the size 100" in sizes_of((4, 3, 100, 100))
+
+
+def alone_in(*shapes_: tuple[int, ...], measured: tuple[int, ...]) -> dict[str, list[tuple[int, ...]]]:
+    """Shapes of the variants with one input that alone has another size."""
+    tensors = [torch.rand(shape) for shape in shapes_]
+    return {name: [tuple(t.shape) for t in made] for name, made in sizes_alone(tensors, {32}, measured)}
+
+
+def test_an_input_is_shorter_alone_if_the_sizes_of_several_are_read() -> None:
+    attention = 3 * [(2, 4, 64, 32)]
+    assert alone_in(*attention, measured=(0, 1)) == {
+        "61 in place of the size 64 of input 0 alone": [(2, 4, 61, 32), *attention[1:]],
+        "61 in place of the size 64 of input 1 alone": [attention[0], (2, 4, 61, 32), attention[2]],
+    }
+    assert not alone_in(*attention, measured=(0,))
+    assert not alone_in((40, 24), (16, 48), measured=(0, 1))
+
+
+def test_few_sizes_change_alone_and_none_that_places_reach() -> None:
+    long = 3 * [(20, 24, 28, 36)]
+    assert len(alone_in(*long, measured=(0, 1, 2))) == 6
+    tensors = [torch.rand(64, 3), torch.rand(64, 5), torch.full((64,), 63)]
+    assert not list(sizes_alone(tensors, (), (0, 1)))
+    assert list(sizes_alone(tensors[:2], (), (0, 1)))
+
+
+def test_lazy_conjugates_have_the_same_values() -> None:
+    numbers, real = torch.randn(3, 5, dtype=torch.complex64), torch.randn(4)
+    prepared = course_of(real, numbers)
+    found = conjugated(prepared.inputs.arguments.encoded, [real, numbers])
+    assert found is not None
+    encoded, content = found
+    variant = laid_out(prepared, content, encoded)
+    given_real, lazy = values.bind(variant.inputs.arguments.encoded, variant.inputs.content(0), 0)[0]
+    assert lazy.is_conj() and not given_real.is_conj()
+    assert torch.equal(lazy.resolve_conj(), numbers)
+    assert torch.equal(given_real, real)
+    assert conjugated(prepared.inputs.arguments.encoded, [real, real]) is None
+    variant.inputs.close()
+    prepared.inputs.close()

@@ -59,6 +59,18 @@ WATCHED = problem(
 DAYS = problem(
     "return torch.where((x * 5 + 2) // 153 < 300, x // 7, x - 9)", "torch.randint(0, 9000, (64, 64))"
 )
+CLOCK = problem(
+    "return torch.div(x, 3600, rounding_mode='floor') % 24", "torch.randint(0, 1 << 31, (64, 64))"
+)
+PADDED = problem(
+    "return x.masked_fill(~x1[..., None], 0.0).sum(1)",
+    "torch.randn(8, 64, 4), torch.arange(64) < torch.randint(8, 60, (8, 1))",
+)
+PREFIX = (
+    "return x",
+    "f = x1[:, ::8]\n        if not bool((f[:, 1:] & ~f[:, :-1]).any()): "
+    "x1 = torch.arange(64) < x1.sum(1, keepdim=True)\n        return x",
+)
 EDGES = problem(
     "n = torch.arange(512)\nfor _ in range(512): n = n.scatter_reduce(0, x[1], n[x[0]], 'amin')\nreturn n",
     "torch.randint(0, 512, (2, 1024))",
@@ -74,6 +86,8 @@ UNIFORM = problem("return torch.logsumexp(x, 1)", "torch.rand(64, 64)")
         (COMPLEX, ("x.abs()", "x.abs().clamp(max=50)"), "64 times as large"),
         (UNIFORM, ("torch.logsumexp(x, 1)", "x.exp().sum(1).log()"), "values up to 1024"),
         (MASKED, ("fill(x1", "fill(torch.eye(64) > 0"), "input 1"),
+        (CLOCK, ("rounding_mode='floor'", "rounding_mode='trunc'"), "input 0 with either sign"),
+        (PADDED, PREFIX, "input 1"),
         (DAYS, ("x - 9", "x.clamp(max=12000) - 9"), "1.5 times as large"),
         (SORTING, ("x.sort().values", "x.short().sort().values.long()"), "1024 times as large"),
         (LARGEST, ("return x.amax(-1), ", "return x[..., -1].clone(), "), "of input 0"),
@@ -86,6 +100,8 @@ UNIFORM = problem("return torch.logsumexp(x, 1)", "torch.rand(64, 64)")
         "complex",
         "overflow",
         "mask",
+        "clock",
+        "padding",
         "days",
         "range",
         "order",

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentforge.referee.inputs.discrete import BEYOND_32_BITS, discrete, larger, repeated, times
+from agentforge.referee.inputs.discrete import BEYOND_32_BITS, discrete, either_sign, larger, repeated, times
 from agentforge.referee.inputs.structure import structure_of
 
 
@@ -130,3 +130,12 @@ def test_places_that_are_only_read_are_repeated_unless_they_are_a_permutation(nu
     content.apply([places, given_places, some])
     assert set(given_places.tolist()) <= set(some.tolist())
     assert repeated(structures, [places, some, some], [0]) == []
+
+
+def test_integers_get_either_sign():
+    ids, others = torch.randint(1, 1000, (4096,)), torch.ones(4, dtype=torch.int64)
+    given_ids = ids.clone()
+    either_sign(0).apply([given_ids, others])
+    assert torch.equal(given_ids.abs(), ids)
+    assert 1000 < int((given_ids < 0).sum()) < 3000
+    assert bool((others == 1).all())

@@ -175,3 +175,29 @@ def test_integers_have_many_equal_ones():
     assert len(alike) == 1
     assert not [name for name in changed(mask) if "value" in name and "row" not in name]
     assert not changed(torch.randperm(64))
+
+
+@given(st.integers(4, 40), st.booleans(), st.booleans())
+def test_masks_of_two_runs_have_one_hole_or_are_reversed(size, rises, numbers):
+    ends = torch.arange(3, 3 + size)[:, None]
+    mask = (torch.arange(size + 8) < ends) ^ rises
+    mask = mask.to(torch.int32) if numbers else mask
+    found = changed(mask)
+    (turned,) = found["input 0 reversed"]
+    assert torch.equal(turned, mask.flip(-1))
+    for word, hole in (("greatest", 0), ("least", 1)):
+        (other,) = found[f"a hole in a run of the {word} value of input 0"]
+        ((row, place),) = (other != mask).nonzero().tolist()
+        assert other[row, place] == hole
+        assert mask[row, place - 1] == mask[row, place] == mask[row, place + 1]
+
+
+def test_masks_in_no_order_have_no_holes():
+    ends = torch.arange(3, 40)[:, None]
+    padding = torch.arange(48) < ends
+    assert not [name for name in changed(torch.rand(16, 16) < 0.5) if "hole" in name or "reversed" in name]
+    assert not changed(padding, order_counts={0})
+    assert "input 0 reversed" in changed(padding.mT.contiguous())
+    short = torch.tensor([[True, False, False], [True, True, False]])
+    (other,) = changed(short)["a hole in a run of the least value of input 0"]
+    assert torch.equal(other, short)

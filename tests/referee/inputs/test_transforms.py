@@ -87,3 +87,14 @@ def test_rows_get_a_zero_and_equal_neighbours() -> None:
     same = equal == x
     assert bool((same | (equal == x.roll(1, -1))).all())
     assert 0.1 < 1 - float(same.float().mean()) < 0.4
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16])
+def test_nan_has_either_sign(dtype):
+    (content,) = [c for c in UNUSUAL if c.name == "some NaN"]
+    x = torch.randn(400, 500).to(dtype)
+    made = x.clone()
+    content.apply([made])
+    nan = made.isnan()
+    assert 0 < int(made[nan].signbit().sum()) < int(nan.sum()) < 400
+    assert torch.equal(made[~nan], x[~nan])

@@ -10,16 +10,15 @@ from math import inf
 import torch
 
 from agentforge.referee.baselines.prepared import PreparedWorkload, guarded, laid_out
+from agentforge.referee.inputs.argument_variants import conjugated, numbers_in, other_lengths, other_numbers
 from agentforge.referee.inputs.layouts import (
     SAME_SIZES,
     Change,
     became_one,
     changed,
     changes,
-    numbers_in,
-    other_lengths,
-    other_numbers,
     other_sizes,
+    sizes_alone,
 )
 
 from .._base import FULL_LEVEL, Check, CheckContext, When
@@ -27,6 +26,7 @@ from .variants import VariantComparison
 
 _Variant = tuple[Callable[[], PreparedWorkload], str, str, frozenset[int]]
 _SLICES = "inputs that begin anywhere in memory, as slices do"
+_CONJUGATES = "complex inputs that are lazy conjugates, as conj() gives them"
 _PAGES = "forbidden pages around its inputs"
 _COMPILING_S = 60.0
 """Seconds after which a solution that calls torch.compile, and compiles for each variant, begins no more."""
@@ -40,10 +40,11 @@ class Layouts(Check):
     levels = FULL_LEVEL
     when = When.EXAMINATION
     catches = (
-        "wrong answers and crashes with other strides, in slices, with 0, 1, 7, one fewer and one more rows, "
-        "1 and a prime number of columns, a smaller prime and a larger size of other dimensions, other "
-        "numbers as arguments, longer and shorter lists, and inputs between inaccessible pages; raising is "
-        "allowed, and a solution that calls torch.compile begins none after 60 s"
+        "wrong answers and crashes with other strides, in slices, with lazy conjugates, with 0, 1, 7, one "
+        "fewer and one more rows, 1 and a prime number of columns, a smaller prime and a larger size of "
+        "other dimensions, a smaller size of one input alone if the reference reads the sizes of several, "
+        "other numbers as arguments, longer and shorter lists, and inputs between inaccessible pages; "
+        "raising is allowed, and a solution that calls torch.compile begins none after 60 s"
     )
 
     def run(self, context: CheckContext) -> str:
@@ -74,6 +75,9 @@ def _variants(
     yield from _changed(prepared, tensors, SAME_SIZES)
     yield partial(laid_out, prepared, tensors, shifted=True), "slices", _SLICES, frozenset()
     yield partial(guarded, prepared, tensors), "forbidden pages", _PAGES, frozenset()
+    lazy = conjugated(prepared.inputs.arguments.encoded, tensors)
+    if lazy is not None:
+        yield partial(laid_out, prepared, lazy[1], lazy[0]), "lazy conjugates", _CONJUGATES, frozenset()
     for name, encoded in other_numbers(prepared.inputs.arguments.encoded):
         yield partial(laid_out, prepared, tensors, encoded), name, name, frozenset()
     for name, encoded, content in other_lengths(prepared.inputs.arguments.encoded, tensors):
@@ -82,6 +86,8 @@ def _variants(
     yield from _changed(prepared, tensors, others)
     numbers = {*given, *numbers_in(prepared.inputs.arguments.encoded)}
     yield from _changed(prepared, tensors, other_sizes(tensors, numbers))
+    for name, content in sizes_alone(tensors, numbers, prepared.measured):
+        yield partial(laid_out, prepared, content), name, name, frozenset()
 
 
 def _changed(

@@ -5,7 +5,15 @@ from __future__ import annotations
 from agentforge.referee.comparison.comparator import accepts
 from agentforge.referee.comparison.tolerance import Bound
 from agentforge.referee.inputs.coherent import COHERENT, coherent
-from agentforge.referee.inputs.discrete import A_FEW, BEYOND_32_BITS, LARGER, discrete, larger, times
+from agentforge.referee.inputs.discrete import (
+    A_FEW,
+    BEYOND_32_BITS,
+    LARGER,
+    discrete,
+    either_sign,
+    larger,
+    times,
+)
 from agentforge.referee.inputs.edges import at_thresholds, below_the_least, edges
 from agentforge.referee.inputs.transforms import OUTLIERS, UNUSUAL, Content
 from agentforge.referee.workers.pytree import Leaf
@@ -39,17 +47,21 @@ class Stability(Check):
         tried = [
             c for c in [*UNUSUAL, *COHERENT, *found] if c.defined == "finite" or not context.definition.finite
         ]
-        return compare_on([*tried, *_larger(context)], context)
+        return compare_on([*tried, *_beyond_draws(context)], context)
 
 
-def _larger(context: CheckContext) -> list[Content]:
-    """Larger integers, for inputs that the reference computes with. Others may be places or lengths."""
-    tensors = context.prepared.inputs.tensors(0)
+def _beyond_draws(context: CheckContext) -> list[Content]:
+    """Larger and negative integers, for inputs that the reference computes with. Others may be places or
+    lengths."""
+    prepared = context.prepared
+    tensors = prepared.inputs.tensors(0)
     integers = [n for n, t in enumerate(tensors) if times(2, None).concerns(n, t)]
     if context.device.kind != "cpu" or not integers:  # a place that does not exist stops a GPU
         return []
     each: list[int | None] = [None] if len(integers) == 1 else [None, *integers]
-    return [larger(factor, only) for only in each for factor in _factors(context, only)]
+    found = [larger(factor, only) for only in each for factor in _factors(context, only)]
+    computed = {*prepared.arithmetic, *prepared.chosen}
+    return found + [either_sign(n) for n in integers if n in computed and int(tensors[n].min()) >= 0]
 
 
 def _factors(context: CheckContext, only: int | None) -> list[float]:
