@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from functools import partial
 from random import SystemRandom
 
@@ -13,7 +14,7 @@ from agentforge.referee.comparison.output_sampling import part_of_alternative
 from agentforge.referee.comparison.tolerance import Bound, settled
 from agentforge.referee.timing.patience import busy
 from agentforge.referee.timing.rare_work import Effort, levelled, rare_work
-from agentforge.referee.workers.pytree import Leaf, Part
+from agentforge.referee.workers.pytree import Latitude, Leaf, Part
 
 from .._base import FULL_LEVEL, Check, CheckContext, When
 
@@ -23,6 +24,9 @@ _LATER_CALLS, _LATER_SECONDS = (20, 80), 0.25
 """The same in later process groups, before timing only: the number of calls before the timed ones is unknown
 there, and the first group has made more calls than any later one."""
 _LEAST = 3
+_ROUNDS = 3
+"""How often calls are made, at most, until few of them do not work for many. All rounds count: what a machine
+does now and then weighs less among more calls, and what calls save up for others does not."""
 _PARTS, _CHECKED, _ELEMENTS = 8, 2, 1024
 
 
@@ -47,48 +51,75 @@ class Soak(Check):
         return super().applies(context) and (self.when is When.BEFORE_TIMING or context.first_group)
 
     def run(self, context: CheckContext) -> str:
-        prepared, baselines, random = context.prepared, context.baselines, SystemRandom()
-        wanted: list[tuple[list[Part], list[torch.Tensor], list[torch.Tensor | None]]] = []
-        latitudes, harder = [], []
-        for slot in range(prepared.inputs.slots):
-            prepared.inputs.fill(slot)
-            whole = baselines.expect(prepared, slot)
-            leaves = [x.value for x in whole]
-            parts = _parts(leaves, random)
-            pieces = [leaves[n].reshape(-1)[first : first + count].clone() for n, first, count in parts]
-            wanted.append((parts, pieces, [part_of_alternative(whole, part) for part in parts]))
-            latitudes.append([x.latitude for x in whole])
-            harder.append(DrawBounds(prepared, partial(_own, context, slot)))
-            del whole, leaves
-        baselines.stop()
-        calls, seconds = (_CALLS, _SECONDS) if context.first_group else (_LATER_CALLS, _LATER_SECONDS)
-        count, deadline = random.randrange(*calls), time.monotonic() + seconds
-        done, efforts = 0, [list[Effort]() for _ in wanted]
+        random, slots = SystemRandom(), range(context.prepared.inputs.slots)
+        expected = [_Expected.of(context, slot, random) for slot in slots]
+        context.baselines.stop()
         worker, threads = context.candidate.worker, context.settings.threads
-        while done < count and (done < _LEAST or time.monotonic() < deadline):
-            slot = random.randrange(len(wanted))
-            disturbed, before = busy(threads), worker.cpu_seconds()
-            nanoseconds = context.candidate.call(slot)
-            effort = nanoseconds / 1e9 + worker.late_s, worker.cpu_seconds() - before
-            if not (disturbed or busy(threads)):
-                efforts[slot].append(effort)
-            parts, expected, others = wanted[slot]
-            chosen = random.sample(range(len(parts)), min(_CHECKED, len(parts)))
-            pieces = context.candidate.fetch_parts(slot, [parts[i] for i in chosen])
-            for i, piece in zip(chosen, pieces, strict=True):
-                leaf, first, _ = parts[i]
-                where = (prepared.outputs[leaf].path, first)
-                bound = prepared.bounds[leaf]
-                right = settled(piece, expected[i], others[i], latitudes[slot][leaf], first)
-                context.comparator.check_part(
-                    piece, right, bound, prepared.scales[leaf], where, "after many calls",
-                    partial(harder[slot].of, leaf),
-                )  # fmt: skip
-            context.comparator.calls += 1
-            done += 1
-        if context.candidate.readable and self.when is When.BEFORE_TIMING:  # else a device does the work
-            context.doubts_now += rare_work(levelled(efforts))
+        calls, seconds = (_CALLS, _SECONDS) if context.first_group else (_LATER_CALLS, _LATER_SECONDS)
+        # Otherwise a device does the work.
+        looks = context.candidate.readable and self.when is When.BEFORE_TIMING
+        done, efforts, doubts = 0, [list[Effort]() for _ in slots], list[str]()
+        for _ in range(_ROUNDS):
+            most, deadline = done + random.randrange(*calls), time.monotonic() + seconds
+            least = done + _LEAST
+            while done < most and (done < least or time.monotonic() < deadline):
+                slot = random.choice(slots)
+                disturbed, before = busy(threads), worker.cpu_seconds()
+                nanoseconds = context.candidate.call(slot)
+                effort = nanoseconds / 1e9 + worker.late_s, worker.cpu_seconds() - before
+                if not (disturbed or busy(threads)):
+                    efforts[slot].append(effort)
+                expected[slot].check(context, random)
+                done += 1
+            doubts = [*rare_work(levelled(efforts))] if looks else []
+            if not doubts:
+                break
+        context.doubts_now += doubts
         return f"{done} more calls were right"
+
+
+@dataclass(frozen=True)
+class _Expected:
+    """What is right for a slot, in some ranges of its answer."""
+
+    slot: int
+    parts: list[Part]
+    pieces: list[torch.Tensor]
+    alternatives: list[torch.Tensor | None]
+    latitudes: list[Latitude | None]
+    harder: DrawBounds
+
+    @classmethod
+    def of(cls, context: CheckContext, slot: int, random: SystemRandom) -> _Expected:
+        """Fill the slot and ask the reference."""
+        prepared = context.prepared
+        prepared.inputs.fill(slot)
+        whole = context.baselines.expect(prepared, slot)
+        leaves = [x.value for x in whole]
+        parts = _parts(leaves, random)
+        pieces = [leaves[n].reshape(-1)[first : first + count].clone() for n, first, count in parts]
+        alternatives = [part_of_alternative(whole, part) for part in parts]
+        harder = DrawBounds(prepared, partial(_own, context, slot))
+        return cls(slot, parts, pieces, alternatives, [x.latitude for x in whole], harder)
+
+    def check(self, context: CheckContext, random: SystemRandom) -> None:
+        """Compare some ranges of the candidate's last answer.
+
+        Raises:
+            WorkerFailure: one is wrong.
+        """
+        prepared = context.prepared
+        chosen = random.sample(range(len(self.parts)), min(_CHECKED, len(self.parts)))
+        pieces = context.candidate.fetch_parts(self.slot, [self.parts[i] for i in chosen])
+        for i, piece in zip(chosen, pieces, strict=True):
+            leaf, first, _ = self.parts[i]
+            where = (prepared.outputs[leaf].path, first)
+            right = settled(piece, self.pieces[i], self.alternatives[i], self.latitudes[leaf], first)
+            context.comparator.check_part(
+                piece, right, prepared.bounds[leaf], prepared.scales[leaf], where, "after many calls",
+                partial(self.harder.of, leaf),
+            )  # fmt: skip
+        context.comparator.calls += 1
 
 
 def _own(context: CheckContext, slot: int) -> tuple[list[Leaf], list[Bound]]:
