@@ -25,8 +25,8 @@ _LATER_CALLS, _LATER_SECONDS = (20, 80), 0.25
 there, and the first group has made more calls than any later one."""
 _LEAST = 3
 _ROUNDS = 3
-"""How often calls are made, at most, until few of them do not work for many. All rounds count: what a machine
-does now and then weighs less among more calls, and what calls save up for others does not."""
+"""How often calls are made, at most, until few of them do not work for many. All rounds count: disturbances
+by the machine weigh less among more calls, and work for later calls does not."""
 _PARTS, _CHECKED, _ELEMENTS = 8, 2, 1024
 
 
@@ -80,7 +80,7 @@ class Soak(Check):
 
 @dataclass(frozen=True)
 class _Expected:
-    """What is right for a slot, in some ranges of its answer."""
+    """The right values for a slot, in some ranges of its answer."""
 
     slot: int
     parts: list[Part]
