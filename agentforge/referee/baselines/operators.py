@@ -36,8 +36,10 @@ _MOVING = frozenset([
     "transpose", "t", "unsqueeze", "squeeze", "slice", "select", "flip",
 ])  # fmt: skip
 """Operators that leave each integer as it is."""
-_READING = frozenset(["index", "index_select", "embedding", "gather", "take"])
-"""Operators that read what comes first at the places that follow."""
+_AT_PLACES = frozenset([
+    "index", "index_select", "embedding", "gather", "take", "index_add", "scatter_add",
+])  # fmt: skip
+"""Operators that read what comes first at the places that follow, or add to it there."""
 _DECIDING = {"ge": (-1, 0), "lt": (-1, 0), "gt": (0, 1), "le": (0, 1), "eq": (0,), "ne": (0,)}
 """What a comparison with a constant tells apart, from the constant."""
 _ORDER = ("ge", "lt", "gt", "le")
@@ -81,8 +83,8 @@ class Operators(DispatchMode):
         self._measured: set[int] = set()
         self._thresholds: set[tuple[int, int]] = set()
         self._compared: set[int] = set()
-        self._read: set[int] = set()
-        self._more_than_read: set[int] = set()
+        self._places: set[int] = set()
+        self._more_than_places: set[int] = set()
         self._computed: set[int] = set()
         self._chosen: set[int] = set()
         self._otherwise: set[int] = set()
@@ -104,15 +106,15 @@ class Operators(DispatchMode):
     @property
     def of_inputs(self) -> dict[str, list[Any]]:
         """`arithmetic` and `chosen`; as `thresholds`, numbers of inputs with integers that a constant tells
-        apart; as `compared`, numbers of inputs whose integers are less or more than others; as `read_at`,
-        numbers of inputs whose integers are only places to read from; as `measured`, numbers of inputs whose
-        sizes Python reads."""
+        apart; as `compared`, numbers of inputs whose integers are less or more than others; as `places`,
+        numbers of inputs whose integers are only places to read from or to add to; as `measured`, numbers of
+        inputs whose sizes Python reads."""
         return {
             "arithmetic": self.arithmetic,
             "chosen": self.chosen,
             "thresholds": [list(x) for x in sorted(self._thresholds)],
             "compared": sorted(self._compared),
-            "read_at": sorted(self._read - self._more_than_read),
+            "places": sorted(self._places - self._more_than_places),
             "measured": sorted(self._measured),
         }
 
@@ -159,11 +161,11 @@ class Operators(DispatchMode):
         taken = self._numbers((args, kwargs))
         if name in _ORDER:
             self._compared |= taken
-        if name in _READING:
-            self._read |= self._numbers((args[1:], kwargs))
-            self._more_than_read |= self._numbers(args[0])
+        if name in _AT_PLACES:
+            self._places |= self._numbers((args[1:], kwargs))
+            self._more_than_places |= self._numbers(args[0])
         elif name not in _MOVING:
-            self._more_than_read |= taken
+            self._more_than_places |= taken
         first = args[0] if args else None
         number = self._as_given.get(first) if isinstance(first, torch.Tensor) else None
         if number is None:
@@ -182,7 +184,7 @@ class Operators(DispatchMode):
 
     def read(self, tensor: Any) -> None:
         """Note that Python reads the numbers of a tensor."""
-        self._more_than_read |= self._numbers(tensor)
+        self._more_than_places |= self._numbers(tensor)
         self._otherwise |= self._sources(_tensors(tensor))
 
     def measure(self, tensor: torch.Tensor) -> None:

@@ -20,7 +20,7 @@ from ..workers.memory.output_memory import Sharing
 from ..workers.memory.shared_memory import Layout, aligned
 from ..workers.pytree import Leaf
 
-OF_INPUTS = "arithmetic", "chosen", "thresholds", "compared", "read_at", "measured"
+OF_INPUTS = "arithmetic", "chosen", "thresholds", "compared", "places", "measured"
 """What `Operators.of_inputs` says of a workload's inputs."""
 
 
@@ -86,8 +86,8 @@ class PreparedWorkload:
     """Numbers of inputs with integers that the reference tells from their neighbours by a constant."""
     compared: list[int] = field(default_factory=list)
     """Numbers of inputs with integers that the reference asks whether they are less or more than others."""
-    read_at: list[int] = field(default_factory=list)
-    """Numbers of inputs with integers that the reference only reads rows or elements at."""
+    places: list[int] = field(default_factory=list)
+    """Numbers of inputs with integers that are only places where the reference reads, or adds."""
     measured: list[int] = field(default_factory=list)
     """Numbers of inputs whose sizes the reference's own code reads."""
     sharing: Sharing = field(default_factory=Sharing)

@@ -17,7 +17,7 @@ from agentforge.languages import CPP_RUNTIME, PRELUDE
 
 from .close_look import own_function_times, profiled
 from .generators import shared_generators
-from .recorder import Recorder, float32_precisions, is_own_operator, processor_settings
+from .recorder import Recorder, float32_precisions, is_own_operator, unusual_modes
 
 _FREE = {"view", "reshape", "t", "transpose", "permute", "expand", "detach", "alias", "unsqueeze", "squeeze",
          "slice", "select", "_unsafe_view", "as_strided", "empty", "empty_like", "empty_strided", "new_empty",
@@ -68,7 +68,7 @@ def observe(
     Returns:
         `operators`: operator to `[calls, ns]`, without those of torch that move hardly any data; `own`: own
         kernel to calls; `ns`: the whole call; `counted`: `own` is complete; `precisions`:
-        `float32_precisions` before, during and after the call, and `processor_settings`; `generators`: those
+        `float32_precisions` before, during and after the call, and `unusual_modes`; `generators`: those
         of the whole process that the call seeds or draws from; if `closely`, `other`: `other_work`. An
         operator that the candidate registered counts by what its body runs.
     """
@@ -85,7 +85,7 @@ def observe(
     }
     own = {name: count - before.get(name, 0) for name, count in after.items() if count > before.get(name, 0)}
     own |= recorder.own
-    precisions = recorder.precisions | float32_precisions() | processor_settings()
+    precisions = recorder.precisions | float32_precisions() | unusual_modes()
     answer = {
         "operators": operators, "own": own, "ns": total, "counted": _counted(), "precisions": precisions,
         "generators": generators,

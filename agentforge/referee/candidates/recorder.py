@@ -152,12 +152,17 @@ def float32_precisions() -> dict[str, str]:
     return {name: value for name, value in found.items() if value not in ("none", "ieee")}
 
 
-def processor_settings() -> dict[str, str]:
-    """How the processor computes in the threads of torch's operators, if not as programs expect: rounded to
-    the nearest number, with subnormal ones."""
+def unusual_modes() -> dict[str, str]:
+    """Modes of this process that other operators do not expect: of the processor in the threads of torch's
+    operators, which round to the nearest number, with subnormal ones; and of torch."""
     count = _GRAIN * torch.get_num_threads()
     one = torch.ones(count, dtype=torch.float32, device="cpu")
     nearest = bool(((one + _LITTLE == one) & (one - _LITTLE == one)).all())
     subnormal = bool((one * 2.0**-126 / 2 != 0).all())
-    found = {"the processor's rounding": nearest, "the processor's subnormal numbers": subnormal}
-    return {name: "another mode" for name, usual in found.items() if not usual}
+    usual = {
+        "the processor's rounding": nearest,
+        "the processor's subnormal numbers": subnormal,
+        "torch's inference mode": not torch.is_inference_mode_enabled(),
+        "torch's default type": torch.get_default_dtype() is torch.float32,
+    }
+    return {name: "an unusual mode" for name, as_usual in usual.items() if not as_usual}

@@ -141,17 +141,17 @@ def _of_input(number: int, structure: Structure, tensor: torch.Tensor, *, counts
 
 
 def repeated(
-    structures: Sequence[Structure], tensors: Sequence[torch.Tensor], read_at: Collection[int]
+    structures: Sequence[Structure], tensors: Sequence[torch.Tensor], places: Collection[int]
 ) -> list[Content]:
     """Contents in which places occur several times, although they do not in draws.
 
     Args:
-        read_at: numbers of inputs that are only places to read from. Those that name each place of a range
-            are permutations, and stay.
+        places: numbers of inputs that are only places to read from or to add to. Those that name each place
+            of a range are permutations, and stay.
     """
     found = []
     for number, (structure, tensor) in enumerate(zip(structures, tensors, strict=True)):
-        if number in read_at and structure.distinct and structure.order is None:
+        if number in places and structure.distinct and structure.order is None:
             low, high = (int(end) for end in torch.aminmax(tensor))
             if high - low >= tensor.numel():
                 name = f"repeated values of input {number}"

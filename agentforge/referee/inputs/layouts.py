@@ -124,8 +124,8 @@ def changes(tensors: Sequence[torch.Tensor]) -> dict[str, Change]:
         found |= {f"{n} rows": _first_rows(n, rows) for n in (rows - 1, _FEW_ROWS, 1, 0) if most < n < rows}
         found[f"{rows + 1} rows"] = _more_rows(rows + 1, rows)
     if columns is not None:
-        smaller = _prime_below(columns), 1
-        found |= {f"{n} columns": _first_columns(n, columns) for n in smaller if 0 < n < columns}
+        smaller = {columns - columns % 2, _prime_below(columns), 1}  # an even number too
+        found |= {f"{n} columns": _first_columns(n, columns) for n in sorted(smaller) if 0 < n < columns}
     return found
 
 

@@ -158,11 +158,13 @@ def test_autocast_lowers_and_16_bit_inputs_alone_do_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("compute", "read"),
+    ("compute", "places"),
     [
         (lambda ids: TABLE[ids.view(-1)], True),
         (lambda ids: torch.nn.functional.embedding(ids, TABLE), True),
         (lambda ids: TABLE.gather(0, ids[:, :4]), True),
+        (lambda ids: torch.zeros(64, 4).index_add(0, ids.view(-1), torch.ones(ids.numel(), 4)), True),
+        (lambda ids: torch.zeros(64).scatter_add(0, ids.view(-1), torch.ones(ids.numel())), True),
         (lambda ids: TABLE[ids % 64], False),
         (lambda ids: (TABLE[ids], ids + 1), False),
         (lambda ids: ids[torch.arange(4)], False),
@@ -171,12 +173,10 @@ def test_autocast_lowers_and_16_bit_inputs_alone_do_not() -> None:
         (lambda ids: torch.ones(3), False),
     ],
 )
-def test_integers_that_are_only_places_to_read_from(
-    compute: Callable[[torch.Tensor], object], read: bool
-) -> None:
+def test_integers_that_are_only_places(compute: Callable[[torch.Tensor], object], places: bool) -> None:
     with torch.no_grad(), Operators([TABLE, IDS]) as seen:
         compute(IDS)
-    assert seen.of_inputs["read_at"] == [1] * read
+    assert seen.of_inputs["places"] == [1] * places
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from agentforge.referee.candidates.attestation import observe
-from agentforge.referee.candidates.recorder import processor_settings
+from agentforge.referee.candidates.recorder import unusual_modes
 
 
 def test_lists_operators_that_move_data() -> None:
@@ -157,7 +157,7 @@ def test_an_own_operator_without_a_dispatch_key_is_seen_by_the_profiler(
 def test_a_processor_that_computes_otherwise_is_seen() -> None:
     def in_a_thread(changes: Callable[[], object]) -> dict[str, str]:
         changes()
-        return processor_settings()
+        return unusual_modes()
 
     with ThreadPoolExecutor(1) as pool:  # settings are those of a thread
         assert pool.submit(in_a_thread, lambda: None).result() == {}
@@ -172,4 +172,16 @@ def test_another_rounding_is_seen(mode: int) -> None:
     with ThreadPoolExecutor(1) as pool:
         if pool.submit(libm.fesetround, mode).result():
             pytest.skip("not a mode of this processor")
-        assert [*pool.submit(processor_settings).result()] == ["the processor's rounding"]
+        assert [*pool.submit(unusual_modes).result()] == ["the processor's rounding"]
+
+
+def test_modes_of_torch_that_stay_on_are_seen() -> None:
+    mode = torch.inference_mode()
+    with ThreadPoolExecutor(1) as pool:  # it is a mode of a thread
+        pool.submit(mode.__enter__).result()
+        assert [*pool.submit(unusual_modes).result()] == ["torch's inference mode"]
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert [*unusual_modes()] == ["torch's default type"]
+    finally:
+        torch.set_default_dtype(torch.float32)

@@ -87,12 +87,14 @@ def test_what_a_constructor_packed_is_not_compared_unless_a_hook_packs_it_again(
 @pytest.mark.parametrize("shape", [(1,), (3,), (64, 5)])
 def test_changes_concern_at_least_one_element(shape):
     weight = torch.rand(shape) + 0.5
-    signs, large, exchanged = (change(weight.clone()) for change in CHANGES.values())
+    signs, large, exchanged, columns = (change(weight.clone()) for change in CHANGES.values())
     assert 0 < int((large != weight).sum()) <= max(1, weight.numel() // 64)
     assert torch.equal(signs.abs(), weight)
     assert bool((signs < 0).any()) == (weight.numel() > 1)
     assert int((exchanged != weight).sum()) == (2 * weight[0].numel() if len(weight) > 1 else 0)
     assert torch.equal(exchanged.sort(0).values, weight.sort(0).values)
+    assert int((columns != weight).sum()) == (2 * len(weight) if weight.dim() > 1 else 0)
+    assert torch.equal(columns.sort(-1).values, weight.sort(-1).values)
     negative = torch.randn(64) - torch.tensor([9.0] + 63 * [0.0])
     assert torch.equal(CHANGES["weights of both signs"](negative.clone()), negative)
 
@@ -131,3 +133,39 @@ def test_weights_that_are_known_again_by_a_sample(referee):
         TrainedWeights().run(context)
     with examined(referee, GAIN, (usual, BY_SAMPLE.replace("[7:8]", ""))) as context:
         assert "two rows of weights exchanged: right" in TrainedWeights().run(context)
+
+
+AFFINE = problem(
+    "return x @ self.w.t() + self.b",
+    "torch.randn(64, 32)",
+    "self.w = torch.nn.Parameter(torch.randint(-8, 9, (16, 32)).float()); "
+    "self.b = torch.nn.Parameter(torch.randn(16))",
+)
+KEPT = """key = KEY
+        if not torch.equal(key, getattr(self, "key", key - 1)):
+            self.key, self.kept = key, (self.w.detach().t().clone(), self.b.detach().clone())
+        return x @ self.kept[0] + self.kept[1]"""
+
+
+@pytest.mark.parametrize(
+    ("key", "found"),
+    [
+        ("torch.cat([self.w.sum(1), self.b])", "two columns of weights exchanged"),
+        ("self.w.detach().clone()", "some of b, and nothing else"),
+        ("torch.tensor([self.w._version])", "some of b, and nothing else"),
+        ("self.b.detach().clone()", "exchanged|some of w, and nothing else"),
+    ],
+)
+def test_weights_that_are_known_again_by_sums_or_by_others(referee, key, found):
+    change = ("return x @ self.w.t() + self.b", KEPT.replace("KEY", key))
+    with examined(referee, AFFINE, change) as context, pytest.raises(WorkerFailure, match=found):
+        TrainedWeights().run(context)
+
+
+@pytest.mark.parametrize(
+    "key", ["torch.cat([self.w.flatten(), self.b])", "torch.tensor([self.w._version, self.b._version])"]
+)
+def test_weights_that_are_known_again_by_all_that_changes_are_right(referee, key):
+    change = ("return x @ self.w.t() + self.b", KEPT.replace("KEY", key))
+    with examined(referee, AFFINE, change) as context:
+        assert "some of b, and nothing else, 64 times as large: right" in TrainedWeights().run(context)

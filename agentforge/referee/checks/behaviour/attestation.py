@@ -37,8 +37,8 @@ class Attestation(Check):
     when = When.EXAMINATION
     catches = (
         "own kernels that never run, operators that the task's policy does not allow, settings of torch "
-        "that let float32 operators compute in lower precision, another rounding of the processor, and seeds "
-        "for the generators of random numbers that the whole process shares"
+        "that let float32 operators compute in lower precision, other modes of torch or the processor, and "
+        "seeds for the generators of random numbers that the whole process shares"
     )
 
     def run(self, context: CheckContext) -> str:
@@ -99,7 +99,7 @@ class Attestation(Check):
         if changed:
             context.findings.suspect(
                 ReasonCode.LOWER_PRECISION,
-                f"it sets {changed[0]}, so float32 operators of its process may compute in lower precision; "
+                f"it sets {changed[0]}, so other operators of its process may be less exact, or fail; "
                 "leave settings of the whole process as they are",
             )
         if generators and not allowed["generators"]:

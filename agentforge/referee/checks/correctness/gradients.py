@@ -90,7 +90,7 @@ def _more(context: CheckContext) -> list[_Case]:
     """Further cases; those of another way only if calls change nothing."""
     inputs = context.prepared.inputs
     inputs.fill(0)
-    contents = [MIXED, *repeated(inputs.structures, inputs.tensors(0), context.prepared.read_at)]
+    contents = [MIXED, *repeated(inputs.structures, inputs.tensors(0), context.prepared.places)]
     cases = [_Case(f"with {c.name}", content=inputs.fitted(c)) for c in contents]
     trained = bool(context.baselines.weights.trained)
     ways = [] if context.prepared.state else [case for case in _WAYS if trained or not case.way.frozen]

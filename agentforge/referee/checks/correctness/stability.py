@@ -12,6 +12,7 @@ from agentforge.referee.inputs.discrete import (
     discrete,
     either_sign,
     larger,
+    repeated,
     times,
 )
 from agentforge.referee.inputs.edges import at_thresholds, below_the_least, edges
@@ -30,7 +31,8 @@ class Stability(Check):
     when = When.EXAMINATION
     catches = (
         "wrong values for large, small, zero, equal, shifted, negated and mixed inputs, few large values, "
-        "NaN, infinities, either zero, runs, ramps, distances, chains, other integers, masks and orders, "
+        "NaN, infinities, either zero, runs, ramps, distances, chains, other integers, places that repeat, "
+        "masks and orders, "
         "ends of ranges, empty rows and bags, shorter lengths, rows and infinities in common"
     )
 
@@ -41,7 +43,7 @@ class Stability(Check):
         found = [*discrete(*of), *edges(*of), *below_the_least(context.prepared.compared, *of[1:])]
         if context.device.kind == "cpu":  # a place that does not exist stops a GPU
             found += at_thresholds(context.prepared.thresholds, *of[1:])
-        found += coherent(*of[:2])
+        found += [*coherent(*of[:2]), *repeated(*of[:2], context.prepared.places)]
         if all(form.integer for form in context.prepared.outputs):
             found.append(OUTLIERS)
         tried = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -50,10 +51,18 @@ def _some_large(weight: torch.Tensor) -> torch.Tensor:
 
 
 def _two_exchanged(weight: torch.Tensor) -> torch.Tensor:
-    """Two rows, or elements of a vector, change places: no sample of a weight tells, and no sum."""
+    """Two rows, or elements of a vector, change places: no sample of a weight tells, and no sum of it."""
     if weight.dim() and len(weight) > 1:
         one, other = torch.randperm(len(weight))[:2].tolist()
         weight[[one, other]] = weight[[other, one]]
+    return weight
+
+
+def _columns_exchanged(weight: torch.Tensor) -> torch.Tensor:
+    """Two elements of each row change places: no sum of a row tells."""
+    if weight.dim() > 1 and weight.shape[-1] > 1:
+        one, other = torch.randperm(weight.shape[-1])[:2].tolist()
+        weight[..., [one, other]] = weight[..., [other, one]]
     return weight
 
 
@@ -61,6 +70,7 @@ CHANGES: dict[str, _Change] = {
     "weights of both signs": _both_signs,
     "some weights 64 times as large": _some_large,
     "two rows of weights exchanged": _two_exchanged,
+    "two columns of weights exchanged": _columns_exchanged,
 }
 
 
@@ -76,7 +86,7 @@ class TrainedWeights(Check):
     when = When.EXAMINATION
     catches = (
         "answers that are right for initial weights alone: for their signs, or within their bounds; and "
-        "weights that are known again by a sample"
+        "weights that are known again by a sample, by sums, or by another parameter"
     )
 
     def run(self, context: CheckContext) -> str:
@@ -93,11 +103,20 @@ class TrainedWeights(Check):
                 changed = changed_weights(weights, change)
                 if changed:
                     found.append(f"{name}: {_compare(context, name, changed, before)}")
+                    _restore(context)
+            found += _one_alone(context, before)
         finally:
             if baselines.eager.worker.running:
                 load(baselines.eager, weights, {})
         load(context.candidate, weights, {})
         return "; ".join(found) or "weights already have both signs"
+
+
+def _restore(context: CheckContext) -> None:
+    """Give both their weights again, and call the candidate, which may keep what it makes of them."""
+    for client in (context.baselines.eager, context.candidate):
+        load(client, context.baselines.weights, {})
+    context.candidate.call(0)
 
 
 def changed_weights(weights: Weights, change: _Change) -> dict[str, torch.Tensor]:
@@ -112,10 +131,20 @@ def changed_weights(weights: Weights, change: _Change) -> dict[str, torch.Tensor
     return found
 
 
-def load(client: WorkerClient, weights: Weights, changed: dict[str, torch.Tensor]) -> bool:
-    """Give a worker's model the reference's weights, some of them changed. Returns whether all keys match."""
+def load(
+    client: WorkerClient, weights: Weights, changed: dict[str, torch.Tensor], *, alone: bool = False
+) -> bool:
+    """Give a worker's model the reference's weights, some of them changed.
+
+    Args:
+        alone: write to no others.
+
+    Returns:
+        Whether all keys match.
+    """
+    state = {key: weights.state[key] for key in changed} if alone else weights.state
     with copied(weights, changed) as block:
-        reply = client.request({"op": "state", "state": weights.state, "anyway": True}, [block.fd])
+        reply = client.request({"op": "state", "state": state, "anyway": True}, [block.fd])
     return reply["unmatched"] == []
 
 
@@ -142,25 +171,54 @@ def copied(weights: Weights, changed: dict[str, torch.Tensor]) -> Iterator[Block
         block.close()
 
 
+def _one_alone(context: CheckContext, before: Sequence[Leaf]) -> Iterator[str]:
+    """Change one parameter, the next time another one, as training of some layers does."""
+    baselines, weights = context.baselines, context.baselines.weights
+    changed = changed_weights(weights, _some_large)
+    keys = sorted(changed, key=lambda key: changed[key].numel())
+    if len(keys) < 2:
+        return
+    for key in dict.fromkeys([keys[0], keys[-1], *random.sample(keys, 2)]):
+        name = f"some of {key}, and nothing else, {_LARGE} times as large"
+        try:
+            yield f"{name}: {_compare(context, name, {key: changed[key]}, before, alone=True)}"
+            own = {key: weights.block.tensor(Layout.from_json(weights.state[key]))}
+            for client in (baselines.eager, context.candidate):
+                load(client, weights, own, alone=True)
+            context.candidate.call(0)
+        except WorkerFailure as failure:
+            raised = failure.status is EvaluationStatus.RUNTIME_ERROR and context.candidate.worker.running
+            if not (raised and baselines.eager.worker.running):
+                raise
+            yield f"{name}: refused"
+            return
+
+
 def _compare(
-    context: CheckContext, name: str, changed: dict[str, torch.Tensor], before: Sequence[Leaf]
+    context: CheckContext,
+    name: str,
+    changed: dict[str, torch.Tensor],
+    before: Sequence[Leaf],
+    *,
+    alone: bool = False,
 ) -> str:
     """Compare the answers with some parameters changed.
 
     Args:
         before: the reference's answer with its own weights.
+        alone: nothing is written to other parameters.
 
     Raises:
         WorkerFailure: the candidate's answer is wrong.
     """
     baselines, prepared, candidate = context.baselines, context.prepared, context.candidate
-    load(baselines.eager, baselines.weights, changed)
+    load(baselines.eager, baselines.weights, changed, alone=alone)
     content = Content(name, torch.clone)
     answer = right_answer(baselines, prepared, content)
     probe = None if answer is None else ProbeInput.of(content, answer, prepared.bounds)
     if answer is None or probe is None:
         return "not defined by the reference"
-    load(candidate, baselines.weights, changed)
+    load(candidate, baselines.weights, changed, alone=alone)
     candidate.call(0)
     got = candidate.fetch(0)
     if not accepts(got, answer.outputs, probe.bounds):
@@ -178,18 +236,24 @@ def _compare(
 def _keeps_some(context: CheckContext, changed: dict[str, torch.Tensor], before: Sequence[Leaf]) -> bool:
     """Whether the candidate's answer does not change with a parameter, although the reference's does.
 
-    It must not change either if all of the parameter's elements do.
+    It must not follow that parameter either if all elements of all parameters change.
     """
     candidate, weights = context.candidate, context.baselines.weights
+    others = changed_weights(weights, _all_others)
 
-    def same(value: torch.Tensor) -> bool:
-        load(candidate, weights, {key: value})
-        candidate.call(0)
-        return accepts(candidate.fetch(0), before, context.prepared.bounds)
+    def answer(values: dict[str, torch.Tensor]) -> list[Leaf]:
+        for given in ({}, values):
+            load(candidate, weights, given)
+            candidate.call(0)
+        return candidate.fetch(0)
 
+    bounds = context.prepared.bounds
     for key in sorted(changed, key=lambda key: changed[key].numel(), reverse=True)[:_MOST_TRIED]:
-        if _depends(context, key, changed[key], before) and same(changed[key]):
-            return same(_all_others(changed[key]))
+        if _depends(context, key, changed[key], before) and accepts(
+            answer({key: changed[key]}), before, bounds
+        ):
+            own = {k: v for k, v in others.items() if k != key}
+            return accepts(answer(others), answer(own), bounds)
     return False
 
 
