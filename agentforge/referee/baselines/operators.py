@@ -73,13 +73,12 @@ class Operators(DispatchMode):
                 self._from[tensor] = frozenset([number])
         self._as_given: Any = WeakTensorKeyDictionary()
         """Tensors that have an input's integers as they are: the number of that input."""
-        for number, tensor in enumerate(inputs):
-            if is_whole(tensor):
-                self._as_given[tensor] = number
         self._inputs: Any = WeakTensorKeyDictionary()
         """The inputs, each with its number."""
         for number, tensor in enumerate(inputs):
             self._inputs[tensor] = number
+            if is_whole(tensor):
+                self._as_given[tensor] = number
         self._measured: set[int] = set()
         self._thresholds: set[tuple[int, int]] = set()
         self._compared: set[int] = set()

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from agentforge.config import RefereeSettings
 from agentforge.devices import DeviceSpec
-from agentforge.schema import Definition, Level, Solution
+from agentforge.schema import Definition, EvaluationStatus, Level, Solution
 
 from .._base import EvaluationRequest
 from ..baselines.baselines import Baselines
@@ -25,6 +25,7 @@ from ..timing.cpu_affinity import CpuAffinity
 from ..timing.timer import GroupTimes
 from ..timing.unusual_calls import UnusualContents
 from ..workers.client import WorkerClient
+from ..workers.failures import WorkerFailure
 from ..workers.pytree import Leaf
 
 ALL_LEVELS = (Level.SMOKE, Level.QUICK, Level.FULL)
@@ -111,6 +112,11 @@ class CheckContext:
     @property
     def level(self) -> Level:
         return self.request.level
+
+
+def raised(client: WorkerClient, failure: WorkerFailure) -> bool:
+    """Whether a worker's model raised an exception, and its process goes on."""
+    return failure.status is EvaluationStatus.RUNTIME_ERROR and client.worker.running
 
 
 class Check(Protocol):

@@ -169,3 +169,20 @@ def test_weights_that_are_known_again_by_all_that_changes_are_right(referee, key
     change = ("return x @ self.w.t() + self.b", KEPT.replace("KEY", key))
     with examined(referee, AFFINE, change) as context:
         assert "some of b, and nothing else, 64 times as large: right" in TrainedWeights().run(context)
+
+
+SCALED = problem(
+    "return x @ self.w.t() * self.c + self.b",
+    "torch.randn(64, 32)",
+    "self.w = torch.nn.Parameter(torch.randn(16, 32)); self.c = torch.nn.Parameter(torch.rand(32)[:16] + 1); "
+    "self.b = torch.nn.Parameter(torch.randn(1))",
+)
+
+
+def test_a_parameter_that_a_constructor_packed_excuses_no_other_and_spoils_none(referee):
+    """The smallest one comes first: what follows must have the first weights again."""
+    packs = "        self.packed = self.b.detach().clone()\n\n    def forward(self, x):"
+    with examined(referee, SCALED, (WIDER, packs), ("+ self.b", "+ self.packed")) as context:
+        told = TrainedWeights().run(context)
+    assert "some of b, and nothing else, 64 times as large: it keeps what its constructor made" in told
+    assert "some of w, and nothing else, 64 times as large: right" in told

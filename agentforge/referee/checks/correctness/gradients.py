@@ -23,7 +23,7 @@ from agentforge.referee.workers.pytree import Leaf
 from agentforge.referee.workers.runner import Way
 from agentforge.schema import EvaluationStatus, TargetError
 
-from .._base import BOTH_LEVELS, Check, CheckContext, When
+from .._base import BOTH_LEVELS, Check, CheckContext, When, raised
 
 _ANY = Bound(math.inf, 1.0, 0.0, 0.0)
 _NOISE = 1e-2
@@ -134,8 +134,7 @@ def _compare(context: CheckContext, case: _Case, usual: Mapping[str, Bound]) -> 
     try:
         reply = context.candidate.request(body)
     except WorkerFailure as failure:
-        raised = failure.status is EvaluationStatus.RUNTIME_ERROR and context.candidate.worker.running
-        if case.way == Way() or not raised:
+        if case.way == Way() or not raised(context.candidate, failure):
             raise replace(failure, reason=f"{how}: {failure.reason}") from failure
         return "refused", by_path
     _judge_writes(reply.get("written"), allowed)

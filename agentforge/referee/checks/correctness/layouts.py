@@ -41,10 +41,10 @@ class Layouts(Check):
     when = When.EXAMINATION
     catches = (
         "wrong answers and crashes with other strides, in slices, with lazy conjugates, with 0, 1, 7, one "
-        "fewer and one more rows, 1 and a prime number of columns, a smaller prime and a larger size of "
-        "other dimensions, a smaller size of one input alone if the reference reads the sizes of several, "
-        "other numbers as arguments, longer and shorter lists, and inputs between inaccessible pages; "
-        "raising is allowed, and a solution that calls torch.compile begins none after 60 s"
+        "fewer and one more rows, 1, an even and a prime number of columns, a smaller prime and a larger "
+        "size of other dimensions, a smaller size of one input alone if the reference reads the sizes of "
+        "several, other numbers as arguments, longer and shorter lists, and inputs between inaccessible "
+        "pages; raising is allowed, and a solution that calls torch.compile begins none after 60 s"
     )
 
     def run(self, context: CheckContext) -> str:

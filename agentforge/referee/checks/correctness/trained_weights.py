@@ -20,9 +20,8 @@ from agentforge.referee.workers.client import WorkerClient
 from agentforge.referee.workers.failures import WorkerFailure
 from agentforge.referee.workers.memory.shared_memory import Block, Layout
 from agentforge.referee.workers.pytree import Leaf
-from agentforge.schema import EvaluationStatus
 
-from .._base import FULL_LEVEL, Check, CheckContext, When
+from .._base import FULL_LEVEL, Check, CheckContext, When, raised
 from .variants import allowed_nearby
 
 _MOST_BYTES = 256 << 20
@@ -99,12 +98,15 @@ class TrainedWeights(Check):
         context.prepared.inputs.fill(0)
         before = baselines.expect(context.prepared, 0)
         try:
-            for name, change in CHANGES.items():
-                changed = changed_weights(weights, change)
-                if changed:
-                    found.append(f"{name}: {_compare(context, name, changed, before)}")
-                    _restore(context)
-            found += _one_alone(context, before)
+            for name, changed, alone in _cases(weights):
+                try:
+                    outcome = _compare(context, name, changed, before, alone=alone)
+                except WorkerFailure as failure:
+                    # Loading a part of the weights may be more than it was made for.
+                    if not (alone and raised(context.candidate, failure) and baselines.eager.worker.running):
+                        raise
+                    outcome = "refused"
+                found.append(f"{name}: {outcome}")
         finally:
             if baselines.eager.worker.running:
                 load(baselines.eager, weights, {})
@@ -112,11 +114,16 @@ class TrainedWeights(Check):
         return "; ".join(found) or "weights already have both signs"
 
 
-def _restore(context: CheckContext) -> None:
-    """Give both their weights again, and call the candidate, which may keep what it makes of them."""
-    for client in (context.baselines.eager, context.candidate):
-        load(client, context.baselines.weights, {})
-    context.candidate.call(0)
+def _cases(weights: Weights) -> Iterator[tuple[str, dict[str, torch.Tensor], bool]]:
+    """Names, changed parameters, and whether the others stay untouched, as in training of some layers."""
+    for name, change in CHANGES.items():
+        if changed := changed_weights(weights, change):
+            yield name, changed, False
+    changed = changed_weights(weights, _some_large)
+    keys = sorted(changed, key=lambda key: changed[key].numel())
+    if len(keys) > 1:
+        for key in dict.fromkeys([keys[0], keys[-1], *random.sample(keys, 2)]):
+            yield f"some of {key}, and nothing else, {_LARGE} times as large", {key: changed[key]}, True
 
 
 def changed_weights(weights: Weights, change: _Change) -> dict[str, torch.Tensor]:
@@ -153,7 +160,7 @@ def _loads(client: WorkerClient, weights: Weights) -> bool:
     try:
         return load(client, weights, {})
     except WorkerFailure as failure:
-        if failure.status is not EvaluationStatus.RUNTIME_ERROR or not client.worker.running:
+        if not raised(client, failure):
             raise
         return False
 
@@ -171,29 +178,6 @@ def copied(weights: Weights, changed: dict[str, torch.Tensor]) -> Iterator[Block
         block.close()
 
 
-def _one_alone(context: CheckContext, before: Sequence[Leaf]) -> Iterator[str]:
-    """Change one parameter, the next time another one, as training of some layers does."""
-    baselines, weights = context.baselines, context.baselines.weights
-    changed = changed_weights(weights, _some_large)
-    keys = sorted(changed, key=lambda key: changed[key].numel())
-    if len(keys) < 2:
-        return
-    for key in dict.fromkeys([keys[0], keys[-1], *random.sample(keys, 2)]):
-        name = f"some of {key}, and nothing else, {_LARGE} times as large"
-        try:
-            yield f"{name}: {_compare(context, name, {key: changed[key]}, before, alone=True)}"
-            own = {key: weights.block.tensor(Layout.from_json(weights.state[key]))}
-            for client in (baselines.eager, context.candidate):
-                load(client, weights, own, alone=True)
-            context.candidate.call(0)
-        except WorkerFailure as failure:
-            raised = failure.status is EvaluationStatus.RUNTIME_ERROR and context.candidate.worker.running
-            if not (raised and baselines.eager.worker.running):
-                raise
-            yield f"{name}: refused"
-            return
-
-
 def _compare(
     context: CheckContext,
     name: str,
@@ -206,21 +190,19 @@ def _compare(
 
     Args:
         before: the reference's answer with its own weights.
-        alone: nothing is written to other parameters.
+        alone: nothing is written to the candidate's other parameters.
 
     Raises:
         WorkerFailure: the candidate's answer is wrong.
     """
-    baselines, prepared, candidate = context.baselines, context.prepared, context.candidate
-    load(baselines.eager, baselines.weights, changed, alone=alone)
+    baselines, prepared = context.baselines, context.prepared
+    load(baselines.eager, baselines.weights, changed)
     content = Content(name, torch.clone)
     answer = right_answer(baselines, prepared, content)
     probe = None if answer is None else ProbeInput.of(content, answer, prepared.bounds)
     if answer is None or probe is None:
         return "not defined by the reference"
-    load(candidate, baselines.weights, changed, alone=alone)
-    candidate.call(0)
-    got = candidate.fetch(0)
+    got = _answer(context, changed, alone=alone)
     if not accepts(got, answer.outputs, probe.bounds):
         if _keeps_some(context, changed, before):
             return "it keeps what its constructor made of the first ones"
@@ -238,29 +220,28 @@ def _keeps_some(context: CheckContext, changed: dict[str, torch.Tensor], before:
 
     It must not follow that parameter either if all elements of all parameters change.
     """
-    candidate, weights = context.candidate, context.baselines.weights
-    others = changed_weights(weights, _all_others)
-
-    def answer(values: dict[str, torch.Tensor]) -> list[Leaf]:
-        for given in ({}, values):
-            load(candidate, weights, given)
-            candidate.call(0)
-        return candidate.fetch(0)
-
-    bounds = context.prepared.bounds
+    others, bounds = changed_weights(context.baselines.weights, _all_others), context.prepared.bounds
     for key in sorted(changed, key=lambda key: changed[key].numel(), reverse=True)[:_MOST_TRIED]:
-        if _depends(context, key, changed[key], before) and accepts(
-            answer({key: changed[key]}), before, bounds
-        ):
+        one = {key: changed[key]}
+        if _depends(context, one, before) and accepts(_answer(context, one), before, bounds):
             own = {k: v for k, v in others.items() if k != key}
-            return accepts(answer(others), answer(own), bounds)
+            return accepts(_answer(context, others), _answer(context, own), bounds)
     return False
 
 
-def _depends(context: CheckContext, key: str, value: torch.Tensor, before: Sequence[Leaf]) -> bool:
-    """Whether the reference's answer changes with a parameter."""
+def _answer(context: CheckContext, changed: dict[str, torch.Tensor], *, alone: bool = False) -> list[Leaf]:
+    """The candidate's answer with some weights changed, after a call with its own: it may keep some."""
+    candidate, weights = context.candidate, context.baselines.weights
+    for given, only in (({}, False), (changed, alone)):
+        load(candidate, weights, given, alone=only)
+        candidate.call(0)
+    return candidate.fetch(0)
+
+
+def _depends(context: CheckContext, changed: dict[str, torch.Tensor], before: Sequence[Leaf]) -> bool:
+    """Whether the reference's answer changes with parameters."""
     baselines, prepared = context.baselines, context.prepared
-    load(baselines.eager, baselines.weights, {key: value})
+    load(baselines.eager, baselines.weights, changed)
     answer = baselines.expect_or_none(prepared, 0)
     return answer is not None and not accepts(answer, before, prepared.bounds)
 

@@ -17,9 +17,8 @@ from agentforge.referee.comparison.tolerance import Bound
 from agentforge.referee.inputs.transforms import Content
 from agentforge.referee.workers.failures import WorkerFailure
 from agentforge.referee.workers.pytree import Leaf
-from agentforge.schema import EvaluationStatus
 
-from .._base import CheckContext
+from .._base import CheckContext, raised
 
 
 def allowed_nearby(
@@ -105,8 +104,7 @@ class VariantComparison:
         try:
             candidate.call(0)
         except WorkerFailure as failure:
-            raised = failure.status is EvaluationStatus.RUNTIME_ERROR and candidate.worker.running
-            if self._may_refuse and raised:
+            if self._may_refuse and raised(candidate, failure):
                 return "refused"
             raise
         wider = cache(partial(allowed_nearby, self._context, variant, expected, bounds, every=False))
