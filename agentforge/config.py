@@ -82,10 +82,12 @@ class RefereeSettings(BaseModel, extra="forbid", allow_inf_nan=False):
     language_options: dict[str, dict[str, Any]] = {}
     """Options by language; the built-in ones have none."""
     build_timeout_s: float = Field(default=120.0, gt=0)
+    """Limit for compiling one candidate."""
     call_timeout_s: float = Field(default=60.0, gt=0)
     """Limit for one call of the candidate, and for its import and construction. A call of one that calls
     torch.compile may take as long as `compile_timeout_s`."""
     evaluation_timeout_s: float = Field(default=900.0, gt=0)
+    """Limit for one evaluation in all."""
     memory_bytes: int | None = Field(default=None, gt=0)
     """Additional address space of a candidate process beyond its start; None derives it from the workload
     and the machine."""
@@ -139,11 +141,15 @@ class SearchSettings(BaseModel, extra="forbid", allow_inf_nan=False):
     options: dict[str, Any] = {}
     """Options of the policy, for example `-c search.options.beam=4`."""
     planner: str = "playbook"
+    """`playbook`, or a language model as `PROVIDER:MODEL`."""
     coder: str = "playbook"
+    """`playbook`, `PROVIDER:MODEL`, or a bandit over models: `bandit(A,B)`."""
     judge: str = "playbook"
+    """`playbook`, or a language model as `PROVIDER:MODEL`."""
     agent_options: dict[str, dict[str, Any]] = {}
     """Options by agent, for planners, coders and judges of plug-ins."""
     language: str = "cpp"
+    """Of new kernels: `cpp`, `triton`, `cuda` or `cupy`."""
     advice_tokens: int = Field(default=600, ge=0)
     """Most tokens of cards of the kinds avoid, symptom and hardware in a language model's prompt."""
     agents: Literal["one-shot", "dialogue"] = "dialogue"

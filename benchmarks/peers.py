@@ -1,6 +1,6 @@
 """Time ONNX Runtime and OpenVINO beside eager, torch.compile and AgentForge's artifact.
 
-    pip install "agentforge[peers]"
+    pip install ".[peers]"
     python benchmarks/peers.py                      # examples/*.py and the operators in benchmarks/problems
     python benchmarks/peers.py my_model.py hf:config.json --minutes 5
     python benchmarks/peers.py --table              # write the table into docs/peers.md
@@ -274,7 +274,7 @@ def main() -> int:
         return 0
     missing = [p for n in options.parties for p in PACKAGES.get(n, ()) if not find_spec(p)]
     if missing:
-        print(f"{', '.join(missing)} is missing: pip install 'agentforge[peers]', or choose other --parties")
+        print(f"{', '.join(missing)} is missing: run pip install '.[peers]' in this clone, or choose other --parties")
         return 2
     if not options.busy and (others := busy()) > MOST_OTHERS:
         print(f"{others:.1f} threads of other programs run; wait for an idle machine, or give --busy")

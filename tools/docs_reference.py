@@ -106,22 +106,25 @@ def settings_page() -> Iterator[str]:
     yield from _settings(Settings, "")
 
 
-def _settings(model: type[BaseModel], prefix: str) -> Iterator[str]:
+def _settings(model: type[BaseModel], prefix: str, given: BaseModel | None = None) -> Iterator[str]:
+    """The fields of `model`; `given` is the instance that is the default where the model is a field itself."""
     described = _descriptions(model)
     rows: list[Row] = []
-    nested: list[tuple[str, type[BaseModel]]] = []
+    nested: list[tuple[str, type[BaseModel], BaseModel | None]] = []
     for name, field in model.model_fields.items():
         kind = field.annotation
         if isinstance(kind, type) and issubclass(kind, BaseModel):
-            nested.append((name, kind))
+            nested.append((name, kind, field.default if isinstance(field.default, kind) else None))
         else:
-            rows.append((_code(prefix + name), _type(field), _field_default(field), described.get(name, "")))
+            set_there = given is not None and name in given.model_fields_set
+            default = _code(str(getattr(given, name))) if set_there else _field_default(field)
+            rows.append((_code(prefix + name), _type(field), default, described.get(name, "")))
     if prefix:
         yield f"## `{prefix.rstrip('.')}`\n"
         yield inspect.cleandoc(model.__doc__ or "") + "\n"
     yield from table(("key", "type", "default", "meaning"), rows)
-    for name, kind in nested:
-        yield from _settings(kind, f"{prefix}{name}.")
+    for name, kind, default_of_field in nested:
+        yield from _settings(kind, f"{prefix}{name}.", default_of_field)
 
 
 def _descriptions(model: type[BaseModel]) -> dict[str, str]:

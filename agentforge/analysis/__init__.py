@@ -1,6 +1,6 @@
 """Runs as reports, and what a notebook imports: runs as tables, trajectories and figures.
 
-The tables take pandas and the figures plotly: `pip install 'agentforge[notebook]'`.
+The tables take pandas and the figures plotly: the extra `notebook`.
 """
 
 from .frames import attempts, bottlenecks, findings, kernels, metrics, resources, runs

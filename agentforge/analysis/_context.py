@@ -56,5 +56,6 @@ def package(module: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise MachineError(
-            f"this needs the package {error.name or module}: pip install 'agentforge[notebook]'"
+            f"this needs the package {error.name or module}: "
+            "run pip install '.[notebook]' in AgentForge's clone"
         ) from error

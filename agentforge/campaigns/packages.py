@@ -29,7 +29,7 @@ def check_packages(problem: SuiteProblem, suite: str, campaign: str, folder: Pat
             continue
         kind, _, place = suite.partition(":")
         known = suites.create(kind, place).packages if kind in suites.names() else ()
-        wanted = "'agentforge[suites]'" if name in known else name
+        wanted = "'.[suites]' in AgentForge's clone" if name in known else name
         raise UsageError(
             f"{problem.id} imports {name}, which is not installed: run pip install {wanted}, then "
             f"agentforge campaign retry {campaign} --failed"

@@ -226,7 +226,8 @@ def packages() -> Iterator[Check]:
         minimum, extra = wanted.get(name, ("0", ""))
         found = package_version(name)
         short = State.MISSING if required else State.OPTIONAL
-        install = f"pip install '{f'agentforge[{extra}]' if extra else f'{name}>={minimum}'}': {purpose}"
+        from_clone = f"pip install '.[{extra}]' in AgentForge's clone: {purpose}"
+        install = from_clone if extra else f"pip install '{name}>={minimum}': {purpose}"
         if found is None:
             yield Check("packages", name, short, "not installed", install)
         elif _numbers(found) < _numbers(minimum):

@@ -48,7 +48,7 @@ class HuggingFace:
 def _config(spec: str, options: FrontendOptions) -> tuple[Path, dict[str, Any]]:
     """The config and its text."""
     if find_spec("transformers") is None:
-        raise MachineError("hf: targets need transformers; install it with: pip install 'agentforge[hf]'")
+        raise MachineError("hf: targets need transformers; run pip install '.[hf]' in AgentForge's clone")
     path = Path(spec.removeprefix("hf:")).expanduser()
     config = read_config(path)
     if options.init_args:

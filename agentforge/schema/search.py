@@ -200,8 +200,11 @@ class Budget(FrozenModel):
     """Limits of a run; None is no limit."""
 
     minutes: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Wall time of the search; profile and stitching come on top."""
     attempts: int | None = Field(default=None, ge=0)
+    """Most attempts."""
     dollars: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """Most that language models may cost."""
     tokens: int | None = Field(default=None, gt=0)
     """Of language models, in and out."""
 

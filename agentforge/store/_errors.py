@@ -44,7 +44,8 @@ def describe(where: str, error: BaseException) -> StoreError:
     if isinstance(error, ModuleNotFoundError):
         return StoreError(
             f"database {where} needs the package {error.name!r}: "
-            f"pip install {'agentforge[postgres]' if error.name == 'psycopg' else error.name}"
+            "pip install "
+            + ("'.[postgres]' in AgentForge's clone" if error.name == "psycopg" else str(error.name))
         )
     if isinstance(error, NoSuchModuleError):
         return StoreError(f"database {where}: unknown kind of URL; use sqlite:/// or postgresql+psycopg://")

@@ -87,7 +87,7 @@ def test_bottlenecks_print_and_convert(monkeypatch: pytest.MonkeyPatch) -> None:
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without_pandas)
-    with pytest.raises(MachineError, match=r"pip install 'agentforge\[notebook\]'"):
+    with pytest.raises(MachineError, match=r"pip install '\.\[notebook\]'"):
         table.to_frame()
 
 

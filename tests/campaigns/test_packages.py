@@ -21,7 +21,8 @@ def test_a_package_that_the_suite_names_comes_with_the_extra(
     with pytest.raises(UsageError) as caught:
         check_packages(problem("from einops import rearrange\n"), "kernelbench:/x", "night", tmp_path)
     assert str(caught.value) == (
-        "level3/48_Mamba imports einops, which is not installed: run pip install 'agentforge[suites]', then "
+        "level3/48_Mamba imports einops, which is not installed: "
+        "run pip install '.[suites]' in AgentForge's clone, then "
         "agentforge campaign retry night --failed"
     )
 

@@ -115,7 +115,7 @@ def test_packages_are_those_of_the_metadata() -> None:
 def test_an_old_package_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentforge.devices.package_version", lambda _: "0.1")
     found = {check.name: check for check in _checks.packages()}
-    assert "agentforge[llm]" in found["openai"].fix
+    assert ".[llm]" in found["openai"].fix
     assert found["openai"].state is _checks.State.OPTIONAL
     assert "is older than" in found["openai"].detail
 

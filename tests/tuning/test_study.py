@@ -62,7 +62,7 @@ def test_a_missing_optuna_is_said_before_anything_runs(monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "optuna", None)
     monkeypatch.setattr("agentforge.tuning.study.find_spec", lambda name: None)
     check_tuning(0)
-    with pytest.raises(MachineError, match=r"pip install 'agentforge\[tune\]'"):
+    with pytest.raises(MachineError, match=r"pip install '\.\[tune\]'"):
         check_tuning(1)
 
 

@@ -49,7 +49,7 @@ def register(app: typer.Typer) -> None:
             import mcp.server.mcpserver  # noqa: F401
         except ImportError as error:
             raise MachineError(
-                "agentforge mcp needs the package mcp: pip install 'agentforge[mcp]'"
+                "agentforge mcp needs the package mcp: run pip install '.[mcp]' in AgentForge's clone"
             ) from error
         from agentforge.mcp import serve_http, serve_stdio
         from agentforge.runs import Workbench

@@ -34,7 +34,7 @@ def nvrtc() -> str:
 
     toolkit = find_toolkit()
     if toolkit is None:
-        raise RungFailure("NVRTC is not installed", "pip install 'agentforge[cuda]'")
+        raise RungFailure("NVRTC is not installed", "run pip install '.[cuda]' in AgentForge's clone")
     x = torch.arange(_LENGTH, dtype=torch.float32, device="cuda")
     out = torch.empty_like(x)
     with tempfile.TemporaryDirectory() as folder:
@@ -77,7 +77,7 @@ def triton() -> str:
     try:
         import triton as package
     except ImportError as error:
-        raise RungFailure("Triton is not installed", "pip install 'agentforge[gpu]'") from error
+        raise RungFailure("Triton is not installed", "run pip install '.[gpu]' in AgentForge's clone") from error
     x = torch.arange(_LENGTH, dtype=torch.float32, device="cuda")
     out = torch.empty_like(x)
     with tempfile.TemporaryDirectory() as folder:

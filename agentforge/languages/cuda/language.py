@@ -22,7 +22,7 @@ _UNTIMED = (
     "its CUDA kernels ran in the emulator on the CPU because there is no GPU here: results are checked, "
     "their speed is unknown"
 )
-_INSTALL = "install NVRTC with: pip install 'agentforge[cuda]'"
+_INSTALL = "to install NVRTC, run pip install '.[cuda]' in AgentForge's clone"
 
 
 class Cuda:

@@ -30,7 +30,7 @@ _UNTIMED = (
     "its Triton kernels ran in Triton's interpreter because there is no GPU here: results are checked, "
     "their speed is unknown"
 )
-_INSTALL = "install it with: pip install 'agentforge[gpu]'"
+_INSTALL = "run pip install '.[gpu]' in AgentForge's clone"
 _TARGET_FLAG = "--target="
 _PRELUDE = '''"""Imported before the solution, in the process that runs it."""
 

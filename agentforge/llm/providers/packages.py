@@ -9,7 +9,7 @@ from typing import Any
 
 from agentforge.schema import MachineError
 
-INSTALL = "pip install 'agentforge[llm]'"
+INSTALL = "run pip install --upgrade '.[llm]' in AgentForge's clone"
 
 OPENAI_MINIMUM = "3.52"
 """Oldest tested version of the package `openai`."""
@@ -26,11 +26,11 @@ def require(package: str, minimum: str) -> Any:
     except PackageNotFoundError as error:
         raise MachineError(f"the package {package!r} is not installed: {INSTALL}") from error
     if _numbers(found) < _numbers(minimum):
-        raise MachineError(f"{package} {found} is older than {minimum}, the minimum: {INSTALL} --upgrade")
+        raise MachineError(f"{package} {found} is older than {minimum}, the minimum: {INSTALL}")
     try:
         return import_module(package)
     except ImportError as error:
-        raise MachineError(f"{package} {found} does not import ({error}): {INSTALL} --upgrade") from error
+        raise MachineError(f"{package} {found} does not import ({error}): {INSTALL}") from error
 
 
 def _numbers(text: str) -> tuple[int, ...]:

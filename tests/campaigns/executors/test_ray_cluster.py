@@ -24,7 +24,7 @@ ITEMS = 3
 
 def test_a_machine_without_ray_is_told_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_cluster, "find_spec", lambda _: None)
-    with pytest.raises(MachineError, match=r"pip install 'agentforge\[ray\]'"):
+    with pytest.raises(MachineError, match=r"pip install '\.\[ray\]'"):
         check_ray(Resources())
 
 
