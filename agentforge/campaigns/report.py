@@ -249,7 +249,7 @@ def _item(
         run=item.result_run or item.run,
         seconds=item.seconds,
         tokens=sum(call.tokens_in + call.tokens_out for call in calls),
-        dollars=_total(call.dollars for call in calls),
+        dollars=total(call.dollars for call in calls),
     )
     run = run_of(store, bare.run)
     if bare.run and run is None:
@@ -309,7 +309,7 @@ def _arm(
         },
         seconds=sum(item.seconds for item in items),
         tokens=sum(item.tokens for item in items),
-        dollars=_total(item.dollars for item in items),
+        dollars=total(item.dollars for item in items),
     )
 
 
@@ -345,6 +345,7 @@ def _definitions(
         )
 
 
-def _total(prices: Iterable[float | None]) -> float | None:
+def total(prices: Iterable[float | None]) -> float | None:
+    """The sum; None if one of them is unknown."""
     found = list(prices)
     return None if None in found else sum(price or 0.0 for price in found)

@@ -21,6 +21,7 @@ from agentforge.campaigns.report import beside, build_report
 from agentforge.campaigns.status import status_of
 from agentforge.schema import (
     REUSED,
+    Budget,
     CampaignItem,
     Interval,
     ItemState,
@@ -340,6 +341,36 @@ def test_an_extension_visits_the_most_promising_items_again(store: Store) -> Non
     assert waiting.keys() == visited
     assert all(visits > 1 for visits in waiting.values())
     assert {(i.problem, i.arm): i.verified for i in build_report(store, "night").items} == before
+
+
+def _ended_by_a_model(store: Store, spent: float | None, **changes: object) -> None:
+    """A campaign of two problems in which a model spent so many dollars for each, and found nothing."""
+    made, problems = nouns.campaign(2, name="paid", **changes)
+    store.create_campaign(made.model_copy(update={"arms": made.arms[1:]}), problems)
+    for number in range(2):
+        item = store.take_item("paid", "host:1", 600)
+        assert item is not None
+        finish(store, run := f"paid-{number}", speedup=None, mode="eager")
+        call = {"key": run, "run": run, "role": "coder", "model": "m", "prompt": "p", "status": "answered"}
+        store.save_call(LLMCall.model_validate({**call, "dollars": spent, "time": nouns.NOW}))
+        store.attach_run(item, run)
+        store.end_item(item, TryOutcome.DONE)
+
+
+def test_an_extension_spends_at_most_its_dollars(store: Store) -> None:
+    _ended_by_a_model(store, 0.1, budget=Budget(minutes=1, dollars=0.5))
+    found = extend(store, "paid", "fast_1", dollars=1.0)  # of its 1.0, each item can spend 0.9 more
+    assert len(found.visits) == 1
+    assert (found.dollars, found.most_dollars) == (pytest.approx(0.1), pytest.approx(0.9))
+
+
+def test_an_extension_without_shares_takes_no_limit_of_dollars(store: Store) -> None:
+    _ended_by_a_model(store, None)
+    with pytest.raises(UsageError, match=r"without --dollars, .*: leave out --dollars and give --minutes"):
+        extend(store, "paid", "fast_1", dollars=5.0)
+    found = extend(store, "paid", "fast_1", seconds=1e6)
+    assert len(found.visits) == 2
+    assert (found.dollars, found.most_dollars) == (None, None)
 
 
 def test_a_tasks_own_checker_and_ranking_stand_beside_our_verdicts(tmp_path: Path) -> None:

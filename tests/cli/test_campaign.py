@@ -158,6 +158,16 @@ def test_a_watched_campaign_is_shown_until_no_item_is_left(run: Run, queued: str
     assert "it does not import" in answer.out
 
 
+def test_an_extension_says_what_it_expects_and_the_most(run: Run, queued: str, home: Path) -> None:
+    with Store(f"sqlite:///{home / 'agentforge.db'}") as store:
+        while item := store.take_item("night", "host:1", 60.0):
+            store.end_item(item, TryOutcome.FAILED, "it does not import")
+    answer = run("campaign", "extend", "night", "--minutes", "5")
+    assert answer.out.splitlines()[0] == "0 visits for fast_1: about 0.0 min and 0.00 dollars (at most 0.00)"
+    answer = run("campaign", "extend", "night", "--minutes", "5", "--json")
+    ANSWERS["campaign extend"].model_validate_json(answer.out)
+
+
 def test_a_worker_of_another_version_is_refused(run: Run, queued: str, home: Path) -> None:
     with Store(f"sqlite:///{home / 'agentforge.db'}") as store:
         older = store.get_campaign("night").model_copy(update={"name": "older", "version": "0.0.7"})
