@@ -159,6 +159,31 @@ def test_an_item_that_finds_fault_with_machines_waits_behind_the_others_and_then
     assert store.campaign_items(name)[0].reason == "there is no compiler: install g++"
 
 
+def test_a_machine_that_can_do_nothing_fails_no_item(
+    store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fake(monkeypatch, "no_compiler")
+    name = create(store, problems)
+    for _ in range(3):  # of two items; as often as something starts the worker again
+        with pytest.raises(MachineError, match="install g"):
+            Worker(store, name, tell=print).work()
+    assert outcomes(store) == [TryOutcome.REFUSED] * 3
+    assert {item.state for item in store.campaign_items(name)} == {ItemState.WAITING}
+
+
+def test_an_item_that_a_machine_refused_which_works_fails_at_the_next_one(
+    store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fake(monkeypatch, "broken_needs_a_compiler")
+    name = create(store, problems)
+    for outcome, words in ((TryOutcome.REFUSED, "no compiler"), (TryOutcome.DONE, "")):
+        item = store.take_item(name, "elsewhere:1", 600)
+        assert item is not None
+        store.end_item(item, outcome, words)
+    Worker(store, name, tell=print).work()
+    assert outcomes(store) == [TryOutcome.REFUSED, TryOutcome.FAILED, TryOutcome.DONE]
+
+
 def test_nothing_is_judged_on_a_full_disk(
     store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,6 +60,13 @@ class Try:
     outcome: TryOutcome | None
     """None while it goes on."""
     words: str
+    ended: float | None
+    """Seconds since 1970."""
+
+    @property
+    def host(self) -> str:
+        """The worker's machine."""
+        return self.worker.rpartition(":")[0]
 
 
 class CampaignRecords:
@@ -254,7 +261,14 @@ class CampaignRecords:
         )
         with self._db.read() as session:
             return tuple(
-                Try(r.item, r.number, r.worker, TryOutcome(r.outcome) if r.outcome else None, r.words)
+                Try(
+                    item=r.item,
+                    number=r.number,
+                    worker=r.worker,
+                    outcome=TryOutcome(r.outcome) if r.outcome else None,
+                    words=r.words,
+                    ended=r.ended,
+                )
                 for r in session.scalars(query)
             )
 
