@@ -278,8 +278,10 @@ def import_file(
 
     state = read_state(file)
     with _options.store(config) as store:
-        campaign = import_state(store, state, located(suite) if suite else "")
-        show_status(status_of(store, campaign.name), as_json=json)
+        found = import_state(store, state, located(suite) if suite else "")
+        left = f"; {found.left} are left out, because their items have others here, or a worker"
+        _print.aside(f"{found.taken} results were taken from the file{left if found.left else ''}")
+        show_status(status_of(store, found.name), as_json=json)
 
 
 def remove(

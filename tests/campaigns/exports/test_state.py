@@ -142,6 +142,53 @@ def test_an_item_that_is_visited_again_travels_with_its_result(
         assert build_report(elsewhere, "kb").arms[0].verified == 3
 
 
+def test_an_import_replaces_failures_and_results_of_fewer_visits(
+    store: Store, suite: Path, tmp_path: Path
+) -> None:
+    begun(store, suite, 1, 2, 3)
+    second = store.campaign_items("kb")[1]
+    store.extend_items("kb", {second.id: 1})
+    again = store.take_item("kb", "host:1", 600)
+    assert again is not None and again.id == second.id
+    finish(store, "kb-2-again", speedup=9.0)
+    store.attach_run(again, "kb-2-again")
+    store.end_item(again, TryOutcome.DONE)
+    export_state(store, "kb", tmp_path / "kb.gz", tmp_path)
+    with other(tmp_path) as there:
+        begun(there, suite, 2, 3)  # problem 2 is done after one visit, and 1 still has a worker
+        failed = there.campaign_items("kb")[0]
+        there.end_item(failed, TryOutcome.FAILED, "it does not build")
+        found = import_state(there, read_state(tmp_path / "kb.gz"), f"kernelbench:{suite}")
+        assert (found.taken, found.left) == (2, 0)  # 3 is the same run
+        items = there.campaign_items("kb")
+        assert [(i.state, i.visits, i.result_run, i.reason) for i in items] == [
+            (ItemState.DONE, 1, "kb-1", ""),
+            (ItemState.DONE, 2, "kb-2-again", ""),
+            (ItemState.DONE, 1, "kb-3", ""),
+        ]
+        there.extend_items("kb", {items[0].id: 1})
+        found = import_state(there, read_state(tmp_path / "kb.gz"), f"kernelbench:{suite}")
+        assert (found.taken, found.left) == (0, 0)
+        assert (there.campaign_items("kb")[0].state, there.campaign_items("kb")[0].visits) == (
+            ItemState.WAITING,
+            2,
+        )
+
+
+def test_an_import_leaves_other_results_and_says_how_many(store: Store, suite: Path, tmp_path: Path) -> None:
+    begun(store, suite, 1, 2, 3)
+    export_state(store, "kb", tmp_path / "kb.gz", tmp_path)
+    with other(tmp_path) as there:
+        begun(there, suite)  # a worker has all items
+        item = there.campaign_items("kb")[0]
+        finish(there, "kb-own", speedup=4.0)
+        there.attach_run(item, "kb-own")
+        there.end_item(item, TryOutcome.DONE)
+        found = import_state(there, read_state(tmp_path / "kb.gz"), f"kernelbench:{suite}")
+        assert (found.name, found.taken, found.left) == ("kb", 0, 3)
+        assert there.campaign_items("kb")[0].result_run == "kb-own"
+
+
 def test_what_does_not_fit_is_one_clear_sentence(store: Store, suite: Path, tmp_path: Path) -> None:
     begun(store, suite, 1)
     file = tmp_path / "kb.gz"
