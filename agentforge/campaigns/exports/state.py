@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -116,14 +117,20 @@ def export_state(store: Store, name: str, path: Path, home: Path, *, solutions: 
     text = "\n".join(lines) + "\n"
     for folder, stands_for in ((home.absolute(), "HOME"), (Path(place), "SUITE"), (Path.cwd(), "FOLDER")):
         if len(folder.parts) > 1 and not solutions:  # a solution with another text is another one
-            text = text.replace(str(folder), stands_for)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+            text = re.sub(_path(folder), stands_for, text)
+    draft = path.parent / f".{path.name}.{os.getpid()}"  # `.` has no name
     try:
         draft.write_bytes(gzip.compress(text.encode(), mtime=0))
         draft.replace(path)
     except OSError as error:
         draft.unlink(missing_ok=True)
         raise UsageError(f"{path} cannot be written ({error.strerror}): name another file") from error
+
+
+def _path(folder: Path) -> str:
+    """Pattern of an absolute folder, alone or before a `/`, in JSON: not `/work` in `a/work` or `/worker`."""
+    begins = r"(?:(?<![\w.~-])|(?<=\\[nrt]))"  # JSON writes a new line as two characters, the last a letter
+    return rf"{begins}{re.escape(str(folder))}(?![\w~-]|\.\w)"
 
 
 def _result(store: Store, run: Run) -> ItemResult:

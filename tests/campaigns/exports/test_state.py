@@ -13,7 +13,7 @@ from agentforge.campaigns.exports.state import export_state, import_state, read_
 from agentforge.campaigns.report import build_report
 from agentforge.campaigns.start import parse_arms, plan_campaign
 from agentforge.config import Settings
-from agentforge.schema import ArtifactReport, ItemState, TryOutcome, UsageError
+from agentforge.schema import ArtifactReport, ItemState, SuiteProblem, TryOutcome, UsageError
 from agentforge.store import Store
 from tests.campaigns.conftest import finish
 from tests.store import nouns
@@ -34,6 +34,27 @@ def test_the_report_of_an_imported_campaign_is_the_same(store: Store, tmp_path: 
     assert [i.speedup for i in there.items] == [i.speedup for i in here.items]
     assert [i.reason for i in there.items if "in HOME/runs" in i.reason]
     assert str(tmp_path) not in gzip.decompress((tmp_path / "night.gz").read_bytes()).decode()
+
+
+def test_only_paths_become_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder := tmp_path / "work").mkdir()
+    monkeypatch.chdir(folder)
+    ids = (f"x{folder}load_1", f"x{folder}/2", "plain")
+    with other(tmp_path) as made:
+        campaign, _ = nouns.campaign(len(ids))
+        problems = [SuiteProblem(id=name, target="x.py") for name in ids]
+        made.create_campaign(campaign.model_copy(update={"arms": campaign.arms[:1]}), problems)
+        for _ in ids:
+            item = made.take_item("night", "host:1", 600)
+            assert item is not None
+            reason = f"in {folder}/a.py:\n{folder}/b.py, {folder}. {folder}er and {folder}.py are not in it"
+            made.end_item(item, TryOutcome.FAILED, reason)
+        export_state(made, "night", tmp_path / "night.gz", tmp_path / "home")
+    lines = read_state(tmp_path / "night.gz").items
+    assert tuple(line.problem.id for line in lines) == ids
+    reason = lines[-1].item.reason
+    assert reason.startswith("in FOLDER/a.py:\nFOLDER/b.py, FOLDER. ")
+    assert f"{folder}er and {folder}.py are" in reason
 
 
 def test_an_imported_campaign_exports_what_is_here(store: Store, tmp_path: Path) -> None:
@@ -219,5 +240,6 @@ def test_what_does_not_fit_is_one_clear_sentence(store: Store, suite: Path, tmp_
             read_state(tmp_path / "bad.gz")
     with pytest.raises(UsageError, match="is no state of a campaign"):
         read_state(tmp_path / "nowhere.gz")
-    with pytest.raises(UsageError, match="cannot be written"):
-        export_state(store, "kb", tmp_path / "nowhere" / "kb.gz", tmp_path)
+    for place in (tmp_path / "nowhere" / "kb.gz", tmp_path, Path()):
+        with pytest.raises(UsageError, match="cannot be written"):
+            export_state(store, "kb", place, tmp_path)
