@@ -88,6 +88,27 @@ def test_a_campaign_is_removed_with_its_runs_if_that_is_wanted(run: Run, queued:
     assert run("campaign", "rm", "night").code == 2
 
 
+def test_all_campaigns_and_runs_are_looked_at_before_one_is_removed(
+    run: Run, queued: str, home: Path
+) -> None:
+    with Store(f"sqlite:///{home / 'agentforge.db'}") as store:
+        for name in ("of-night", "of-night-too"):
+            item = store.take_item("night", "elsewhere:1", 600.0)
+            assert item is not None
+            store.create_run(nouns.run(name))
+            store.attach_run(item, name)
+            store.end_item(item, TryOutcome.DONE)
+        with store.lock_run("of-night-too"):
+            answer = run("campaign", "rm", "night", "--runs")
+        assert (answer.code, "a process works on run of-night-too: wait" in answer.err) == (2, True)
+        answer = run("campaign", "rm", "night", "nowhere", "--runs")
+        assert (answer.code, "there is no campaign 'nowhere'" in answer.err) == (2, True)
+        assert [campaign.name for campaign in store.list_campaigns()] == ["night"]
+        assert {one.id for one in store.list_runs()} == {"of-night", "of-night-too"}
+    answer = run("campaign", "rm", "night", "--runs", "--json")
+    assert answer.json == {"removed": ["night"], "runs": ["of-night", "of-night-too"]}
+
+
 def test_starting_again_continues_and_other_settings_are_refused(run: Run, queued: str) -> None:
     again = run("campaign", "start", queued, "--name", "night", "--workers", "0")
     assert (again.code, "campaign night exists: it goes on" in again.err) == (0, True)
