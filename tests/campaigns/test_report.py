@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -218,6 +219,19 @@ def test_the_status_counts_states_and_money(store: Store) -> None:
         e.seconds for n in (1, 3, 5) for e in store.run_evaluations(f"run-{n}", nouns.definition().hash)
     ]
     assert status.device_seconds >= sum(seconds)
+
+
+def test_the_time_left_is_shared_by_workers(store: Store) -> None:
+    made, problems = nouns.campaign(4, name="short")
+    store.create_campaign(made.model_copy(update={"arms": made.arms[:1]}), problems)
+    first = store.take_item("short", "host:1", 600)
+    assert first is not None
+    time.sleep(0.05)
+    store.end_item(first, TryOutcome.FAILED, "it does not import")
+    for worker in ("host:1", "host:1", "host:2"):  # the first one has a batch of two
+        assert store.take_item("short", worker, 600) is not None
+    seconds = store.campaign_progress("short").seconds
+    assert status_of(store, "short").seconds_left == pytest.approx(3 * seconds / 2)
 
 
 def test_an_export_has_kernelbenchs_layout(store: Store, tmp_path: Path) -> None:

@@ -68,6 +68,9 @@ def test_a_paused_campaign_is_resumed(run: Run, queued: str) -> None:
     assert run("campaign", "pause", "night", "--json").json["campaign"]["state"] == "paused"
     answer = run("campaign", "work", "night")
     assert (answer.code, "campaign night is paused" in answer.err) == (0, True)
+    again = run("campaign", "start", queued, "--name", "night", "--workers", "0")
+    assert (again.code, "continue it with `agentforge campaign resume night`" in again.err) == (2, True)
+    assert "it goes on" not in again.err
     assert run("campaign", "resume", "night", "--workers", "0", "--json").json["campaign"]["state"] == "open"
 
 
@@ -207,6 +210,8 @@ def test_a_start_that_is_not_wanted_begins_nothing(
     monkeypatch.setattr("typer.confirm", lambda *_, **__: False)
     answer = run("campaign", "start", suite, "--name", "night")
     assert (answer.code, answer.err.splitlines()[-1]) == (1, "nothing was begun")
+    answer = run("campaign", "start", suite, "--name", "night", "--json")
+    assert (answer.code, "add --yes to begin" in answer.json["error"]) == (2, True)
     assert run("campaign", "list", "--json").json == {"campaigns": []}
 
 

@@ -110,7 +110,7 @@ def start(
     from agentforge.campaigns.start import most, parse_arms, plan_campaign
     from agentforge.campaigns.suites import Selection
     from agentforge.campaigns.worker import check_version
-    from agentforge.schema import UsageError
+    from agentforge.schema import CampaignState, UsageError
 
     campaign, problems = plan_campaign(
         suite,
@@ -126,9 +126,16 @@ def start(
         known = next((one for one in store.list_campaigns() if one.name == campaign.name), None)
         if known is not None:
             check_version(known)
+            if known.state is CampaignState.PAUSED:
+                raise UsageError(
+                    f"campaign {known.name} is paused: continue it with `agentforge campaign resume "
+                    f"{known.name}`"
+                )
         else:
             _print.aside(_said(campaign, most(campaign, workers), workers))
             if not yes:
+                if json:
+                    raise UsageError("--json asks no question: add --yes to begin")
                 if not sys.stdin.isatty():
                     raise UsageError("there is no terminal to ask at: add --yes to begin")
                 if not typer.confirm("Begin?", err=True):
