@@ -251,7 +251,14 @@ def test_an_export_has_kernelbenchs_layout(store: Store, tmp_path: Path) -> None
         "level1": ["1_a.py", "2_b.py"],
         "level2": ["1_c.py", "10_d.py"],
     }
-    assert levels["level1"]["1_a.py"]["mean"] == pytest.approx(3000.0)
+    assert levels["level1"]["1_a.py"] == {
+        "mean": pytest.approx(3000.0),
+        "statistic": "median",
+        "num_trials": 24 * 3,
+        "hardware": "null",
+        "device": "null",
+    }
+    assert levels["level2"]["10_d.py"] == {"mean": -1.0, "statistic": "median", "device": ""}
     (timing,) = tmp_path.glob("results/timing/*/night-base-compile.json")
     assert json.loads(timing.read_text())["level2"]["10_d.py"]["mean"] == -1.0  # nothing was measured
 
