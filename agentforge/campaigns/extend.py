@@ -70,12 +70,11 @@ def extend(
             f"campaign {name} was started without --dollars, so a visit with a language model can cost any "
             "amount: leave out --dollars and give --minutes, or start a campaign with --dollars"
         )
-    measured, rows = store.campaign_device_seconds(name), store.campaign_items(name)
     found = {(item.problem, item.arm): item for item in report.items if not item.weak}
     visits = allocate(
         [
-            _past(found[row.problem, row.arm], row.id, row.visits, measured.get(row.id, 0.0), shares[row.arm])
-            for row in rows
+            _past(found[row.problem, row.arm], row.id, row.visits, shares[row.arm])
+            for row in store.campaign_items(name)
             if row.state is ItemState.DONE and (row.problem, row.arm) in found
         ],
         aim,
@@ -100,7 +99,7 @@ def _shares(campaign: Campaign) -> dict[str, float]:
     return {arm.name: limit if arm.paid else 0.0 for arm in campaign.arms}
 
 
-def _past(item: ItemReport, number: int, visits: int, device_s: float, share: float) -> Past:
+def _past(item: ItemReport, number: int, visits: int, share: float) -> Past:
     """What the report says of an item, for the allocator."""
     speedup = item.speedup.get(item.best_baseline) if item.verified else None
     limit = math.inf
@@ -114,7 +113,7 @@ def _past(item: ItemReport, number: int, visits: int, device_s: float, share: fl
         best=min(limit, math.log(speedup.point)) if speedup else None,
         limit=limit,
         seconds=item.seconds,
-        device_seconds=device_s,
+        device_seconds=item.device_seconds,
         dollars=item.dollars,
         most_dollars=max(0.0, share * (visits + 1) - (item.dollars or 0.0)),
         share=share,

@@ -100,6 +100,18 @@ def test_a_report_is_text_and_a_table(store: Store) -> None:
     assert type(report).model_validate_json(report.model_dump_json()) == report
 
 
+def test_a_report_says_what_the_device_did_for_a_verified_solution(store: Store) -> None:
+    store.save_evaluation(nouns.evaluation(seconds=30.0), "run-1")  # an attempt that was not kept costs too
+    report = build_report(store, "night")
+    base, llm = (arm for arm in report.arms if not arm.group)
+    assert (base.device_seconds, base.verified, llm.device_seconds) == (30.0, 2, 0.0)
+    head = "| arm | group | seconds | device-seconds | tokens | dollars |"
+    row = markdown(report).partition(head)[2].splitlines()[2]
+    assert row.split(" | ")[3] == "15"
+    assert "<th>device-seconds</th>" in html(report)
+    assert next(csv.DictReader(io.StringIO(as_csv(report))))["device_seconds"] == "30.0"
+
+
 def test_a_reason_of_several_lines_stays_in_its_row(store: Store) -> None:
     report = build_report(store, "night")
     odd = report.items[6].model_copy(update={"reason": "it fails:\n\n  File | line 3\r\nValueError"})
