@@ -208,7 +208,8 @@ def allocate(
             most_dollars=item.most_dollars if math.isfinite(item.most_dollars) else None,
         )
         visits.append(visit)
-        seconds, dollars = seconds - visit.seconds, dollars - item.most_dollars
+        seconds -= visit.seconds
+        dollars -= visit.most_dollars or 0.0  # without a limit of its own, a visit fits only no limit at all
         more = (item.visits + 1) / item.visits
         item = item.model_copy(
             update={

@@ -240,6 +240,6 @@ def test_what_does_not_fit_is_one_clear_sentence(store: Store, suite: Path, tmp_
             read_state(tmp_path / "bad.gz")
     with pytest.raises(UsageError, match="is no state of a campaign"):
         read_state(tmp_path / "nowhere.gz")
-    for place in (tmp_path / "nowhere" / "kb.gz", tmp_path, Path()):
+    for wrong in (tmp_path / "nowhere" / "kb.gz", tmp_path, Path()):
         with pytest.raises(UsageError, match="cannot be written"):
-            export_state(store, "kb", place, tmp_path)
+            export_state(store, "kb", wrong, tmp_path)
