@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agentforge.config import LLMSettings, SearchSettings
-from agentforge.schema import UsageError
+from agentforge.schema import Budget, UsageError
 
 from ._base import (
     AgentOptions,
@@ -30,14 +30,17 @@ if TYPE_CHECKING:
     from .llm.role import Role
 
 
-def check_agents(search: SearchSettings, settings: LLMSettings) -> None:
+def check_agents(search: SearchSettings, settings: LLMSettings, budget: Budget | None = None) -> None:
     """Raise at once, before profiling starts, if an agent cannot be created.
 
+    Args:
+        budget: of a run; None has no limit.
+
     Raises:
-        UsageError: no such name or provider, no key.
+        UsageError: no such name or provider, no key, or dollars are limited and a model's price is unknown.
         MachineError: the provider's package is missing.
     """
-    from agentforge.llm import forms, open_model
+    from agentforge.llm import Prices, forms, open_model
 
     models: list[str] = []
     for registry, specs in ((planners, search.planner), (coders, search.coder), (judges, search.judge)):
@@ -53,8 +56,12 @@ def check_agents(search: SearchSettings, settings: LLMSettings) -> None:
             f"search.directives changes the prompt of language models, and the coder is {search.coder!r}: "
             "name only language models with --coder"
         )
+    limited = budget is not None and budget.dollars is not None
+    prices = Prices(settings.prices) if models and limited else None
     for spec in dict.fromkeys(models):
-        open_model(spec, settings)
+        model = open_model(spec, settings)
+        if prices is not None:
+            prices.check(model)
 
 
 def create_planner(

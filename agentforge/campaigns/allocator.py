@@ -56,14 +56,18 @@ class Past(FrozenModel):
     seconds: float = Field(ge=0)
     """Wall time of all visits, as the next two are of all visits."""
     device_seconds: float = Field(default=0.0, ge=0)
-    dollars: float = Field(default=0.0, ge=0)
+    dollars: float | None = Field(default=0.0, ge=0)
+    """None if a price is unknown; a visit's price then leaves them out."""
+    most_dollars: float = Field(default=0.0, ge=0)
+    """Dollars that the next visit can spend: its share, and what the earlier ones left of theirs. Infinite if
+    the campaign limits none, as is the share."""
+    share: float = Field(default=0.0, ge=0)
+    """Dollars that each visit after the next one can spend."""
 
     def price(self, prices: Prices) -> float:
         """Of the next visit: the mean of the visits so far, in dollars, or seconds if those cost nothing."""
-        dollars = (
-            self.dollars + (prices.hour * self.seconds + prices.device_hour * self.device_seconds) / 3600
-        )
-        return max(1e-9, (dollars or self.seconds) / self.visits)
+        time = (prices.hour * self.seconds + prices.device_hour * self.device_seconds) / 3600
+        return max(1e-9, ((self.dollars or 0.0) + time or self.seconds) / self.visits)
 
 
 class Visit(FrozenModel):
@@ -76,8 +80,10 @@ class Visit(FrozenModel):
     """Expected gain of the objective, summed over the problems."""
     seconds: float
     """Expected wall time."""
-    dollars: float
-    """Expected cost of language models."""
+    dollars: float | None
+    """Expected cost of language models; None if a price is unknown."""
+    most_dollars: float | None
+    """The most that they can cost; None if the campaign does not limit it."""
 
 
 @dataclass(frozen=True)
@@ -167,14 +173,14 @@ def allocate(
     dollars: float = math.inf,
     most: int | None = None,
 ) -> tuple[Visit, ...]:
-    """The visits to make, best first, until the seconds or the dollars are spent or nothing is worth a visit.
+    """The visits to make, best first, until no more fit the limits or nothing is worth a visit.
 
     A visit that is planned counts as one without a gain for the next choice, and an item gets at most as many
     as it had: what they bring is to be seen before the next ones.
 
     Args:
-        seconds: wall time of all visits together.
-        dollars: for language models.
+        seconds: wall time of all visits together, as expected from the earlier ones.
+        dollars: the most that language models can cost in all visits together.
         most: visits; None has no limit.
     """
     field, visits = _Field.of(items), list[Visit]()
@@ -187,15 +193,31 @@ def allocate(
             if gain >= _LEAST_GAIN
             and item.visits < most_of[item.item]
             and item.seconds / item.visits <= seconds
-            and item.dollars / item.visits <= dollars
+            and item.most_dollars <= dollars
         ]
         if not able or len(visits) == most:
             return tuple(visits)
         _, item, gain = max(able, key=lambda entry: entry[0])
-        cost = {"seconds": item.seconds / item.visits, "dollars": item.dollars / item.visits}
-        visits.append(Visit(item=item.item, problem=item.problem, arm=item.arm, gain=gain, **cost))
-        seconds, dollars = seconds - cost["seconds"], dollars - cost["dollars"]
+        visit = Visit(
+            item=item.item,
+            problem=item.problem,
+            arm=item.arm,
+            gain=gain,
+            seconds=item.seconds / item.visits,
+            dollars=None if item.dollars is None else item.dollars / item.visits,
+            most_dollars=item.most_dollars if math.isfinite(item.most_dollars) else None,
+        )
+        visits.append(visit)
+        seconds -= visit.seconds
+        dollars -= visit.most_dollars or 0.0  # without a limit of its own, a visit fits only no limit at all
         more = (item.visits + 1) / item.visits
-        spent = {name: getattr(item, name) * more for name in ("seconds", "device_seconds", "dollars")}
-        item = item.model_copy(update={"visits": item.visits + 1, **spent})
+        item = item.model_copy(
+            update={
+                "visits": item.visits + 1,
+                "seconds": item.seconds * more,
+                "device_seconds": item.device_seconds * more,
+                "dollars": None if item.dollars is None else item.dollars * more,
+                "most_dollars": item.share,
+            }
+        )
         left[item.item] = (item, _gain(item, field, objective))

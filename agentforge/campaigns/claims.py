@@ -62,8 +62,9 @@ class Claims:
 
     @property
     def age_s(self) -> float:
-        """Seconds since items were taken that the worker has not begun yet; 0 if there is none."""
-        return time.monotonic() - self._taken if self._waiting else 0.0
+        """Seconds since items were taken that the worker has not begun, or that the queue does not know as
+        done yet; 0 if there is none."""
+        return time.monotonic() - self._taken if self._waiting or self._done else 0.0
 
     def give_back(self) -> None:
         """Let other workers have the items that are not begun yet, and tell the queue which ones are done.
@@ -90,7 +91,8 @@ class Claims:
         accepted, items = self._store.exchange_items(
             self._done, self._campaign, self.worker, self._lease_s, most
         )
-        self._taken = time.monotonic()
+        if items:  # else one may be in progress that was taken before
+            self._taken = time.monotonic()
         self._done = []
         self.accepted += len(accepted)
         self._waiting.extend(items)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 
-from agentforge.schema import FrozenModel, ItemState, UsageError
+from agentforge.schema import Campaign, FrozenModel, ItemState, UsageError
 from agentforge.store import Store
 
 from .allocator import Objective, Past, Prices, Visit, allocate
-from .report import ItemReport, build_report
+from .report import ItemReport, build_report, total
 
 _NAMED = 5
 """Most items that a message names."""
@@ -24,7 +24,10 @@ class Extension(FrozenModel):
     """Best first."""
     seconds: float
     """Wall time of all of them, as expected."""
-    dollars: float
+    dollars: float | None
+    """Cost of language models, as expected; None if a price is unknown."""
+    most_dollars: float | None
+    """The most that language models can cost; None if the campaign does not limit it."""
 
 
 def extend(
@@ -42,11 +45,13 @@ def extend(
     the result of the one before.
 
     Args:
-        seconds: of wall time for all visits.
-        dollars: for all of them.
+        seconds: wall time of all visits, as expected from the earlier ones.
+        dollars: the most that all of them can cost. A visit may spend its share of the campaign's dollars,
+            and what the earlier ones left of theirs.
 
     Raises:
-        UsageError: there is no such campaign or objective, an item still waits, or there is no limit.
+        UsageError: there is no such campaign or objective, an item still waits, there is no limit, or dollars
+            cannot be limited.
     """
     aim = Objective(objective)
     if not (0 < seconds < math.inf or 0 < dollars < math.inf):
@@ -59,12 +64,17 @@ def extend(
             f"campaign {name} has items left: {', '.join(left[:_NAMED])}{more}: run "
             f"`agentforge campaign resume {name}` first"
         )
-    measured, rows = store.campaign_device_seconds(name), store.campaign_items(name)
+    shares = _shares(report.campaign)
+    if dollars < math.inf and math.inf in shares.values():
+        raise UsageError(
+            f"campaign {name} was started without --dollars, so a visit with a language model can cost any "
+            "amount: leave out --dollars and give --minutes, or start a campaign with --dollars"
+        )
     found = {(item.problem, item.arm): item for item in report.items if not item.weak}
     visits = allocate(
         [
-            _past(found[row.problem, row.arm], row.id, row.visits, measured.get(row.id, 0.0))
-            for row in rows
+            _past(found[row.problem, row.arm], row.id, row.visits, shares[row.arm])
+            for row in store.campaign_items(name)
             if row.state is ItemState.DONE and (row.problem, row.arm) in found
         ],
         aim,
@@ -78,11 +88,18 @@ def extend(
         objective=aim.name,
         visits=visits,
         seconds=sum(visit.seconds for visit in visits),
-        dollars=sum(visit.dollars for visit in visits),
+        dollars=total(visit.dollars for visit in visits),
+        most_dollars=total(visit.most_dollars for visit in visits),
     )
 
 
-def _past(item: ItemReport, number: int, visits: int, device_s: float) -> Past:
+def _shares(campaign: Campaign) -> dict[str, float]:
+    """Dollars that each visit may spend, by arm; infinite without a limit."""
+    limit = math.inf if campaign.budget.dollars is None else campaign.budget.dollars
+    return {arm.name: limit if arm.paid else 0.0 for arm in campaign.arms}
+
+
+def _past(item: ItemReport, number: int, visits: int, share: float) -> Past:
     """What the report says of an item, for the allocator."""
     speedup = item.speedup.get(item.best_baseline) if item.verified else None
     limit = math.inf
@@ -96,6 +113,8 @@ def _past(item: ItemReport, number: int, visits: int, device_s: float) -> Past:
         best=min(limit, math.log(speedup.point)) if speedup else None,
         limit=limit,
         seconds=item.seconds,
-        device_seconds=device_s,
-        dollars=item.dollars or 0.0,
+        device_seconds=item.device_seconds,
+        dollars=item.dollars,
+        most_dollars=max(0.0, share * (visits + 1) - (item.dollars or 0.0)),
+        share=share,
     )

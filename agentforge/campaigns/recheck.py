@@ -15,6 +15,7 @@ from agentforge.schema import (
     AgentForgeError,
     Definition,
     Evaluation,
+    EvaluationStatus,
     Evidence,
     FrozenModel,
     Interval,
@@ -26,6 +27,7 @@ from agentforge.schema import (
 from agentforge.stitch.precision import permitted
 from agentforge.stitch.proof import seen_runs
 from agentforge.stitch.sources import FOLDER
+from agentforge.stitch.trial import NOISE
 
 
 class Recheck(FrozenModel):
@@ -35,13 +37,15 @@ class Recheck(FrozenModel):
     mode: str = ""
     """What runs in its call: `kernels`, `compile`, `eager`, ..."""
     ok: bool = False
-    """It is right, and faster if it is not `eager`."""
+    """It is right, and still as fast as `faster` asks if it is not `eager`."""
     right: bool | None = None
     """It passed every check, and each of its kernels ran as often as expected; None if it was not judged."""
     faster: bool | None = None
-    """Verified, with the low end of the speedup above 1; None if that is not decided, or it is `eager`."""
+    """Verified, with the low end of the speedup above 1, or above 0.98 if it tied with torch.compile when it
+    was made; None if that is not decided, or it is `eager`."""
     baseline: str = "eager"
-    """Of the speedups: the fastest one when the artifact was made."""
+    """Of the speedups: the fastest one when the artifact was made; `eager` if the artifact is torch.compile
+    itself, or was slower than the fastest one."""
     before: Interval | None = None
     """Speedup when the artifact was made."""
     now: Interval | None = None
@@ -60,32 +64,43 @@ def recheck(folder: Path, settings: Settings, progress: Callable[[str], None] | 
         UsageError: the folder is no artifact.
     """
     plan, report, definition = _read(folder)
-    name = folder.name or str(folder)
-    made = report.get("performance") or {}
-    baseline = str(made.get("best_baseline") or "eager")
-    before = (made.get("speedup") or {}).get(baseline)
-    bare = Recheck(
-        artifact=str(folder),
-        mode=str(plan.get("mode", "")),
-        baseline=baseline,
-        before=Interval.model_validate(before) if before else None,
-    )
+    bare = as_made(Recheck(artifact=str(folder), mode=str(plan.get("mode", ""))), report)
     try:
         solution = folder / "kernelbench_solution.py"
         evaluation = verify(definition, solution, Level.FULL, str(plan["device"]), settings, progress)
     except AgentForgeError as error:
-        return bare.model_copy(update={"sentence": f"{name} cannot be judged here: {error}"})
+        return bare.model_copy(update={"sentence": _not_judged(bare, str(error))})
     return judged(bare, report, evaluation)
+
+
+def as_made(bare: Recheck, report: Mapping[str, Any]) -> Recheck:
+    """An artifact with the speedup that it was made for; `report` is the content of its `report.json`.
+
+    Each artifact but the original model beat eager, and must do so again. If it also beat or tied with the
+    fastest baseline, that one counts. An artifact that is torch.compile differs from it only by chance.
+    """
+    performance = report.get("performance") or {}
+    speedups = (performance.get("speedup") or {}).items()
+    before = {name: Interval.model_validate(found) for name, found in speedups}
+    baseline = str(performance.get("best_baseline") or "eager")
+    least = 1 - max(NOISE, float(performance.get("minimum_effect") or 0.0))
+    if bare.mode.startswith("compile") or (baseline in before and before[baseline].low < least):
+        baseline = "eager"
+    return bare.model_copy(update={"baseline": baseline, "before": before.get(baseline)})
 
 
 def judged(bare: Recheck, report: Mapping[str, Any], evaluation: Evaluation) -> Recheck:
     """An artifact with the verdict of now; `report` is the content of its `report.json`."""
+    if evaluation.status in (EvaluationStatus.HARNESS_ERROR, EvaluationStatus.UNSUPPORTED):
+        sentence = _not_judged(bare, next(iter(evaluation.reasons), evaluation.status.value))
+        return bare.model_copy(update={"evaluation": evaluation, "sentence": sentence})
     idle = _idle(report, evaluation)
     right = evaluation.passed and evaluation.evidence is not Evidence.SUSPICIOUS and not idle
     performance = evaluation.performance if right else None
     now = performance.speedup.get(bare.baseline) if performance else None
-    decided = now is not None and evaluation.verified and bare.mode != "eager"
-    faster = now.low > 1 if now is not None and decided else None
+    faster = None
+    if performance and now and evaluation.verified and bare.mode != "eager":
+        faster = now.low > 1 - (max(NOISE, performance.minimum_effect) if _tied(bare) else 0.0)
     changed = _changed(report, evaluation)
     return bare.model_copy(
         update={
@@ -108,6 +123,7 @@ class _Made(BaseModel):
 
         best_baseline: str | None = None
         speedup: dict[str, Interval] | None = None
+        minimum_effect: float | None = None
 
     class Kernel(BaseModel):
         """A kernel, and how often one forward runs it."""
@@ -207,7 +223,20 @@ def _sentence(
     elif faster is None:
         said = f"is still right; whether it is faster is not decided{why or measured}"
     else:
-        said = f"is still right and {'still' if faster else 'no longer'} faster{measured}"
+        speed = "as fast" if _tied(bare) else "faster"
+        said = f"is still right and {'still' if faster else 'no longer'} {speed}{measured}"
     versions = ", ".join(f"{n} {a or 'none'} is now {b or 'none'}" for n, (a, b) in changed.items())
-    name = Path(bare.artifact).name or bare.artifact
-    return " ".join(f"{name} {said}{f' ({versions})' if versions else ''}".split())
+    return " ".join(f"{_name(bare)} {said}{f' ({versions})' if versions else ''}".split())
+
+
+def _not_judged(bare: Recheck, why: str) -> str:
+    return " ".join(f"{_name(bare)} cannot be judged here: {why}".split())
+
+
+def _name(bare: Recheck) -> str:
+    return Path(bare.artifact).name or bare.artifact
+
+
+def _tied(bare: Recheck) -> bool:
+    """Whether it was as fast as a mode of torch.compile when it was made, and not faster."""
+    return bare.baseline != "eager" and bare.before is not None and bare.before.low <= 1

@@ -58,7 +58,8 @@ def sections(report: CampaignReport) -> Iterator[Section]:
         scores = [_scores(arm, arm.scores[baseline]) for arm in report.arms]
         note = f"{_unmeasured(report)}{_MEANINGS}" if baseline == BEST else ""
         yield Section(f"Speed against {said}", _SCORES, scores, note)
-    yield Section("Cost of a verified solution", _COSTS, [_costs(arm) for arm in report.arms])
+    costs = [_costs(arm) for arm in report.arms]
+    yield Section("Cost of a verified solution", _COSTS, costs, _DEVICE_SECONDS)
     if report.definitions:
         rows = [
             (d.definition, d.arm, d.workloads, d.verified, *(f"{d.speedup[b]:.3f}" for b in _AGAINST))
@@ -97,7 +98,8 @@ _COUNTS = (
     "arm", "group", "problems", "over", "verified", "correct", "failed", "unsupported", "weak tasks",
     "seconds", "dollars",
 )  # fmt: skip
-_COSTS = ("arm", "group", "seconds", "tokens", "dollars")
+_COSTS = ("arm", "group", "seconds", "device-seconds", "tokens", "dollars")
+_DEVICE_SECONDS = "Device-seconds are the wall time of verdicts: builds, checks and timing."
 _DEFINITIONS = ("definition", "arm", "workloads", "verified", "geomean over eager", "over the best baseline")
 _PUBLISHED = ("published by", "figure", "group", "theirs", "arm", "ours", "what differs", "source")
 _PROBLEMS = ("problem", "arm", "result", "over eager", "over the best baseline", "seconds")
@@ -152,6 +154,7 @@ def _costs(a: ArmReport) -> tuple[object, ...]:
     return (
         *_which(a),
         _number(a.per_verified(a.seconds), ".0f"),
+        _number(a.per_verified(a.device_seconds), ".0f"),
         _number(a.per_verified(a.tokens), ".0f"),
         _money(a.per_verified(a.dollars)) if a.verified else "-",
     )
@@ -203,7 +206,8 @@ def _row(item: ItemReport) -> tuple[object, ...]:
 
 COLUMNS = (
     "problem", "group", "definition", "arm", "state", "mode", "correct", "verified", "weak", "best_baseline",
-    "latency_s", "sol_s", "device", "seconds", "tokens", "dollars", "run", "reason", "reused",
+    "latency_s", "sol_s", "device", "seconds", "device_seconds", "tokens", "dollars", "run", "reason",
+    "reused",
 )  # fmt: skip
 """Columns of the CSV, before those of the speedups."""
 

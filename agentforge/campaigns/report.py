@@ -68,8 +68,10 @@ class ItemReport(FrozenModel):
     device: str = ""
     seconds: float = 0.0
     """Wall time of all tries."""
+    device_seconds: float = 0.0
+    """Wall time of all verdicts: builds, checks and timing. Of all runs, as the next two: also of those that
+    were given up."""
     tokens: int = 0
-    """Of all runs, as the dollars: also of those that were given up."""
     dollars: float | None = 0.0
     """None if a price is unknown."""
     native: NativeVerdict | None = None
@@ -103,6 +105,7 @@ class ArmReport(FrozenModel):
     """By baseline: `eager`, and `best` for the fastest baseline of each problem. Workloads of one definition
     count together as one problem: see `together`."""
     seconds: float
+    device_seconds: float
     tokens: int
     dollars: float | None
     """None if a price is unknown."""
@@ -153,9 +156,9 @@ def build_report(store: Store, name: str) -> CampaignReport:
     """
     campaign = store.get_campaign(name)
     problems = {problem.id: problem for problem in store.campaign_problems(name)}
-    runs = store.campaign_runs(name)
+    runs, measured = store.campaign_runs(name), store.campaign_device_seconds(name)
     found = [
-        _item(store, item, problems[item.problem], runs.get(item.id, ()))
+        _item(store, item, problems[item.problem], runs.get(item.id, ()), measured.get(item.id, 0.0))
         for item in store.campaign_items(name)
     ]
     items, evaluations = tuple(item for item, _ in found), {(i.problem, i.arm): e for i, e in found}
@@ -235,7 +238,7 @@ def run_of(store: Store, identifier: str | None) -> Run | None:
 
 
 def _item(
-    store: Store, item: CampaignItem, problem: SuiteProblem, runs: Sequence[str]
+    store: Store, item: CampaignItem, problem: SuiteProblem, runs: Sequence[str], device_s: float
 ) -> tuple[ItemReport, Evaluation | None]:
     """The item's result, and what all its runs cost, those that were given up too."""
     calls = [call for run in runs for call in store.calls(run)]
@@ -248,8 +251,9 @@ def _item(
         reason=item.reason,
         run=item.result_run or item.run,
         seconds=item.seconds,
+        device_seconds=device_s,
         tokens=sum(call.tokens_in + call.tokens_out for call in calls),
-        dollars=_total(call.dollars for call in calls),
+        dollars=total(call.dollars for call in calls),
     )
     run = run_of(store, bare.run)
     if bare.run and run is None:
@@ -308,8 +312,9 @@ def _arm(
             for baseline in ("eager", BEST)
         },
         seconds=sum(item.seconds for item in items),
+        device_seconds=sum(item.device_seconds for item in items),
         tokens=sum(item.tokens for item in items),
-        dollars=_total(item.dollars for item in items),
+        dollars=total(item.dollars for item in items),
     )
 
 
@@ -345,6 +350,7 @@ def _definitions(
         )
 
 
-def _total(prices: Iterable[float | None]) -> float | None:
+def total(prices: Iterable[float | None]) -> float | None:
+    """The sum; None if one of them is unknown."""
     found = list(prices)
     return None if None in found else sum(price or 0.0 for price in found)

@@ -80,20 +80,21 @@ def plan_campaign(
         name: None derives it from the suite and all that decides what the campaign measures.
 
     Raises:
-        UsageError, MachineError: the suite, a name, a setting, an agent or a kind of device cannot be used.
+        UsageError, MachineError: the suite, a name, a setting, an agent or a kind of device cannot be used,
+            or dollars are limited and the price of a model is unknown.
     """
     if device != "auto":
         devices.check(device)
     problems = selected(open_suite(suite), selection)
     check_run(settings, None)
-    for arm in arms:
-        of_arm = for_arm(settings, arm)
-        check_agents(of_arm.search, of_arm.llm)
     paid = len(problems) * sum(arm.paid for arm in arms)
     budget = settings.budget
     if dollars is not None:
         _check_positive("--dollars", dollars)
         budget = limited(budget, {"dollars": dollars / paid if paid else 0.0})
+    for arm in arms:
+        of_arm = for_arm(settings, arm)
+        check_agents(of_arm.search, of_arm.llm, budget)
     minutes = limit_minutes
     if minutes is None:
         minutes = (_FIXED_S + _PER_BUDGET * 60 * (budget.minutes or 10)) / 60

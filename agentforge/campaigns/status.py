@@ -40,14 +40,14 @@ def status_of(store: Store, name: str) -> CampaignStatus:
     store.reap_items(name)
     items, progress = store.campaign_items(name), store.campaign_progress(name)
     running = tuple(item for item in items if item.state is ItemState.RUNNING)
-    left = progress.items - progress.over
+    left, workers = progress.items - progress.over, len({item.worker for item in running})
     tokens, dollars = store.campaign_spending(name)
     return CampaignStatus(
         campaign=campaign,
         states=progress.states,
         running=running,
         stopped=tuple(i for i in items if i.state.over and i.state is not ItemState.DONE),
-        seconds_left=progress.seconds * left / len(running) if running and progress.seconds else None,
+        seconds_left=progress.seconds * left / workers if workers and progress.seconds else None,
         seconds=sum(item.seconds for item in items),
         dollars=dollars,
         tokens=tokens,

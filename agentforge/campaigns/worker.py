@@ -249,10 +249,15 @@ class Worker:
             return TryOutcome.FAILED, str(error)
 
     def _refused(self, item: CampaignItem) -> TryOutcome:
-        """The end of a try that finds fault with the machine: the second time, it is the item's fault."""
+        """The end of a try that finds fault with the machine.
+
+        It is the item's fault if a machine that refused it before has done others since.
+        """
         tries = self._patiently(lambda: self._store.campaign_tries(item.campaign))
-        before = any(found.item == item.id and found.outcome is TryOutcome.REFUSED for found in tries)
-        return TryOutcome.FAILED if before else TryOutcome.REFUSED
+        done = [(t.host, t.ended or 0.0) for t in tries if t.outcome is TryOutcome.DONE]
+        refused = [t for t in tries if t.item == item.id and t.outcome is TryOutcome.REFUSED]
+        blamed = any(host == t.host and ended > (t.ended or 0.0) for t in refused for host, ended in done)
+        return TryOutcome.FAILED if blamed else TryOutcome.REFUSED
 
     def _patiently(self, call: Callable[[], T]) -> T:
         return patiently(call, self._tell)

@@ -78,11 +78,8 @@ class Ledger:
 
     def check(self, model: LanguageModel) -> None:
         """Raise `UsageError` if there is a budget in dollars but the price is unknown."""
-        if self.budget.dollars is not None and self.prices.of_model(model) is None:
-            raise UsageError(
-                f"the price of {model.spec} is not known, so a budget of dollars cannot be kept: "
-                "name it in a price table (-c llm.prices=FILE), or limit --tokens instead of --dollars"
-            )
+        if self.budget.dollars is not None:
+            self.prices.check(model)
 
     def ask(self, model: LanguageModel, request: Request, *, role: str, attempt: str = "") -> Answer:
         """The model's answer, from the journal if this attempt asked the same before.

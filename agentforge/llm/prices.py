@@ -73,6 +73,18 @@ class Prices:
         declared = getattr(model, "price", None)
         return self.find(model.spec) or (declared if isinstance(declared, Price) else None)
 
+    def check(self, model: LanguageModel) -> None:
+        """Refuse a budget of dollars for a model of unknown price.
+
+        Raises:
+            UsageError: the price is not known.
+        """
+        if self.of_model(model) is None:
+            raise UsageError(
+                f"the price of {model.spec} is not known, so a budget of dollars cannot be kept: "
+                "name it in a price table (-c llm.prices=FILE), or limit tokens instead (-c budget.tokens=N)"
+            )
+
 
 def _matches(name: str, model: str) -> bool:
     """The name itself, or the name followed by a date: `gpt-5.5-ultra` does not get the price of

@@ -99,7 +99,7 @@ def start_run(
     where = check_start(
         start, settings, device=device, out=out, permission=permission, progress=before_run(on_event)
     )
-    check_agents(settings.search, settings.llm)
+    check_agents(settings.search, settings.llm, settings.budget)
     loading = Background(lambda: start.load(settings, where))
     for slow in _SLOW if ":" in settings.search.coder else (*_SLOW, _TRACER):
         import_module(slow)

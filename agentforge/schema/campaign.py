@@ -124,7 +124,8 @@ class TryOutcome(StrEnum):
     RELEASED = "released"
     """The worker gave the item back, for example at Ctrl-C; another try continues the run."""
     REFUSED = "refused"
-    """The worker's machine lacks something; the item waits behind the others, and fails the second time."""
+    """The worker's machine lacks something; the item waits behind the others. It fails at a later refusal if
+    a machine that refused it has done other items since."""
 
 
 class CampaignItem(FrozenModel):

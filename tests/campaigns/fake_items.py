@@ -35,6 +35,22 @@ def quick(payload: Mapping[str, Any], report: Report) -> dict[str, str]:
     return {"run": "", "headline": "quick"}
 
 
+def in_turn(payload: Mapping[str, Any], report: Report) -> dict[str, str]:
+    """Times something on a GPU, at the moment at which an item of another campaign wants to."""
+    from agentforge.config import load_settings
+    from agentforge.referee.timing.device_lock import gpu_lock
+
+    folder, campaign = Path(os.environ["ITEM_TURNS"]), payload["item"]["campaign"]
+    (folder / f"{campaign}.ready").touch()
+    while len(list(folder.glob("*.ready"))) < 2:
+        time.sleep(0.01)
+    with gpu_lock(load_settings(payload["overrides"]).cache, "GPU-1", "timing"):
+        begun = time.monotonic()
+        time.sleep(0.3)
+        (folder / f"{campaign}.turn").write_text(f"{begun} {time.monotonic()}")
+    return quick(payload, report)
+
+
 def busy_at_first(payload: Mapping[str, Any], report: Report) -> dict[str, str]:
     if payload["item"]["tries"] == 1:
         raise BusyError("run r-1 is being worked on by process 1: wait for it, or end it first")

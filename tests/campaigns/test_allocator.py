@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import statistics
 from collections.abc import Callable, Sequence
@@ -12,7 +13,9 @@ from agentforge.campaigns.allocator import Objective, Past, Prices, allocate, ex
 from agentforge.schema import UsageError
 
 
-def past(item: int, best: float | None, *, visits: int = 1, seconds: float = 60.0, **more: float) -> Past:
+def past(
+    item: int, best: float | None, *, visits: int = 1, seconds: float = 60.0, **more: float | None
+) -> Past:
     fields = {"item": item, "problem": f"p{item}", "arm": "a", "best": best, "visits": visits}
     return Past.model_validate({**fields, "seconds": seconds, **more})
 
@@ -86,13 +89,28 @@ def test_the_index_is_the_expected_gain_for_its_price() -> None:
 
 
 def test_visits_end_with_the_time_or_the_money_and_go_to_several_items() -> None:
-    items = [past(n, -0.05, visits=2, seconds=200.0, dollars=2.0) for n in range(3)]
+    items = [
+        past(n, -0.05, visits=2, seconds=200.0, dollars=2.0, most_dollars=1.0, share=1.0) for n in range(3)
+    ]
     visits = allocate(items, Objective("fast_1"), seconds=450.0)
     assert len(visits) == 4
     assert {v.item for v in visits} == {0, 1, 2}
     assert len(allocate(items, Objective("fast_1"), seconds=1e6)) == 6  # no item more than twice its visits
     assert len(allocate(items, Objective("fast_1"), seconds=450.0, dollars=2.5)) == 2
     assert allocate([past(0, 1.0)], Objective("fast_1"), seconds=450.0) == ()
+
+
+def test_a_visit_counts_with_the_most_that_it_can_spend() -> None:
+    # Two visits spent 0.2 of their shares of 1.0: the next one can spend 2.8, and the one after it 1.0.
+    item = past(0, -0.05, visits=2, dollars=0.2, most_dollars=2.8, share=1.0)
+    assert allocate([item], Objective("fast_1"), dollars=2.7) == ()
+    (visit,) = allocate([item], Objective("fast_1"), dollars=3.7)
+    assert (visit.dollars, visit.most_dollars) == (pytest.approx(0.1), 2.8)
+    visits = allocate([item], Objective("fast_1"), dollars=3.8)
+    assert [v.most_dollars for v in visits] == [2.8, 1.0]
+    free = past(0, -0.05, dollars=None, most_dollars=math.inf, share=math.inf)
+    (visit,) = allocate([free], Objective("fast_1"), seconds=100.0)
+    assert (visit.dollars, visit.most_dollars) == (None, None)
 
 
 def test_time_of_workers_and_devices_counts_like_dollars() -> None:

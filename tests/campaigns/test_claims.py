@@ -75,6 +75,22 @@ def test_items_that_are_not_begun_can_be_given_back(store: Store) -> None:
     assert other.id == first[-1].id + 1
 
 
+def test_the_queue_can_learn_what_is_done_while_the_last_item_goes_on(store: Store) -> None:
+    store.create_campaign(*campaign(40))
+    own = claims(store)
+    while (last := own.take()) is not None and not (own.unrecorded and held(store) == own.unrecorded + 1):
+        own.done(last)
+    assert last is not None
+    time.sleep(0.02)
+    assert own.age_s > 0, "nobody renews the leases of what is done"
+    own.give_back()
+    assert (own.age_s, own.unrecorded, held(store)) == (0.0, 0, 1)
+    own.done(last)
+    own.give_back()
+    ends = {tried.item: tried.ended or 0.0 for tried in store.campaign_tries("night") if tried.outcome}
+    assert max(ends, key=lambda item: ends[item]) == last.id
+
+
 def test_a_pause_takes_effect_after_the_items_at_hand(store: Store) -> None:
     store.create_campaign(*campaign(20))
     own = claims(store)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentforge.campaigns.recheck import Recheck, judged, recheck
+from agentforge.campaigns.recheck import Recheck, as_made, judged, recheck
 from agentforge.config import load_settings
 from agentforge.schema import Evaluation, Evidence, Interval, UsageError
 from agentforge.stitch.artifact import write_artifact
@@ -57,6 +57,46 @@ def verdict(speedup: float = 2.0, **changes: Any) -> Evaluation:
 def test_a_verdict_is_one_sentence(mode: str, evaluation: Evaluation, ok: bool, words: str) -> None:
     found = judged(MADE.model_copy(update={"mode": mode}), {}, evaluation)
     assert (found.ok, words in found.sentence) == (ok, True), found.sentence
+
+
+def report_of(over_eager: float, over_compile: float) -> dict[str, Any]:
+    """Of an artifact that was so much faster when it was made; the intervals are 1 % wide to each side."""
+    ends = {"eager": over_eager, "compile": over_compile}
+    speedup = {n: {"point": s, "low": s * 0.99, "high": s * 1.01} for n, s in ends.items()}
+    return {"performance": {"best_baseline": "compile", "speedup": speedup}}
+
+
+@pytest.mark.parametrize(
+    ("mode", "then", "now", "ok", "words"),
+    [
+        # torch.compile is 1.5x, and so is the artifact that runs it
+        ("compile", (1.48, 0.98), (1.47, 1.5), True, "still faster: 1.47x"),
+        ("compile+freezing", (1.48, 0.98), (0.9, 1.5), False, "no longer faster: 0.90x"),
+        # a tie is enough for kernels that need no compiler
+        ("kernels", (1.51, 1.0), (1.5, 1.5), True, "still as fast: 1.00x"),
+        ("kernels", (1.51, 1.0), (1.35, 1.5), False, "no longer as fast: 0.90x"),
+        # they beat eager, and were slower than torch.compile
+        ("kernels", (1.2, 0.8), (1.2, 1.5), True, "still faster: 1.20x"),
+        ("kernels", (1.2, 0.8), (0.99, 1.5), False, "no longer faster: 0.99x"),
+        # they beat torch.compile
+        ("kernels", (3.0, 2.0), (1.6, 1.5), True, "still faster: 1.07x"),
+        ("kernels", (3.0, 2.0), (1.5, 1.5), False, "no longer faster: 1.00x"),
+    ],
+)
+def test_an_artifact_must_beat_again_what_it_beat_when_it_was_made(
+    mode: str, then: tuple[float, float], now: tuple[float, float], ok: bool, words: str
+) -> None:
+    bare = as_made(Recheck(artifact="out/fast", mode=mode), report_of(*then))
+    found = judged(bare, {}, measured(now[0], compiled=now[1]))
+    assert (found.ok, found.right, words in found.sentence) == (ok, True, True), found.sentence
+
+
+@pytest.mark.parametrize("status", ["HARNESS_ERROR", "UNSUPPORTED"])
+def test_what_the_referee_could_not_judge_is_not_wrong(status: str) -> None:
+    failed = {"status": status, "evidence": "unverified", "performance": None}
+    found = judged(MADE, {}, verdict(**failed, reasons=("the disk is full",)))
+    assert (found.ok, found.right, found.faster) == (False, None, None)
+    assert found.sentence == "fast cannot be judged here: the disk is full"
 
 
 def test_a_kernel_that_no_longer_runs_is_found() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from agentforge.campaigns.report import beside, build_report
 from agentforge.campaigns.status import status_of
 from agentforge.schema import (
     REUSED,
+    Budget,
     CampaignItem,
     Interval,
     ItemState,
@@ -96,6 +98,18 @@ def test_a_report_is_text_and_a_table(store: Store) -> None:
     assert (rows[0]["problem"], rows[0]["verified"]) == ("level1/1_a", "True")
     assert float(rows[0]["speedup_eager_low"]) == pytest.approx(2.7)
     assert type(report).model_validate_json(report.model_dump_json()) == report
+
+
+def test_a_report_says_what_the_device_did_for_a_verified_solution(store: Store) -> None:
+    store.save_evaluation(nouns.evaluation(seconds=30.0), "run-1")  # an attempt that was not kept costs too
+    report = build_report(store, "night")
+    base, llm = (arm for arm in report.arms if not arm.group)
+    assert (base.device_seconds, base.verified, llm.device_seconds) == (30.0, 2, 0.0)
+    head = "| arm | group | seconds | device-seconds | tokens | dollars |"
+    row = markdown(report).partition(head)[2].splitlines()[2]
+    assert row.split(" | ")[3] == "15"
+    assert "<th>device-seconds</th>" in html(report)
+    assert next(csv.DictReader(io.StringIO(as_csv(report))))["device_seconds"] == "30.0"
 
 
 def test_a_reason_of_several_lines_stays_in_its_row(store: Store) -> None:
@@ -219,6 +233,19 @@ def test_the_status_counts_states_and_money(store: Store) -> None:
     assert status.device_seconds >= sum(seconds)
 
 
+def test_the_time_left_is_shared_by_workers(store: Store) -> None:
+    made, problems = nouns.campaign(4, name="short")
+    store.create_campaign(made.model_copy(update={"arms": made.arms[:1]}), problems)
+    first = store.take_item("short", "host:1", 600)
+    assert first is not None
+    time.sleep(0.05)
+    store.end_item(first, TryOutcome.FAILED, "it does not import")
+    for worker in ("host:1", "host:1", "host:2"):  # the first one has a batch of two
+        assert store.take_item("short", worker, 600) is not None
+    seconds = store.campaign_progress("short").seconds
+    assert status_of(store, "short").seconds_left == pytest.approx(3 * seconds / 2)
+
+
 def test_an_export_has_kernelbenchs_layout(store: Store, tmp_path: Path) -> None:
     files = {p.relative_to(tmp_path).as_posix() for p in export_kernelbench(store, "night", tmp_path)}
     kernels = {f"runs/night-base-level1/level_1_problem_{n}_sample_0_kernel.py" for n in (1, 2)}
@@ -236,7 +263,14 @@ def test_an_export_has_kernelbenchs_layout(store: Store, tmp_path: Path) -> None
         "level1": ["1_a.py", "2_b.py"],
         "level2": ["1_c.py", "10_d.py"],
     }
-    assert levels["level1"]["1_a.py"]["mean"] == pytest.approx(3000.0)
+    assert levels["level1"]["1_a.py"] == {
+        "mean": pytest.approx(3000.0),
+        "statistic": "median",
+        "num_trials": 24 * 3,
+        "hardware": "null",
+        "device": "null",
+    }
+    assert levels["level2"]["10_d.py"] == {"mean": -1.0, "statistic": "median", "device": ""}
     (timing,) = tmp_path.glob("results/timing/*/night-base-compile.json")
     assert json.loads(timing.read_text())["level2"]["10_d.py"]["mean"] == -1.0  # nothing was measured
 
@@ -340,6 +374,36 @@ def test_an_extension_visits_the_most_promising_items_again(store: Store) -> Non
     assert waiting.keys() == visited
     assert all(visits > 1 for visits in waiting.values())
     assert {(i.problem, i.arm): i.verified for i in build_report(store, "night").items} == before
+
+
+def _ended_by_a_model(store: Store, spent: float | None, **changes: object) -> None:
+    """A campaign of two problems in which a model spent so many dollars for each, and found nothing."""
+    made, problems = nouns.campaign(2, name="paid", **changes)
+    store.create_campaign(made.model_copy(update={"arms": made.arms[1:]}), problems)
+    for number in range(2):
+        item = store.take_item("paid", "host:1", 600)
+        assert item is not None
+        finish(store, run := f"paid-{number}", speedup=None, mode="eager")
+        call = {"key": run, "run": run, "role": "coder", "model": "m", "prompt": "p", "status": "answered"}
+        store.save_call(LLMCall.model_validate({**call, "dollars": spent, "time": nouns.NOW}))
+        store.attach_run(item, run)
+        store.end_item(item, TryOutcome.DONE)
+
+
+def test_an_extension_spends_at_most_its_dollars(store: Store) -> None:
+    _ended_by_a_model(store, 0.1, budget=Budget(minutes=1, dollars=0.5))
+    found = extend(store, "paid", "fast_1", dollars=1.0)  # of its 1.0, each item can spend 0.9 more
+    assert len(found.visits) == 1
+    assert (found.dollars, found.most_dollars) == (pytest.approx(0.1), pytest.approx(0.9))
+
+
+def test_an_extension_without_shares_takes_no_limit_of_dollars(store: Store) -> None:
+    _ended_by_a_model(store, None)
+    with pytest.raises(UsageError, match=r"without --dollars, .*: leave out --dollars and give --minutes"):
+        extend(store, "paid", "fast_1", dollars=5.0)
+    found = extend(store, "paid", "fast_1", seconds=1e6)
+    assert len(found.visits) == 2
+    assert (found.dollars, found.most_dollars) == (None, None)
 
 
 def test_a_tasks_own_checker_and_ranking_stand_beside_our_verdicts(tmp_path: Path) -> None:

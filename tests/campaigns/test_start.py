@@ -36,8 +36,20 @@ def test_the_same_request_is_the_same_campaign(home: Path, problems: Path) -> No
     assert len({plan(), *names}) == 5
 
 
-def test_dollars_are_shared_by_the_runs_that_call_models(home: Path, problems: Path) -> None:
-    settings, suite = load_settings(["budget.minutes=1"]), f"folder:{problems}"
+def test_dollars_are_no_limit_for_a_model_of_unknown_price(home: Path, problems: Path) -> None:
+    suite, arms = f"folder:{problems}", parse_arms(("base:playbook", f"big:llm:{LLM}"))
+    with pytest.raises(UsageError, match=rf"the price of {LLM} is not known, .*-c llm\.prices=FILE"):
+        plan_campaign(suite, arms, load_settings(), dollars=5.0)
+    with pytest.raises(UsageError, match="the price of"):
+        plan_campaign(suite, arms, load_settings(["budget.dollars=1"]))
+    plan_campaign(suite, arms[:1], load_settings(), dollars=5.0)
+
+
+def test_dollars_are_shared_by_the_runs_that_call_models(home: Path, problems: Path, tmp_path: Path) -> None:
+    table = tmp_path / "prices.toml"
+    table.write_text(f'[openai]\n"{LLM.partition(":")[2]}" = {{ input = 1.0, output = 5.0 }}\n')
+    settings = load_settings(["budget.minutes=1", f"llm.prices={table}"])
+    suite = f"folder:{problems}"
     arms = parse_arms(("base:playbook", f"big:llm:{LLM}"))
     campaign, found = plan_campaign(suite, arms, settings, dollars=5.0, limit_minutes=20)
     assert len(found) == 2

@@ -159,6 +159,31 @@ def test_an_item_that_finds_fault_with_machines_waits_behind_the_others_and_then
     assert store.campaign_items(name)[0].reason == "there is no compiler: install g++"
 
 
+def test_a_machine_that_can_do_nothing_fails_no_item(
+    store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fake(monkeypatch, "no_compiler")
+    name = create(store, problems)
+    for _ in range(3):  # of two items; as often as something starts the worker again
+        with pytest.raises(MachineError, match="install g"):
+            Worker(store, name, tell=print).work()
+    assert outcomes(store) == [TryOutcome.REFUSED] * 3
+    assert {item.state for item in store.campaign_items(name)} == {ItemState.WAITING}
+
+
+def test_an_item_that_a_machine_refused_which_works_fails_at_the_next_one(
+    store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fake(monkeypatch, "broken_needs_a_compiler")
+    name = create(store, problems)
+    for outcome, words in ((TryOutcome.REFUSED, "no compiler"), (TryOutcome.DONE, "")):
+        item = store.take_item(name, "elsewhere:1", 600)
+        assert item is not None
+        store.end_item(item, outcome, words)
+    Worker(store, name, tell=print).work()
+    assert outcomes(store) == [TryOutcome.REFUSED, TryOutcome.FAILED, TryOutcome.DONE]
+
+
 def test_nothing_is_judged_on_a_full_disk(
     store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,13 +280,13 @@ from agentforge.campaigns import worker
 from agentforge.store import Store
 
 worker._ITEM, worker.LEASE_S, worker.BEAT_S, worker.POLL_S = sys.argv[2], 1.0, 0.2, 0.1
-worker.Worker(Store(sys.argv[1]), "night", tell=print).work()
+worker.Worker(Store(sys.argv[1]), sys.argv[3], tell=print).work()
 """
 
 
-def start_worker(body: str, url: str) -> subprocess.Popen[str]:
+def start_worker(body: str, url: str, campaign: str = "night") -> subprocess.Popen[str]:
     """A worker in a process, with short leases and one of the fake items."""
-    command = [sys.executable, "-c", _WORK, url, f"tests.campaigns.fake_items:{body}"]
+    command = [sys.executable, "-c", _WORK, url, f"tests.campaigns.fake_items:{body}", campaign]
     return subprocess.Popen(command, cwd=Path(__file__).parents[2], text=True)
 
 
@@ -270,6 +295,21 @@ def _wait_for_the_end_of(pid: int) -> None:
     while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
         assert time.monotonic() < until
         time.sleep(0.1)
+
+
+@pytest.mark.slow
+def test_workers_of_two_campaigns_take_turns_on_one_gpu(
+    store: Store, problems: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (problems / "broken.py").unlink()
+    create(store, problems)
+    create(store, problems, name="day")
+    (turns := tmp_path / "turns").mkdir()
+    monkeypatch.setenv("ITEM_TURNS", str(turns))
+    started = [start_worker("in_turn", load_settings().url, name) for name in ("night", "day")]
+    assert [worker.wait(120) for worker in started] == [0, 0]
+    first, second = sorted(tuple(map(float, path.read_text().split())) for path in turns.glob("*.turn"))
+    assert first[1] <= second[0]
 
 
 @pytest.mark.slow

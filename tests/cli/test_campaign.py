@@ -68,6 +68,9 @@ def test_a_paused_campaign_is_resumed(run: Run, queued: str) -> None:
     assert run("campaign", "pause", "night", "--json").json["campaign"]["state"] == "paused"
     answer = run("campaign", "work", "night")
     assert (answer.code, "campaign night is paused" in answer.err) == (0, True)
+    again = run("campaign", "start", queued, "--name", "night", "--workers", "0")
+    assert (again.code, "continue it with `agentforge campaign resume night`" in again.err) == (2, True)
+    assert "it goes on" not in again.err
     assert run("campaign", "resume", "night", "--workers", "0", "--json").json["campaign"]["state"] == "open"
 
 
@@ -86,6 +89,27 @@ def test_a_campaign_is_removed_with_its_runs_if_that_is_wanted(run: Run, queued:
     assert not (home / "runs" / "of-night").exists()
     assert run("campaign", "list", "--json").json == {"campaigns": []}
     assert run("campaign", "rm", "night").code == 2
+
+
+def test_all_campaigns_and_runs_are_looked_at_before_one_is_removed(
+    run: Run, queued: str, home: Path
+) -> None:
+    with Store(f"sqlite:///{home / 'agentforge.db'}") as store:
+        for name in ("of-night", "of-night-too"):
+            item = store.take_item("night", "elsewhere:1", 600.0)
+            assert item is not None
+            store.create_run(nouns.run(name))
+            store.attach_run(item, name)
+            store.end_item(item, TryOutcome.DONE)
+        with store.lock_run("of-night-too"):
+            answer = run("campaign", "rm", "night", "--runs")
+        assert (answer.code, "a process works on run of-night-too: wait" in answer.err) == (2, True)
+        answer = run("campaign", "rm", "night", "nowhere", "--runs")
+        assert (answer.code, "there is no campaign 'nowhere'" in answer.err) == (2, True)
+        assert [campaign.name for campaign in store.list_campaigns()] == ["night"]
+        assert {one.id for one in store.list_runs()} == {"of-night", "of-night-too"}
+    answer = run("campaign", "rm", "night", "--runs", "--json")
+    assert answer.json == {"removed": ["night"], "runs": ["of-night", "of-night-too"]}
 
 
 def test_starting_again_continues_and_other_settings_are_refused(run: Run, queued: str) -> None:
@@ -158,6 +182,16 @@ def test_a_watched_campaign_is_shown_until_no_item_is_left(run: Run, queued: str
     assert "it does not import" in answer.out
 
 
+def test_an_extension_says_what_it_expects_and_the_most(run: Run, queued: str, home: Path) -> None:
+    with Store(f"sqlite:///{home / 'agentforge.db'}") as store:
+        while item := store.take_item("night", "host:1", 60.0):
+            store.end_item(item, TryOutcome.FAILED, "it does not import")
+    answer = run("campaign", "extend", "night", "--minutes", "5")
+    assert answer.out.splitlines()[0] == "0 visits for fast_1: about 0.0 min and 0.00 dollars (at most 0.00)"
+    answer = run("campaign", "extend", "night", "--minutes", "5", "--json")
+    ANSWERS["campaign extend"].model_validate_json(answer.out)
+
+
 def test_a_worker_of_another_version_is_refused(run: Run, queued: str, home: Path) -> None:
     with Store(f"sqlite:///{home / 'agentforge.db'}") as store:
         older = store.get_campaign("night").model_copy(update={"name": "older", "version": "0.0.7"})
@@ -176,6 +210,8 @@ def test_a_start_that_is_not_wanted_begins_nothing(
     monkeypatch.setattr("typer.confirm", lambda *_, **__: False)
     answer = run("campaign", "start", suite, "--name", "night")
     assert (answer.code, answer.err.splitlines()[-1]) == (1, "nothing was begun")
+    answer = run("campaign", "start", suite, "--name", "night", "--json")
+    assert (answer.code, "add --yes to begin" in answer.json["error"]) == (2, True)
     assert run("campaign", "list", "--json").json == {"campaigns": []}
 
 

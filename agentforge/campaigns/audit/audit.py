@@ -47,6 +47,8 @@ class Outcome(StrEnum):
     """Verified, and slower than claimed."""
     RIGHT = "right"
     """It passed all checks; its speed is not decided, or was claimed on another device."""
+    CLAIMED_WRONG = "claimed wrong"
+    """It passed all checks, and its author says that it is wrong."""
     REFUTED = "refuted"
     """The verdict is against it, or a reason makes it suspicious."""
     AS_CLAIMED_WRONG = "wrong as claimed"
@@ -234,6 +236,8 @@ def compare(claim: Claim, evaluation: Evaluation) -> tuple[Outcome, str]:
         return (Outcome.AS_CLAIMED_WRONG if claim.correct is False else Outcome.REFUTED), ""
     if evaluation.evidence is Evidence.SUSPICIOUS:
         return Outcome.REFUTED, ""
+    if claim.correct is False:
+        return Outcome.CLAIMED_WRONG, "its author says that it is wrong, and it passes all checks here"
     if not evaluation.verified or evaluation.performance is None:
         return Outcome.RIGHT, ""
     if claim.speedup is None:

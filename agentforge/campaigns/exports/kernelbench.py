@@ -2,7 +2,8 @@
 
 Below the folder: `runs/CAMPAIGN-ARM-levelL/` with `level_L_problem_P_sample_0_kernel.py` for each verified
 solution and `eval_results.json`, and `results/timing/DEVICE/BASELINE.json`. Times are milliseconds. They are
-medians, also in the field that KernelBench calls `mean`: `metadata` and `statistic` say so.
+medians, also in the field that KernelBench calls `mean`: `metadata` and `statistic` say so. A median rests on
+at least `num_trials` calls. The database has no single times, so `std`, `min` and `max` are left out.
 """
 
 from __future__ import annotations
@@ -58,8 +59,7 @@ def _arm(store: Store, report: CampaignReport, arm: str) -> Iterator[tuple[Path,
             file = f"level_{level}_problem_{number}_sample_0_kernel.py"
             yield Path("runs", _run(report, arm, level), file), export_single_file(solution)
         results.setdefault(level, {})[str(number)] = [_result(item)]
-        for baseline, milliseconds in _baselines(store, item, evaluation).items():
-            entry = {"mean": milliseconds, "statistic": _STATISTIC, "device": item.device}
+        for baseline, entry in _baselines(store, item, evaluation).items():
             levels = baselines.setdefault(baseline, {})
             levels.setdefault(f"level{level}", {})[f"{item.problem.partition('/')[2]}.py"] = entry
     for level, found in results.items():
@@ -100,13 +100,23 @@ def _result(item: ItemReport) -> dict[str, Any]:
     }
 
 
-def _baselines(store: Store, item: ItemReport, evaluation: Evaluation | None) -> dict[str, float]:
-    """Milliseconds a call, by baseline; each problem has an entry, because the analysis counts them.
+def _baselines(store: Store, item: ItemReport, evaluation: Evaluation | None) -> dict[str, dict[str, Any]]:
+    """KernelBench's entry of a baseline; each problem has one, because the analysis counts them.
 
     Eager was measured for each problem that was profiled, torch.compile only beside some solutions.
     """
-    measured = evaluation.performance.baseline_s if evaluation and evaluation.performance else {}
-    profile = store.get_profile(item.run) if item.run else None
-    eager_s = measured.get("eager", profile.total_s if profile else None)
-    times = {"eager": eager_s, "compile": measured.get("compile")}
-    return {name: _UNKNOWN_MS if s is None else s * 1e3 for name, s in times.items()}
+    found: dict[str, tuple[float, int]] = {}
+    if (profile := store.get_profile(item.run) if item.run else None) is not None:
+        found["eager"] = profile.total_s, profile.traces
+    if evaluation and (timed := evaluation.performance) is not None:
+        found |= {name: (s, timed.blocks * timed.processes) for name, s in timed.baseline_s.items()}
+    return {name: _timing(item, found.get(name)) for name in ("eager", "compile")}
+
+
+def _timing(item: ItemReport, measured: tuple[float, int] | None) -> dict[str, Any]:
+    """KernelBench's entry of seconds a call and of the calls that they rest on."""
+    if measured is None:
+        return {"mean": _UNKNOWN_MS, "statistic": _STATISTIC, "device": item.device}
+    seconds, trials = measured
+    timing = {"mean": seconds * 1e3, "statistic": _STATISTIC, "num_trials": trials}
+    return {**timing, "hardware": item.device, "device": item.device}

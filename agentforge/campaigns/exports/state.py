@@ -10,10 +10,12 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -115,14 +117,20 @@ def export_state(store: Store, name: str, path: Path, home: Path, *, solutions: 
     text = "\n".join(lines) + "\n"
     for folder, stands_for in ((home.absolute(), "HOME"), (Path(place), "SUITE"), (Path.cwd(), "FOLDER")):
         if len(folder.parts) > 1 and not solutions:  # a solution with another text is another one
-            text = text.replace(str(folder), stands_for)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+            text = re.sub(_path(folder), stands_for, text)
+    draft = path.parent / f".{path.name}.{os.getpid()}"  # `.` has no name
     try:
         draft.write_bytes(gzip.compress(text.encode(), mtime=0))
         draft.replace(path)
     except OSError as error:
         draft.unlink(missing_ok=True)
         raise UsageError(f"{path} cannot be written ({error.strerror}): name another file") from error
+
+
+def _path(folder: Path) -> str:
+    """Pattern of an absolute folder, alone or before a `/`, in JSON: not `/work` in `a/work` or `/worker`."""
+    begins = r"(?:(?<![\w.~-])|(?<=\\[nrt]))"  # JSON writes a new line as two characters, the last a letter
+    return rf"{begins}{re.escape(str(folder))}(?![\w~-]|\.\w)"
 
 
 def _result(store: Store, run: Run) -> ItemResult:
@@ -184,8 +192,21 @@ def read_state(path: Path) -> State:
         ) from error
 
 
-def import_state(store: Store, state: State, suite: str | None) -> Campaign:
+class Imported(NamedTuple):
+    """What an import did."""
+
+    name: str
+    """Of the campaign."""
+    taken: int
+    """Results that this database has now and lacked before."""
+    left: int
+    """Other results of the file: a worker has their items, or there are results that are as good."""
+
+
+def import_state(store: Store, state: State, suite: str | None) -> Imported:
     """Keep a campaign with its results; one that is here already gets the results that it lacks.
+
+    A result also takes the place of a failure, and of a result after fewer visits.
 
     Args:
         suite: `NAME:PLACE` of the problems on this machine. Empty only if the campaign is here already, the
@@ -207,20 +228,37 @@ def import_state(store: Store, state: State, suite: str | None) -> Campaign:
         raise UsageError(f"campaign {campaign.name} is not over: name the place of its problems with --suite")
     store.create_campaign(campaign, problems)
     found = {(item.problem, item.arm): item for item in store.campaign_items(campaign.name)}
+    taken = left = 0
     for line in state.items:
         item, here = line.item, found[line.item.problem, line.item.arm]
+        result_run = item.result_run or (item.run if item.state is ItemState.DONE else None)
+        item = item.model_copy(update={"worker": _ELSEWHERE, "result_run": result_run})
         if line.result and here.result_run == line.result.run.id and run_of(store, here.result_run):
             _keep_artifact(store, line.result)  # an earlier file may have had no solutions
+        replaced = _better(item, here)
+        if replaced:
+            if line.result is not None:
+                _keep(store, line.result)
+            state_here = item.state if item.state.over else ItemState.WAITING
+            replaced = store.restore_item(here, item.model_copy(update={"state": state_here}))
+        if result_run is not None and result_run != here.result_run:
+            taken += replaced
+            left += not replaced
+    return Imported(campaign.name, taken, left)
+
+
+def _better(item: CampaignItem, here: CampaignItem) -> bool:
+    """Whether the file's item takes the place of the one that is here and that no worker has."""
+    if here.state is ItemState.RUNNING:
+        return False
+    if here.state is ItemState.WAITING:
         begun = here.run or here.result_run
-        if here.state.over or not (item.state.over or (item.result_run and not begun)):
-            continue
-        if line.result is not None:
-            _keep(store, line.result)
-        state_here = item.state if item.state.over else ItemState.WAITING
-        result_run = item.result_run or (item.run if item.state is ItemState.DONE else None)
-        changes = {"worker": _ELSEWHERE, "state": state_here, "result_run": result_run}
-        store.restore_item(here.id, item.model_copy(update=changes))
-    return campaign
+        over = item.state.over and item.visits >= here.visits
+        return over or (item.result_run is not None and not begun)
+    if item.state is not ItemState.DONE:
+        return False
+    failed = here.state is not ItemState.DONE and (item.visits == here.visits or here.result_run is None)
+    return failed or item.visits > here.visits
 
 
 def _with_text(suite: str, wanted: Mapping[str, str]) -> Iterator[SuiteProblem]:

@@ -67,9 +67,11 @@ class RobustKBench:
 
 
 def _task(path: Path, name: str, direction: str, group: str) -> Iterator[SuiteProblem]:
-    listed = path.with_name(f"config_{direction}.json")
+    listed, group = path.with_name(f"config_{direction}.json"), "" if group == "." else group
     if not listed.is_file():
-        raise UsageError(f"{path} has no {listed.name} beside it: add it or leave the folder out")
+        missing = f"its configurations, {listed.name}, are missing"
+        yield generated_problem(name, "", group=group, unsupported=missing)
+        return
     text, found = read_problem(path), _configurations(read_json(listed), listed)
     for number, (init, inputs) in enumerate(found, 1):
         several = name if len(found) > 1 else ""
@@ -77,7 +79,7 @@ def _task(path: Path, name: str, direction: str, group: str) -> Iterator[SuitePr
         yield generated_problem(
             f"{name}/{number}" if several else name,
             text + below,
-            group="" if group == "." else group,
+            group=group,
             definition=several,
             native={"init": init, "inputs": inputs, "direction": direction},
         )

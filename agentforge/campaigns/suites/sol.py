@@ -41,13 +41,10 @@ class SolExecBench:
         if not files:
             raise UsageError(f"{root} has no folder with a definition.json: name the folder of the problems")
         for path in files:
-            lines = path.with_name("workload.jsonl")
-            if not lines.is_file():
-                raise UsageError(f"{path.parent} has no workload.jsonl: add it or leave the folder out")
-            place = path.parent.relative_to(root)
+            lines, place = path.with_name("workload.jsonl"), path.parent.relative_to(root)
             yield TraceTask(
                 read_json(path),
-                read_lines(lines),
+                read_lines(lines) if lines.is_file() else (),
                 identifier=str(place) if place.parts else root.name,
                 group=str(place.parent) if len(place.parts) > 1 else "",
                 roots=(path.parent, root, *root.parents),

@@ -110,7 +110,7 @@ def start(
     from agentforge.campaigns.start import most, parse_arms, plan_campaign
     from agentforge.campaigns.suites import Selection
     from agentforge.campaigns.worker import check_version
-    from agentforge.schema import UsageError
+    from agentforge.schema import CampaignState, UsageError
 
     campaign, problems = plan_campaign(
         suite,
@@ -126,9 +126,16 @@ def start(
         known = next((one for one in store.list_campaigns() if one.name == campaign.name), None)
         if known is not None:
             check_version(known)
+            if known.state is CampaignState.PAUSED:
+                raise UsageError(
+                    f"campaign {known.name} is paused: continue it with `agentforge campaign resume "
+                    f"{known.name}`"
+                )
         else:
             _print.aside(_said(campaign, most(campaign, workers), workers))
             if not yes:
+                if json:
+                    raise UsageError("--json asks no question: add --yes to begin")
                 if not sys.stdin.isatty():
                     raise UsageError("there is no terminal to ask at: add --yes to begin")
                 if not typer.confirm("Begin?", err=True):
@@ -325,10 +332,11 @@ def retry(
 def extend(
     name: _options.CampaignName,
     minutes: Annotated[
-        float | None, typer.Option("--minutes", help="Most wall time of all visits together, in minutes.")
+        float | None,
+        typer.Option("--minutes", help="Minutes of wall time that all visits together are expected to take."),
     ] = None,
     dollars: Annotated[
-        float | None, typer.Option("--dollars", help="Most US dollars of all visits together.")
+        float | None, typer.Option("--dollars", help="Most US dollars that all visits together can spend.")
     ] = None,
     objective: Annotated[
         str, typer.Option("--objective", help="What to gain: fast_P, as in fast_1; speedup; or sol.")
@@ -360,11 +368,16 @@ def extend(
     if json:
         _print.as_json(found)
         return
+    most = "without a limit" if found.most_dollars is None else f"at most {found.most_dollars:.2f}"
     _print.line(
         f"{len(found.visits)} visits for {found.objective}: about {_duration(found.seconds)} and "
-        f"{found.dollars:.2f} dollars"
+        f"{_dollars(found.dollars)} dollars ({most})"
     )
     rows = (
-        (v.problem, v.arm, f"{v.gain:.3f}", f"{v.seconds:.0f} s", f"{v.dollars:.2f}") for v in found.visits
+        (v.problem, v.arm, f"{v.gain:.3f}", f"{v.seconds:.0f} s", _dollars(v.dollars)) for v in found.visits
     )
     _print.table(["problem", "arm", "expected gain", "time", "dollars"], rows)
+
+
+def _dollars(amount: float | None) -> str:
+    return "unknown" if amount is None else f"{amount:.2f}"

@@ -278,8 +278,10 @@ def import_file(
 
     state = read_state(file)
     with _options.store(config) as store:
-        campaign = import_state(store, state, located(suite) if suite else "")
-        show_status(status_of(store, campaign.name), as_json=json)
+        found = import_state(store, state, located(suite) if suite else "")
+        left = f"; {found.left} are left out, because their items have others here, or a worker"
+        _print.aside(f"{found.taken} results were taken from the file{left if found.left else ''}")
+        show_status(status_of(store, found.name), as_json=json)
 
 
 def remove(
@@ -289,18 +291,26 @@ def remove(
     json: _options.Json = False,
 ) -> None:
     """Remove campaigns; what was learned is kept, and so are their runs without --runs."""
-    settings = _options.settings(config)
-    removed: list[str] = []
+    settings, wanted = _options.settings(config), list(dict.fromkeys(names))
+    from agentforge.schema import BusyError
+
     with _options.store(config, create=False) as store:
-        for name in dict.fromkeys(names):
+        found = set[str]()
+        for name in wanted:
             store.reap_items(name)
-            found = {run for of_item in store.campaign_runs(name).values() for run in of_item}
+            store.check_idle(name)
+            found |= {run for of_item in store.campaign_runs(name).values() for run in of_item}
+        removed = sorted(found & {one.id for one in store.list_runs()}) if runs else []
+        if busy := sorted(store.worked_on().intersection(removed)):
+            raise BusyError(
+                f"nothing was removed, because a process works on run {busy[0]}: wait for it, or end it first"
+            )
+        for run in removed:  # before the campaigns: without them, nothing would name the rest
+            delete_run(store, settings, run)
+        for name in wanted:
             store.delete_campaign(name)
-            for run in sorted(found & {one.id for one in store.list_runs()}) if runs else ():
-                delete_run(store, settings, run)
-                removed.append(run)
     if json:
-        _print.as_json({"removed": list(dict.fromkeys(names)), "runs": removed})
+        _print.as_json({"removed": wanted, "runs": removed})
     else:
         also = f", and {len(removed)} runs" if runs else ""
-        _print.line(f"removed: {', '.join(dict.fromkeys(names))}{also}")
+        _print.line(f"removed: {', '.join(wanted)}{also}")

@@ -171,14 +171,21 @@ class CampaignQueue:
                 for item, more in visits.items()
             )
 
-    def restore_item(self, item: int, known: CampaignItem) -> bool:
-        """Give a waiting item the state and result of the same item elsewhere; False if it does not wait."""
+    def restore_item(self, item: CampaignItem, known: CampaignItem) -> bool:
+        """Give an item the state and result of the same item elsewhere.
+
+        Args:
+            item: as it was read; no worker has it.
+
+        Returns:
+            False, and no change, if it has another state now.
+        """
         taken = known.model_dump(
             mode="json", include={"state", "worker", "visits", "run", "result_run", "reason", "seconds"}
         )
-        waits = ItemRow.state == ItemState.WAITING.value
+        same = (ItemRow.id == item.id, ItemRow.state == item.state.value)
         with self._db.write() as session:
-            return _changed(session, update(ItemRow).where(ItemRow.id == item, waits).values(**taken)) == 1
+            return _changed(session, update(ItemRow).where(*same).values(**taken)) == 1
 
     @staticmethod
     def _change(session: Session, item: CampaignItem, **values: object) -> bool:

@@ -9,6 +9,7 @@ from datetime import UTC
 from itertools import product
 
 from sqlalchemy import JSON, cast, func, select, type_coerce, update
+from sqlalchemy.orm import Session
 
 from agentforge.schema import (
     BusyError,
@@ -60,6 +61,13 @@ class Try:
     outcome: TryOutcome | None
     """None while it goes on."""
     words: str
+    ended: float | None
+    """Seconds since 1970."""
+
+    @property
+    def host(self) -> str:
+        """The worker's machine."""
+        return self.worker.rpartition(":")[0]
 
 
 class CampaignRecords:
@@ -152,14 +160,22 @@ class CampaignRecords:
             BusyError: a worker has one of its items.
         """
         with self._db.write() as session:
-            row = session.get(CampaignRow, name)
-            if row is None:
-                raise self._unknown(name)
-            running = (ItemRow.campaign == name, ItemRow.state == ItemState.RUNNING.value)
-            worker = session.scalar(select(ItemRow.worker).where(*running).limit(1))
-            if worker is not None:
-                raise BusyError(f"worker {worker} has an item of campaign {name}: end the worker first")
-            session.delete(row)
+            session.delete(self._idle(session, name))
+
+    def check_idle(self, name: str) -> None:
+        """Raise what `delete_campaign` would raise."""
+        with self._db.read() as session:
+            self._idle(session, name)
+
+    def _idle(self, session: Session, name: str) -> CampaignRow:
+        row = session.get(CampaignRow, name)
+        if row is None:
+            raise self._unknown(name)
+        running = (ItemRow.campaign == name, ItemRow.state == ItemState.RUNNING.value)
+        worker = session.scalar(select(ItemRow.worker).where(*running).limit(1))
+        if worker is not None:
+            raise BusyError(f"worker {worker} has an item of campaign {name}: end the worker first")
+        return row
 
     def set_campaign_state(self, name: str, state: CampaignState) -> None:
         """Let workers take items, or not."""
@@ -254,7 +270,14 @@ class CampaignRecords:
         )
         with self._db.read() as session:
             return tuple(
-                Try(r.item, r.number, r.worker, TryOutcome(r.outcome) if r.outcome else None, r.words)
+                Try(
+                    item=r.item,
+                    number=r.number,
+                    worker=r.worker,
+                    outcome=TryOutcome(r.outcome) if r.outcome else None,
+                    words=r.words,
+                    ended=r.ended,
+                )
                 for r in session.scalars(query)
             )
 

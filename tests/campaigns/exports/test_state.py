@@ -13,7 +13,7 @@ from agentforge.campaigns.exports.state import export_state, import_state, read_
 from agentforge.campaigns.report import build_report
 from agentforge.campaigns.start import parse_arms, plan_campaign
 from agentforge.config import Settings
-from agentforge.schema import ArtifactReport, ItemState, TryOutcome, UsageError
+from agentforge.schema import ArtifactReport, ItemState, SuiteProblem, TryOutcome, UsageError
 from agentforge.store import Store
 from tests.campaigns.conftest import finish
 from tests.store import nouns
@@ -34,6 +34,27 @@ def test_the_report_of_an_imported_campaign_is_the_same(store: Store, tmp_path: 
     assert [i.speedup for i in there.items] == [i.speedup for i in here.items]
     assert [i.reason for i in there.items if "in HOME/runs" in i.reason]
     assert str(tmp_path) not in gzip.decompress((tmp_path / "night.gz").read_bytes()).decode()
+
+
+def test_only_paths_become_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder := tmp_path / "work").mkdir()
+    monkeypatch.chdir(folder)
+    ids = (f"x{folder}load_1", f"x{folder}/2", "plain")
+    with other(tmp_path) as made:
+        campaign, _ = nouns.campaign(len(ids))
+        problems = [SuiteProblem(id=name, target="x.py") for name in ids]
+        made.create_campaign(campaign.model_copy(update={"arms": campaign.arms[:1]}), problems)
+        for _ in ids:
+            item = made.take_item("night", "host:1", 600)
+            assert item is not None
+            reason = f"in {folder}/a.py:\n{folder}/b.py, {folder}. {folder}er and {folder}.py are not in it"
+            made.end_item(item, TryOutcome.FAILED, reason)
+        export_state(made, "night", tmp_path / "night.gz", tmp_path / "home")
+    lines = read_state(tmp_path / "night.gz").items
+    assert tuple(line.problem.id for line in lines) == ids
+    reason = lines[-1].item.reason
+    assert reason.startswith("in FOLDER/a.py:\nFOLDER/b.py, FOLDER. ")
+    assert f"{folder}er and {folder}.py are" in reason
 
 
 def test_an_imported_campaign_exports_what_is_here(store: Store, tmp_path: Path) -> None:
@@ -142,6 +163,53 @@ def test_an_item_that_is_visited_again_travels_with_its_result(
         assert build_report(elsewhere, "kb").arms[0].verified == 3
 
 
+def test_an_import_replaces_failures_and_results_of_fewer_visits(
+    store: Store, suite: Path, tmp_path: Path
+) -> None:
+    begun(store, suite, 1, 2, 3)
+    second = store.campaign_items("kb")[1]
+    store.extend_items("kb", {second.id: 1})
+    again = store.take_item("kb", "host:1", 600)
+    assert again is not None and again.id == second.id
+    finish(store, "kb-2-again", speedup=9.0)
+    store.attach_run(again, "kb-2-again")
+    store.end_item(again, TryOutcome.DONE)
+    export_state(store, "kb", tmp_path / "kb.gz", tmp_path)
+    with other(tmp_path) as there:
+        begun(there, suite, 2, 3)  # problem 2 is done after one visit, and 1 still has a worker
+        failed = there.campaign_items("kb")[0]
+        there.end_item(failed, TryOutcome.FAILED, "it does not build")
+        found = import_state(there, read_state(tmp_path / "kb.gz"), f"kernelbench:{suite}")
+        assert (found.taken, found.left) == (2, 0)  # 3 is the same run
+        items = there.campaign_items("kb")
+        assert [(i.state, i.visits, i.result_run, i.reason) for i in items] == [
+            (ItemState.DONE, 1, "kb-1", ""),
+            (ItemState.DONE, 2, "kb-2-again", ""),
+            (ItemState.DONE, 1, "kb-3", ""),
+        ]
+        there.extend_items("kb", {items[0].id: 1})
+        found = import_state(there, read_state(tmp_path / "kb.gz"), f"kernelbench:{suite}")
+        assert (found.taken, found.left) == (0, 0)
+        assert (there.campaign_items("kb")[0].state, there.campaign_items("kb")[0].visits) == (
+            ItemState.WAITING,
+            2,
+        )
+
+
+def test_an_import_leaves_other_results_and_says_how_many(store: Store, suite: Path, tmp_path: Path) -> None:
+    begun(store, suite, 1, 2, 3)
+    export_state(store, "kb", tmp_path / "kb.gz", tmp_path)
+    with other(tmp_path) as there:
+        begun(there, suite)  # a worker has all items
+        item = there.campaign_items("kb")[0]
+        finish(there, "kb-own", speedup=4.0)
+        there.attach_run(item, "kb-own")
+        there.end_item(item, TryOutcome.DONE)
+        found = import_state(there, read_state(tmp_path / "kb.gz"), f"kernelbench:{suite}")
+        assert (found.name, found.taken, found.left) == ("kb", 0, 3)
+        assert there.campaign_items("kb")[0].result_run == "kb-own"
+
+
 def test_what_does_not_fit_is_one_clear_sentence(store: Store, suite: Path, tmp_path: Path) -> None:
     begun(store, suite, 1)
     file = tmp_path / "kb.gz"
@@ -172,5 +240,6 @@ def test_what_does_not_fit_is_one_clear_sentence(store: Store, suite: Path, tmp_
             read_state(tmp_path / "bad.gz")
     with pytest.raises(UsageError, match="is no state of a campaign"):
         read_state(tmp_path / "nowhere.gz")
-    with pytest.raises(UsageError, match="cannot be written"):
-        export_state(store, "kb", tmp_path / "nowhere" / "kb.gz", tmp_path)
+    for wrong in (tmp_path / "nowhere" / "kb.gz", tmp_path, Path()):
+        with pytest.raises(UsageError, match="cannot be written"):
+            export_state(store, "kb", wrong, tmp_path)

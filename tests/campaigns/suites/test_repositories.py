@@ -241,8 +241,17 @@ class TestRobustKBench(SuiteContract):
 
     def half_there(self, folder: Path) -> str:
         self.good(folder)
-        (folder / "tasks" / "scale" / "config_backward.json").unlink()
+        for direction in ("forward", "backward"):
+            (folder / "tasks" / "scale" / f"func_{direction}.py").unlink()
         return str(folder)
+
+    def test_a_task_without_configurations_is_unsupported(self, tmp_path: Path) -> None:
+        self.good(tmp_path)
+        (tmp_path / "tasks" / "scale" / "config_backward.json").unlink()
+        forward, backward = selected(self.open(str(tmp_path)), Selection())
+        assert (forward.id, forward.unsupported) == ("scale/forward", "")
+        missing = "its configurations, config_backward.json, are missing"
+        assert (backward.id, backward.unsupported) == ("scale/backward", missing)
 
     def test_each_configuration_once(self, tmp_path: Path) -> None:
         found = selected(self.open(self.good(tmp_path)), Selection())

@@ -84,8 +84,15 @@ class TestSol(SuiteContract):
         return str(folder / "nowhere")
 
     def half_there(self, folder: Path) -> str:
-        (write_sol(folder / "L1" / "scaled", definition(), workload(3)) / "workload.jsonl").unlink()
+        (write_sol(folder / "L1" / "scaled", definition(), workload(3)) / "definition.json").unlink()
         return str(folder)
+
+    def test_a_definition_without_workloads_is_unsupported(self, tmp_path: Path) -> None:
+        self.good(tmp_path)
+        (tmp_path / "L1" / "scaled" / "workload.jsonl").unlink()
+        first, other = selected(self.open(str(tmp_path)), Selection())
+        assert (first.id, first.group, first.unsupported) == ("L1/scaled", "L1", "it has no workload")
+        assert (other.id, other.unsupported) == ("L2/alone", "")
 
     def test_each_workload_is_a_problem_with_its_sizes(self, tmp_path: Path) -> None:
         found = selected(self.open(self.good(tmp_path)), Selection())
