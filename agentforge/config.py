@@ -51,6 +51,13 @@ def _absolute(path: Path) -> Path:
         ) from error
 
 
+def sqlite_url(file: Path) -> str:
+    """SQLAlchemy URL of a SQLite file; characters that mean something in a URL are quoted."""
+    from sqlalchemy import URL  # most commands open no database, and it takes long to import
+
+    return URL.create("sqlite", database=str(file)).render_as_string(hide_password=False)
+
+
 UserPath = Annotated[Path, AfterValidator(_absolute)]
 """A path in the user's words, made absolute."""
 
@@ -294,7 +301,7 @@ class Settings(BaseSettings):
     @property
     def url(self) -> str:
         """SQLAlchemy URL of the database."""
-        return self.database_url or f"sqlite:///{self.home / 'agentforge.db'}"
+        return self.database_url or sqlite_url(self.home / "agentforge.db")
 
     @property
     def cache(self) -> Path:

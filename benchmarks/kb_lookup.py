@@ -34,6 +34,7 @@ sys.path[:0] = [str(HERE)]
 
 from _provenance import provenance  # noqa: E402
 
+from agentforge.config import sqlite_url  # noqa: E402
 from agentforge.knowledge import KnowledgeBase, load_cards  # noqa: E402
 from agentforge.resources import resource  # noqa: E402
 from agentforge.schema import Context, EvaluationStatus, Evidence, Outcome, Strategy  # noqa: E402
@@ -141,7 +142,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     tried = {card.id: settings(card, options.settings, draw) for card in cards}
     with tempfile.TemporaryDirectory(prefix="agentforge_lookup_") as folder:
         file = options.database or Path(folder, "agentforge.db")
-        url, summary_s, filled = f"sqlite:///{file.absolute()}", None, file.exists()
+        url, summary_s, filled = sqlite_url(file.absolute()), None, file.exists()
         with Store(url) as store:
             if not filled:
                 fill(url, outcomes(options.outcomes, known, tried, draw))

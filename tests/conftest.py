@@ -8,6 +8,8 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -34,6 +36,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         os.environ.pop(_PATIENCE, None)
     else:
         os.environ[_PATIENCE] = "0"
+
+
+@pytest.fixture
+def latin_locale(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a locale with ISO-8859-1: text without a named encoding is written in that one."""
+    write = Path.write_text
+
+    def write_text(path: Path, text: str, encoding: str | None = None, *options: Any, **named: Any) -> int:
+        return write(path, text, encoding or "iso-8859-1", *options, **named)
+
+    monkeypatch.setattr(Path, "write_text", write_text)
 
 
 @pytest.fixture

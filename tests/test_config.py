@@ -9,8 +9,9 @@ from typing import Any, NoReturn
 
 import pytest
 
-from agentforge.config import load_settings
+from agentforge.config import Settings, load_settings
 from agentforge.schema import UsageError
+from agentforge.store import Store
 
 
 @pytest.fixture(autouse=True)
@@ -73,6 +74,16 @@ def test_a_user_without_a_home_is_told_to_name_one(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(pwd, "getpwuid", unknown)
     with pytest.raises(UsageError, match="set AGENTFORGE_HOME"):
         load_settings()
+
+
+@pytest.mark.parametrize("name", ["what?", "%41", "a #1", "?mode=ro #%41"])
+def test_the_database_is_in_the_home_folder_whatever_its_name(here: Path, name: str) -> None:
+    url = Settings(home=here / name).url
+    Store(url).close()
+    assert [path.name for path in here.iterdir()] == [name]
+    assert (here / name / "agentforge.db").is_file()
+    with Store(url, read_only=True) as store:
+        assert store.list_runs() == ()
 
 
 @pytest.mark.parametrize("name", ["run #1.jsonl", "2026-11-26", "null", "[a].jsonl"])

@@ -233,13 +233,14 @@ class Author(Protocol):
     name: str
 
     def write(
-        self, intent: str, hardware: Hardware, earlier: str = "", objection: str = ""
+        self, intent: str, hardware: Hardware, earlier: str = "", objection: str = "", *, attempt: str = ""
     ) -> tuple[str, Usage]:
         """A reference in KernelBench's convention, and the usage of the calls.
 
         Args:
             earlier: the previous reference, if it was rejected.
             objection: why it was rejected.
+            attempt: equal calls of another attempt get answers of their own.
         """
         ...
 

@@ -31,7 +31,7 @@ from agentforge.frontends._load import make_target
 from agentforge.isolation.sandboxes.namespaces import visible_system
 from agentforge.problems.describe import describe_tensor, distribution_of
 from agentforge.profiling.graph.extract import STRIDED, draw_expression
-from agentforge.schema import Target, TargetError, UsageError, content_hash
+from agentforge.schema import MachineError, Target, TargetError, UsageError, content_hash
 
 from ._live_source import SOURCE
 
@@ -71,6 +71,7 @@ def live_target(
     Raises:
         UsageError: the module or an input cannot be sent to another process; says what to do.
         TargetError: one forward in a process of its own fails.
+        MachineError: the weights cannot be written.
     """
     check(model)
     draws = draw_inputs(inputs)
@@ -265,18 +266,33 @@ def _by_value(names: list[str]) -> Iterator[None]:
 
 
 def _keep(weights: Mapping[str, torch.Tensor], folder: Path) -> Path:
-    """Write the weights to a file that is named by their content; readable by this user alone."""
+    """Write the weights to a file that is named by their content; readable by this user alone.
+
+    Raises:
+        MachineError: the file cannot be written.
+    """
     held = {name: _compact(tensor) for name, tensor in weights.items()}
     stream = io.BytesIO()
     torch.save(held, stream)
     parts = [[name, content_hash([_checksum(tensor)])] for name, tensor in held.items()]
     path = folder.absolute() / "live" / f"{content_hash(parts)}.pt"
-    if not path.exists():
+    if path.exists():
+        return path
+    try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=".new-")
-        with os.fdopen(handle, "wb") as file:
-            file.write(stream.getbuffer())
-        Path(scratch).replace(path)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+        scratch = Path(name)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(stream.getbuffer())
+            scratch.replace(path)
+        finally:
+            scratch.unlink(missing_ok=True)
+    except OSError as error:
+        raise MachineError(
+            f"the model's weights cannot be kept in {path.parent} ({error.strerror}): "
+            "free some space, or set AGENTFORGE_HOME to another folder"
+        ) from error
     return path
 
 

@@ -17,7 +17,9 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import from_json
+from sqlalchemy import make_url
 
+from agentforge.config import sqlite_url
 from agentforge.schema import (
     Bottleneck,
     Evidence,
@@ -131,7 +133,7 @@ def read_database(where: str, own: str, *, evidence: bool = False) -> Bundle:
         UsageError: it is this database, or one of its entries is invalid.
         StoreError: it is no database, or has the tables of another version.
     """
-    url = where if "://" in where else f"sqlite:///{Path(where).expanduser().absolute()}"
+    url = where if "://" in where else sqlite_url(Path(where).expanduser().absolute())
     file, mine = _file(url), _file(own)
     if url == own or (file and mine and file.is_file() and mine.is_file() and file.samefile(mine)):
         raise UsageError(f"{where} is this database itself: name another one")
@@ -149,7 +151,7 @@ def read_database(where: str, own: str, *, evidence: bool = False) -> Bundle:
 
 def _file(url: str) -> Path | None:
     """The file of a SQLite URL."""
-    return Path(url.removeprefix("sqlite:///")) if url.startswith("sqlite:///") else None
+    return Path(make_url(url).database or "") if url.startswith("sqlite:///") else None
 
 
 def _evidence(store: Store, outcome: Outcome) -> tuple[Solution, Bottleneck] | None:

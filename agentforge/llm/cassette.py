@@ -7,16 +7,21 @@ and `MEASURED_END`. Quoted measurements in the recorded answer are replaced by t
 
 from __future__ import annotations
 
+import codecs
 import difflib
+import fcntl
 import json
+import os
 import re
 import threading
 from collections import defaultdict, deque
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json
 
 from agentforge.config import LLMSettings
 from agentforge.schema import Evaluation, FrozenModel, Profile, UsageError, content_hash
@@ -34,9 +39,6 @@ _VALUE = re.compile(r"(?P<name>[\w.#]+) = (?P<value>-?[\d.]+(?:e[+-]?\d+)?|inf|n
 """A line with a measured value."""
 MEASURED_BEGIN, MEASURED_END = "<measured>", "</measured>"
 """Lines of a prompt around text that only measurements decide, which replaying ignores."""
-
-
-_appending = threading.Lock()
 
 
 class Exchange(FrozenModel):
@@ -61,16 +63,25 @@ _LINE: TypeAdapter[Exchange | Measured] = TypeAdapter(Exchange | Measured)
 
 
 def append_line(path: Path, line: FrozenModel) -> None:
-    """Append one line to a cassette, which is created if need be. Thread-safe.
+    """Append one line to a cassette, which is created if need be. Threads and processes take turns.
 
     Raises:
-        UsageError: the file cannot be written.
+        UsageError: the file cannot be written; it is as it was.
     """
+    data = line.model_dump_json(exclude_none=isinstance(line, Measured)).encode() + b"\n"
     try:
-        with _appending:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("a", encoding="utf-8") as file:
-                file.write(line.model_dump_json(exclude_none=isinstance(line, Measured)) + "\n")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab+", buffering=0) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            size = file.seek(0, os.SEEK_END)
+            if size and os.pread(file.fileno(), 1, size - 1) != b"\n":  # a kill ended an earlier write
+                data = b"\n" + data
+            try:
+                while data:
+                    data = data[file.write(data) :]
+            except OSError:
+                file.truncate(size)
+                raise
     except OSError as error:
         raise UsageError(f"cassette {path} cannot be written ({error.strerror}): check --record") from error
 
@@ -201,8 +212,8 @@ def _values(request: Request) -> dict[str, str]:
 
 def _read(path: Path) -> list[Exchange | Measured]:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = path.read_bytes().split(b"\n")  # texts in JSON may have other ends of lines
+    except OSError as error:
         raise UsageError(f"cassette {path} cannot be read ({error}): check --llm replay:FILE") from error
     found = []
     for number, line in enumerate(lines, 1):
@@ -211,8 +222,21 @@ def _read(path: Path) -> list[Exchange | Measured]:
         try:
             found.append(_LINE.validate_json(line))
         except ValidationError as error:
+            if _is_torn(line):
+                continue
             raise UsageError(f"cassette {path}, line {number} is no exchange: record it again") from error
     return found
+
+
+def _is_torn(line: bytes) -> bool:
+    """Whether a line is only the beginning of one: a kill ended its write, and a resumed run asks again."""
+    try:
+        from_json(line)
+    except ValueError:
+        with suppress(ValueError):
+            text = codecs.getincrementaldecoder("utf-8")().decode(line)  # without half a character
+            return isinstance(from_json(text, allow_partial=True), dict)
+    return False
 
 
 def _lines(request: Request) -> list[str]:

@@ -81,12 +81,21 @@ class BudgetMeter:
         limit = self.budget.minutes * 60
         return self._clock() + limit + max(LEAST_OVERTIME_S, OVERTIME * limit) - self.search_s
 
-    def _limited(self, end: float | None) -> float | None:
-        """`end`, or when the run's own limit leaves just the time for a result."""
+    @property
+    def limit(self) -> float | None:
+        """When the run's own limit leaves just the time for a result, by the meter's clock, or None."""
         if self._limit_s == math.inf:
-            return end
-        last = self._start + self._limit_s - min(_RESULT_S, _RESULT * self._limit_s)
-        return last if end is None else min(end, last)
+            return None
+        return self._start + self._limit_s - min(_RESULT_S, _RESULT * self._limit_s)
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether the run's own limit leaves just the time for a result."""
+        return self.limit is not None and self._clock() >= self.limit
+
+    def _limited(self, end: float | None) -> float | None:
+        """`end`, or `limit` if that comes first."""
+        return min((found for found in (end, self.limit) if found is not None), default=None)
 
     def end(self, *, first: bool, quick_s: float = 0.0) -> float | None:
         """When an evaluation has to end, by the meter's clock; None without a limit of minutes.
@@ -130,6 +139,8 @@ class BudgetMeter:
             return self._stopped
         if self.out_of_minutes:
             return f"the budget of {limits.minutes:g} minutes is used up"
+        if self.out_of_time:
+            return f"the run's limit of {self._limit_s:g} seconds is used up"
         if limits.dollars is not None and dollars > limits.dollars:
             return f"the budget of {limits.dollars:g} dollars is used up"
         if limits.dollars is not None and limits.dollars > 0 and dollars >= limits.dollars:

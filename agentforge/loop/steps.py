@@ -10,7 +10,16 @@ from typing import Annotated, TypedDict
 from agentforge.agents import BanditCoder, Pull, choose
 from agentforge.agents.directives import Use, draw_directive, fittest, is_due, names
 from agentforge.llm import CallFailed, CannotAfford
-from agentforge.schema import Attempt, Directive, Directives, EvaluationStatus, Level, Progress, TargetError
+from agentforge.schema import (
+    Attempt,
+    Directive,
+    Directives,
+    EvaluationStatus,
+    Level,
+    Progress,
+    TargetError,
+    TimeEnded,
+)
 from agentforge.search import (
     Allocator,
     Choice,
@@ -252,12 +261,13 @@ def _with(tree: Tree, choice: Choice, attempt: str) -> Tree:
 def remeasure(supervisor: Supervisor, bottleneck: str, *, most: int = 1) -> bool:
     """Measure a bottleneck's contenders again, the fastest first; True if one was promoted.
 
-    If the minutes are used up, only the fastest is measured: proving the result comes on top of them.
+    If the minutes are used up, only the fastest is measured: proving the result comes on top of them. At the
+    run's own limit none is.
     """
-    before = supervisor.bottleneck_state(bottleneck).incumbent
-    while contenders := supervisor.bottleneck_state(bottleneck).contenders(most):
-        _measure(supervisor, contenders[0])
-        if supervisor.meter.out_of_minutes:
+    before, meter = supervisor.bottleneck_state(bottleneck).incumbent, supervisor.meter
+    while not meter.out_of_time and (found := supervisor.bottleneck_state(bottleneck).contenders(most)):
+        _measure(supervisor, found[0])
+        if meter.out_of_minutes:
             break
     after = supervisor.bottleneck_state(bottleneck).incumbent
     return after is not None and (before is None or after[0].id != before[0].id)
@@ -273,7 +283,7 @@ def remeasure_all(supervisor: Supervisor) -> bool:
     turns = range(1, LAST_REMEASUREMENTS + 1) if spare else [REMEASUREMENTS]
     for turn in turns:
         promoted = [remeasure(supervisor, name, most=turn) for name in supervisor.bottlenecks]
-        if any(promoted) or meter.out_of_minutes:
+        if any(promoted) or meter.out_of_minutes or meter.out_of_time:
             return any(promoted)
     return False
 
@@ -285,7 +295,12 @@ def _measure(supervisor: Supervisor, attempt: Attempt) -> None:
     run_log.event(Progress(text=f"measuring attempt {attempt.number} of {name} again: the machine was busy"))
     update: dict[str, object] = {"remeasured": attempt.remeasured + 1}
     try:
-        identifier, evaluation = supervisor.referee.evaluate(attempt, Level.FULL, again=True)
+        identifier, evaluation = supervisor.referee.evaluate(
+            attempt, Level.FULL, again=True, deadline=supervisor.meter.limit
+        )
+    except TimeEnded:
+        supervisor.referee.time_ended(attempt)
+        return
     except TargetError:  # the reference is no longer judged; the earlier result stays
         run_log.put(attempt.model_copy(update={"remeasured": LAST_REMEASUREMENTS}))
         return

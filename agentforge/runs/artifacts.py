@@ -66,7 +66,7 @@ def write_kernel(folder: Path, solution: Solution, evaluation: Evaluation, defin
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_solution(solution, folder)
-        (folder / "plan.json").write_text(evaluation.model_dump_json(indent=1))
-        (folder / "reference.py").write_text(definition.reference)
+        (folder / "plan.json").write_text(evaluation.model_dump_json(indent=1), encoding="utf-8")
+        (folder / "reference.py").write_text(definition.reference, encoding="utf-8")
     except OSError as error:
         raise MachineError(f"cannot write to {folder} ({error.strerror}): choose another folder") from error

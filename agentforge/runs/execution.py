@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import import_module
@@ -26,6 +26,7 @@ from agentforge.devices import DeviceSpec
 from agentforge.llm import Ledger, Prices
 from agentforge.loop import Agents, BudgetMeter, OnEvent, RunLog
 from agentforge.schema import (
+    Budget,
     LLMAnswered,
     LLMBegun,
     LLMCall,
@@ -154,15 +155,24 @@ def create_run(
 
 
 def execute(
-    store: Store, run: Run, settings: Settings, device: DeviceSpec, out: Path | None, on_event: OnEvent | None
+    store: Store,
+    run: Run,
+    settings: Settings,
+    device: DeviceSpec,
+    out: Path | None,
+    on_event: OnEvent | None,
+    *,
+    budget: Budget | None = None,
 ) -> Report:
     """Carry out all phases; whatever stops them, the run says so and can be resumed."""
-    with opened(store, run, settings, device, on_event, out=out) as pipeline:
+    with opened(store, run, settings, device, on_event, out=out, budget=budget) as pipeline:
         run_log = pipeline.run_log
         opening = RunStarted if run.status is RunStatus.CREATED else RunResumed
         out_text = str(pipeline.out) if pipeline.out else None
         run_log.event(opening(target=pipeline.target.name, device=device.name, out=out_text))
-        _carry_out(pipeline)
+        with failures_told(pipeline):
+            pipeline.run()
+        end(pipeline, RunStatus.FINISHED)
     return build_report(store, run.id)
 
 
@@ -176,19 +186,22 @@ def opened(
     *,
     out: Path | None = None,
     agents: Agents | None = None,
+    budget: Budget | None = None,
 ) -> Iterator[RunPipeline]:
     """The run's pipeline, under the run's lock.
 
     Args:
         out: folder for the artifact; None is what the run began with.
         agents: who proposes; None creates those that the settings name.
+        budget: takes the place of the run's own, unless that is None.
 
     Raises:
         UsageError: the run began on another device, or another process works on it.
     """
     check_device(run, device)
-    delivery = Delivery(run, settings.trackers, settings.tracker_options)
-    with store.lock_run(run.id), delivery:
+    with store.lock_run(run.id), ExitStack() as stack:
+        run = store.update_run(run.id, **({} if budget is None else {"budget": budget}))
+        delivery = stack.enter_context(Delivery(run, settings.trackers, settings.tracker_options))
         run_log = RunLog(store, run, delivery.after(on_event), shared_conditions(device, settings))
         kept = run_log.record(RunSettings)
         pipeline = PIPELINES[run.kind](
@@ -255,19 +268,23 @@ def create_agents(settings: Settings, run_log: RunLog) -> Agents:
     )
 
 
-def _carry_out(pipeline: RunPipeline) -> None:
-    """Run the phases; the run's status says how they ended, as far as it can still be written."""
-    run_log, status, error = pipeline.run_log, RunStatus.FAILED, ""
+@contextmanager
+def failures_told(pipeline: RunPipeline) -> Iterator[None]:
+    """If something stops the phases inside, the run's status says so, as far as it can still be written."""
     try:
-        pipeline.run()
-        status = RunStatus.FINISHED
+        yield
     except KeyboardInterrupt:
-        status, error = RunStatus.INTERRUPTED, "interrupted by the user"
+        with suppress(StoreError):
+            end(pipeline, RunStatus.INTERRUPTED, "interrupted by the user")
         raise
     except BaseException as failure:
-        error = " ".join(str(failure).split())[:MOST_ERROR] or type(failure).__name__
+        with suppress(StoreError):
+            error = " ".join(str(failure).split())[:MOST_ERROR] or type(failure).__name__
+            end(pipeline, RunStatus.FAILED, error)
         raise
-    finally:
-        with suppress(StoreError) if error else nullcontext():
-            run_log.set_status(status, error=error, seconds_used=pipeline.meter.seconds)
-            run_log.event(_ENDS[status](error=error))
+
+
+def end(pipeline: RunPipeline, status: RunStatus, error: str = "") -> None:
+    """Store how a session of the run ended."""
+    pipeline.run_log.set_status(status, error=error, seconds_used=pipeline.meter.seconds)
+    pipeline.run_log.event(_ENDS[status](error=error))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentforge.agents import Hardware
-from agentforge.config import Settings
+from agentforge.config import Settings, sqlite_url
 from agentforge.devices import DeviceSpec, Roofline, cached_roofline, cores, measure_roofline, vector_bits
 from agentforge.knowledge import KnowledgeBase, context_for
 from agentforge.llm import Measured, append_line
@@ -212,7 +212,7 @@ class RunPipeline:
         """
         if self._replayed is None:
             return self.run_log.store.as_known_to(self.run_log.run.id)
-        return Store(f"sqlite:///{self.folder / 'replayed.db'}")
+        return Store(sqlite_url(self.folder / "replayed.db"))
 
     @property
     def _replayed(self) -> Path | None:

@@ -9,7 +9,7 @@ from agentforge.analysis import Report, build_report
 from agentforge.config import Settings
 from agentforge.ladder import find_device
 from agentforge.loop import OnEvent
-from agentforge.schema import RunSettings, RunStatus
+from agentforge.schema import RunSettings, RunStatus, UsageError
 from agentforge.store import Store
 
 from .checks import check_run
@@ -32,13 +32,19 @@ def resume(
         limits: `minutes`, `attempts`, `dollars`, `tokens` that replace the run's own.
 
     Raises:
-        UsageError: no such run, another process works on it, or it began on another device.
+        UsageError: no such run, another process works on it, it began on another device, or it is finished
+            and `out` is another folder.
         AgentForgeError, KeyboardInterrupt: as for `start_run`.
     """
     with Store(settings.url) as store:
         run = store.get_run(identifier)
         budget = limited(run.budget, limits or {})
         if run.status is RunStatus.FINISHED and not limits:
+            if out is not None and str(out.absolute()) != run.artifact:
+                raise UsageError(
+                    f"run {run.id} is finished: write its artifact with "
+                    f"agentforge runs artifact {run.id} {out}, or give new limits to search on"
+                )
             return build_report(store, run.id)
         kept = store.get_record(run.id, RunSettings)
         settings = restored(kept, settings)
@@ -46,5 +52,4 @@ def resume(
         kind = (kept and kept.device) or store.get_target(run.target).device
         where = find_device(kind, settings.cache, before_run(on_event))
         check_device(run, where)
-        run = store.update_run(run.id, budget=budget)
-        return execute(store, run, settings, where, out, on_event)
+        return execute(store, run, settings, where, out, on_event, budget=budget if limits else None)

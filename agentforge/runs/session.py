@@ -34,7 +34,6 @@ from agentforge.schema import (
     Budget,
     Profile,
     Run,
-    RunFinished,
     RunKind,
     RunStarted,
     RunStatus,
@@ -43,7 +42,7 @@ from agentforge.schema import (
 from agentforge.store import Store
 
 from .checks import check_out, check_run
-from .execution import create_run, opened
+from .execution import create_run, end, failures_told, opened
 from .kinds.model import ModelStart
 from .pipeline import RunPipeline
 from .run_settings import for_device
@@ -94,7 +93,8 @@ class Workbench:
         run = create_run(self.store, found, self.device, kind=RunKind.EXTERNAL)
         with self._pipeline(run.id, on_event) as pipeline:
             pipeline.run_log.event(RunStarted(target=run.name, device=run.device))
-            pipeline.profile()
+            with failures_told(pipeline):
+                pipeline.profile()
             pipeline.run_log.set_status(RunStatus.SEARCHING)
         return self.store.get_run(run.id)
 
@@ -149,12 +149,12 @@ class Workbench:
         """
         check_out(out)
         with self._supervisor(run, on_event, out=out) as (pipeline, supervisor):
-            remeasure_all(supervisor)
-            wins, attempts = collect(supervisor), len(pipeline.run_log.attempts())
-            result = SearchResult(supervisor.profile, wins, attempts, "applied from outside", False)
-            pipeline.stitch(result, self.referee)
-            pipeline.run_log.set_status(RunStatus.FINISHED)
-            pipeline.run_log.event(RunFinished())
+            with failures_told(pipeline):
+                remeasure_all(supervisor)
+                wins, attempts = collect(supervisor), len(pipeline.run_log.attempts())
+                result = SearchResult(supervisor.profile, wins, attempts, "applied from outside", False)
+                pipeline.stitch(result, self.referee)
+            end(pipeline, RunStatus.FINISHED)
             return build_report(self.store, pipeline.run_log.run.id)
 
     @contextmanager

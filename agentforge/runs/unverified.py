@@ -54,7 +54,8 @@ def write_unverified(run_log: RunLog, folder: Path) -> tuple[str, ...]:
         write_solution(solution, place)
         (place / "reference.py").write_text(definition.reference, encoding="utf-8")
         reasons = "\n".join(f"- {reason}" for reason in evaluation.reasons)
-        (place / MARK).write_text(_TEXT.format(number=attempt.number, name=definition.name, reasons=reasons))
+        text = _TEXT.format(number=attempt.number, name=definition.name, reasons=reasons)
+        (place / MARK).write_text(text, encoding="utf-8")
         notes.append(f"attempt {attempt.number} of {definition.name} is right, and unverified: {place}")
     return tuple(notes)
 

@@ -141,6 +141,8 @@ class Intent(FrozenModel):
     """As the user wrote it."""
     written: bool = False
     """True once a reference was written and accepted; the run's target is then that reference."""
+    given_up: int = 0
+    """Sessions that ended without a usable answer; the next one asks anew."""
 
 
 class Priors(FrozenModel):

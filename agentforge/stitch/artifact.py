@@ -54,14 +54,14 @@ def _fill(
 ) -> None:
     build_into(scratch, solution, target.device, cache)
     (scratch / "report.json").write_text(json.dumps(report, indent=1) + "\n")
-    (scratch / "report.md").write_text(report_markdown(report))
+    (scratch / "report.md").write_text(report_markdown(report), encoding="utf-8")
     package = name if name.isidentifier() else "artifact"
     for template in _TEMPLATES.iterdir():
-        text = template.read_text()
+        text = template.read_text(encoding="utf-8")
         for key, value in {"NAME": target.name, "PACKAGE": package}.items():
             text = text.replace(f"@{key}@", value)
-        (scratch / template.name).write_text(text)
-    (scratch / "kernelbench_solution.py").write_text(export_single_file(solution))
+        (scratch / template.name).write_text(text, encoding="utf-8")
+    (scratch / "kernelbench_solution.py").write_text(export_single_file(solution), encoding="utf-8")
 
 
 def build_into(folder: Path, solution: Solution, device: str, cache: Path) -> None:

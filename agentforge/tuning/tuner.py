@@ -15,6 +15,8 @@ from .variants import Variants
 LAPS = 2
 """Further verdicts of a point and the incumbent, in turns, if the first does not decide."""
 
+_Raced = tuple[tuple[float, ...], bool]
+
 
 @dataclass(frozen=True)
 class Tuner:
@@ -49,19 +51,20 @@ class Tuner:
             point := next_point(self.variants.space, trials, self.seed, self.most)
         ) is not None:  # fmt: skip
             written = self.variants.write(point)
-            verdict = self.evaluate(written, False) if written is not None else None
-            if written is not None and verdict is None:
-                break
-            logs, won = self._race(written, verdict, best, incumbent) if written and verdict else ((), False)
+            raced: _Raced | None = ((), False)
+            if written is not None:
+                verdict = self.evaluate(written, False)
+                raced = None if verdict is None else self._race(written, verdict, best, incumbent)
+            if raced is None:
+                break  # nothing is kept, so that a resume measures the point
+            logs, won = raced
             trials.append(self._kept(Trial(parameters=point, log_speedups=logs, won=won)))
             if won and written is not None:
                 incumbent, best = trials[-1], written
         return best
 
-    def _race(
-        self, solution: Solution, first: Evaluation, best: Solution, incumbent: Trial
-    ) -> tuple[tuple[float, ...], bool]:
-        """Log speedups of a point, and whether it is faster than the incumbent.
+    def _race(self, solution: Solution, first: Evaluation, best: Solution, incumbent: Trial) -> _Raced | None:
+        """Log speedups of a point, and whether it beats the incumbent; None if the budget is used up.
 
         A point whose interval lies below the incumbent's mean ends after one verdict, and one whose interval
         lies above it wins. Otherwise both are measured again in turns.
@@ -76,7 +79,9 @@ class Tuner:
         for _ in range(LAPS):
             for runner, logs in ((best, theirs), (solution, own)):
                 verdict = self.evaluate(runner, True)
-                again = verdict.speedup_over_best if verdict is not None else None
+                if verdict is None:
+                    return None
+                again = verdict.speedup_over_best
                 if again is None:
                     return tuple(own), False
                 logs.append(_log(again))

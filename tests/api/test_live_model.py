@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import resource
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from agentforge.api.artifact import load
 from agentforge.api.live_model import check, draw_inputs, live_target, structure
 from agentforge.api.targets import as_target, live_module, load_settings, where_of
 from agentforge.problems.kernelbench import Problem, import_source, load_problem
-from agentforge.schema import Definition, TargetError, UsageError
+from agentforge.schema import Definition, MachineError, TargetError, UsageError
 from agentforge.stitch.artifact import write_artifact
 from agentforge.stitch.sources import local_modules
 from tests.stitch.making import stitch_in_process
@@ -147,6 +148,17 @@ def test_inputs_are_drawn_like_the_example() -> None:
 def test_an_input_of_another_kind_is_refused_in_a_sentence() -> None:
     with pytest.raises(UsageError, match=r"inputs\[0\] is a object: pass tensors"):
         draw_inputs((object(),))
+
+
+def test_a_full_disk_leaves_no_part_of_the_weights(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))  # as if the disk had no more room
+    try:
+        with pytest.raises(MachineError, match="free some space"):
+            live_target(nn.Linear(300, 300).eval(), (torch.randn(2, 300),), "cpu", tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list((tmp_path / "live").iterdir()) == []
 
 
 def test_a_forward_that_fails_says_so(nets: ModuleType, tmp_path: Path) -> None:

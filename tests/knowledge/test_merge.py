@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from agentforge.config import sqlite_url
 from agentforge.devices.null import detect_null
 from agentforge.knowledge import (
     KnowledgeBase,
@@ -175,3 +176,16 @@ def test_the_command(run: Run, home: Path, other: Store, tmp_path: Path) -> None
         answer = run("kb", "merge", wrong)
         assert answer.code == 2, wrong
         assert answer.err.count("\n") == 1, answer.err
+
+
+@pytest.mark.parametrize("folder", ["what?", "%41", "a #1"])
+def test_a_database_in_any_folder_is_read(store: Store, other: Store, tmp_path: Path, folder: str) -> None:
+    file = tmp_path / folder / "their?s.db"
+    file.parent.mkdir()
+    with sqlite3.connect(file) as copied, sqlite3.connect(tmp_path / "other.db") as source:
+        source.backup(copied)
+    os.link(file, tmp_path / "linked.db")
+    assert read_database(str(file), store.where).origin == "their?s.db"
+    assert merge(store, file) == (4, 1)
+    with pytest.raises(AgentForgeError, match="this database itself"):
+        read_database(str(tmp_path / "linked.db"), sqlite_url(file))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
+import resource
+import threading
 from pathlib import Path
 
 import pytest
@@ -101,3 +104,52 @@ def test_a_replay_costs_nothing_and_a_budget_of_dollars_is_kept(tmp_path: Path) 
     price = Prices().of_model(Replay(str(path)))
     assert price is not None
     assert price.most(1000, 1000) == 0.0
+
+
+def test_texts_may_have_any_ends_of_lines(tmp_path: Path) -> None:
+    path, text = tmp_path / "run.jsonl", "a\x85b\u2028c\u2029d\x0b\x0ce\r\nf"
+    Recorder(Fake(lambda _: said(text)), path).complete(request(text))
+    assert Replay(str(path)).complete(request(text)).text == text
+
+
+def test_what_a_kill_ended_in_the_middle_of_a_line_costs_that_line_alone(tmp_path: Path) -> None:
+    path, answers = tmp_path / "run.jsonl", {"a": "one", "b": 'zw\\ei "中文"\n'}
+    recorder = Recorder(Fake(lambda asked: said(answers[asked.messages[0].text])), path)
+    recorder.complete(request("a"))
+    first = path.read_bytes()
+    recorder.complete(request("b"))
+    whole = path.read_bytes()
+    for size in range(len(first), len(whole)):
+        path.write_bytes(whole[:size])
+        assert Replay(str(path)).complete(request("a")).text == "one"
+        recorder.complete(request("b"))
+        replay = Replay(str(path))
+        assert [replay.complete(request(text)).text for text in "ab"] == [*answers.values()]
+        assert path.read_bytes().startswith(whole[:size]), "what was there stays"
+
+
+def test_a_full_disk_leaves_the_cassette_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    recorder = Recorder(Fake(lambda _: said("x" * 50_000)), path)
+    recorder.complete(request("a"))
+    before, (soft, hard) = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 20_000, hard))  # as if the disk had no more room
+    try:
+        with pytest.raises(UsageError, match="cannot be written"):
+            recorder.complete(request("b"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_bytes() == before
+
+
+def test_another_process_that_writes_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    recorder = Recorder(Fake(lambda _: said()), path)
+    with path.open("a") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        writing = threading.Thread(target=lambda: recorder.complete(request("a")))
+        writing.start()
+        writing.join(0.3)
+        assert writing.is_alive() and not path.read_bytes()
+    writing.join()
+    assert Replay(str(path)).complete(request("a")).text == "ok"

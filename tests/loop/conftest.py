@@ -75,7 +75,8 @@ class Bench:
         run = self.store.get_run(name)
         run_log = RunLog(self.store, run, self.events.append, conditions)
         options = {"clock": clock} if clock else {}
-        meter = BudgetMeter(run.budget, seconds_used=run.seconds_used, **options)
+        limit_s = settings.get("limit_s")
+        meter = BudgetMeter(run.budget, seconds_used=run.seconds_used, limit_s=limit_s, **options)
         self.planner = ScriptedPlanner(script)
         session = Session(
             agents=Agents(self.planner, self.coder, ScriptedJudge(), self.model_planner),

@@ -117,3 +117,14 @@ def test_evaluations_and_stitching_end_before_the_limit_of_a_run() -> None:
     assert meter.stitching_s == 40.0
     clock.now += 50.0
     assert meter.stitching_s == 0.0
+
+
+def test_the_limit_of_a_run_ends_its_search() -> None:
+    clock = Clock()
+    meter = BudgetMeter(Budget(attempts=9), seconds_used=1000.0, limit_s=540.0, clock=clock)
+    clock.now += 512.0
+    assert not meter.exhausted(dollars=0.0)
+    clock.now += 1.0
+    assert meter.out_of_time
+    assert meter.exhausted(dollars=0.0) == "the run's limit of 540 seconds is used up"
+    assert not BudgetMeter(Budget(), clock=clock).out_of_time

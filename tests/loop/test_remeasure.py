@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from agentforge.loop.bottleneck_state import LAST_REMEASUREMENTS
-from agentforge.schema import Budget, Level, Solution
+from agentforge.schema import Budget, Level, Solution, TimeEnded
 
 from .conftest import Bench
 from .scripted import bottleneck, profile
@@ -124,3 +124,21 @@ def test_when_the_minutes_are_used_up_only_the_fastest_is_measured_again(bench: 
     attempts = bench.store.attempts("run")
     assert len(attempts) > 1
     assert [a.number for a in attempts if a.remeasured] == [2]
+
+
+@pytest.mark.parametrize("bench", [Budget(attempts=1)], indirect=True)
+@pytest.mark.parametrize("in_time", [0, 1])
+def test_at_the_runs_own_limit_nothing_is_measured_again(bench: Bench, in_time: int) -> None:
+    now = [0.0]
+
+    def slow(solution: Solution, level: Level) -> None:
+        if full(bench) == in_time and level is Level.FULL:
+            now[0] = 570.0
+            if in_time:
+                raise TimeEnded("the run's time ended")
+
+    bench.referee.before = slow
+    script = {"a": [{"speed": 3.0, "noisy": 9}]}
+    assert not bench.search(profile(bottleneck("a")), script, clock=lambda: now[0], limit_s=600.0).wins
+    assert [a.remeasured for a in bench.store.attempts("run")] == [0]
+    assert bench.referee.deadlines == [570.0] * (2 + in_time)

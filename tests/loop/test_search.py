@@ -345,6 +345,26 @@ def test_the_end_of_the_time_in_an_evaluation_is_no_failure_and_a_resume_repeats
     assert len(bench.search(profile(bottleneck("a")), script, clock=lambda: now[0]).wins) == 1
 
 
+@pytest.mark.parametrize("bench", [Budget(attempts=50), Budget(attempts=50, minutes=60)], indirect=True)
+def test_a_run_at_its_own_limit_ends_with_what_it_won(bench: Bench) -> None:
+    now, ended = [0.0], 0
+
+    def end(solution: Solution, level: Level) -> None:
+        nonlocal ended
+        if "3.0" in solution.source("model_new.py"):
+            ended += 1
+            assert ended == 1, "the same attempt is evaluated again after the limit"
+            now[0] = 600.0
+            raise TimeEnded("the run's time ended")
+
+    bench.referee.before = end
+    script = {"a": [{"speed": 2.0}, {"speed": 3.0}, {"speed": 4.0}]}
+    result = bench.search(profile(bottleneck("a")), script, clock=lambda: now[0], limit_s=600.0)
+    assert (result.reason, result.out_of_budget) == ("the run's limit of 600 seconds is used up", True)
+    assert [win.attempt for win in result.wins] == ["run/0001"]
+    assert [a.status for a in bench.store.attempts("run")] == [AttemptStatus.DONE, AttemptStatus.CODED]
+
+
 @pytest.mark.parametrize("bench", [Budget(minutes=1.0)], indirect=True)
 @pytest.mark.parametrize(("profiled_s", "attempts"), [(90.0, 1), (0.0, 0)])
 def test_a_profile_that_took_longer_than_the_minutes_leaves_all_of_them(

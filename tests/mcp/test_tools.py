@@ -9,18 +9,22 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.server.mcpserver import MCPServer
 
 from agentforge.config import RefereeSettings
+from agentforge.frontends import FrontendOptions
 from agentforge.mcp import create_server
 from agentforge.mcp.evaluate import slug, solution_of
 from agentforge.mcp.server import TOKEN, require_token, serve_http
-from agentforge.runs import Workbench
-from agentforge.schema import TolerancePolicy, UsageError
+from agentforge.runs import ModelStart, Workbench
+from agentforge.runs._base import RunInput
+from agentforge.runs.pipeline import RunPipeline
+from agentforge.schema import MachineError, RunStatus, TolerancePolicy, UsageError
+from tests.store import nouns
 
 TOOLS = {
     "profile_model",
@@ -107,6 +111,38 @@ def test_a_coding_agent_works_on_a_run(workbench: Workbench) -> None:
     assert one.plan is not None
     assert one.plan.author.startswith("mcp")
     assert [p.solution for p in workbench.store.promotions("run")] == [one.solution]
+
+
+@pytest.mark.parametrize("method", ["profile", "apply"])
+@pytest.mark.parametrize(
+    ("error", "status", "kind"),
+    [
+        (MachineError("no compiler"), RunStatus.FAILED, "run.failed"),
+        (KeyboardInterrupt(), RunStatus.INTERRUPTED, "run.interrupted"),
+    ],
+)
+def test_a_call_that_is_stopped_leaves_a_run_that_says_so(
+    workbench: Workbench,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    error: BaseException,
+    status: RunStatus,
+    kind: str,
+) -> None:
+    def stop(*_: object) -> NoReturn:
+        raise error
+
+    monkeypatch.setattr(ModelStart, "load", lambda _, settings, device: RunInput(nouns.target(), settings))
+    monkeypatch.setattr(RunPipeline, "make_profile", stop)
+    monkeypatch.setattr(RunPipeline, "_judge_of_model", stop)
+    with pytest.raises(type(error)):
+        if method == "profile":
+            workbench.profile("model.py", FrontendOptions())
+        else:
+            workbench.apply("run", None)
+    (run,) = [run for run in workbench.store.list_runs() if (run.id == "run") == (method == "apply")]
+    assert (run.status, bool(run.error)) == (status, True)
+    assert workbench.store.events(run.id)[-1].kind == kind
 
 
 def test_a_cheat_ends_rejected_and_unlearned(workbench: Workbench) -> None:

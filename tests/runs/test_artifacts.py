@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agentforge.runs.artifacts import fetch_artifact
+from agentforge.runs.artifacts import fetch_artifact, write_kernel
 from agentforge.schema import ArtifactReport, RunStatus, StitchResult, UsageError
 from agentforge.store import Store
 from tests.stitch.making import BLOCK, stitch_in_process
@@ -62,3 +62,11 @@ def test_a_run_without_an_artifact_says_why(store: Store, tmp_path: Path) -> Non
     with pytest.raises(UsageError, match=r"no artifact \(nothing was faster\): choose another run"):
         fetch_artifact(store, "run", tmp_path / "out", cache=tmp_path)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("latin_locale")
+def test_a_kernel_in_any_script_can_be_written_in_any_locale(tmp_path: Path) -> None:
+    reference, evaluation = "# 融合\nclass Model: ...\n", nouns.evaluation(log="融合")
+    write_kernel(tmp_path, nouns.solution("# 融合"), evaluation, nouns.definition(reference=reference))
+    assert (tmp_path / "reference.py").read_text(encoding="utf-8") == reference
+    assert json.loads((tmp_path / "plan.json").read_bytes())["log"] == "融合"

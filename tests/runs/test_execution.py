@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentforge.agents import create_coder, create_judge, create_planner
-from agentforge.config import Settings
+from agentforge.config import Settings, load_settings
 from agentforge.devices import DeviceSpec, detect
 from agentforge.frontends import FrontendOptions
 from agentforge.loop import Agents
@@ -123,6 +123,20 @@ def test_an_opened_run_knows_which_regions_had_a_full_verdict(
     agents = Agents(create_planner("playbook"), create_coder("playbook"), create_judge("playbook"))
     with opened(store, run, written, CPU, None, agents=agents) as pipeline:
         assert pipeline.judged_in_full is None
+
+
+def test_replayed_verdicts_go_to_a_file_of_the_runs_folder_whatever_the_name_of_the_home(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "what? %41 #1"
+    settings = load_settings(["search.coder=replay:x", "llm.replay_verdicts=true"], {"home": home})
+    agents = Agents(create_planner("playbook"), create_coder("playbook"), create_judge("playbook"))
+    with Store(settings.url) as store:
+        run = created(store, settings)
+        with opened(store, run, settings, CPU, None, agents=agents) as pipeline:
+            pipeline._knowledge_store().close()
+            assert (pipeline.folder / "replayed.db").is_file()
+    assert list(tmp_path.iterdir()) == [home]
 
 
 def test_a_run_stays_on_its_device(store: Store, settings: Settings) -> None:

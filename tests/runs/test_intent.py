@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
 from agentforge.agents.llm.author import objections
 from agentforge.config import Settings
+from agentforge.runs.kinds import intent
 from agentforge.runs.pipeline import RunPipeline
+from agentforge.schema import TargetError
 from agentforge.store import Store
 from tests.cli.conftest import Run, home, run
 from tests.llm.server import LLMServer, Reply
@@ -125,6 +127,27 @@ def test_it_gives_up_after_some_tries(run: Run, server: LLMServer) -> None:
     assert "It cannot be used" in prompts(server)[1]
     assert "masked_fill" in prompts(server)[1]  # torch's own words
     assert "reference.py and give that" in answer.json["error"]
+
+
+@pytest.mark.usefixtures("known_roofline", "no_slow_parts")
+@pytest.mark.parametrize("readable", [True, False])
+def test_a_resume_after_it_gave_up_asks_anew(
+    run: Run, server: LLMServer, monkeypatch: pytest.MonkeyPatch, readable: bool
+) -> None:
+    def fail(*_: object) -> NoReturn:
+        raise TargetError("it does not run")
+
+    monkeypatch.setattr(intent, "load_target", fail)
+    answers = [file(f"{GOOD}# {n}\n") if readable else Reply(f"No code {n}.") for n in range(6)]
+    server.then(*answers)
+    answer = _optimize(run, server)
+    assert (answer.code, len(server.seen)) == (2, 3)
+    assert "resume the run to ask again" in answer.json["error"]
+    with Store(Settings().url) as store:
+        (found,) = store.list_runs()
+    run("runs", "resume", found.id, "--json")
+    assert len(server.seen) == 6
+    assert prompts(server)[0] == prompts(server)[3]
 
 
 def _optimize(run: Run, server: LLMServer, *more: str) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from agentforge.loop import RunLog
 from agentforge.runs.unverified import write_unverified
 from agentforge.store import Store
@@ -40,3 +42,10 @@ def test_the_fastest_kernel_that_a_busy_machine_hid_is_kept_unless_one_was_verif
 def test_nothing_is_written_if_all_was_decided(tmp_path: Path) -> None:
     assert written(tmp_path, {"a": [{"speed": 2.0}, {"speed": 0.5}]}) == {}
     assert not (tmp_path / "unverified").exists()
+
+
+@pytest.mark.usefixtures("latin_locale")
+def test_a_name_in_any_script_can_be_written_in_any_locale(tmp_path: Path) -> None:
+    assert written(tmp_path, {"融合": [{"speed": 2.0, "untimed": True}]})
+    (text,) = (path.read_text(encoding="utf-8") for path in tmp_path.glob("unverified/*/UNVERIFIED.md"))
+    assert "Attempt 1 for 融合." in text

@@ -200,3 +200,15 @@ def test_a_folder_with_something_else_is_left_alone(block: Stitched, tmp_path: P
     with pytest.raises(UsageError, match="choose an empty or new folder"):
         write_artifact(tmp_path, block.target, block.solution, report(block), cache=tmp_path / "cache")
     assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.usefixtures("latin_locale")
+def test_names_and_sources_in_any_script_are_written_in_any_locale(block: Stitched, tmp_path: Path) -> None:
+    target = block.target.model_copy(update={"name": "融合"})
+    first, *rest = block.solution.sources
+    first = first.model_copy(update={"content": f"{first.content}\n# 融合\n"})
+    solution = block.solution.model_copy(update={"sources": (first, *rest)})
+    data = {**report(block), "notes": ["融合"]}
+    write_artifact(tmp_path / "a", target, solution, data, cache=tmp_path / "cache")
+    for name in ("report.md", "kernelbench_solution.py", "README.md"):
+        assert "融合" in (tmp_path / "a" / name).read_text(encoding="utf-8"), name

@@ -89,3 +89,13 @@ def test_a_resumed_tuner_measures_what_is_left(done: int) -> None:
     assert rest.run(tuple(whole.kept[:done])) == "3"
     assert whole.kept[:done] + rest.kept == whole.kept
     assert math.exp(rest.kept[-1].log_speedups[0]) > 1.2
+
+
+def test_a_point_whose_race_the_budget_ended_is_measured_by_a_resume() -> None:
+    whole = Referee({1: 1.0, 2: 1.01, 3: 0.5})
+    assert whole.run() == "2"
+    for left in range(len(whole.asked)):
+        cut, rest = Referee(whole.speed, left=left), Referee(whole.speed)
+        cut.run()
+        assert rest.run(tuple(cut.kept)) == "2"
+        assert cut.kept + rest.kept == whole.kept, left

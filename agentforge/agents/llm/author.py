@@ -41,7 +41,7 @@ class LLMAuthor:
         self._role = role
 
     def write(
-        self, intent: str, hardware: Hardware, earlier: str = "", objection: str = ""
+        self, intent: str, hardware: Hardware, earlier: str = "", objection: str = "", *, attempt: str = ""
     ) -> tuple[str, Usage]:
         """See `Author.write`."""
         prompt = render(
@@ -58,7 +58,7 @@ class LLMAuthor:
                 raise Objection(what)
             return source
 
-        return self._role.ask((render("author/system.md.j2"),), prompt, take, attempt="")
+        return self._role.ask((render("author/system.md.j2"),), prompt, take, attempt=attempt)
 
 
 def objections(source: str) -> list[str]:

@@ -15,6 +15,7 @@ from agentforge.languages.normal import normalised
 from agentforge.languages.tune import BadTune, tunables
 from agentforge.llm import CallFailed, CannotAfford, Response
 from agentforge.schema import (
+    AgentForgeError,
     BuildSpec,
     CannotCode,
     CardKind,
@@ -81,6 +82,9 @@ class LLMCoder:
         with ThreadPoolExecutor(task.drafts) as pool:
             under_way = [pool.submit(self._draft, task, plan, parent, number) for number in numbers]
         failed = [call.exception() for call in under_way]
+        for error in filter(None, failed):
+            if isinstance(error, AgentForgeError) or not isinstance(error, Exception):
+                raise error  # it ends the run, not a draft
         drafts = [call.result() for call, error in zip(under_way, failed, strict=True) if error is None]
         if not drafts:
             raise next(error for error in failed if error is not None)

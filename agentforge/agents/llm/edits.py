@@ -15,6 +15,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import PurePosixPath
 
 from pydantic import ValidationError
 
@@ -28,12 +29,8 @@ _EDITED = "\0"
 """Takes the place of an edit while files are looked for: a fence around edits is no file."""
 
 _HEAD = r"^[ \t]*(?:[#*>`-]+[ \t]*)*\**"
-_FILE = re.compile(
-    _HEAD + r"FILE:?\**:?[ \t]*[`*]*(?P<path>[\w./+-]+)[`*:]*[ \t]*$", re.MULTILINE | re.IGNORECASE
-)
-_EDIT = re.compile(
-    _HEAD + r"EDIT:?\**:?[ \t]*[`*]*(?P<path>[\w./+-]+)[`*:]*[ \t]*$", re.MULTILINE | re.IGNORECASE
-)
+_PATH = r"(?=[ \t:*`]):?\**:?[ \t]*[`*]*(?P<path>[\w./+-]+)[`*:]*[ \t]*$"
+_FILE, _EDIT = (re.compile(_HEAD + word + _PATH, re.MULTILINE | re.IGNORECASE) for word in ("FILE", "EDIT"))
 _FENCE = re.compile(
     r"^[ \t]*(?P<ticks>`{3,}|~{3,})[ \t]*(?P<info>[^\n`]*)\n(?P<body>.*?)(?:^[ \t]*(?P=ticks)[ \t]*$|\Z)",
     re.M | re.S,
@@ -88,6 +85,11 @@ def sources(text: str, parent: Solution | None) -> tuple[SourceFile, ...]:
         raise Unreadable(str(error.errors()[0]["msg"])) from error
 
 
+def _path(head: re.Match[str]) -> str:
+    """The path of a FILE or EDIT line; `./kernel.cpp` is `kernel.cpp`."""
+    return str(PurePosixPath(head["path"]))
+
+
 def _files(text: str) -> dict[str, str]:
     """Fences by the FILE line before them, or by their language if that determines the file."""
     outside = _CHANGE.sub(_EDITED, text)
@@ -95,7 +97,7 @@ def _files(text: str) -> dict[str, str]:
     nameless: dict[str, list[str]] = {}
     end = 0
     for fence in _FENCE.finditer(outside):
-        names = [m["path"] for m in _FILE.finditer(outside, end, fence.start())]
+        names = [_path(m) for m in _FILE.finditer(outside, end, fence.start())]
         end = fence.end()
         info = fence["info"].strip().split()
         named = names[-1] if names else next((w for w in info[1:] if re.fullmatch(r"[\w/+-]+\.\w+", w)), None)
@@ -115,7 +117,7 @@ def _files(text: str) -> dict[str, str]:
 
 
 def _edits(text: str) -> list[_Edit]:
-    heads = [(m.start(), m["path"]) for m in _EDIT.finditer(text)]
+    heads = [(m.start(), _path(m)) for m in _EDIT.finditer(text)]
     edits = []
     for change in _CHANGE.finditer(text):
         path = next((path for start, path in reversed(heads) if start < change.start()), None)
@@ -132,7 +134,7 @@ def _unfenced(text: str) -> dict[str, str]:
     heads = list(_FILE.finditer(text))
     if heads and "```" not in text:
         ends = [*(head.start() for head in heads[1:]), len(text)]
-        return {h["path"]: text[h.end() : end].strip("\n") + "\n" for h, end in zip(heads, ends, strict=True)}
+        return {_path(h): text[h.end() : end].strip("\n") + "\n" for h, end in zip(heads, ends, strict=True)}
     start = re.search(r'^(?:import |from |""")', text, re.MULTILINE)
     if "class ModelNew" in text and start is not None and "```" not in text:
         return {"model_new.py": text[start.start() :]}

@@ -148,7 +148,8 @@ class LLMPlanner:
 
 
 def _slug(text: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:80] or "new-technique"
+    """A strategy's identifier: letters and digits of any script, so that two ideas have two."""
+    return re.sub(r"[\W_]+", "-", text.lower()).strip("-")[:80] or "new-technique"
 
 
 def _parameters(answer: PlanAnswer, known: Strategy | None) -> dict[str, int | float | str | bool]:

@@ -89,17 +89,17 @@ class IntentRunPipeline(KernelRunPipeline):
         if intent is None or intent.written:
             super().run()
             return
-        target = self._write(intent.text)
+        target = self._write(intent)
         self.run_log.set_target(target)
         self.run_log.keep(intent.model_copy(update={"written": True}))
         self.run_log.event(IntentWritten(reference=target.definition.reference, notes=target.notes))
         super(IntentRunPipeline, replace(self, target=target)).run()
 
-    def _write(self, intent: str) -> Target:
+    def _write(self, intent: Intent) -> Target:
         """A reference that runs and can tell right from wrong.
 
         Raises:
-            TargetError: none was written.
+            TargetError: none was written; the next session asks anew, unless the budget is used up.
         """
         run_log, author = self.run_log, self.agents.author
         if author is None:
@@ -109,15 +109,18 @@ class IntentRunPipeline(KernelRunPipeline):
         run_log.set_status(RunStatus.PROFILING, error="")
         machine = hardware(self.device, self.roofline())
         source = objection = ""
+        session = str(intent.given_up + 1) if intent.given_up else ""
+        given_up = intent.model_copy(update={"given_up": intent.given_up + 1})
         for _ in range(TRIES):
             self._tell(f"{author.name} writes the reference" + (f" again: {objection}" if objection else ""))
             try:
-                source, _ = author.write(intent, machine, source, objection)
+                source, _ = author.write(intent.text, machine, source, objection, attempt=session)
                 target = self._load(source)
                 objection = self._blind(target)
             except CannotAfford as error:
                 raise TargetError(f"no reference was written: {error}, and resume the run") from error
             except CallFailed as error:
+                run_log.keep(given_up)
                 raise TargetError(
                     f"no reference was written ({error}): resume the run to ask again"
                 ) from error
@@ -125,9 +128,10 @@ class IntentRunPipeline(KernelRunPipeline):
                 objection = str(error)
             if not objection:
                 return target
+        run_log.keep(given_up)
         raise TargetError(
-            f"{TRIES} references could not be used, the last one because {objection}: "
-            f"describe it more exactly, or correct {self._file} and give that"
+            f"{TRIES} references could not be used, the last one because {objection}: describe it more "
+            f"exactly, correct {self._file} and give that, or resume the run to ask again"
         )
 
     @property

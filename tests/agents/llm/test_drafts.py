@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections import deque
 from pathlib import Path
+from typing import NoReturn
 
-from agentforge.schema import AttemptEvaluated, Level
+import pytest
+
+from agentforge.agents import Draft, Past, Task
+from agentforge.agents.llm import LLMCoder
+from agentforge.agents.llm.role import Role
+from agentforge.config import LLMSettings
+from agentforge.llm import Ledger
+from agentforge.schema import AttemptEvaluated, Level, Plan, Solution, StoreError, UsageError
 from agentforge.store import Store
+from agentforge.testing.language import make_solution
 from tests.llm.server import LLMServer
 from tests.loop.conftest import make_run
 from tests.loop.scripted import SimulatedReferee
 
-from .scene import Script
+from .scene import CONTEXT, HARDWARE, Script, Scripted, bottleneck
 from .test_dialogue import code, key, searched
 
 __all__ = ["key"]
@@ -32,3 +41,22 @@ def test_the_fastest_of_several_drafts_is_the_attempt(tmp_path: Path) -> None:
         full = [e for e in store.events("run") if isinstance(e, AttemptEvaluated) and e.level is Level.FULL]
         assert len(full) == 1
     assert len(referee.evaluations) == len(set(referee.evaluations))
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), StoreError("full"), UsageError("the key is refused")])
+def test_what_ends_the_run_is_no_draft_that_failed(
+    store: Store, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    def draft(_: LLMCoder, task: Task, plan: Plan, parent: Past | None, number: int) -> Draft:
+        if number == 2:
+            raise error
+        return Draft(make_solution("python", {"model_new.py": f"# {number}"}))
+
+    def check(solution: Solution, level: Level) -> NoReturn:
+        raise AssertionError("the other drafts were measured")
+
+    monkeypatch.setattr(LLMCoder, "_draft", draft)
+    coder = LLMCoder(Role("coder", Scripted(), Ledger(store, "run"), LLMSettings()))
+    asked = Task(bottleneck(), HARDWARE, CONTEXT, (), ("python",), (), "run/0001", drafts=3, check=check)
+    with pytest.raises(type(error)):
+        coder.code(asked, Plan(strategy="rows"), None)

@@ -39,6 +39,10 @@ WHOLE = f"FILE: kernel.cpp\n```cpp\n{CPP}```\n\nFILE: model_new.py\n```python\n{
         WHOLE.removesuffix("```\n"),
         "\ufeff" + WHOLE,
         f"<think>\n```cpp\n```\n</think>\n{WHOLE}",
+        "Files:\n\n" + WHOLE.replace("FILE: kernel.cpp\n", "").replace("FILE: model_new.py\n", ""),
+        WHOLE.replace("FILE: kernel.cpp\n", "kernel.cpp\n\nfile.cpp:\n"),
+        WHOLE.replace("FILE: kernel.cpp", "FILE: ./kernel.cpp").replace("FILE: m", "FILE .//m"),
+        WHOLE.replace("FILE: kernel.cpp", "**FILE**: kernel.cpp").replace("FILE: m", "FILE:m"),
     ],
 )
 def test_whole_files_in_many_shapes(text: str) -> None:
@@ -50,7 +54,9 @@ def test_a_python_file_in_no_fence() -> None:
 
 
 def test_a_file_replaces_the_parents_and_the_rest_stays() -> None:
-    assert read("```cpp\nint f();\n```", parent()) == {"kernel.cpp": "int f();\n", "model_new.py": PY}
+    fence = "```cpp\nint f();\n```"
+    for text in (fence, f"FILE: ./kernel.cpp\n{fence}", "FILE: ./kernel.cpp\nint f();"):
+        assert read(text, parent()) == {"kernel.cpp": "int f();\n", "model_new.py": PY}, text
 
 
 EDIT = """\
@@ -68,6 +74,8 @@ int f() { return 2; }
     [
         EDIT,
         EDIT.replace("\n", "\r\n"),
+        EDIT.replace("EDIT: ", "EDIT: ./"),
+        EDIT.replace("EDIT: kernel.cpp\n", "EDIT: kernel.cpp\n\nEdited:\n"),
         f"```\n{EDIT}```",
         f"```cpp\n{EDIT}```",
         EDIT.replace("<<<<<<<", "```cpp\n// faster\n<<<<<<<") + "```\n",

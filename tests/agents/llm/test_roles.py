@@ -201,6 +201,17 @@ def test_after_two_equal_failures_another_strategy_must_come(planner: LLMPlanner
     assert "strategy 'rows' is closed" in model.prompt
 
 
+def test_strategies_in_any_script_are_told_apart(planner: LLMPlanner, model: Scripted) -> None:
+    names = {
+        "使用 AVX 向量化": "使用-avx-向量化",
+        "使用 AVX 预取": "使用-avx-预取",
+        "Fuse_Rows!": "fuse-rows",
+    }
+    model.answers.extend(plan_answer(strategy=name) for name in (*names, "🚀"))
+    plans = [planner.plan(task(attempt=f"run/{number:04d}"), None) for number in range(4)]
+    assert [plan and plan.strategy for plan in plans] == [*names.values(), "new-technique"]
+
+
 def test_a_repair_needs_no_call(planner: LLMPlanner, model: Scripted) -> None:
     critique = Critique(kind="repair", error_class="compile", cause="no semicolon", change="add it")
     plan = planner.plan(task(failed(1)), failed(1, critique=critique))

@@ -1,0 +1,69 @@
+"""A run goes on under its own limits or new ones, and a resume that is refused changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agentforge.config import Settings
+from agentforge.runs import resume
+from agentforge.runs.kinds.pipelines import PIPELINES
+from agentforge.runs.pipeline import RunPipeline
+from agentforge.schema import BusyError, MachineError, Run, RunKind, RunStatus, UsageError
+from agentforge.store import Store
+
+from .test_execution import created
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path / "home")
+
+
+@pytest.fixture
+def store(settings: Settings) -> Iterator[Store]:
+    with Store(settings.url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def run(store: Store, settings: Settings) -> Run:
+    return created(store, settings)
+
+
+def test_new_limits_take_the_place_of_the_runs_own(
+    store: Store, settings: Settings, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[float | None] = []
+
+    def begin(pipeline: RunPipeline) -> None:
+        seen.extend((pipeline.meter.budget.dollars, pipeline.run_log.run.budget.dollars))
+        raise MachineError("enough")
+
+    monkeypatch.setattr(PIPELINES[RunKind.KERNEL], "run", begin)
+    for limits in ({"dollars": 100.0}, None):
+        with pytest.raises(MachineError, match="enough"):
+            resume(run.id, settings, limits=limits)
+    assert seen == [100.0] * 4
+    assert store.get_run(run.id).budget == run.budget.model_copy(update={"dollars": 100.0})
+
+
+def test_new_limits_are_not_kept_while_another_process_works_on_the_run(
+    store: Store, settings: Settings, run: Run
+) -> None:
+    with store.lock_run(run.id), pytest.raises(BusyError):
+        resume(run.id, settings, limits={"dollars": 100.0})
+    assert store.get_run(run.id) == run
+
+
+def test_a_finished_run_is_not_written_to_another_folder(
+    store: Store, settings: Settings, run: Run, tmp_path: Path
+) -> None:
+    made, other = tmp_path / "made", tmp_path / "other"
+    store.update_run(run.id, status=RunStatus.FINISHED, artifact=str(made))
+    with pytest.raises(UsageError, match=f"agentforge runs artifact {run.id} {other}"):
+        resume(run.id, settings, out=other)
+    assert not other.exists()
+    assert resume(run.id, settings, out=made).run == resume(run.id, settings).run
