@@ -161,7 +161,14 @@ def execute(
         run_log = pipeline.run_log
         opening = RunStarted if run.status is RunStatus.CREATED else RunResumed
         out_text = str(pipeline.out) if pipeline.out else None
-        run_log.event(opening(target=pipeline.target.name, device=device.name, out=out_text))
+        run_log.event(
+            opening(
+                target=pipeline.target.name,
+                device=device.name,
+                out=out_text,
+                seconds_used=run.seconds_used,
+            )
+        )
         _carry_out(pipeline)
     return build_report(store, run.id)
 
@@ -197,6 +204,7 @@ def opened(
             meter=BudgetMeter(
                 run.budget,
                 seconds_used=run.seconds_used,
+                stitched_s=run.stitched_s,
                 least_stitching_s=settings.search.least_stitching_s,
                 limit_s=settings.search.limit_s,
             ),
@@ -269,5 +277,6 @@ def _carry_out(pipeline: RunPipeline) -> None:
         raise
     finally:
         with suppress(StoreError) if error else nullcontext():
-            run_log.set_status(status, error=error, seconds_used=pipeline.meter.seconds)
+            meter = pipeline.meter
+            run_log.set_status(status, error=error, seconds_used=meter.seconds, stitched_s=meter.stitched_s)
             run_log.event(_ENDS[status](error=error))

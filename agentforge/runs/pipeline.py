@@ -230,6 +230,7 @@ class RunPipeline:
         done = run_log.record(StitchResult)
         if done and done.chosen == hashes and done.artifact == str(folder) and folder.exists():
             return
+        self.meter.stitching_begins()
         run_log.set_status(RunStatus.STITCHING, error="")
         run_log.event(StitchStarted(chosen=hashes))
         judge, sol_s = self._judge_of_model(referee, result.profile)
