@@ -106,8 +106,6 @@ def start_run(
     found = loading.result()  # before the store makes files, perhaps in the folder that is read
     found = replace(found, settings=for_device(found.settings, where))
     check_language(found.settings.search.language)
-    if permission is not None and found.target.shapes:  # its variants are judged at the measured shapes alone
-        raise UsageError("--allow and --shapes do not go together: leave one of them out")
     with Store(settings.url) as store:
         run = create_run(store, found, where, kind=start.kind, out=out, permission=permission)
         return execute(store, run, found.settings, where, out, on_event)

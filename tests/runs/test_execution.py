@@ -164,6 +164,7 @@ class Refused:
 
     error: Exception | None = None
     kind: RunKind = RunKind.MODEL
+    ranged: bool = False
     loaded: list[str] = field(default_factory=list)
 
     def check(self, settings: Settings, device: DeviceSpec) -> None:
