@@ -43,6 +43,12 @@ def _key(kernels: Collection[str], mode: Mode, moves: Collection[MoveKind] = ())
     return _Key(frozenset(kernels), everything, packed, streams, chosen)
 
 
+def _key_of(selection: Mapping[str, Any]) -> _Key:
+    """The key of a selection as the child process names it."""
+    chosen = tuple(kind for kind in MoveKind if kind in selection["moves"])
+    return _Key(**{**selection, "kernels": frozenset(selection["kernels"]), "moves": chosen})
+
+
 @dataclass(frozen=True)
 class Variant:
     """One variant of the model."""
@@ -153,7 +159,8 @@ class VariantBuilder:
 
         Args:
             packed: rewrite the first selection with packed weights too.
-            moves: rewrite the first selection, and the model without kernels, with these moves too.
+            moves: rewrite the first selection, and the model without kernels, with these moves too, and the
+                first selection without one of those that find a place.
 
         Raises:
             TargetError: the model can no longer be loaded or captured.
@@ -163,15 +170,17 @@ class VariantBuilder:
         keys += [_key(names, "kernels+compile") for names in selections[:1] if names]
         keys += [_key(names, mode) for names in selections[:1] for mode in modes[1:]]
         moved: list[Collection[str]] = [*selections[:1], ()] if moves else []
-        self._rewrite([*keys, *(_key(names, mode, moves) for names in moved for mode in modes)])
+        keys += [_key(names, mode, moves) for names in moved for mode in modes]
+        self._rewrite(keys, fewer=[_key(names, mode, moves) for names in moved[:1] for mode in modes])
 
     def prepare_moves(
         self, kernels: Collection[str], mode: Mode, choices: Sequence[Collection[MoveKind]]
     ) -> None:
-        """Rewrite the model for several choices of moves in one child process."""
+        """Rewrite the model for several choices of moves in one child process, unless `prepare` did."""
         self._rewrite([_key(kernels, mode, moves) for moves in choices])
 
-    def _rewrite(self, keys: Sequence[_Key]) -> None:
+    def _rewrite(self, keys: Sequence[_Key], fewer: Collection[_Key] = ()) -> None:
+        """Rewrite the model for these keys; for those in `fewer` also without one of the moves."""
         wanted = [key for key in dict.fromkeys(keys) if key not in self._rewritten]
         if not wanted and self._rewritten:
             return
@@ -180,6 +189,7 @@ class VariantBuilder:
             "sites": [site for kernel in self._kernels.values() for site in kernel.sites],
             "measured": self._measured,
             "selections": [{**key._asdict(), "kernels": sorted(key.kernels)} for key in wanted],
+            "fewer": [number for number, key in enumerate(wanted) if key in fewer],
         }
         try:
             answer = run_child(
@@ -197,7 +207,8 @@ class VariantBuilder:
         self._outline = answer["outline"]
         self._calls = answer["calls"]
         self.notes = list(dict.fromkeys([*self.notes, *answer["notes"]]))
-        self._rewritten.update(zip(wanted, answer["selections"], strict=True))
+        made = [*wanted, *map(_key_of, answer["fewer"])]
+        self._rewritten.update(zip(made, answer["selections"], strict=True))
         for selection in answer["selections"]:
             self.refused.update(selection["refused"])
 
