@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from agentforge.isolation.child_process import ChildFailure, run_child
+from agentforge.profiling.reasons import reason_of
 from agentforge.schema import Definition, MoveKind, Profile, Solution, Target, TargetError, baseline_name
 
 from .files import Mode, as_solution, kernel_name, stitched_files
@@ -120,6 +121,7 @@ class VariantBuilder:
 
     Args:
         measured: measured call sites (see `streams.measured`); without them, streams are not tried.
+        end: monotonic time at which no rewriting goes on; None for no limit.
     """
 
     def __init__(
@@ -128,11 +130,13 @@ class VariantBuilder:
         kernels: Mapping[str, Promoted],
         progress: Callable[[str], None] | None = None,
         measured: Sequence[Mapping[str, Any]] = (),
+        end: float | None = None,
     ) -> None:
         self._target = target
         self._kernels = kernels
         self._measured = list(measured)
         self._progress = progress
+        self._end = end
         self._rewritten: dict[_Key, dict[str, Any]] = {}
         self._outline: dict[str, Any] | None = None
         self._calls: dict[str, int] = {}
@@ -142,10 +146,14 @@ class VariantBuilder:
         self.ranges = True
         """Whether variants have units for ranges of shapes, if the target is a range."""
 
-    def with_solutions(self, kernels: Mapping[str, Promoted]) -> VariantBuilder:
-        """A builder with other solutions at the same call sites: the model need not be rewritten again."""
+    def with_solutions(self, kernels: Mapping[str, Promoted], end: float | None = None) -> VariantBuilder:
+        """A builder with other solutions at the same call sites: the model need not be rewritten again.
+
+        Args:
+            end: see the class.
+        """
         other = copy(self)
-        other._kernels = kernels
+        other._kernels, other._end = kernels, end
         return other
 
     def prepare(
@@ -164,6 +172,7 @@ class VariantBuilder:
 
         Raises:
             TargetError: the model can no longer be loaded or captured.
+            TimeEnded: the time is over.
         """
         modes: tuple[Mode, ...] = ("kernels", "kernels+packed") if packed else ("kernels",)
         keys = [_key(names, "kernels") for names in selections]
@@ -196,12 +205,13 @@ class VariantBuilder:
                 "agentforge.stitch.graph.child:rewrite_target",
                 payload,
                 timeout_s=_CHILD_TIMEOUT_S,
+                end=self._end,
                 memory_bytes=None if self._target.device == "cpu" else 0,
                 progress=self._progress,
             )
         except ChildFailure as failure:
             raise TargetError(
-                f"{self._target.name} could not be captured for stitching: {failure}; "
+                f"{self._target.name} could not be captured for stitching: {reason_of(failure)}; "
                 "if its file changed since it was profiled, profile it again"
             ) from failure
         self._outline = answer["outline"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -23,6 +24,7 @@ from agentforge.schema import (
     Performance,
     Solution,
     StageResult,
+    TargetError,
     TimeEnded,
 )
 from agentforge.stitch.select import Selection, Selector
@@ -153,7 +155,8 @@ def select(
     given.placeless.update(placeless)
     given.units = tuple(units)
     kernels = {name: promoted(name, float(i + 1)) for i, name in enumerate(names)}
-    selector = Selector(TARGET, given, kernels, given, seconds=seconds, reserve_s=300, **options)  # type: ignore[arg-type]
+    end = time.monotonic() + 300
+    selector = Selector(TARGET, given, kernels, given, seconds=seconds, end=end, **options)  # type: ignore[arg-type]
     return selector.run(), given
 
 
@@ -577,6 +580,36 @@ def test_if_the_reserve_ends_the_fastest_that_was_proven_is_kept(status: str, ta
     assert selection.variant.kernels == taken
     assert "the time for stitching ended" in selection.reason
     assert ("torch.compile was refused" in selection.reason) == bool(taken)
+
+
+@pytest.mark.parametrize(("fails_in", "taken"), [("kernels", "eager"), ("compile", "kernels")])
+def test_if_the_whole_model_cannot_be_judged_what_was_proven_is_kept(fails_in: str, taken: str) -> None:
+    """A referee that cannot tell right from wrong says so at the model's first verdict, after the search."""
+
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        if mode == fails_in:
+            raise TargetError("two calls on the same inputs differ; seed it")
+        return judged(kernels, level, over_eager=1.4, over_compile=0.9 if level is Level.FULL else 1.1)
+
+    selection, _ = select(verdict, "a")
+    assert (selection.variant.mode, selection.cut_short) == (taken, True)
+    said = "the whole model could not be judged: two calls on the same inputs differ; seed it; "
+    assert selection.reason.startswith(said)
+    assert selection.reason.endswith("is kept")
+
+
+def test_if_the_model_can_no_longer_be_captured_eager_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any, **__: Any) -> None:
+        raise TargetError("no memory for the child process")
+
+    monkeypatch.setattr(Given, "prepare", fails)
+    selection, given = select(lambda _, kernels, level: judged(kernels, level), "a")
+    assert (selection.variant.mode, given.judged, selection.cut_short) == ("eager", [], True)
+    assert "no memory for the child process; eager is kept" in selection.reason
+
+
+def test_a_selection_that_ends_by_itself_is_not_cut_short() -> None:
+    assert not select(lambda _, kernels, level: judged(kernels, level, 1.4, 1.4), "a")[0].cut_short
 
 
 def test_a_model_that_torch_compile_cannot_run_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
