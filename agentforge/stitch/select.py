@@ -131,7 +131,8 @@ class Selector:
             for candidate in found:
                 if finals == _MAX_FINALS:
                     break
-                if candidate.score <= (1.0 + NOISE if any(t.wins for t in ties) else 1.0 - NOISE):
+                least = 1.0 + NOISE if any(t.wins for t in ties) else 1.0 - NOISE
+                if candidate.score <= least or self._trials.hopeless(candidate):
                     reason = "no variant made the whole model faster than the best baseline"
                     continue
                 finals += 1
@@ -376,14 +377,16 @@ class Selector:
 
         last = {t.variant.solution.hash: t for t in self._trials.made}.values()  # the full one, if made
         trials = [t for t in last if eligible(t.variant.mode) and t.over_eager > least]
-        best = max(trials, key=lambda t: t.over_eager, default=None)
-        if best is None:
-            return None
-        final = (
-            best if best.evaluation.level is Level.FULL else self._trials.evaluate(best.variant, Level.FULL)
-        )
-        good = final.beats_eager and final.over_eager >= least and self._right_elsewhere(final.variant)
-        return final if good else None
+        judged = False
+        for trial in sorted(trials, key=lambda t: -t.over_eager):
+            quick = trial.evaluation.level is not Level.FULL
+            if quick and judged:
+                continue  # one more full evaluation is enough
+            judged = judged or quick
+            final = self._trials.evaluate(trial.variant, Level.FULL) if quick else trial
+            if final.beats_eager and final.over_eager >= least and self._right_elsewhere(final.variant):
+                return final
+        return None
 
     def _selection(self, variant: Variant, trial: Trial | None, reason: str) -> Selection:
         dropped = {kind: why for kind, why in self._dropped.items() if kind not in variant.moves}
