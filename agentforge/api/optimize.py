@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .metric import Metric, permission_for
 from .progress import Progress, view_for
 from .result import Result
-from .targets import as_target, live_module, load_settings, where_of
+from .targets import as_target, check_model, live_module, load_settings, where_of
 
 if TYPE_CHECKING:
     import torch
@@ -127,10 +127,13 @@ def optimize(
     def load() -> Target:
         return as_target(model, example_inputs, spec.torch_device, chosen, init_args, generate, shapes)
 
+    def check() -> None:
+        check_model(model, example_inputs, chosen, init_args, generate, shapes)
+
+    start = TargetStart(load, check, ranged=bool(shapes))
+
     def run(send: OnEvent) -> Report:
-        return start_run(
-            TargetStart(load), chosen, device=spec.kind, out=folder, permission=permission, on_event=send
-        )
+        return start_run(start, chosen, device=spec.kind, out=folder, permission=permission, on_event=send)
 
     return _watched(run, chosen, on_event, progress)
 

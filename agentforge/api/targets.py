@@ -6,6 +6,7 @@ import json
 import os
 import weakref
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agentforge.schema import Target, UsageError, content_hash
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     import torch
 
     from agentforge.config import Settings
+    from agentforge.frontends import FrontendOptions
 
 Model = "torch.nn.Module | str | os.PathLike[str]"
 Inputs = "torch.Tensor | tuple[Any, ...] | list[Any] | Mapping[str, Any] | None"
@@ -106,12 +108,45 @@ def as_target(
         UsageError: model and inputs do not go together; says what to do.
         TargetError: the model cannot be used.
     """
-    if isinstance(model, str | os.PathLike):
-        return _from_file(os.fspath(model), inputs, device, settings, init_args, generate, shapes)
-    from agentforge.frontends import parse_shapes, with_shapes
+    check_model(model, inputs, settings, init_args, generate, shapes)
+    from agentforge.frontends import load_target, with_shapes
 
+    if isinstance(model, str | os.PathLike):
+        spec = os.fspath(model)
+        options = _file_options(spec, inputs, init_args, generate, shapes)
+        return load_target(spec, replace(options, device=device), settings.frontend_options)
     from .live_model import live_target
 
+    model = _unwrapped(model)
+    if generate:
+        target = _generating(model, generate, device, settings)
+    else:
+        target = with_shapes(live_target(model, as_arguments(inputs), device, settings.home), shapes)
+    _LIVE[target.definition.hash] = model
+    return target
+
+
+def check_model(
+    model: Any,
+    inputs: Any,
+    settings: Settings,
+    init_args: Any = None,
+    generate: str = "",
+    shapes: str = "",
+) -> None:
+    """Refuse what `as_target` cannot load, as far as it shows without running the model.
+
+    Raises:
+        UsageError, TargetError: as for `as_target`.
+    """
+    from agentforge.frontends import check_target, parse_shapes
+    from agentforge.frontends.generation import parse_lengths
+
+    if isinstance(model, str | os.PathLike):
+        spec = os.fspath(model)
+        options = _file_options(spec, inputs, init_args, generate, shapes)
+        check_target(spec, options, settings.frontend_options)
+        return
     _check_module(model)
     if init_args is not None:
         raise UsageError("init_args goes with a path; a module is constructed already")
@@ -121,21 +156,20 @@ def as_target(
         raise UsageError("generate sets the shapes: leave out shapes")
     if inputs is None and not generate:
         raise UsageError("give example inputs: agentforge.optimize(model, (x,))")
-    model = getattr(model, "_orig_mod", model)  # what torch.compile wrapped
     if generate:
-        target = _generating(model, generate, device, settings)
-    else:
-        if shapes:
-            parse_shapes(shapes)
-        target = with_shapes(live_target(model, as_arguments(inputs), device, settings.home), shapes)
-    _LIVE[target.definition.hash] = model
-    return target
+        parse_lengths(generate)
+        _check_generating(_unwrapped(model))
+    elif shapes:
+        parse_shapes(shapes)
 
 
-def _generating(model: torch.nn.Module, generate: str, device: str, settings: Settings) -> Target:
-    """The target of a generation by a live model: its class and config, with random weights."""
-    from agentforge.frontends import FrontendOptions, load_target
+def _unwrapped(model: torch.nn.Module) -> torch.nn.Module:
+    """What torch.compile wrapped, if it did."""
+    original: torch.nn.Module = getattr(model, "_orig_mod", model)
+    return original
 
+
+def _check_generating(model: torch.nn.Module) -> None:
     config: Any = getattr(model, "config", None)
     if not type(model).__module__.startswith("transformers.") or not hasattr(config, "to_json_string"):
         raise UsageError(
@@ -143,6 +177,13 @@ def _generating(model: torch.nn.Module, generate: str, device: str, settings: Se
         )
     if model.training:
         raise UsageError(f"{type(model).__name__} is in training mode: call model.eval() first")
+
+
+def _generating(model: torch.nn.Module, generate: str, device: str, settings: Settings) -> Target:
+    """The target of a generation by a live model: its class and config, with random weights."""
+    from agentforge.frontends import FrontendOptions, load_target
+
+    config: Any = model.config
     fields = json.loads(config.to_json_string(use_diff=False))
     attention = getattr(config, "_attn_implementation", None)
     fields |= {"architectures": [type(model).__name__], "_attn_implementation": attention}
@@ -175,10 +216,8 @@ def as_arguments(inputs: Any) -> tuple[Any, ...] | dict[str, Any]:
     return tuple(inputs) if isinstance(inputs, list | tuple) else (inputs,)
 
 
-def _from_file(
-    spec: str, inputs: Any, device: str, settings: Settings, init_args: Any, generate: str, shapes: str
-) -> Target:
-    from agentforge.frontends import FrontendOptions, load_target
+def _file_options(spec: str, inputs: Any, init_args: Any, generate: str, shapes: str) -> FrontendOptions:
+    from agentforge.frontends import FrontendOptions
 
     sizes: list[str] = []
     dtypes: list[str] = []
@@ -191,15 +230,13 @@ def _from_file(
             dtypes.append(dtype)
         if ":" not in os.path.basename(spec) or spec.startswith("hf:"):  # noqa: PTH119 - no path yet
             raise UsageError(f"{spec} brings its own inputs: leave out the example inputs")
-    options = FrontendOptions(
+    return FrontendOptions(
         input_shapes=tuple(sizes),
         input_dtypes=tuple(dtypes),
         generate=generate,
         shapes=shapes,
         init_args="" if init_args is None else _as_json(init_args),
-        device=device,
     )
-    return load_target(spec, options, settings.frontend_options)
 
 
 def _as_json(init_args: Any) -> str:

@@ -88,8 +88,8 @@ def run_item(payload: Mapping[str, Any], report: Callable[[str], None]) -> dict[
 def visited(budget: Budget, visits: int, run: Run | None = None) -> Budget:
     """The budget of a run after a number of visits.
 
-    Integration and its proof may take a run beyond its minutes. A run that has finished therefore gets at
-    least the minutes of one visit beyond those that it used.
+    A verdict in progress may take a search beyond its minutes. A run that has finished therefore gets at
+    least the minutes of one visit beyond those that it used without stitching.
 
     Args:
         budget: of one visit.
@@ -98,7 +98,8 @@ def visited(budget: Budget, visits: int, run: Run | None = None) -> Budget:
     limits = {name: value * visits for name, value in budget.model_dump(exclude_none=True).items()}
     if run is not None and budget.minutes is not None:
         finished = run.status is RunStatus.FINISHED
-        least = run.seconds_used / 60 + budget.minutes if finished else run.budget.minutes or 0.0
+        used = (run.seconds_used - run.stitched_s) / 60
+        least = used + budget.minutes if finished else run.budget.minutes or 0.0
         limits["minutes"] = max(limits["minutes"], least)
     return budget.model_copy(update=limits)
 

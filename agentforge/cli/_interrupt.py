@@ -37,14 +37,18 @@ def leave() -> None:
         threading.Event().wait()
 
 
-def install() -> None:
-    """Watch for SIGINT and SIGTERM; a thread does it, because the main one may be in native code."""
+def install(say: Callable[[], None]) -> None:
+    """Watch for SIGINT and SIGTERM; a thread does it, because the main one may be in native code.
+
+    Args:
+        say: the last word of a command that has none of its own.
+    """
     atexit.register(_end)  # the first one registered is the last one to run
     read, write = os.pipe2(os.O_CLOEXEC)
     os.set_blocking(write, False)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was begun is ended as by Ctrl-C
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-    threading.Thread(target=_watch, args=(read,), name="interrupt", daemon=True).start()
+    threading.Thread(target=_watch, args=(read, say), name="interrupt", daemon=True).start()
 
 
 def _end() -> None:
@@ -56,7 +60,7 @@ def _end() -> None:
         os._exit(exit_code)
 
 
-def _watch(read: int) -> None:
+def _watch(read: int, otherwise: Callable[[], None]) -> None:
     from agentforge.isolation import procfs, scratch  # now: an import could wait for one of the main thread's
 
     _heard(read, None)
@@ -69,7 +73,7 @@ def _watch(read: int) -> None:
     _cutting_short.set()
     # A worker is stopped and not yet killed: the run would take its death for a failure and write that down.
     _signal(procfs.descendants, signal.SIGSTOP)
-    for say in _last_words or [_interrupted]:
+    for say in _last_words or [otherwise]:
         speaker = threading.Thread(target=say, daemon=True)
         speaker.start()
         speaker.join(LAST_WORD_S)
@@ -90,8 +94,3 @@ def _heard(read: int, timeout_s: float | None) -> None:
     while select.select([read], [], [], timeout_s)[0]:
         if os.read(read, 1)[0] in (signal.SIGINT, signal.SIGTERM):
             return
-
-
-def _interrupted() -> None:
-    with suppress(OSError):
-        print("agentforge: interrupted", file=sys.stderr, flush=True)

@@ -97,7 +97,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit with one of the codes above."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if argv is None:
-        _interrupt.install()
+        _interrupt.install(lambda: _cut_short(as_json="--json" in arguments))
     try:
         _invoke(arguments)
         code = OK
@@ -117,6 +117,14 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
             print(f"agentforge: the output cannot be written ({hindrance})", file=sys.stderr)
     _interrupt.exit_code = code
     sys.exit(code)
+
+
+def _cut_short(*, as_json: bool) -> None:
+    """Say that the command is interrupted, before the process ends without flushing."""
+    _say("interrupted", INTERRUPTED, as_json=as_json, shown="")
+    with suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
 
 
 def _invoke(arguments: list[str]) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from agentforge.analysis import Report
     from agentforge.llm import CallTotal
     from agentforge.loop import OnEvent
+    from agentforge.views.run_state import RunState
 
 
 def follow(run: Callable[[OnEvent], Report], url: str, *, as_json: bool) -> None:
@@ -33,7 +34,7 @@ def follow(run: Callable[[OnEvent], Report], url: str, *, as_json: bool) -> None
         typer.Exit: interrupted (130); the user knows how to continue.
     """
     view = _live.view(as_json=as_json)
-    _interrupt.last_word(lambda: _cut_short(view.run_state.run, url, as_json=as_json))
+    _interrupt.last_word(lambda: _cut_short(view.run_state, url, as_json=as_json))
     try:
         with view:
             report = run(view)
@@ -46,18 +47,25 @@ def follow(run: Callable[[OnEvent], Report], url: str, *, as_json: bool) -> None
         show(report)
 
 
-def _cut_short(run: str, url: str, *, as_json: bool) -> None:
+def _cut_short(state: RunState, url: str, *, as_json: bool) -> None:
     """Write down that a run was interrupted which did not end by itself, and say how to continue."""
     from agentforge.schema import RunInterrupted, RunStatus
     from agentforge.store import Store
 
+    run = state.run
     with suppress(BrokenPipeError):  # the reader may have been interrupted first
         _interrupted(run, as_json=as_json)
         sys.stdout.flush()
     if run:
         store, error = Store(url), "interrupted by the user"
-        if not store.get_run(run).status.over:
-            store.update_run(run, status=RunStatus.INTERRUPTED, error=error)
+        if not (kept := store.get_run(run)).status.over:
+            store.update_run(
+                run,
+                status=RunStatus.INTERRUPTED,
+                error=error,
+                seconds_used=state.seconds_used,
+                stitched_s=kept.stitched_s + state.stitching_s,
+            )
             store.append_event(run, RunInterrupted(error=error))
 
 

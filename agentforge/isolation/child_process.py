@@ -18,7 +18,7 @@ from typing import IO, Any
 import psutil
 
 from agentforge.isolation.child_server import next_child
-from agentforge.schema import AgentForgeError, errors
+from agentforge.schema import AgentForgeError, TimeEnded, errors
 
 Progress = Callable[[str], None]
 
@@ -65,6 +65,7 @@ def run_child(
     payload: Mapping[str, Any],
     *,
     timeout_s: float,
+    end: float | None = None,
     memory_bytes: int | None = None,
     progress: Progress | None = None,
     env: Mapping[str, str] | None = None,
@@ -76,6 +77,7 @@ def run_child(
         task: `package.module:function`, called with `(payload, report)`; `report(text)` sends a progress
             line.
         timeout_s: wall seconds before the child and all that it started are ended.
+        end: monotonic time at which they are ended in any case; None for no other limit.
         memory_bytes: limit on the growth in address space after imports; None takes all free memory, 0 sets
             no limit (CUDA reserves huge ranges).
         env: variables that are set after the task's module is imported.
@@ -83,9 +85,13 @@ def run_child(
 
     Raises:
         ChildFailure: it did not return.
+        TimeEnded: `end` came first.
         AgentForgeError: raised by the task, with its class and message.
     """
     limit = available_memory() if memory_bytes is None else memory_bytes
+    left_s = timeout_s if end is None else min(timeout_s, end - time.monotonic())
+    if left_s <= 0:
+        raise TimeEnded(f"the run's time ended before {task} began")
     environment = {**os.environ, **(env or {})}
     request = json.dumps({"task": task, "payload": payload, "memory_bytes": limit, "env": environment})
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as stdin:
@@ -101,10 +107,12 @@ def run_child(
                 server.fork(number, task.partition(":")[0], *files, serves=serves)
             finally:
                 os.close(write_end)
-            answer = _listen(read_end, timeout_s, progress)
+            answer = _listen(read_end, left_s, progress)
         finally:
             os.close(read_end)
             code = server.end(number, 0.0 if answer is _TIMED_OUT else _ENDING_S)
+        if answer is _TIMED_OUT and left_s < timeout_s:
+            raise TimeEnded(f"the run's time ended in the middle of {task}")
         if answer is _TIMED_OUT:
             raise ChildFailure("timeout", f"no answer within {timeout_s:g} s")
         if answer is None:
@@ -121,7 +129,7 @@ def _listen(read_end: int, timeout_s: float, progress: Progress | None) -> dict[
 
     def waiting(seconds: float) -> None:
         if progress is not None:
-            progress(f"still {last} after {seconds:.0f} s (limit {timeout_s:g} s, Ctrl-C stops it)")
+            progress(f"still {last} after {seconds:.0f} s (limit {timeout_s:.0f} s, Ctrl-C stops it)")
 
     for line in _lines(read_end, timeout_s, waiting):
         if line is None:

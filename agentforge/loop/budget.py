@@ -27,6 +27,7 @@ class BudgetMeter:
 
     Args:
         seconds_used: wall time that earlier sessions of the run used up.
+        stitched_s: seconds of it in stitching.
         least_stitching_s: see `SearchSettings`.
         limit_s: see `SearchSettings`.
     """
@@ -36,6 +37,7 @@ class BudgetMeter:
         budget: Budget,
         *,
         seconds_used: float = 0.0,
+        stitched_s: float = 0.0,
         least_stitching_s: float = SearchSettings().least_stitching_s,
         limit_s: float | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -44,6 +46,8 @@ class BudgetMeter:
         self._least_stitching_s = least_stitching_s
         self._limit_s = math.inf if limit_s is None else limit_s
         self._before = seconds_used
+        self._stitched_before = stitched_s
+        self._stitching: float | None = None
         self._clock = clock
         self._start = clock()
         self._profiling = 0.0
@@ -62,10 +66,20 @@ class BudgetMeter:
         """Wall time of the run over all sessions."""
         return self._before + self._clock() - self._start
 
+    def stitching_begins(self) -> None:
+        """Do not count the rest of this session against the minutes: stitching comes on top of them."""
+        self._stitching = self._clock()
+
+    @property
+    def stitched_s(self) -> float:
+        """Seconds of stitching over all sessions."""
+        now = 0.0 if self._stitching is None else self._clock() - self._stitching
+        return self._stitched_before + now
+
     @property
     def search_s(self) -> float:
         """Seconds of the run that count against its minutes."""
-        return max(0.0, self.seconds - self._profiling)
+        return max(0.0, self.seconds - self._profiling - self.stitched_s)
 
     @property
     def deadline(self) -> float | None:

@@ -6,6 +6,8 @@ from agentforge.devices import DeviceSpec, Roofline
 from agentforge.isolation.child_process import ChildFailure, Progress, run_child
 from agentforge.schema import Profile, Target, TargetError, UnsupportedTargetError
 
+from .reasons import reason_of
+
 _TIMEOUT_S = 1800.0
 
 
@@ -43,5 +45,5 @@ def profile_target(
         )
     except ChildFailure as failure:
         kind = UnsupportedTargetError if failure.kind == "out_of_memory" else TargetError
-        raise kind(f"{target.name} cannot be profiled: {failure}") from failure
+        raise kind(f"{target.name} cannot be profiled: {reason_of(failure)}") from failure
     return Profile.model_validate(found)

@@ -95,6 +95,7 @@ def _add(groups: dict[str, _Group], same: list[Site]) -> None:
 
 def _bottleneck(group: _Group, total_s: float) -> Bottleneck:
     sites, first = group.sites, group.sites[0]
+    most = max(sites, key=lambda s: s.cost.sol_s * s.calls)
     time_s = sum(s.call_site.time_s * s.calls for s in sites)
     sol_s = sum(s.cost.sol_s * s.calls for s in sites)
     floor_s = sum(s.cost.floor_s * s.calls for s in sites)
@@ -110,7 +111,7 @@ def _bottleneck(group: _Group, total_s: float) -> Bottleneck:
         time_s=time_s,
         share=share,
         sol_s=sol_s,
-        bound=first.cost.bound,
+        bound=most.cost.bound,
         gain_s=gain_of(time_s, floor_s) if optimizable else 0.0,
         speedup_limit=amdahl_limit(share, time_s, floor_s),
         optimizable=optimizable,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agentforge.devices import DeviceSpec, Roofline
-from agentforge.schema import Evaluation, Metric, Profile, merged_metrics
+from agentforge.schema import CallSite, Evaluation, Metric, Profile, merged_metrics
 
 from .classify import (
     BANDWIDTH,
@@ -22,13 +24,17 @@ from .speed_of_light import Work, bandwidth_for, peak_for, work_of
 def work_by_definition(profile: Profile) -> dict[str, Work]:
     """Bytes and operations of one call, by definition hash.
 
-    If call sites of a definition differ, the most expensive one counts, as in the context.
+    If call sites of a definition differ, as for a range of shapes, it is the mean over their calls: so is the
+    latency that an evaluation has.
     """
-    found: dict[str, Work] = {}
-    for bottleneck in (*profile.bottlenecks, *profile.merges):
-        site = max(bottleneck.call_sites, key=lambda s: s.time_s)
-        found[bottleneck.definition.hash] = work_of(site)
-    return found
+    return {b.definition.hash: _mean_work(b.call_sites) for b in (*profile.bottlenecks, *profile.merges)}
+
+
+def _mean_work(sites: Sequence[CallSite]) -> Work:
+    calls = sum(site.calls for site in sites)
+    moved = sum(site.bytes * site.calls for site in sites) / calls
+    flops = sum(site.flops * site.calls for site in sites) / calls
+    return Work(moved, flops, work_of(sites[0]).dtype)
 
 
 def achieved(

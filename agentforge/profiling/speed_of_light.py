@@ -137,14 +137,17 @@ def at_ceilings(profile: Profile, device: DeviceSpec, roofline: Roofline) -> Pro
 
 
 def _at_ceilings(bottleneck: Bottleneck, device: DeviceSpec, roofline: Roofline) -> Bottleneck:
-    light = speed_of_light(work_of(bottleneck.call_sites[0]), device, roofline)
-    calls = sum(w.weight for w in bottleneck.workloads)
-    sol_s, floor_s, time_s = light.seconds * calls, light.floor_s * calls, bottleneck.time_s
+    lights = [(speed_of_light(work_of(s), device, roofline), s.calls) for s in bottleneck.call_sites]
+    calls = sum(w.weight for w in bottleneck.workloads) / sum(n for _, n in lights)
+    sol_s = calls * sum(light.seconds * n for light, n in lights)
+    floor_s = calls * sum(light.floor_s * n for light, n in lights)
+    most, _ = max(lights, key=lambda found: found[0].seconds * found[1])
+    time_s = bottleneck.time_s
     return bottleneck.model_copy(
         update={
             "call_sites": tuple(_site_at(s, device, roofline) for s in bottleneck.call_sites),
             "sol_s": sol_s,
-            "bound": light.bound,
+            "bound": most.bound,
             "gain_s": gain_of(time_s, floor_s) if bottleneck.optimizable else 0.0,
             "speedup_limit": amdahl_limit(bottleneck.share, time_s, floor_s),
         }

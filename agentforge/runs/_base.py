@@ -31,6 +31,11 @@ class RunStart(Protocol):
         """Decides the run's phases: see `kinds/pipelines.py`."""
         ...
 
+    @property
+    def ranged(self) -> bool:
+        """Whether the target is a range of shapes."""
+        ...
+
     def check(self, settings: Settings, device: DeviceSpec) -> None:
         """Refuse what cannot work, without loading anything.
 

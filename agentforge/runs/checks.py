@@ -41,7 +41,7 @@ def check_start(
     """
     where = find_device(device, settings.cache, progress)
     check_run(settings, out)
-    check_permission(permission, start.kind, where)
+    check_permission(permission, start.kind, where, ranged=start.ranged)
     start.check(settings, where)
     return where
 
@@ -126,17 +126,24 @@ def check_language(name: str) -> None:
         raise MachineError(f"kernels in {name} cannot be built here: {availability.detail}")
 
 
-def check_permission(permission: Permission | None, kind: RunKind, device: DeviceSpec) -> None:
+def check_permission(
+    permission: Permission | None, kind: RunKind, device: DeviceSpec, *, ranged: bool = False
+) -> None:
     """Refuse a permission that cannot be used, without importing anything.
 
+    Args:
+        ranged: the target is a range of shapes, and variants are judged at the measured shapes alone.
+
     Raises:
-        UsageError: the run has no whole model, the device is no CPU, or the metric's file has no such
-            function.
+        UsageError: the run has no whole model or a range of shapes, the device is no CPU, or the metric's
+            file has no such function.
     """
     if permission is None:
         return
     if kind is not RunKind.MODEL:
         raise UsageError("--allow goes with a whole model: leave out --reference, --from and --intent")
+    if ranged:
+        raise UsageError("--allow and --shapes do not go together: leave one of them out")
     if device.kind != "cpu":
         raise UsageError(
             f"--allow {permission.precision} works on a CPU only, and this run is on {device.name}: "

@@ -107,8 +107,6 @@ def start_run(
     found = loading.result()  # before the store makes files, perhaps in the folder that is read
     found = replace(found, settings=for_device(found.settings, where))
     check_language(found.settings.search.language)
-    if permission is not None and found.target.shapes:  # its variants are judged at the measured shapes alone
-        raise UsageError("--allow and --shapes do not go together: leave one of them out")
     with Store(settings.url) as store:
         run = create_run(store, found, where, kind=start.kind, out=out, permission=permission)
         return execute(store, run, found.settings, where, out, on_event)
@@ -169,7 +167,14 @@ def execute(
         run_log = pipeline.run_log
         opening = RunStarted if run.status is RunStatus.CREATED else RunResumed
         out_text = str(pipeline.out) if pipeline.out else None
-        run_log.event(opening(target=pipeline.target.name, device=device.name, out=out_text))
+        run_log.event(
+            opening(
+                target=pipeline.target.name,
+                device=device.name,
+                out=out_text,
+                seconds_used=run.seconds_used,
+            )
+        )
         with failures_told(pipeline):
             pipeline.run()
         end(pipeline, RunStatus.FINISHED)
@@ -210,6 +215,7 @@ def opened(
             meter=BudgetMeter(
                 run.budget,
                 seconds_used=run.seconds_used,
+                stitched_s=run.stitched_s,
                 least_stitching_s=settings.search.least_stitching_s,
                 limit_s=settings.search.limit_s,
             ),
@@ -286,5 +292,6 @@ def failures_told(pipeline: RunPipeline) -> Iterator[None]:
 
 def end(pipeline: RunPipeline, status: RunStatus, error: str = "") -> None:
     """Store how a session of the run ended."""
-    pipeline.run_log.set_status(status, error=error, seconds_used=pipeline.meter.seconds)
+    meter = pipeline.meter
+    pipeline.run_log.set_status(status, error=error, seconds_used=meter.seconds, stitched_s=meter.stitched_s)
     pipeline.run_log.event(_ENDS[status](error=error))

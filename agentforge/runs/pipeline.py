@@ -26,6 +26,7 @@ from agentforge.schema import (
     Evaluation,
     Level,
     ModelPlan,
+    OriginalMetric,
     Permission,
     Profile,
     ProfileDone,
@@ -117,13 +118,16 @@ class RunPipeline:
     def _try_metric(self) -> None:
         """Call the user's metric with the original model, so that a broken one is known before the search.
 
+        The value is kept for stitching.
+
         Raises:
             TargetError: it fails or returns no finite number.
         """
         if self.permission is not None and self.run_log.store.get_profile(self.run_log.run.id) is None:
             from agentforge.stitch.metric import metric_value  # it needs torch
 
-            metric_value(self.target, self.permission, progress=self._tell)
+            value = metric_value(self.target, self.permission, progress=self._tell)
+            self.run_log.keep(OriginalMetric(value=value))
 
     def profile(self) -> Profile:
         """The run's profile, made once, at ceilings that were measured before it and after it."""
@@ -227,9 +231,10 @@ class RunPipeline:
         chosen = {win.bottleneck.definition.hash: win.solution for win in result.wins}
         hashes = {definition: solution.hash for definition, solution in chosen.items()}
         folder = self.out or self.folder / "artifact"
-        done = run_log.record(StitchResult)
-        if done and done.chosen == hashes and done.artifact == str(folder) and folder.exists():
+        done, wanted = run_log.record(StitchResult), (hashes, str(folder))
+        if done and not done.cut_short and (done.chosen, done.artifact) == wanted and folder.exists():
             return
+        self.meter.stitching_begins()
         run_log.set_status(RunStatus.STITCHING, error="")
         run_log.event(StitchStarted(chosen=hashes))
         judge, sol_s = self._judge_of_model(referee, result.profile)
@@ -247,6 +252,7 @@ class RunPipeline:
             reserve_s=self.meter.stitching_s,
             compiled=self.settings.search.prove_compile,
             permission=self.permission,
+            metric=original.value if (original := run_log.record(OriginalMetric)) else None,
             sol_s=sol_s,
             progress=self._tell,
             rewritten=referee.rewritten if isinstance(referee, InsideModel) else None,
@@ -278,6 +284,7 @@ class RunPipeline:
                 mode=artifact.mode,
                 summary=artifact.summary + ("" if artifact.kernels else self._unjudged()),
                 proven=artifact.proven,
+                cut_short=artifact.cut_short,
                 solution=artifact.solution.hash,
                 evaluation=evaluation,
                 sol_s=self._least_time(profile, artifact.evaluation),

@@ -47,6 +47,10 @@ class StoreError(AgentForgeError):
     """The database cannot be used: corrupt, newer than this version, locked, disk full."""
 
 
+class NoDatabaseError(StoreError):
+    """There is no database yet."""
+
+
 class UnreachableError(StoreError):
     """The database cannot be reached, or another process writes to it: the same call may succeed later."""
 

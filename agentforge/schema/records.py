@@ -117,6 +117,12 @@ class RunSettings(FrozenModel):
     """Lower precision that the user allowed for this run."""
 
 
+class OriginalMetric(FrozenModel):
+    """The metric of a `Permission`, of the original model."""
+
+    value: float = Field(allow_inf_nan=False)
+
+
 class GivenKernel(FrozenModel):
     """A kernel that the run begins with, judged as an attempt before the search."""
 
@@ -177,6 +183,8 @@ class StitchResult(FrozenModel):
     """Why the artifact is what it is, in a sentence."""
     proven: bool = False
     """The end-to-end evaluation is verified, and every kernel in the artifact was seen to run."""
+    cut_short: bool = False
+    """The time ended, or the whole model could not be judged, before all was tried: a resume tries again."""
     solution: str | None = None
     """Hash of the stitched solution."""
     evaluation: str | None = None
@@ -237,6 +245,7 @@ class NativeVerdict(FrozenModel):
 
 RunRecord = (
     RunSettings
+    | OriginalMetric
     | GivenKernels
     | Intent
     | Priors

@@ -259,6 +259,8 @@ class Run(FrozenModel):
     updated: datetime
     seconds_used: float = 0.0
     """Wall time used up over all sessions of the run."""
+    stitched_s: float = 0.0
+    """Seconds of it in stitching, which counts against no limit of minutes."""
     artifact: str | None = None
     """Folder."""
     error: str = ""

@@ -29,16 +29,19 @@ def metric_value(
     artifact: Path | None = None,
     *,
     timeout_s: float = _TIMEOUT_S,
+    end: float | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> float:
     """Call the metric with the target's model, on the same seed each time.
 
     Args:
         artifact: folder that is installed in the model first; None leaves the model as it is.
+        end: monotonic time at which the call is ended; None for no other limit than `timeout_s`.
 
     Raises:
         TargetError: there is no finite number, or the metric never used what the artifact changes; one
             sentence.
+        TimeEnded: `end` came first.
     """
     whose = "the optimized model" if artifact else "the original model"
     payload = {
@@ -49,7 +52,9 @@ def metric_value(
         "name": f"the metric {permission.function} with {whose}",
     }
     try:
-        answer = run_child(f"{__name__}:call_metric", payload, timeout_s=timeout_s, progress=progress)
+        answer = run_child(
+            f"{__name__}:call_metric", payload, timeout_s=timeout_s, end=end, progress=progress
+        )
     except ChildFailure as failure:
         why = " ".join(str(failure).split())[:300]
         raise TargetError(f"{payload['name']} failed: {why}; call it once by hand and fix it") from failure

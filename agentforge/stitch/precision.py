@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,7 +37,8 @@ class LowerPrecision:
 
     Args:
         cache: folder of built kernels.
-        reserve_s: wall time after which no evaluation goes on; None for no limit.
+        end: monotonic time at which no evaluation goes on; None for no limit.
+        original: the metric of the original model; None if it is not known.
     """
 
     permission: Permission
@@ -47,14 +47,14 @@ class LowerPrecision:
     kernels: Mapping[str, Promoted]
     referee: Evaluator
     cache: Path
-    reserve_s: float | None
+    end: float | None
     progress: Callable[[str], None]
+    original: float | None = None
 
     def __post_init__(self) -> None:
-        end = None if self.reserve_s is None else time.monotonic() + self.reserve_s
-        self._trials = Trials(self.target, self.kernels, self.referee, end, self.progress)
+        self._trials = Trials(self.target, self.kernels, self.referee, self.end, self.progress)
         self._metric = ""
-        self._values: dict[str, float] = {}
+        self._values = {} if self.original is None else {"original": self.original}
 
     def improve(self, base: Selection) -> tuple[Selection, dict[str, Any]]:
         """The faster of `base` and a proven variant in lower precision whose metric is within the bound.
@@ -66,6 +66,8 @@ class LowerPrecision:
             winner, why = self._best(base)
         except TimeEnded:
             winner, why = None, "the time for stitching ended before it was proven"
+        except TargetError as error:
+            winner, why = None, f"the model could not be judged: {error}"
         said = f"{self.permission.precision} was allowed: {self._metric or why}"
         trials = (*base.trials, *self._trials.made)
         if winner is None:
@@ -136,7 +138,9 @@ class LowerPrecision:
             build_into(scratch.path, variant.solution, self.target.device, self.cache)
             for whose, folder in (("original", None), ("changed", scratch.path)):
                 if whose not in self._values or folder:
-                    value = metric_value(self.target, permission, folder, progress=self.progress)
+                    value = metric_value(
+                        self.target, permission, folder, end=self.end, progress=self.progress
+                    )
                     self._values[whose] = value
         except (TargetError, MachineError) as error:
             return str(error)

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, NamedTuple, TypeVar
 
 from agentforge.referee import EvaluationRequest, Evaluator
-from agentforge.schema import (
-    Evaluation,
-    Level,
-    Move,
-    MoveKind,
-    Target,
-    TimeEnded,
-)
+from agentforge.schema import Evaluation, Level, Move, MoveKind, Target, TargetError, TimeEnded
 
 from .compiled import fastest_compiled
 from .files import Mode
@@ -42,6 +35,8 @@ class Selection:
     """Why each move of the plan that the variant lacks was dropped."""
     probed: Evaluation | None = None
     """The variant on the target's probes; None if there are none."""
+    cut_short: bool = False
+    """Whether the time ended, or the whole model could not be judged, before all was tried."""
 
 
 class _LeftOut(NamedTuple, Generic[_Part]):
@@ -60,7 +55,7 @@ class Selector:
 
     Args:
         seconds: wall time after which no new variant is tried; the final evaluation comes on top.
-        reserve_s: wall time after which no evaluation goes on; None for no limit.
+        end: monotonic time at which no evaluation goes on; None for no limit.
         waits: True if the GPU waits for the host long enough to try a CUDA graph.
         packed: True if matmuls take enough of the time to try packed weights.
         alone: True if one operator is the whole model: then its kernel is the only variant.
@@ -78,7 +73,7 @@ class Selector:
         referee: Evaluator,
         *,
         seconds: float,
-        reserve_s: float | None = None,
+        end: float | None = None,
         waits: bool = False,
         streams: bool = False,
         packed: bool = False,
@@ -101,7 +96,7 @@ class Selector:
         self._kernels = kernels
         self._referee = referee
         self._deadline = time.monotonic() + seconds
-        self._end = None if reserve_s is None else time.monotonic() + reserve_s
+        self._end = end
         self._progress = progress or (lambda line: None)
         self._trials = Trials(target, kernels, referee, self._end, self._progress, sol_s)
         self._probed: dict[str, Evaluation] = {}
@@ -109,22 +104,22 @@ class Selector:
     def run(self) -> Selection:
         """Select the fastest variant that the referee verifies, else the best baseline.
 
-        If the reserve ends first: the fastest of those that were proven to beat eager until then, else eager.
-        Kernels for a range of shapes must have passed on the target's probes.
+        If the time ends first, or the whole model cannot be captured or judged: the fastest of those that
+        were proven to beat eager until then, else eager. Kernels for a range of shapes must have passed on
+        the target's probes.
         """
         try:
             return self._run()
         except TimeEnded:
             reason = "the time for stitching ended before a verdict; resume the run with more minutes"
-            self._progress(reason)
-            proven = [
-                t
-                for t in self._trials.made
-                if (t.wins or t.beats_eager) and (not t.variant.ranged or self._passed_elsewhere(t.variant))
-            ]
-            best = max(proven, key=lambda t: t.over_eager, default=None)
-            kept = best.variant if best else self._variants.eager()
-            return self._selection(kept, best, f"{reason}; {kept.label} is kept{self._trials.refused()}")
+        except TargetError as error:
+            reason = f"the whole model could not be judged: {error}"
+        self._progress(reason)
+        proven = [t for t in self._trials.made if t.beats_eager and self._passed_elsewhere(t.variant)]
+        best = max(proven, key=lambda t: t.over_eager, default=None)
+        kept = best.variant if best else self._variants.eager()
+        said = f"{reason}; {kept.label} is kept{self._trials.refused()}"
+        return replace(self._selection(kept, best, said), cut_short=True)
 
     def _run(self) -> Selection:
         reason = "no kernel was promoted" if not self._kernels else "no kernel could be installed"
@@ -136,7 +131,8 @@ class Selector:
             for candidate in found:
                 if finals == _MAX_FINALS:
                     break
-                if candidate.score <= (1.0 + NOISE if any(t.wins for t in ties) else 1.0 - NOISE):
+                least = 1.0 + NOISE if any(t.wins for t in ties) else 1.0 - NOISE
+                if candidate.score <= least or self._trials.hopeless(candidate):
                     reason = "no variant made the whole model faster than the best baseline"
                     continue
                 finals += 1
@@ -356,7 +352,7 @@ class Selector:
 
     def _passed_elsewhere(self, variant: Variant) -> bool:
         found = self._probed.get(variant.solution.hash)
-        return found is not None and found.passed
+        return not variant.ranged or (found is not None and found.passed)
 
     def _baseline(self, reason: str) -> Selection:
         """Keep torch.compile in its fastest mode if it was measured faster than eager, else eager."""
@@ -381,14 +377,16 @@ class Selector:
 
         last = {t.variant.solution.hash: t for t in self._trials.made}.values()  # the full one, if made
         trials = [t for t in last if eligible(t.variant.mode) and t.over_eager > least]
-        best = max(trials, key=lambda t: t.over_eager, default=None)
-        if best is None:
-            return None
-        final = (
-            best if best.evaluation.level is Level.FULL else self._trials.evaluate(best.variant, Level.FULL)
-        )
-        good = final.beats_eager and final.over_eager >= least and self._right_elsewhere(final.variant)
-        return final if good else None
+        judged = False
+        for trial in sorted(trials, key=lambda t: -t.over_eager):
+            quick = trial.evaluation.level is not Level.FULL
+            if quick and judged:
+                continue  # one more full evaluation is enough
+            judged = judged or quick
+            final = self._trials.evaluate(trial.variant, Level.FULL) if quick else trial
+            if final.beats_eager and final.over_eager >= least and self._right_elsewhere(final.variant):
+                return final
+        return None
 
     def _selection(self, variant: Variant, trial: Trial | None, reason: str) -> Selection:
         dropped = {kind: why for kind, why in self._dropped.items() if kind not in variant.moves}

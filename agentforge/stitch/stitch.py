@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,8 @@ class StitchedArtifact(FrozenModel):
     """End-to-end evaluation at level `full`; None for `eager`."""
     proven: bool
     """True if verified and every kernel was seen to run; always true for `eager`, the original model."""
+    cut_short: bool
+    """Whether the time ended, or the whole model could not be judged, before all was tried."""
     report: dict[str, Any]
     """Content of `report.json`."""
 
@@ -56,6 +59,7 @@ def stitch(
     reserve_s: float | None = None,
     compiled: bool = True,
     permission: Permission | None = None,
+    metric: float | None = None,
     sol_s: float | None = None,
     progress: Callable[[str], None] | None = None,
     rewritten: VariantBuilder | None = None,
@@ -74,22 +78,23 @@ def stitch(
         reserve_s: wall time after which no evaluation goes on; None for no limit.
         compiled: False if torch.compile itself is not to become the artifact.
         permission: lower precision that the user allowed; None tries none.
+        metric: the permission's metric of the original model; None if it is not known.
         sol_s: speed-of-light seconds of one forward in the model's own precision; None if they are not known.
         rewritten: has rewritten the same model at the same call sites.
 
     Raises:
-        TargetError: the model can no longer be captured.
         UsageError: the folder is neither empty nor an artifact.
         MachineError: the folder cannot be written.
     """
     kernels = promoted(profile, chosen)
     on_gpu = target.device.startswith("cuda")
-    variants = rewritten and rewritten.with_solutions(kernels)
+    end = None if reserve_s is None else time.monotonic() + reserve_s
+    variants = rewritten and rewritten.with_solutions(kernels, end)
     if variants is None:
         sites = measured(profile, device.threads) if on_gpu else ()
-        variants = VariantBuilder(target, kernels, progress, sites)
+        variants = VariantBuilder(target, kernels, progress, sites, end)
     lower = permission and LowerPrecision(
-        permission, target, variants, kernels, referee, cache, reserve_s, progress or (lambda line: None)
+        permission, target, variants, kernels, referee, cache, end, progress or (lambda line: None), metric
     )
     selection = Selector(
         target,
@@ -97,7 +102,7 @@ def stitch(
         kernels,
         referee,
         seconds=seconds,
-        reserve_s=reserve_s,
+        end=end,
         waits=host_share(profile) >= REPORTED_SHARE and Fallback.NO_GRAPHS not in device.fallbacks,
         streams=on_gpu and Fallback.NO_STREAMS not in device.fallbacks,
         moves=() if on_gpu else moves,
@@ -129,5 +134,6 @@ def stitch(
         solution=selection.variant.solution,
         evaluation=trial.evaluation if trial else None,
         proven=trial.proven if trial else True,
+        cut_short=selection.cut_short,
         report=report,
     )

@@ -74,22 +74,27 @@ class Trial:
 
     @property
     def beats_best(self) -> bool:
-        """True if proven and the confidence interval against the best baseline lies above 1."""
-        performance = self.evaluation.performance
-        return self.proven and performance is not None and performance.speedup_over_best.low > 1.0
+        """True if proven and the confidence interval against each baseline lies above 1.
+
+        The medians say which one is the fastest; if two are close, the other one may be.
+        """
+        return self.proven and all(interval.low > 1.0 for interval in self.evaluation.speedup.values())
 
     @property
     def ties(self) -> bool:
-        """True if proven and not slower than the best baseline, a mode of torch.compile, beyond noise."""
+        """True if proven, not slower than a mode of torch.compile beyond noise, and faster than the rest."""
         performance = self.evaluation.performance
-        if not self.proven or performance is None or performance.best_baseline not in KEPT:
+        if not self.proven or performance is None:
             return False
-        over_best, noise = performance.speedup_over_best, max(NOISE, performance.minimum_effect)
-        return over_best.point >= 1.0 and over_best.low >= 1.0 - noise
+        least = 1.0 - max(NOISE, performance.minimum_effect)
+        return all(
+            over.low > 1.0 or (name in KEPT and over.point >= 1.0 and over.low >= least)
+            for name, over in performance.speedup.items()
+        )
 
     @property
     def wins(self) -> bool:
-        """True if it beats the best baseline.
+        """True if it beats all baselines.
 
         For kernels between eager operators, a tie with torch.compile is enough: they need no compiler and no
         warm-up at run time.
@@ -146,6 +151,15 @@ class Trials:
             for trial in self.made
             if not trial.variant.kernels and not trial.evaluation.passed and trial.evaluation.reasons
         )
+
+    def hopeless(self, trial: Trial) -> bool:
+        """Whether a trial loses, beyond noise, to a mode of torch.compile that a full evaluation measured.
+
+        A quick evaluation measures its default mode alone, and a full one all of them.
+        """
+        measured = any(t.evaluation.level is Level.FULL and t.evaluation.performance for t in self.made)
+        fastest = max(self.compile_gains().values(), default=0.0)
+        return measured and trial.over_eager <= fastest * (1.0 - NOISE)
 
     def compile_gains(self) -> dict[str, float]:
         """Best speedup of each kind of torch.compile over eager in full evaluations, else in quick ones."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from agentforge.isolation.child_process import ChildFailure, run_child
+from agentforge.profiling.reasons import reason_of
 from agentforge.schema import Definition, MoveKind, Profile, Solution, Target, TargetError, baseline_name
 
 from .files import Mode, as_solution, kernel_name, stitched_files
@@ -41,6 +42,12 @@ def _key(kernels: Collection[str], mode: Mode, moves: Collection[MoveKind] = ())
     everything = streams or packed or not {"graph", "compile"}.isdisjoint(ways) or bool(moves)
     chosen = tuple(kind for kind in MoveKind if kind in moves)
     return _Key(frozenset(kernels), everything, packed, streams, chosen)
+
+
+def _key_of(selection: Mapping[str, Any]) -> _Key:
+    """The key of a selection as the child process names it."""
+    chosen = tuple(kind for kind in MoveKind if kind in selection["moves"])
+    return _Key(**{**selection, "kernels": frozenset(selection["kernels"]), "moves": chosen})
 
 
 @dataclass(frozen=True)
@@ -114,6 +121,7 @@ class VariantBuilder:
 
     Args:
         measured: measured call sites (see `streams.measured`); without them, streams are not tried.
+        end: monotonic time at which no rewriting goes on; None for no limit.
     """
 
     def __init__(
@@ -122,11 +130,13 @@ class VariantBuilder:
         kernels: Mapping[str, Promoted],
         progress: Callable[[str], None] | None = None,
         measured: Sequence[Mapping[str, Any]] = (),
+        end: float | None = None,
     ) -> None:
         self._target = target
         self._kernels = kernels
         self._measured = list(measured)
         self._progress = progress
+        self._end = end
         self._rewritten: dict[_Key, dict[str, Any]] = {}
         self._outline: dict[str, Any] | None = None
         self._calls: dict[str, int] = {}
@@ -136,10 +146,14 @@ class VariantBuilder:
         self.ranges = True
         """Whether variants have units for ranges of shapes, if the target is a range."""
 
-    def with_solutions(self, kernels: Mapping[str, Promoted]) -> VariantBuilder:
-        """A builder with other solutions at the same call sites: the model need not be rewritten again."""
+    def with_solutions(self, kernels: Mapping[str, Promoted], end: float | None = None) -> VariantBuilder:
+        """A builder with other solutions at the same call sites: the model need not be rewritten again.
+
+        Args:
+            end: see the class.
+        """
         other = copy(self)
-        other._kernels = kernels
+        other._kernels, other._end = kernels, end
         return other
 
     def prepare(
@@ -153,25 +167,29 @@ class VariantBuilder:
 
         Args:
             packed: rewrite the first selection with packed weights too.
-            moves: rewrite the first selection, and the model without kernels, with these moves too.
+            moves: rewrite the first selection, and the model without kernels, with these moves too, and the
+                first selection without one of those that find a place.
 
         Raises:
             TargetError: the model can no longer be loaded or captured.
+            TimeEnded: the time is over.
         """
         modes: tuple[Mode, ...] = ("kernels", "kernels+packed") if packed else ("kernels",)
         keys = [_key(names, "kernels") for names in selections]
         keys += [_key(names, "kernels+compile") for names in selections[:1] if names]
         keys += [_key(names, mode) for names in selections[:1] for mode in modes[1:]]
         moved: list[Collection[str]] = [*selections[:1], ()] if moves else []
-        self._rewrite([*keys, *(_key(names, mode, moves) for names in moved for mode in modes)])
+        keys += [_key(names, mode, moves) for names in moved for mode in modes]
+        self._rewrite(keys, fewer=[_key(names, mode, moves) for names in moved[:1] for mode in modes])
 
     def prepare_moves(
         self, kernels: Collection[str], mode: Mode, choices: Sequence[Collection[MoveKind]]
     ) -> None:
-        """Rewrite the model for several choices of moves in one child process."""
+        """Rewrite the model for several choices of moves in one child process, unless `prepare` did."""
         self._rewrite([_key(kernels, mode, moves) for moves in choices])
 
-    def _rewrite(self, keys: Sequence[_Key]) -> None:
+    def _rewrite(self, keys: Sequence[_Key], fewer: Collection[_Key] = ()) -> None:
+        """Rewrite the model for these keys; for those in `fewer` also without one of the moves."""
         wanted = [key for key in dict.fromkeys(keys) if key not in self._rewritten]
         if not wanted and self._rewritten:
             return
@@ -180,24 +198,27 @@ class VariantBuilder:
             "sites": [site for kernel in self._kernels.values() for site in kernel.sites],
             "measured": self._measured,
             "selections": [{**key._asdict(), "kernels": sorted(key.kernels)} for key in wanted],
+            "fewer": [number for number, key in enumerate(wanted) if key in fewer],
         }
         try:
             answer = run_child(
                 "agentforge.stitch.graph.child:rewrite_target",
                 payload,
                 timeout_s=_CHILD_TIMEOUT_S,
+                end=self._end,
                 memory_bytes=None if self._target.device == "cpu" else 0,
                 progress=self._progress,
             )
         except ChildFailure as failure:
             raise TargetError(
-                f"{self._target.name} could not be captured for stitching: {failure}; "
+                f"{self._target.name} could not be captured for stitching: {reason_of(failure)}; "
                 "if its file changed since it was profiled, profile it again"
             ) from failure
         self._outline = answer["outline"]
         self._calls = answer["calls"]
         self.notes = list(dict.fromkeys([*self.notes, *answer["notes"]]))
-        self._rewritten.update(zip(wanted, answer["selections"], strict=True))
+        made = [*wanted, *map(_key_of, answer["fewer"])]
+        self._rewritten.update(zip(made, answer["selections"], strict=True))
         for selection in answer["selections"]:
             self.refused.update(selection["refused"])
 

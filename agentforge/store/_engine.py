@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_u
 from sqlalchemy.exc import ArgumentError, DisconnectionError, IntegrityError, NoSuchModuleError
 from sqlalchemy.orm import Session
 
-from agentforge.schema import StoreError
+from agentforge.schema import NoDatabaseError, StoreError
 
 from ._errors import describe, translated
 from ._migrate import check_revision, migrate
@@ -56,7 +56,7 @@ def _check_sqlite_file(where: str, database: str | None, *, create: bool) -> Non
         return
     path = Path(database)
     if not create and not path.exists():
-        raise StoreError(
+        raise NoDatabaseError(
             f"there is no database {where}: make it with `agentforge optimize MODEL.py`, or name yours "
             "(AGENTFORGE_HOME, AGENTFORGE_DATABASE_URL)"
         )

@@ -13,6 +13,7 @@ from agentforge.schema import (
     Intent,
     ModelPlan,
     NativeVerdict,
+    OriginalMetric,
     Priors,
     RunRecord,
     RunSettings,
@@ -27,6 +28,7 @@ from .tables import RECORD_NAMES, RunRecordRow
 Record = TypeVar(
     "Record",
     RunSettings,
+    OriginalMetric,
     GivenKernels,
     Intent,
     Priors,

@@ -29,6 +29,7 @@ from agentforge.schema import (
     Intent,
     ModelPlan,
     NativeVerdict,
+    OriginalMetric,
     Priors,
     RunRecord,
     RunSettings,
@@ -42,6 +43,7 @@ Name = String(255)
 Time = DateTime(timezone=True)
 RECORD_NAMES: dict[type[RunRecord], str] = {
     RunSettings: "settings",
+    OriginalMetric: "metric",
     GivenKernels: "kernels",
     Intent: "intent",
     Priors: "priors",

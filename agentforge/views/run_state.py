@@ -77,6 +77,12 @@ class RunState:
     spent: float | None = 0.0
     """Dollars for them; None if a price is unknown."""
     clock: Callable[[], float] = time.monotonic
+    _before: float = 0.0
+    """Seconds of the run's earlier sessions."""
+    _opened: float | None = None
+    """Begin of this session, by the clock."""
+    _stitching: float | None = None
+    """Begin of stitching, by the clock."""
     _search: float | None = None
     """Begin of the search, by the clock."""
     _ends: float | None = None
@@ -85,9 +91,22 @@ class RunState:
     """Attempts that were finished since the search began."""
 
     @property
+    def seconds_used(self) -> float:
+        """Wall time of the run over all sessions."""
+        return self._before + self._since(self._opened)
+
+    @property
+    def stitching_s(self) -> float:
+        """Seconds of stitching in this session."""
+        return self._since(self._stitching)
+
+    def _since(self, begin: float | None) -> float:
+        return 0.0 if begin is None else self.clock() - begin
+
+    @property
     def searched_s(self) -> float:
         """Seconds since the search began."""
-        return 0.0 if self._search is None else self.clock() - self._search
+        return self._since(self._search)
 
     @property
     def left_s(self) -> float | None:
@@ -126,10 +145,10 @@ class RunState:
         from agentforge import schema as e
 
         match event:
-            case e.RunStarted():
-                self.run, self.phase = event.run, "profiling"
-            case e.RunResumed():
-                self.run, self.phase = event.run, "resuming"
+            case e.RunStarted() | e.RunResumed():
+                self.run = event.run
+                self.phase = "profiling" if isinstance(event, e.RunStarted) else "resuming"
+                self._before, self._opened = event.seconds_used, self.clock()
             case e.ProfileDone():
                 self.total_s, self.phase = event.total_s, "searching"
                 for b in event.bottlenecks:
@@ -152,6 +171,7 @@ class RunState:
                 self._begin(event.left.get("minutes"))
             case e.StitchStarted():
                 self.phase = "integrating kernels and measuring end to end"
+                self._stitching = self.clock()
             case e.RunFinished():
                 self.phase = "finished"
             case _:

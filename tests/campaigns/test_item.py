@@ -32,7 +32,7 @@ def test_each_visit_has_the_budget_once_more() -> None:
     ("status", "used", "minutes"),
     [
         (RunStatus.FINISHED, 90.0, 4.0),
-        (RunStatus.FINISHED, 600.0, 12.0),  # integration took it beyond its minutes
+        (RunStatus.FINISHED, 600.0, 12.0),  # a verdict took it beyond its minutes
         (RunStatus.SEARCHING, 600.0, 12.0),  # its worker died in the second visit, which had 12 minutes
     ],
 )
@@ -42,6 +42,11 @@ def test_a_visit_of_a_run_that_took_longer_has_time_left(
     had = Budget(minutes=2.0 if status is RunStatus.FINISHED else 12.0)
     run = nouns.run(status=status, seconds_used=used, budget=had)
     assert visited(ONE, 2, run) == Budget(minutes=minutes, attempts=10)
+
+
+def test_stitching_gives_the_next_visit_no_further_minutes() -> None:
+    run = nouns.run(status=RunStatus.FINISHED, seconds_used=600.0, stitched_s=450.0, budget=ONE)
+    assert visited(ONE, 2, run) == Budget(minutes=4.5, attempts=10)
 
 
 def test_runs_that_were_given_up_count_against_the_share() -> None:

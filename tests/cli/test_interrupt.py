@@ -76,6 +76,45 @@ def test_an_interrupt_is_said(home: Path, option: tuple[str, ...]) -> None:
         assert (out, errors.splitlines()[-1]) == ("", "agentforge: interrupted")
 
 
+STUCK = """
+import sys, time
+from agentforge.cli import _main
+
+def wait(_):
+    print("held", file=sys.stderr, flush=True)
+    while True:
+        try:
+            time.sleep(60)
+        except KeyboardInterrupt:
+            pass
+
+_main._invoke = wait
+_main.main()
+"""
+
+
+@pytest.mark.parametrize("option", [(), ("--json",)])
+def test_an_interrupt_is_said_if_the_command_does_not_end_by_itself(
+    tmp_path: Path, option: tuple[str, ...]
+) -> None:
+    (tmp_path / "stuck.py").write_text(STUCK)
+    command = [sys.executable, "-m", "stuck", "profile", *option]
+    path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])
+    environment = {**os.environ, "PYTHONPATH": path}
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    assert process.stderr.readline() == "held\n"
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    if option:
+        assert json.loads(out) == {"error": "interrupted", "exit_code": 130}
+    else:
+        assert (out, errors.splitlines()[-1]) == ("", "agentforge: interrupted")
+
+
 @pytest.mark.slow
 @pytest.mark.timing
 @pytest.mark.parametrize(

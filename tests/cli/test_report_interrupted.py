@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from agentforge.cli import _report
-from agentforge.schema import RunStatus
+from agentforge.schema import RunResumed, RunStatus, StitchStarted
 from agentforge.store import Store
+from agentforge.views.run_state import RunState
 from tests.store import nouns
 
 
@@ -26,7 +27,24 @@ def test_a_reader_that_has_gone_does_not_keep_the_interruption_from_the_store(
     nobody = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     os.dup2(writer, nobody.fileno())
     monkeypatch.setattr(sys, "stdout", nobody)
-    _report._cut_short(run.id, url, as_json=True)
+    _report._cut_short(RunState(run=run.id), url, as_json=True)
     os.dup2(os.open(os.devnull, os.O_WRONLY), nobody.fileno())  # for the rest of its buffer
     with Store(url) as store:
         assert store.get_run(run.id).status is RunStatus.INTERRUPTED
+
+
+def test_a_run_that_is_cut_short_keeps_the_time_that_it_used(tmp_path: Path) -> None:
+    """What its session wrote down on the way may be minutes old."""
+    url, now = f"sqlite:///{tmp_path / 'agentforge.db'}", [0.0]
+    with Store(url) as store:
+        run = nouns.run(status=RunStatus.STITCHING, seconds_used=120.0, stitched_s=5.0)
+        store.create_run(run)
+    state = RunState(clock=lambda: now[0])
+    state.apply(RunResumed(run=run.id, target="t", device="d", seconds_used=100.0))
+    now[0] += 30.0
+    state.apply(StitchStarted(run=run.id, chosen={}))
+    now[0] += 12.0
+    _report._cut_short(state, url, as_json=False)
+    with Store(url) as store:
+        kept = store.get_run(run.id)
+    assert (kept.status, kept.seconds_used, kept.stitched_s) == (RunStatus.INTERRUPTED, 142.0, 17.0)

@@ -33,6 +33,13 @@ def searched(home: Path) -> Path:
     return home
 
 
+@pytest.mark.parametrize(("command", "name"), [("runs", "runs"), ("campaign", "campaigns")])
+def test_a_list_makes_no_database(run: Run, home: Path, command: str, name: str) -> None:
+    assert run(command, "list", "--json").json == {name: []}
+    assert run(command, "list").code == 0
+    assert not home.exists()
+
+
 def test_list(run: Run, searched: Path) -> None:
     answer = run("runs", "list", "--json")
     assert {r["id"] for r in answer.json["runs"]} == {"run", "other"}

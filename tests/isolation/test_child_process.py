@@ -10,7 +10,7 @@ import pytest
 
 from agentforge.isolation import child_process
 from agentforge.isolation.child_process import ChildFailure, run_child
-from agentforge.schema import TargetError
+from agentforge.schema import TargetError, TimeEnded
 
 HERE = "tests.isolation.child_tasks"
 
@@ -81,6 +81,16 @@ def test_time_out_ends_the_child_and_what_it_detached(tmp_path, monkeypatch):
     assert gone(int(pid_file.read_text()))
     assert lines[-1].startswith("still hanging after ")
     assert "limit 4 s" in lines[-1]
+
+
+def test_the_end_of_the_callers_time_ends_the_child_and_is_no_failure_of_it(tmp_path):
+    pid_file = tmp_path / "pid"
+    with pytest.raises(TimeEnded, match=r"in the middle of .*:spawn_and_hang"):
+        run("spawn_and_hang", {"pid_file": str(pid_file)}, end=time.monotonic() + 4.0)
+    assert gone(int(pid_file.read_text()))
+    with pytest.raises(TimeEnded, match=r"before .*:echo began"):
+        run("echo", end=time.monotonic() - 1.0)
+    assert run("echo", {"n": 1}, end=time.monotonic() + 100.0) == {"n": 1}
 
 
 def test_ctrl_c_ends_the_child(tmp_path):

@@ -44,6 +44,23 @@ def test_a_profile_takes_none_of_the_minutes() -> None:
     assert meter.exhausted(dollars=0.0) == "the budget of 1 minutes is used up"
 
 
+def test_stitching_takes_none_of_the_minutes_of_a_resumed_run() -> None:
+    clock = Clock()
+    meter = BudgetMeter(Budget(minutes=1), clock=clock)
+    clock.now += 20.0
+    meter.stitching_begins()
+    clock.now += 100.0
+    assert (meter.seconds, meter.stitched_s, meter.search_s) == (120.0, 100.0, 20.0)
+    used = {"seconds_used": meter.seconds, "stitched_s": meter.stitched_s}
+    again = BudgetMeter(Budget(minutes=1), **used, clock=clock)
+    assert again.left(dollars=0.0, attempts=0)["minutes"] == pytest.approx(40 / 60)
+    clock.now += 40.0
+    assert again.exhausted(dollars=0.0) == "the budget of 1 minutes is used up"
+    again.stitching_begins()
+    clock.now += 5.0
+    assert (again.seconds, again.stitched_s) == (165.0, 105.0)
+
+
 def test_attempts_bound_new_attempts_only() -> None:
     meter = BudgetMeter(Budget(attempts=3))
     assert not meter.exhausted(dollars=0.0, attempts=2)

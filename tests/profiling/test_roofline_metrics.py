@@ -93,6 +93,19 @@ def test_work_by_definition():
     assert work.keys() == {b.definition.hash for b in profile.bottlenecks}
 
 
+def test_the_work_of_several_sizes_is_their_mean_as_the_latency_is():
+    profile = nouns.profile()
+    (bottleneck,) = profile.bottlenecks
+    site = bottleneck.call_sites[0].model_copy(update={"bytes": 1e6, "flops": 1e6})
+    large = site.model_copy(update={"bytes": 1e9, "flops": 5e6, "calls": 3})
+    sizes = bottleneck.model_copy(update={"call_sites": (site, large)})
+    (work,) = work_by_definition(profile.model_copy(update={"bottlenecks": (sizes,)})).values()
+    assert work == Work((1e6 + 3e9) / 4, 4e6, "float32")
+    latency_s = (1e6 + 3e9) / 4 / ROOFLINE.bandwidth  # each size at the ceiling
+    shares = {m.name: m.value for m in achieved(latency_s, work, DEVICE, ROOFLINE)}
+    assert shares["bandwidth_share"] == pytest.approx(1.0)
+
+
 class Judge:
     def __init__(self, evaluation: Evaluation) -> None:
         self.evaluation = evaluation

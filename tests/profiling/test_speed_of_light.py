@@ -61,6 +61,25 @@ def test_a_profile_at_higher_ceilings() -> None:
     assert at_ceilings(profile, DEVICE, ROOFLINE) == profile
 
 
+def test_a_range_of_shapes_is_bounded_by_the_work_of_all_its_sizes() -> None:
+    """The first call site is the smallest size: 4 bytes, then 1 GB in three calls."""
+    profile = _profile()
+    (bottleneck,) = profile.bottlenecks
+    (large,) = bottleneck.call_sites
+    sizes = (large.model_copy(update={"bytes": 4.0}), large.model_copy(update={"calls": 3}))
+    workloads = [w.model_copy(update={"weight": n}) for w in bottleneck.workloads for n in (1.0, 3.0)]
+    changed = bottleneck.model_copy(update={"call_sites": sizes, "workloads": tuple(workloads)})
+    (found,) = at_ceilings(
+        profile.model_copy(update={"bottlenecks": (changed,)}), DEVICE, ROOFLINE
+    ).bottlenecks
+    small = speed_of_light(Work(4, 0), DEVICE, ROOFLINE)
+    floor_s = small.floor_s + 0.03
+    assert found.sol_s == pytest.approx(small.seconds + 0.03)
+    assert found.gain_s == pytest.approx(gain_of(0.05, floor_s))
+    assert found.speedup_limit == pytest.approx(amdahl_limit(0.5, 0.05, floor_s))
+    assert found.bound is Bound.MEMORY
+
+
 def test_limits_after_a_promotion_are_those_of_the_time_that_is_left() -> None:
     profile = at_ceilings(_profile(), DEVICE, ROOFLINE).model_copy(update={"total_s": 0.1})
     now = profile.with_solutions({profile.bottlenecks[0].definition.hash: 2.0})

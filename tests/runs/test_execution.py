@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,8 +16,9 @@ from agentforge.frontends import FrontendOptions
 from agentforge.loop import Agents
 from agentforge.runs import IntentStart, KernelStart, ModelStart, SequentialStart, TargetStart, start_run
 from agentforge.runs._base import RunInput
-from agentforge.runs.execution import create_run, opened
+from agentforge.runs.execution import create_run, execute, opened
 from agentforge.runs.kinds.pipelines import PIPELINES
+from agentforge.runs.pipeline import RunPipeline
 from agentforge.schema import (
     Attempt,
     Event,
@@ -27,6 +29,7 @@ from agentforge.schema import (
     Run,
     RunFailed,
     RunKind,
+    RunResumed,
     RunSettings,
     RunStarted,
     RunStatus,
@@ -139,6 +142,27 @@ def test_replayed_verdicts_go_to_a_file_of_the_runs_folder_whatever_the_name_of_
     assert list(tmp_path.iterdir()) == [home]
 
 
+def test_a_session_says_and_keeps_what_was_used_before_and_what_of_it_was_stitching(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stitch(pipeline: RunPipeline) -> None:
+        pipeline.meter.stitching_begins()
+        time.sleep(0.01)
+
+    monkeypatch.setattr(PIPELINES[RunKind.MODEL], "run", stitch)
+    told: list[Event] = []
+    report = start_run(TargetStart(nouns.target), settings, device="cpu", on_event=told.append)
+    assert isinstance(told[0], RunStarted) and told[0].seconds_used == 0.0
+    assert 0.0 < report.run.stitched_s <= report.run.seconds_used
+    with Store(settings.url) as store:
+        run = store.update_run(report.run.id, seconds_used=193.0, stitched_s=150.0)
+        again = execute(store, run, settings, CPU, None, told.append).run
+        assert isinstance(told[-2], RunResumed) and told[-2].seconds_used == 193.0
+        assert again.stitched_s > 150.0 and again.seconds_used > 193.0
+        with opened(store, store.get_run(run.id), settings, CPU, None) as pipeline:
+            assert pipeline.meter.search_s == pytest.approx(43.0, abs=5.0)
+
+
 def test_a_run_stays_on_its_device(store: Store, settings: Settings) -> None:
     run = created(store, settings, DeviceSpec(kind="cpu", name="another machine", architecture="x"))
     with (
@@ -154,6 +178,7 @@ class Refused:
 
     error: Exception | None = None
     kind: RunKind = RunKind.MODEL
+    ranged: bool = False
     loaded: list[str] = field(default_factory=list)
 
     def check(self, settings: Settings, device: DeviceSpec) -> None:

@@ -36,19 +36,6 @@ class Score:
 def broken(model):
     raise OSError("no data here")
 """
-SMALL = """
-import torch
-
-class Model(torch.nn.Linear):
-    def __init__(self):
-        super().__init__(8, 8)
-
-def get_inputs():
-    return [torch.randn(2, 8)]
-
-def get_init_inputs():
-    return []
-"""
 FORM = ("--metric", "metric.py:accuracy", "--bound", "0.5%")
 
 
@@ -86,7 +73,7 @@ def test_the_command_says_it_before_the_model_is_loaded(
 
 
 def test_a_range_of_shapes_has_no_lower_precision(run: Run, metric: Path, tmp_path: Path) -> None:
-    (tmp_path / "model.py").write_text(SMALL)
+    (tmp_path / "model.py").write_text("import time\ntime.sleep(60)\n")
     options = ("--device", "cpu", "--shapes", "batch=1..4", "--allow", "bf16", *FORM)
     answer = run("optimize", "model.py", *options)
     assert (answer.code, "--allow and --shapes do not go together" in answer.err) == (2, True)
@@ -134,6 +121,33 @@ def test_a_metric_that_fails_with_the_original_model_ends_the_run_before_its_pro
 def test_python_says_the_same(settings: Settings, options: Mapping[str, Any], says: str) -> None:
     with pytest.raises(UsageError, match=says.replace("(", r"\(")):
         agentforge.optimize(torch.nn.Linear(2, 2), torch.randn(2, 2), settings=settings, **options)
+
+
+@pytest.mark.parametrize(
+    ("model", "inputs", "options", "says"),
+    [
+        ("net", None, {}, "give example inputs"),
+        ("net", "x", {"shapes": "rows=1..4"}, "does not know rows"),
+        ("net", "x", {"generate": "prompt=2,new=2"}, "leave out the example inputs"),
+        ("net", None, {"generate": "prompt=2"}, "does not read"),
+        ("net", None, {"generate": "prompt=2,new=2"}, "goes with a causal language model"),
+        ("missing.py", None, {}, "does not exist"),
+        ("net", "x", {"shapes": "batch=1..4", "allow": "bf16", "metric": abs, "bound": 1}, "--shapes do not"),
+    ],
+)
+def test_python_says_what_cannot_work_before_anything_is_loaded(
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    model: str,
+    inputs: str | None,
+    options: Mapping[str, Any],
+    says: str,
+) -> None:
+    monkeypatch.setattr("agentforge.runs.execution.Background", lambda load: pytest.fail("it is loaded"))
+    given = torch.nn.Linear(2, 2).eval() if model == "net" else model
+    example = torch.randn(2, 2) if inputs else None
+    with pytest.raises(UsageError, match=says):
+        agentforge.optimize(given, example, settings=settings, device="cpu", progress=False, **options)
 
 
 def test_a_function_that_cannot_be_sent_is_one_sentence(settings: Settings) -> None:

@@ -322,6 +322,23 @@ def test_a_variant_says_which_moves_it_contains() -> None:
     assert variants.with_kernels([], "kernels", [MoveKind.MERGE_PRODUCTS]) is None
 
 
+@pytest.mark.slow
+def test_the_first_child_process_also_leaves_one_move_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    variants, exports = VariantBuilder(target_of(NET), {}), list[str]()
+    monkeypatch.setattr(variants, "_progress", exports.append)
+    variants.prepare([[]], moves=EVERY)
+    whole = variants.with_kernels([], "kernels", EVERY)
+    assert whole is not None and len(whole.moves) == 3
+    rest = [[kind for kind in whole.moves if kind is not one] for one in whole.moves]
+    variants.prepare_moves([], "kernels", rest)
+    found = [variants.with_kernels([], "kernels", kinds) for kinds in rest]
+    assert exports.count("exporting the model") == 1
+    apart = VariantBuilder(target_of(NET), {})
+    assert [v and v.solution.sources for v in found] == [
+        (made := apart.with_kernels([], "kernels", kinds)) and made.solution.sources for kinds in rest
+    ]
+
+
 def judged_moves(source: str, place: Path, gains: Mapping[str, float]) -> tuple[dict[str, bool], str]:
     """Stitch a model with the moves that its profile proposes; its artifact is in `place`.
 

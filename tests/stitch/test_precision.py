@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -62,11 +63,13 @@ def improve(
     changed: float | Exception = 0.899,
     base_speed: float = 1.2,
     names: tuple[str, ...] = (),
+    original: float | None = None,
 ) -> tuple[Selection, dict[str, object], Precise, list[str]]:
-    given, measured = Precise(verdict), []
+    given, measured, ends, end = Precise(verdict), [], set[object](), time.monotonic() + 300.0
 
-    def metric(target: object, permission: object, artifact: Path | None, progress: object) -> float:
+    def metric(target: object, permission: object, artifact: Path | None, **options: object) -> float:
         measured.append("changed" if artifact else "original")
+        ends.add(options["end"])
         if artifact and isinstance(changed, Exception):
             raise changed
         return float(changed) if artifact else 0.9  # type: ignore[arg-type]
@@ -84,10 +87,12 @@ def improve(
         kernels,
         given,
         Path("cache"),
-        300.0,
+        end,
         lambda line: None,
+        original,
     )
     found, report = lower.improve(selection)
+    assert ends <= {end}
     return found, report, given, measured
 
 
@@ -159,6 +164,28 @@ def test_a_wrong_answer_is_dropped_also_if_only_the_strict_bound_sees_it(
     assert found.variant.kernels == {"a"}
     assert found.variant.mode == ("kernels+bf16" if wrong == "kernels+packed" else "kernels+packed")
     assert ("kernels+bf16", (), "quick") not in given.judged or wrong == "kernels+bf16"
+
+
+def test_a_metric_that_is_known_is_not_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, report, _, measured = improve(fast, monkeypatch, original=0.9)
+    assert found.variant.mode == "kernels+bf16"
+    assert measured == ["changed"]
+    assert report["metric_values"] == {"original": 0.9, "changed": 0.899}
+
+
+def test_if_the_time_ends_in_the_metric_float32_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, report, _, _ = improve(fast, monkeypatch, changed=TimeEnded("over"))
+    assert found.reason.endswith("the time for stitching ended before it was proven, so float32 is kept")
+    assert report["installed"] is False
+
+
+def test_if_the_model_cannot_be_judged_float32_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        raise TargetError("two calls differ")
+
+    found, _, _, _ = improve(verdict, monkeypatch, names=("a",))
+    assert found.variant.mode == "kernels+packed"
+    assert "the model could not be judged: two calls differ, so float32 is kept" in found.reason
 
 
 def test_if_the_time_ends_float32_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

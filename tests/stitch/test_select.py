@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -23,6 +24,7 @@ from agentforge.schema import (
     Performance,
     Solution,
     StageResult,
+    TargetError,
     TimeEnded,
 )
 from agentforge.stitch.select import Selection, Selector
@@ -153,7 +155,8 @@ def select(
     given.placeless.update(placeless)
     given.units = tuple(units)
     kernels = {name: promoted(name, float(i + 1)) for i, name in enumerate(names)}
-    selector = Selector(TARGET, given, kernels, given, seconds=seconds, reserve_s=300, **options)  # type: ignore[arg-type]
+    end = time.monotonic() + 300
+    selector = Selector(TARGET, given, kernels, given, seconds=seconds, end=end, **options)  # type: ignore[arg-type]
     return selector.run(), given
 
 
@@ -416,6 +419,41 @@ def test_kernels_that_tie_with_torch_compile_are_taken_without_it() -> None:
     assert selection.variant.mode == "kernels"
 
 
+@pytest.mark.parametrize(
+    ("low", "taken"),
+    [
+        ({"compile": 1.2, "freezing": 1.01}, True),
+        ({"compile": 1.2, "freezing": 0.97}, False),  # its median is the larger one, and proves nothing
+    ],
+)
+def test_a_win_is_one_over_each_baseline(low: dict[str, float], taken: bool) -> None:
+    """Two modes of torch.compile have nearly the same median."""
+
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        gain = 1.3 if mode == "kernels+compile" else 0.9
+        found = judged(kernels, level, over_eager=gain, over_compile=gain, freezing=gain)
+        if level is Level.QUICK or mode != "kernels+compile":
+            return found
+        assert found.performance is not None
+        speedup = {name: Interval(point=1.3, low=low.get(name, 1.2), high=1.4) for name in found.speedup}
+        baseline_s = {"eager": 1.6, "compile": 1.30, "freezing": 1.31}
+        changed = {"speedup": speedup, "baseline_s": baseline_s}
+        return found.model_copy(update={"performance": found.performance.model_copy(update=changed)})
+
+    selection, _ = select(verdict, "a")
+    assert any(trial.wins for trial in selection.trials) is taken
+    assert selection.reason.endswith("won end to end" if taken else "won over eager")
+
+
+def test_no_tie_with_torch_compile_makes_up_for_one_with_eager() -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        gain = 1.0 if mode == "kernels" else 0.9
+        return judged(kernels, level, over_eager=gain + 0.005, over_compile=gain)
+
+    selection, _ = select(verdict, "a")
+    assert selection.variant.mode == "eager"
+
+
 @pytest.mark.parametrize("runs", [0, 2])
 def test_kernels_that_did_not_run_as_often_as_they_must_prove_nothing(runs: int) -> None:
     def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
@@ -519,6 +557,44 @@ def test_kernels_that_are_as_fast_as_torch_compile_is_wrongly_are_kept_instead()
     assert "compile+contiguous" not in [mode for mode, *_ in given.judged]
 
 
+@pytest.mark.parametrize(("other", "full"), [(1.4, 1), (1.48, 2)])
+def test_what_loses_to_a_mode_that_a_full_verdict_measured_gets_none(other: float, full: int) -> None:
+    """Quick verdicts measure the default mode alone; the first full one finds another mode at 1.5x."""
+
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        gain = 1.49 if mode == "kernels" else other if kernels else 1.0
+        more: dict[str, Any] = {"freezing": gain / 1.5} if level is Level.FULL else {}
+        return judged(kernels, level, over_eager=gain, over_compile=gain / 1.2, **more)
+
+    _, given = select(verdict, "a")
+    finals = [(mode, names) for mode, names, level in given.judged if level == "full" and names]
+    assert finals == [("kernels", ("a",)), ("kernels+compile", ("a",))][:full]
+
+
+@pytest.mark.parametrize("evidence", [Evidence.UNVERIFIED, Evidence.VERIFIED])
+def test_if_the_fastest_variant_is_not_proven_the_next_one_that_beats_eager_is_taken(
+    evidence: Evidence,
+) -> None:
+    """Both lose to torch.compile as a baseline, and torch.compile is refused as an artifact."""
+
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        if mode.startswith("compile"):
+            return wrong("stability")
+        gain = {("kernels", 2): 1.5, ("kernels", 1): 1.4}.get((mode, len(kernels)), 0.8)
+        over_compile = gain / 1.3 if level is Level.QUICK else gain / 1.6
+        found = judged(kernels, level, over_eager=gain, over_compile=over_compile)
+        if level is Level.FULL and len(kernels) == 2:
+            return found.model_copy(update={"evidence": evidence, "reasons": ("it is too noisy",)})
+        return found
+
+    selection, given = select(verdict, "a", "b")
+    proven = evidence is Evidence.VERIFIED
+    assert len(selection.variant.kernels) == (2 if proven else 1)
+    assert selection.reason.startswith("2 kernels" if proven else "1 kernel won over eager")
+    finals = [names for mode, names, level in given.judged if level == "full" and mode == "kernels"]
+    assert len(finals) == (1 if proven else 2)
+
+
 def test_kernels_that_only_the_default_mode_loses_to_are_not_taken() -> None:
     def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
         more: dict[str, Any] = {"freezing": 0.8} if level is Level.FULL else {}
@@ -577,6 +653,36 @@ def test_if_the_reserve_ends_the_fastest_that_was_proven_is_kept(status: str, ta
     assert selection.variant.kernels == taken
     assert "the time for stitching ended" in selection.reason
     assert ("torch.compile was refused" in selection.reason) == bool(taken)
+
+
+@pytest.mark.parametrize(("fails_in", "taken"), [("kernels", "eager"), ("compile", "kernels")])
+def test_if_the_whole_model_cannot_be_judged_what_was_proven_is_kept(fails_in: str, taken: str) -> None:
+    """A referee that cannot tell right from wrong says so at the model's first verdict, after the search."""
+
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        if mode == fails_in:
+            raise TargetError("two calls on the same inputs differ; seed it")
+        return judged(kernels, level, over_eager=1.4, over_compile=0.9 if level is Level.FULL else 1.1)
+
+    selection, _ = select(verdict, "a")
+    assert (selection.variant.mode, selection.cut_short) == (taken, True)
+    said = "the whole model could not be judged: two calls on the same inputs differ; seed it; "
+    assert selection.reason.startswith(said)
+    assert selection.reason.endswith("is kept")
+
+
+def test_if_the_model_can_no_longer_be_captured_eager_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any, **__: Any) -> None:
+        raise TargetError("no memory for the child process")
+
+    monkeypatch.setattr(Given, "prepare", fails)
+    selection, given = select(lambda _, kernels, level: judged(kernels, level), "a")
+    assert (selection.variant.mode, given.judged, selection.cut_short) == ("eager", [], True)
+    assert "no memory for the child process; eager is kept" in selection.reason
+
+
+def test_a_selection_that_ends_by_itself_is_not_cut_short() -> None:
+    assert not select(lambda _, kernels, level: judged(kernels, level, 1.4, 1.4), "a")[0].cut_short
 
 
 def test_a_model_that_torch_compile_cannot_run_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

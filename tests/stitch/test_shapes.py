@@ -20,6 +20,7 @@ from agentforge.devices import DeviceSpec, Roofline
 from agentforge.frontends import FrontendOptions, load_target
 from agentforge.languages import write_solution
 from agentforge.profiling import profile_target
+from agentforge.profiling.speed_of_light import at_ceilings
 from agentforge.referee import Referee
 from agentforge.schema import (
     BuildSpec,
@@ -33,6 +34,7 @@ from agentforge.schema import (
     Workload,
 )
 from agentforge.stitch import stitch
+from agentforge.stitch.runtime import ranges
 from agentforge.stitch.select import Selector
 from agentforge.stitch.shape_report import shape_table, shape_times
 from agentforge.stitch.variants import Variant, VariantBuilder, promoted
@@ -175,6 +177,46 @@ def test_the_referee_sees_the_kernels_run_at_each_shape_and_checks_others(tmp_pa
     assert json.loads((tmp_path / "fast/plan.json").read_text())["ranges"]
     verify = [sys.executable, str(tmp_path / "fast/verify.py"), "--rounds", "1"]
     assert subprocess.run(verify, check=False).returncode == 0
+
+
+@pytest.mark.slow
+def test_a_profile_of_a_range_stays_the_same_at_the_same_ceilings(tmp_path: Path) -> None:
+    _, profile, _ = made(tmp_path)
+    again = at_ceilings(profile, DEVICE, Roofline(bandwidth=2e10, peak_flops={"float32": 1e11}))
+    before, after = ({b.definition.hash: b for b in p.bottlenecks} for p in (profile, again))
+    assert before.keys() == after.keys()
+    assert any(len(b.workloads) > 1 for b in before.values())
+    for name, bottleneck in before.items():
+        other = after[name]
+        assert other.bound is bottleneck.bound
+        for number in ("sol_s", "gain_s", "speedup_limit"):
+            assert getattr(other, number) == pytest.approx(getattr(bottleneck, number)), (name, number)
+
+
+def test_of_too_many_shapes_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranges, "_MOST", 2)
+    monkeypatch.setattr(ranges, "stitched_forward", lambda original, unit, classes: lambda self, x: unit)
+    monkeypatch.setattr(ranges, "subclass", lambda original, unit, forward: forward)
+    entry = {
+        "sizes": [{"position": 0, "name": "x", "dimension": 0}],
+        "names": ["n"],
+        "example": [1],
+        "low": [1],
+        "high": [9],
+        "plan": {"parts": ["{}"], "terms": []},
+        "source": {"parts": ["rows ", ""], "terms": ["n"]},
+    }
+    units: list[str] = []
+
+    def make(plan: dict[str, Any], source: str) -> Any:
+        units.append(source)
+        return source
+
+    forward: Any = ranges.Ranges([entry], make).stitched_class(torch.nn.Identity, ())
+    units.clear()
+    for n in (1, 2, 3, 2, 3, 1):
+        assert forward(None, torch.ones(n)) == f"rows {n}"
+    assert units == ["rows 1", "rows 2", "rows 3", "rows 1"]
 
 
 class Ranged(Given):

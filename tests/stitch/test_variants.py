@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 from torch._dynamo.utils import counters
 
+from agentforge.isolation.child_process import ChildFailure
 from agentforge.problems.kernelbench import load_problem
 from agentforge.profiling.graph.capture import capture_units
 from agentforge.profiling.graph.extract import extract
@@ -24,6 +26,7 @@ from agentforge.schema import (
     KernelUse,
     Profile,
     TargetError,
+    TimeEnded,
     Workload,
 )
 from agentforge.stitch.files import Mode, as_solution, stitched_files
@@ -171,6 +174,27 @@ def test_a_model_that_does_not_load_any_more_is_said_so() -> None:
     broken = target_of("raise RuntimeError('gone')")
     with pytest.raises(TargetError, match="gone"):
         VariantBuilder(broken, {}).compiled()
+
+
+def test_the_end_of_the_time_for_stitching_ends_a_rewriting() -> None:
+    slow = target_of("import time\ntime.sleep(60)")
+    with pytest.raises(TimeEnded):
+        VariantBuilder(slow, {}, end=time.monotonic() + 1.0).compiled()
+    with pytest.raises(TimeEnded):
+        VariantBuilder(slow, {}).with_solutions({}, time.monotonic()).compiled()
+
+
+def test_what_goes_wrong_within_the_exporter_is_said_in_one_plain_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        detail = "torch._dynamo met a FakeTensor\nand more"
+        raise ChildFailure("raised", f"InternalError: {detail}", error_type="InternalError", detail=detail)
+
+    monkeypatch.setattr("agentforge.stitch.variants.run_child", fail)
+    with pytest.raises(TargetError) as failed:
+        VariantBuilder(target_of(BLOCK), {}).compiled()
+    assert "for stitching: InternalError: no simpler reason is known; if its file" in str(failed.value)
 
 
 TWO = """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -17,7 +18,9 @@ from .run_files import delete_run
 
 if TYPE_CHECKING:
     from agentforge.campaigns.status import CampaignStatus
+    from agentforge.schema import Campaign
     from agentforge.store import Store
+    from agentforge.store.campaigns import Progress
 
 
 def register(campaign: typer.Typer) -> None:
@@ -33,7 +36,10 @@ def register(campaign: typer.Typer) -> None:
 
 def list_campaigns(config: _options.Config = None, json: _options.Json = False) -> None:
     """List all campaigns, newest first."""
-    with _options.store(config) as store:
+    from agentforge.schema import NoDatabaseError
+
+    found: list[tuple[Campaign, Progress]] = []
+    with suppress(NoDatabaseError), _options.store(config, create=False) as store:
         found = [(c, store.campaign_progress(c.name)) for c in store.list_campaigns()]
     if json:
         _print.as_json({"campaigns": [{**c.model_dump(mode="json"), "states": p.states} for c, p in found]})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agentforge.llm import CallTotal
-    from agentforge.schema import Attempt, Evaluation, RunStatus, Solution
+    from agentforge.schema import Attempt, Evaluation, Run, RunStatus, Solution
     from agentforge.store import Store
 
 
@@ -35,9 +36,12 @@ def register(app: typer.Typer) -> None:
 
 def list_runs(config: _options.Config = None, json: _options.Json = False) -> None:
     """List all runs, newest first."""
-    with _options.store(config) as store:
-        found = store.list_runs()
-        alive = store.worked_on()
+    from agentforge.schema import NoDatabaseError
+
+    found: tuple[Run, ...] = ()
+    alive = frozenset[str]()
+    with suppress(NoDatabaseError), _options.store(config, create=False) as store:
+        found, alive = store.list_runs(), store.worked_on()
     if json:
         _print.as_json({"runs": [{**run.model_dump(mode="json"), "alive": run.id in alive} for run in found]})
         return

@@ -23,6 +23,7 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.nn.parameter import is_lazy
 from torch.nn.utils.rnn import PackedSequence
 
+from ..reasons import plain_reason
 from .normalise import normalise
 
 
@@ -244,26 +245,9 @@ def _reason(error: BaseException, module: torch.nn.Module, args: Sequence[Any]) 
         return "its control flow or its shapes depend on a tensor's values (if, .item(), nonzero)"
     if any(isinstance(m, torch.jit.ScriptModule) or _packed(m) for m in module.modules()):
         return "torch.export does not know its packed (quantized or scripted) parameters"
-    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    plain = first if first and not any(word in first for word in _INTERNALS) else "no simpler reason is known"
-    return f"torch.export does not accept it ({plain[:160]})"
+    return f"torch.export does not accept it ({plain_reason(str(error))})"
 
 
 def _packed(module: torch.nn.Module) -> bool:
     """Whether a module keeps an object of TorchScript, as quantized layers do."""
     return any(isinstance(value, torch.ScriptObject) for value in vars(module).values())
-
-
-_INTERNALS = (
-    "torch._",
-    "fx.",
-    "dynamo",
-    "Dynamo",
-    "aten.",
-    "FakeTensor",
-    "%",
-    "Traceback",
-    "0x",
-    "num_users",
-)
-"""Words of messages about the exporter itself, which do not help the user."""

@@ -58,6 +58,7 @@ class IntentStart:
 
     intent: str
     kind: ClassVar[RunKind] = RunKind.INTENT
+    ranged: ClassVar[bool] = False
 
     def check(self, settings: Settings, device: DeviceSpec) -> None:
         """Refuse a run without a language model, without words or without a compiler."""

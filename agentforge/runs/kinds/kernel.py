@@ -55,6 +55,11 @@ class KernelStart:
     """Of the reference."""
     kind: ClassVar[RunKind] = RunKind.KERNEL
 
+    @property
+    def ranged(self) -> bool:
+        """Whether the target is a range of shapes."""
+        return bool(self.options.shapes)
+
     def check(self, settings: Settings, device: DeviceSpec) -> None:
         """Refuse a kernel that is not there."""
         if not self.kernel.exists():

@@ -22,10 +22,15 @@ class TargetStart:
 
     loader: Callable[[], Target]
     """Called in a thread of its own, after all checks."""
+    checker: Callable[[], None] = lambda: None
+    """Raises what `loader` raises without running the model."""
+    ranged: bool = False
+    """Whether the target is a range of shapes."""
     kind: ClassVar[RunKind] = RunKind.MODEL
 
     def check(self, settings: Settings, device: DeviceSpec) -> None:
-        """Refuse a language that cannot be built here."""
+        """Refuse a model that cannot be loaded, and a language that cannot be built here."""
+        self.checker()
         check_language(for_device(settings, device).search.language)
 
     def load(self, settings: Settings, device: DeviceSpec) -> RunInput:
@@ -41,6 +46,11 @@ class ModelStart:
     options: FrontendOptions
     """The device in it is replaced by the run's."""
     kind: ClassVar[RunKind] = RunKind.MODEL
+
+    @property
+    def ranged(self) -> bool:
+        """Whether the target is a range of shapes."""
+        return bool(self.options.shapes)
 
     def check(self, settings: Settings, device: DeviceSpec) -> None:
         """Refuse a target that cannot be read, and a language that cannot be built here."""

@@ -28,6 +28,7 @@ class SequentialStart:
     sizes: Mapping[str, tuple[int, ...]]
     """By parameter: shapes of arrays, values of sizes."""
     kind: ClassVar[RunKind] = RunKind.SEQUENTIAL
+    ranged: ClassVar[bool] = False
 
     def check(self, settings: Settings, device: DeviceSpec) -> None:
         """Refuse a file or sizes that do not go together; nothing is compiled for that."""

@@ -19,6 +19,8 @@ class _RunOpened(Event):
     """Name of the device."""
     out: str | None = None
     """Folder for the artifact; None is below the run's own folder."""
+    seconds_used: float = 0.0
+    """Wall time that earlier sessions of the run used up."""
 
 
 class RunStarted(_RunOpened):

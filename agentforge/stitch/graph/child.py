@@ -35,13 +35,17 @@ def rewrite_target(payload: Mapping[str, Any], report: Callable[[str], None]) ->
             (also units without kernels), `packed` (products from packed weights), `streams` (use several)
             and `moves` (kinds).
             `measured`: for streams, call sites with `unit`, `nodes`, `time_s` and `fill`.
+            `fewer`: numbers of selections that are rewritten once more without each of the moves that found
+            a place, if there are several.
 
     Returns:
         Has these keys.
             `outline`: plan of the whole model without generated code, or None.
-            `selections`: each with `units` (plans), `ranges` (units for ranges of shapes), `texts` (sources
-                by file), `constants`, `sites` (kernel by replaced site), `refused` (reason by site),
-                `saved_s` (seconds saved per forward) and `moves` (places by kind, in one forward).
+            `fewer`: the further selections.
+            `selections`: of the selections, then of `fewer`, each with `units` (plans), `ranges` (units for
+                ranges of shapes), `texts` (sources by file), `constants`, `sites` (kernel by replaced site),
+                `refused` (reason by site), `saved_s` (seconds saved per forward) and `moves` (places by
+                kind, in one forward).
             `calls`: calls of each unit in one forward.
             `notes`: remarks for the report.
     """
@@ -61,11 +65,17 @@ def rewrite_target(payload: Mapping[str, Any], report: Callable[[str], None]) ->
         every = {unit.name: unit for unit in capture.units}
         unmeasured = {w.name for w in target.probes}
         units = {name: unit for name, unit in every.items() if unit.example not in unmeasured}
-        selections = [
-            _rewrite_selection(model, units, payload["sites"], payload["measured"], **selection)
-            for selection in payload["selections"]
+        rewrite_selection = partial(_rewrite_selection, model, units, payload["sites"], payload["measured"])
+        wanted: list[Mapping[str, Any]] = payload["selections"]
+        selections = [rewrite_selection(**selection) for selection in wanted]
+        fewer = [
+            {**wanted[number], "moves": [kind for kind in places if kind != one]}
+            for number in payload["fewer"]
+            if len(places := selections[number]["moves"]) > 1
+            for one in places
         ]
-        for selection, found in zip(payload["selections"], selections, strict=True):
+        selections += [rewrite_selection(**selection) for selection in fewer]
+        for selection, found in zip([*wanted, *fewer], selections, strict=True):
             found["ranges"] = []
             if ranged and selection["kernels"] and not selection["everything"]:
                 rewriter = partial(_alike, model, payload["sites"], selection)
@@ -78,6 +88,7 @@ def rewrite_target(payload: Mapping[str, Any], report: Callable[[str], None]) ->
             notes.append(f"the model's call cannot be dispatched on: it has {error}")
     return {
         "outline": whole,
+        "fewer": fewer,
         "selections": selections,
         "calls": {name: unit.calls for name, unit in units.items()},
         "notes": notes,

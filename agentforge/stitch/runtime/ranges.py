@@ -60,9 +60,9 @@ class Ranges:
             except Exception:
                 found = ordinary  # the unit writes to nothing, so the call can be repeated
                 result = ordinary(self_, *args, **kwargs)
-            if len(table) >= _MOST:
-                table.clear()
             table[sizes] = found
+            for oldest in list(table)[:-_MOST]:
+                table.pop(oldest, None)
             return result
 
         @functools.wraps(ordinary)

@@ -1,0 +1,79 @@
+"""What a run's phases keep for each other and for a resume."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentforge.config import Settings
+from agentforge.devices import detect
+from agentforge.loop import SearchResult
+from agentforge.runs._base import RunInput
+from agentforge.runs.execution import create_run, opened
+from agentforge.schema import Permission, RunKind
+from agentforge.stitch import StitchedArtifact
+from agentforge.store import Store
+from tests.store import nouns
+
+CPU = detect("cpu")
+NOTHING = SearchResult(nouns.profile(), (), 0, "the search is over", False)
+
+
+class Stitching:
+    """Keeps eager; the first time, the time ends before that."""
+
+    def __init__(self) -> None:
+        self.metrics: list[float | None] = []
+
+    def __call__(self, target: Any, profile: Any, chosen: Any, folder: Path, **options: Any) -> Any:
+        folder.mkdir(exist_ok=True)
+        self.metrics.append(options["metric"])
+        return StitchedArtifact(
+            folder=folder,
+            mode="eager",
+            summary="eager is kept",
+            kernels=(),
+            solution=nouns.solution(),
+            evaluation=None,
+            proven=True,
+            cut_short=len(self.metrics) == 1,
+            report={
+                "kernels": [],
+                "packed": [],
+                "moves": [],
+                "tokens_per_second": {},
+                "sites_left_as_they_were": {},
+            },
+        )
+
+
+def test_stitching_that_was_cut_short_is_done_again(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stitching: Any = Stitching()
+    monkeypatch.setattr("agentforge.stitch.stitch", stitching)
+    with Store(settings.url) as store:
+        run = create_run(store, RunInput(nouns.target(), settings), CPU, kind=RunKind.MODEL)
+        with opened(store, run, settings, CPU, None) as pipeline:
+            for _ in range(3):
+                pipeline.stitch(NOTHING, stitching)
+    assert stitching.metrics == [None, None]
+
+
+def test_the_original_models_metric_is_kept_for_stitching(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stitching: Any = Stitching()
+    monkeypatch.setattr("agentforge.stitch.stitch", stitching)
+    monkeypatch.setattr("agentforge.stitch.metric.metric_value", lambda *_, **__: 0.9)
+    permission = Permission(precision="bf16", metric="/m.py:accuracy", bound=0.1, relative=True)
+    found = RunInput(nouns.target(), settings)
+    with Store(settings.url) as store:
+        run = create_run(store, found, CPU, kind=RunKind.MODEL, permission=permission)
+        with opened(store, run, settings, CPU, None) as pipeline:
+            pipeline._try_metric()
+        with opened(store, run, settings, CPU, None) as pipeline:  # a resume
+            pipeline.stitch(NOTHING, stitching)
+    assert stitching.metrics == [0.9]
