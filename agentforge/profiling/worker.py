@@ -202,6 +202,7 @@ def _site(
         time_s=traces.time_of(region.nodes),
         flops=cost.flops,
         bytes=cost.bytes,
+        dtype=cost.dtype,
         sol_s=cost.sol_s,
         kernels=device_traces.kernels_of(region.nodes) if device_traces else (),
     )
