@@ -27,7 +27,7 @@ class DeviceSpec(FrozenModel):
     memory_bytes: int = 0
     """Memory that this process may use (cgroup), or the GPU's."""
     cache_bytes: tuple[int, ...] = ()
-    """Data caches of a core, L1 first."""
+    """Data caches, L1 first: those of a core, and all last ones together that its threads can use."""
     toolchain: dict[str, str] = {}
     """Versions: python, torch, g++, nvcc, ..."""
     fallbacks: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
 """Child process of `measure_roofline`: measures torch's rates and prints a `Roofline` as one line of JSON.
 
-Run as `python -m agentforge.devices._rates KIND SECONDS THREADS`.
+Run as `python -m agentforge.devices._rates KIND SECONDS THREADS BYTES`; the last is for a CPU.
 """
 
 from __future__ import annotations
@@ -82,14 +82,18 @@ def bandwidth(device: str, nbytes: int, wait: Callable[[], None], seconds: float
     return max(width * n / best_time(call, wait, seconds / 3) for width, call in patterns)
 
 
-def measure(kind: str, seconds: float, threads: int) -> dict[str, Any]:
-    """The fields of a `Roofline`."""
+def measure(kind: str, seconds: float, threads: int, nbytes: int) -> dict[str, Any]:
+    """The fields of a `Roofline`.
+
+    Args:
+        nbytes: of three arrays that exceed a CPU's caches.
+    """
     if kind == "cuda":
         wait: Callable[[], None] = torch.cuda.synchronize
         products, nbytes = GPU_PRODUCTS, 3 << 30
     else:
         torch.set_num_threads(threads)
-        wait, products, nbytes = _nothing, CPU_PRODUCTS, 384 << 20
+        wait, products = _nothing, CPU_PRODUCTS
     share = seconds / len(products)
     with torch.no_grad():
         peaks = {dtype: gemm_rate(dtype, kind, sizes, wait, share) for dtype, sizes in products.items()}
@@ -105,4 +109,4 @@ def measure(kind: str, seconds: float, threads: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure(sys.argv[1], float(sys.argv[2]), int(sys.argv[3]))))
+    print(json.dumps(measure(sys.argv[1], float(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import platform
+from collections.abc import Collection
 from pathlib import Path
 
 import psutil
@@ -41,9 +43,39 @@ def cores(threads: int) -> int:
     return min(threads, psutil.cpu_count(logical=False) or 0)
 
 
+def data_caches(root: Path, cpus: Collection[int], threads: int) -> tuple[int, ...]:
+    """Bytes of the data caches, L1 first: those of a core, and all last ones together that threads can use.
+
+    Args:
+        root: such as `/sys/devices/system/cpu`.
+        cpus: CPUs that the threads may run on.
+    """
+    sizes = cache_sizes(root / "cpu0" / "cache")
+    if not sizes:
+        return ()
+    return (*sizes[:-1], sizes[-1] * min(last_level_caches(root, cpus), max(threads, 1)))
+
+
+def last_level_caches(root: Path, cpus: Collection[int]) -> int:
+    """Number of last-level caches that some CPUs have together, at least 1. An EPYC has one for 8 cores."""
+    found = set()
+    for cpu in cpus:
+        if caches := _caches(root / f"cpu{cpu}" / "cache"):
+            level = max(caches)
+            found.add((level, caches[level][1]))
+    last = max((level for level, _ in found), default=0)
+    return max(1, sum(level == last for level, _ in found))
+
+
 def cache_sizes(folder: Path) -> tuple[int, ...]:
     """Bytes of the data and unified caches described in a `/sys` folder, L1 first."""
-    sizes: dict[int, int] = {}
+    caches = _caches(folder)
+    return tuple(caches[level][0] for level in sorted(caches))
+
+
+def _caches(folder: Path) -> dict[int, tuple[int, str]]:
+    """Bytes of the data and unified caches in a `/sys` folder, and the CPUs that share them, by level."""
+    found: dict[int, tuple[int, str]] = {}
     for index in sorted(folder.glob("index*")):
         try:
             kind = (index / "type").read_text().strip()
@@ -53,8 +85,10 @@ def cache_sizes(folder: Path) -> tuple[int, ...]:
             continue
         if kind != "Instruction" and text:
             unit = _UNITS.get(text[-1])
-            sizes[level] = int(text[:-1]) * unit if unit else int(text)
-    return tuple(sizes[level] for level in sorted(sizes))
+            shared = index / "shared_cpu_list"
+            cpus = shared.read_text().strip() if shared.is_file() else ""
+            found[level] = (int(text[:-1]) * unit if unit else int(text), cpus)
+    return found
 
 
 def _cpuinfo(path: Path) -> dict[str, str]:
@@ -75,13 +109,14 @@ class Cpu:
 
     def detect(self) -> DeviceSpec:
         info = _cpuinfo(Path("/proc/cpuinfo"))
+        threads = allowed_threads()
         return DeviceSpec(
             kind="cpu",
             name=info.get("model name") or info.get("Model") or platform.processor() or platform.machine(),
             architecture=architecture(platform.machine(), info.get("flags") or info.get("Features") or ""),
-            threads=allowed_threads(),
+            threads=threads,
             memory_bytes=allowed_memory(),
-            cache_bytes=cache_sizes(Path("/sys/devices/system/cpu/cpu0/cache")),
+            cache_bytes=data_caches(Path("/sys/devices/system/cpu"), os.sched_getaffinity(0), threads),
             toolchain=toolchain(("g++", "clang++"), ("torch",)),
         )
 

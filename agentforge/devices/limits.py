@@ -9,6 +9,11 @@ from pathlib import Path
 
 CGROUPS = Path("/sys/fs/cgroup")
 PROC = Path("/proc")
+_MEMORY_FILES = (
+    ("memory.max", "memory.current", "inactive_file"),
+    ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
+"""A group's limit, its use, and the key of cached files in `memory.stat`, by version of control groups."""
 
 
 def allowed_threads() -> int:
@@ -33,11 +38,26 @@ def allowed_memory(cgroups: Path = CGROUPS, proc: Path = PROC) -> int:
     meminfo = _read(proc / "meminfo")
     total = next((int(line.split()[1]) * 1024 for line in meminfo.splitlines() if "MemTotal" in line), 0)
     for folder in _folders(cgroups, proc, "memory"):
-        for name in ("memory.max", "memory.limit_in_bytes"):
+        for name, _, _ in _MEMORY_FILES:
             text = _read(folder / name)
             if text.isdigit():
                 total = min(total, int(text)) if total else int(text)
     return total
+
+
+def memory_room(cgroups: Path = CGROUPS, proc: Path = PROC) -> float:
+    """Bytes that the control groups above this process still grant; infinity without a limit.
+
+    Cached files that were not read lately count as free: the kernel drops them first.
+    """
+    room = math.inf
+    for folder in _folders(cgroups, proc, "memory"):
+        for limit, usage, inactive in _MEMORY_FILES:
+            granted, used = _read(folder / limit), _read(folder / usage)
+            if granted.isdigit() and used.isdigit():
+                statistics = dict(line.split() for line in _read(folder / "memory.stat").splitlines())
+                room = min(room, max(0, int(granted) - int(used) + int(statistics.get(inactive, 0))))
+    return room
 
 
 def _folders(cgroups: Path, proc: Path, controller: str) -> Iterator[Path]:

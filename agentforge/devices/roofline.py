@@ -18,7 +18,7 @@ from ._base import DeviceSpec, Roofline, devices
 from ._child import ChildFailed, run, run_python
 from .load import LoadMeter
 
-_VERSION = 2
+_VERSION = 3
 """Version of the benchmark; files of other versions are ignored."""
 
 STREAM_SECONDS, GEMM_SECONDS, PEAK_SECONDS = 0.9, 1.0, 0.4
@@ -96,9 +96,10 @@ def measure_roofline(device: DeviceSpec, cache: Path, *, doubted: bool = False) 
 
 def _measure(device: DeviceSpec) -> Roofline:
     threads = str(device.threads)
+    nbytes = str(max(working_sets(device)[0] * 3 // 2, 384 << 20))  # three arrays, not two
     try:
         answer = run_python(
-            ["-m", "agentforge.devices._rates", device.torch_device, str(GEMM_SECONDS), threads],
+            ["-m", "agentforge.devices._rates", device.torch_device, str(GEMM_SECONDS), threads, nbytes],
             timeout_s=180,
             environment={"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads},
         )
@@ -146,13 +147,13 @@ def _raise_ceilings(found: dict[str, Any], device: DeviceSpec) -> None:
 
 
 def working_sets(device: DeviceSpec) -> list[int]:
-    """Sizes in bytes to stream: one set beyond the last-level cache, then some inside it.
+    """Sizes in bytes to stream: one beyond the last-level caches, then some inside them. An array has half.
 
     A virtual machine may get less of a shared cache than it reports, so several sizes are tried.
     """
     last = device.cache_bytes[-1] if device.cache_bytes else 32 << 20
     own = device.cache_bytes[-2] * device.threads if len(device.cache_bytes) > 1 else 0
-    beyond = min(max(8 * last, 256 << 20), 1 << 30)
+    beyond = max(min(max(8 * last, 256 << 20), 1 << 30), 4 * last)
     if device.memory_bytes:
         beyond = min(beyond, device.memory_bytes // 8)
     inside = [size for size in (last // 8, last // 4, last // 2) if size > 1.5 * own]

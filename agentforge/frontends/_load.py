@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import itertools
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ _TIMEOUT_S = 600.0
 _STARTING_S, _FORWARDS = 60.0, 10
 """With a limit for a forward: seconds for loading, and forwards, after which the model is given up."""
 _MAX_SOURCE_BYTES = 16 << 20
+_DOTS = re.compile(r"from\s*\.[.\s]*")
 _OWN_ARGUMENTS = """
 
 # --- added by AgentForge: without arguments, the constructor takes those of get_init_inputs() ---
@@ -37,7 +40,7 @@ def get_init_inputs():
 
 
 def read_source(path: Path) -> str:
-    """Text of a Python file.
+    """Text of a Python file; its imports relative to its package become absolute.
 
     Raises:
         TargetError: missing, not a file, not readable, not Python.
@@ -60,14 +63,38 @@ def read_source(path: Path) -> str:
         raise TargetError(f"{path} cannot be read: {error}") from error
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise TargetError(f"{path} is not valid Python ({error}); correct it first") from error
-    return source
+    return _absolute_imports(source, path)
+
+
+def _absolute_imports(source: str, path: Path) -> str:
+    """Write `from package.layers import` for `from .layers import`: elsewhere the source has no package."""
+    found = [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.ImportFrom) and n.level]
+    lines, folder = source.split("\n"), path.resolve().parent
+    package = folder.relative_to(_above_packages(folder)).parts
+    for node in sorted(found, key=lambda n: (n.lineno, n.col_offset), reverse=True):
+        if node.level > len(package):
+            continue  # it may have an alternative for this case
+        base = ".".join(package[: len(package) - node.level + 1])
+        line = lines[node.lineno - 1].encode()
+        before, rest = line[: node.col_offset].decode(), line[node.col_offset :].decode()
+        start = f"from {base}." if node.module else f"from {base} "
+        lines[node.lineno - 1] = before + _DOTS.sub(start, rest, count=1)
+    return "\n".join(lines)
+
+
+def _above_packages(folder: Path) -> Path:
+    """The first folder, from this one upwards, that is no package."""
+    while (folder / "__init__.py").is_file():
+        folder = folder.parent
+    return folder
 
 
 def import_root_of(source: str, folder: Path) -> str | None:
-    """`folder` if the source imports a module from it, else None.
+    """`folder`, or the one above its packages, if the source imports a module from it, else None.
 
     So a self-contained file's definition has the same hash in every folder.
     """
+    folder = folder.resolve()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             heads = [a.name.split(".")[0] for a in node.names]
@@ -75,9 +102,9 @@ def import_root_of(source: str, folder: Path) -> str | None:
             heads = [node.module.split(".")[0]]
         else:
             continue
-        for head in heads:
-            if (folder / f"{head}.py").is_file() or (folder / head).is_dir():
-                return str(folder.resolve())
+        for head, root in itertools.product(heads, (folder, _above_packages(folder))):
+            if (root / f"{head}.py").is_file() or (root / head).is_dir():
+                return str(root)
     return None
 
 

@@ -97,6 +97,7 @@ def write_and_probe(payload: dict[str, Any], report: Callable[[str], None]) -> d
     from .probe import probe
 
     options = FrontendOptions(**payload["options"])
+    remarks = _on_dtype(payload["config"], options.dtype)
     report("importing transformers")
     if options.generate:
         report("building the model")
@@ -104,12 +105,20 @@ def write_and_probe(payload: dict[str, Any], report: Callable[[str], None]) -> d
         definition = define(payload["name"], payload["origin"], source)
         check_generation(definition, parse_lengths(options.generate).prompt, payload["device"])
         dumped = [w.model_dump(mode="json") for w in workloads]
-        return {"workloads": dumped, "notes": notes, "source": source}
+        return {"workloads": dumped, "notes": [*remarks, *notes], "source": source}
     source, notes = model_source(payload["config"], options)
     definition = define(payload["name"], payload["origin"], source)
     described = {"definition": definition.model_dump(mode="json"), "device": payload["device"]}
     found = probe({**described, "chosen": True}, report)
-    return {**found, "notes": [*notes, *found["notes"]], "source": source}
+    return {**found, "notes": [*remarks, *notes, *found["notes"]], "source": source}
+
+
+def _on_dtype(config: dict[str, Any], dtype: str) -> list[str]:
+    """A note if the config names another dtype than the model gets."""
+    named = str(config.get("dtype") or config.get("torch_dtype") or dtype).removeprefix("torch.")
+    if named == dtype or named not in ("float32", "bfloat16", "float16"):
+        return []
+    return [f"the config names {named}, but the model is in {dtype}: --dtype {named} makes it the config's"]
 
 
 def model_source(config: dict[str, Any], options: FrontendOptions) -> tuple[str, list[str]]:

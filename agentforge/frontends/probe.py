@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from agentforge.isolation.memory_errors import is_out_of_memory
-from agentforge.problems.describe import describe_arguments, flatten_tensors
-from agentforge.problems.kernelbench import Problem, load_problem
+from agentforge.problems.describe import describe_arguments, flatten_tensors, to_device
+from agentforge.problems.kernelbench import Problem, load_problem, remedy
 from agentforge.schema import Definition, TargetError, TensorInput, UnsupportedTargetError
 
 _NO_GPU = ("Torch not compiled with CUDA", "NVIDIA driver", "No CUDA GPUs", "No HIP GPUs", "active drivers")
@@ -48,7 +48,12 @@ def probe(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str, A
     report("importing")
     problem = load_problem(definition)
     report("building the model")
-    model = _stage(definition.name, "the constructor", lambda: problem.build(_SEED).to(device))
+    model = _stage(
+        definition.name,
+        "the constructor",
+        lambda: problem.build(_SEED).to(device),
+        source=definition.reference,
+    )
     args, kwargs = draw_inputs(problem, _SEED, device, definition.name)
     names = parameter_names(model, len(args))
     inputs = describe_arguments(names, args, kwargs)
@@ -128,17 +133,6 @@ def _not_dense(tensors: Iterable[tuple[str, torch.Tensor]]) -> str:
     return ""
 
 
-def to_device(value: Any, device: torch.device) -> Any:
-    """Copy of nested lists, tuples and dicts with their tensors moved."""
-    if isinstance(value, torch.Tensor):
-        return value.to(device)
-    if isinstance(value, dict):
-        return {k: to_device(v, device) for k, v in value.items()}
-    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
-        return type(value)(to_device(v, device) for v in value)
-    return value
-
-
 def parameter_names(model: torch.nn.Module, count: int) -> list[str]:
     """Names of the first `count` positional parameters of `forward`."""
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -146,8 +140,8 @@ def parameter_names(model: torch.nn.Module, count: int) -> list[str]:
     return [p.name for p in parameters if p.kind in positional][:count]
 
 
-def _stage(name: str, what: str, run: Callable[[], Any], advice: str = _BY_HAND) -> Any:
-    """Run a part of the user's code."""
+def _stage(name: str, what: str, run: Callable[[], Any], advice: str = _BY_HAND, source: str = "") -> Any:
+    """Run a part of the user's code; `source` may explain why it fails."""
     try:
         return run()
     except TargetError:
@@ -155,6 +149,7 @@ def _stage(name: str, what: str, run: Callable[[], Any], advice: str = _BY_HAND)
     except Exception as error:
         if is_out_of_memory(error, str(error)):
             raise
+        advice = remedy(source, error, advice)
         gpu = any(word in str(error) for word in _NO_GPU)
         if gpu:
             advice = "it asks for a GPU, but this machine has none: leave out the device"

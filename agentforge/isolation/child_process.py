@@ -17,6 +17,7 @@ from typing import IO, Any
 
 import psutil
 
+from agentforge.devices.limits import memory_room
 from agentforge.isolation.child_server import next_child
 from agentforge.schema import AgentForgeError, TimeEnded, errors
 
@@ -56,8 +57,8 @@ class ChildFailure(AgentForgeError):
 
 
 def available_memory() -> int:
-    """Bytes that a child may use now without driving the machine into the OOM killer."""
-    return int(psutil.virtual_memory().available * 0.9)
+    """Bytes that a child may use now without driving the machine, or a control group, into the OOM killer."""
+    return max(1, int(min(psutil.virtual_memory().available, memory_room()) * 0.9))
 
 
 def run_child(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_map
 
 from agentforge.schema import Distribution, DType, ScalarInput, TensorInput, UnsupportedTargetError
 
@@ -94,6 +95,20 @@ def flatten_tensors(value: Any, name: str = "output") -> Iterator[tuple[str, tor
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
             yield from flatten_tensors(item, f"{name}.{index}")
+
+
+def to_device(value: Any, device: torch.device) -> Any:
+    """Copy of nested containers with their tensors moved; pytrees, such as named tuples, keep their type."""
+
+    def moved(leaf: Any) -> Any:
+        if isinstance(leaf, torch.Tensor):
+            return leaf.to(device)
+        if isinstance(leaf, Mapping) and any(t.device != device for _, t in flatten_tensors(leaf)):
+            made: Any = type(leaf)  # one that torch does not know, such as UserDict
+            return made({key: to_device(item, device) for key, item in leaf.items()})
+        return leaf
+
+    return tree_map(moved, value)
 
 
 def describe_arguments(

@@ -52,7 +52,7 @@ class Problem:
 
 @contextmanager
 def import_root(path: str | None) -> Iterator[None]:
-    """Put `path` first on `sys.path` for the duration."""
+    """Put `path` first on `sys.path` for the duration, and then last, for imports that functions make."""
     if path is None:
         yield
         return
@@ -62,10 +62,12 @@ def import_root(path: str | None) -> Iterator[None]:
     finally:
         if path in sys.path:
             sys.path.remove(path)
+        if path not in sys.path:
+            sys.path.append(path)
 
 
 def import_source(source: str, name: str) -> ModuleType:
-    """Execute Python source as module `name`, with tracebacks that show its lines.
+    """Execute Python source as module `name`, without arguments, with tracebacks that show its lines.
 
     Raises:
         whatever the source raises.
@@ -74,8 +76,29 @@ def import_source(source: str, name: str) -> ModuleType:
     module.__file__ = f"<{name}>"
     linecache.cache[module.__file__] = (len(source), None, source.splitlines(True), module.__file__)
     sys.modules[name] = module
-    exec(compile(source, module.__file__, "exec"), module.__dict__)
+    arguments, sys.argv[1:] = sys.argv[1:], []  # a script may parse them, and these are not its own
+    try:
+        exec(compile(source, module.__file__, "exec"), module.__dict__)
+    finally:
+        sys.argv[1:] = arguments
     return module
+
+
+def remedy(source: str, error: BaseException, otherwise: str) -> str:
+    """What the user can do about an error of a source, if that is known."""
+    if isinstance(error, OSError) and "__file__" in source:
+        return (
+            "other processes run a copy of the source and have no file beside it: give the model itself to "
+            "agentforge.optimize(model, inputs) in Python"
+        )
+    if isinstance(error, SystemExit):
+        return (
+            "it gets no arguments: give them defaults, or move what parses them below "
+            "if __name__ == '__main__':"
+        )
+    if isinstance(error, ImportError) and "relative import" in str(error):
+        return "put an __init__.py into the folder of its package, or import without the dots"
+    return otherwise
 
 
 def load_problem(definition: Definition) -> Problem:
@@ -88,10 +111,10 @@ def load_problem(definition: Definition) -> Problem:
     with import_root(definition.import_root):
         try:
             module = import_source(definition.reference, name)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise TargetError(
                 f"{definition.name} does not import: {type(error).__name__}: {error}; "
-                "run it with python first and fix it"
+                f"{remedy(definition.reference, error, 'run it with python first and fix it')}"
             ) from error
     model_class = getattr(module, "Model", None)
     if not (isinstance(model_class, type) and issubclass(model_class, torch.nn.Module)):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import operator
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
-import torch
 from torch.fx import Graph, Node
 from torch.utils.flop_counter import FlopCounterMode
 
 from agentforge.devices import DeviceSpec, Roofline
-from agentforge.schema import Bound, TensorInput
+from agentforge.schema import Bound
 
+from .footprint import Footprint, distinct_bytes, footprint, footprint_of
 from .graph.chains import source_of
 from .graph.experts import grouped_product
 from .graph.operators import VENDOR, Kind, argument, kind_of, numel_of, op_name, run_fake, value_of
@@ -42,6 +44,8 @@ class Cost:
 
     flops: float
     bytes: float
+    dtype: str
+    """Dtype whose peak counts; empty if unknown."""
     sol_s: float
     """Speed-of-light time in seconds."""
     bound: Bound
@@ -56,34 +60,92 @@ def cost_of(
     """Compute a region's cost with the roofline model (Williams et al., Roofline, CACM 2009)."""
     flops = sum(_flops(n, seen) for n in region.nodes)
     flops *= _visible(region, seen)
-    work = Work(_bytes(region, seen), flops, dtype_of(seen[o].tensor for o in region.outputs if o in seen))
+    work = Work(_bytes(region, seen), flops, _dtype(region, seen, roofline))
     light = speed_of_light(work, device, roofline)
-    return Cost(work.flops, work.bytes, light.seconds, light.bound, light.floor_s)
+    return Cost(work.flops, work.bytes, work.dtype, light.seconds, light.bound, light.floor_s)
 
 
 def _bytes(region: Region, seen: Mapping[Node, CapturedValues]) -> float:
-    """Bytes to read every distinct input element once and write every output once.
+    """Bytes to read once every distinct element that the operators use, and to write every output once.
 
-    A lookup reads only the rows that it returns, not the table. A grouped product reads no weights of groups
-    without rows.
+    What views leave out is not read. A lookup reads only the rows that it returns, not the table. A grouped
+    product reads no weights of groups without rows.
     """
-    written = sum(_distinct_bytes(seen[o].tensor) for o in region.outputs if o in seen)
-    first = region.nodes[0]
-    if len(region.nodes) == 1 and op_name(first) in _GATHERS:
-        return 2.0 * written
-    share: dict[object, float] = {}
+    share: dict[Node, float] = {}
     for product in filter(None, map(grouped_product, region.nodes)):
-        share[source_of(product.weights)] = seen[product.ends].visible if product.ends in seen else 1.0
-    read = (
-        _distinct_bytes(seen[i].tensor) * share.get(source_of(i), 1.0) for i in region.inputs if i in seen
-    )
-    return written + sum(read)
+        share[_memory(product.weights)] = seen[product.ends].visible if product.ends in seen else 1.0
+    members = set(region.nodes)
+    views: defaultdict[Node, set[Footprint]] = defaultdict(set)
+    rows: defaultdict[Node, int] = defaultdict(int)
+    for node in region.nodes:
+        for value in node.all_input_nodes if kind_of(node) is not Kind.VIEW else ():
+            memory, view = _memory(value), _covered(value, seen)
+            if memory in members or view is None:
+                continue
+            if op_name(node) in _GATHERS and value is node.all_input_nodes[0]:
+                rows[memory] = max(rows[memory], min(_looked_up(node, seen), distinct_bytes([view])))
+            else:
+                views[memory].add(view)
+    memories = dict.fromkeys((*views, *rows))
+    read = (max(distinct_bytes(views[m]), rows[m]) * share.get(m, 1.0) for m in memories)
+    return sum(_captured_bytes(o, seen) for o in region.outputs) + sum(read)
 
 
-def _distinct_bytes(tensor: TensorInput) -> int:
-    """Bytes of a tensor's memory; a dimension of stride 0 counts as one element."""
-    strides = tensor.strides or (1,) * len(tensor.shape)
-    return prod(n for n, s in zip(tensor.shape, strides, strict=True) if s) * tensor.dtype.itemsize
+def _memory(node: Node) -> Node:
+    """The node whose memory a value shares; each result of an operator with several has its own."""
+    while kind_of(node) is Kind.VIEW and node.all_input_nodes:
+        source = node.all_input_nodes[0]
+        if node.target is operator.getitem and kind_of(source) is not Kind.VIEW:
+            break
+        node = source
+    return node
+
+
+def _covered(node: Node, seen: Mapping[Node, CapturedValues]) -> Footprint | None:
+    """What a value covers of its memory; None if that is not known, or nothing."""
+    value = value_of(node)
+    found = footprint_of(value) if value is not None else None
+    return found or (_captured(node, seen) if node in seen else None)
+
+
+def _captured(node: Node, seen: Mapping[Node, CapturedValues]) -> Footprint | None:
+    tensor = seen[node].tensor
+    if tensor.strides is None:
+        return footprint((tensor.numel,), (1,), tensor.dtype.itemsize)
+    return footprint(tensor.shape, tensor.strides, tensor.dtype.itemsize)
+
+
+def _captured_bytes(node: Node, seen: Mapping[Node, CapturedValues]) -> int:
+    """Bytes of a captured value's memory; 0 if it was not captured."""
+    found = _captured(node, seen) if node in seen else None
+    return distinct_bytes([found]) if found else 0
+
+
+def _looked_up(node: Node, seen: Mapping[Node, CapturedValues]) -> int:
+    """Bytes of the table's rows that a lookup reads, if all are different."""
+    if "embedding_bag" not in op_name(node):
+        found = _covered(node, seen)
+        return distinct_bytes([found]) if found else 0
+    table, indices = (value_of(argument(node, name)) for name in ("weight", "indices"))
+    if table is None or indices is None:
+        return 0
+    return numel_of(argument(node, "indices")) * int(table.shape[-1]) * table.element_size()
+
+
+def _dtype(region: Region, seen: Mapping[Node, CapturedValues], roofline: Roofline) -> str:
+    """Dtype whose peak counts: the narrowest of what products multiply.
+
+    Without products it is that of the first floating-point output; empty if there is none. cuDNN computes
+    float32 convolutions and recurrent layers in TF32 unless it is forbidden.
+    """
+    products = [n for n in region.nodes if kind_of(n) in VENDOR]
+    operands = [value for product in products for value in product.all_input_nodes]
+    dtypes = {v.dtype for v in map(value_of, operands) if v is not None and v.is_floating_point()}
+    if not dtypes:
+        return dtype_of(seen[o].tensor for o in region.outputs if o in seen)
+    found = str(min(dtypes, key=lambda d: (d.itemsize, str(d)))).removeprefix("torch.")
+    by_cudnn = any(kind_of(n) is Kind.CONV or op_name(n) in _RECURRENT for n in products)
+    return "tf32" if by_cudnn and found == "float32" and "tf32" in roofline.peak_flops else found
 
 
 def least_bytes(graph: Graph) -> float:
@@ -122,11 +184,8 @@ def _bytes_used(node: Node) -> int:
 
 def _size(node: Node) -> int:
     """Bytes of a value's memory; 0 if it is no dense tensor."""
-    value = value_of(node)
-    if value is None or value.layout is not torch.strided:
-        return 0
-    sizes = zip(value.shape, value.stride(), strict=True)
-    return prod(int(n) for n, stride in sizes if stride) * value.element_size()
+    found = _covered(node, {})
+    return distinct_bytes([found]) if found else 0
 
 
 def _flops(node: Node, seen: Mapping[Node, CapturedValues]) -> float:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 
 import torch
-from torch.utils import _pytree
 
+from agentforge.problems.describe import to_device
 from agentforge.problems.kernelbench import Problem
 from agentforge.referee.inputs.inputs import draw
 from agentforge.referee.workers.memory.shared_memory import DTYPES, contiguous_strides
@@ -27,7 +27,7 @@ def examples_of(
             args, kwargs = workload.arguments(partial(_drawn, generator=generator))
         else:
             args, kwargs = problem.inputs(seed)
-        args, kwargs = _pytree.tree_map_only(torch.Tensor, lambda t: t.to(device), (args, kwargs))
+        args, kwargs = to_device((args, kwargs), device)
         found.append(Example(args, kwargs, workload.name if len(workloads) > 1 else ""))
     return found
 

@@ -44,13 +44,13 @@ class SpeedOfLight:
 
 
 def dtype_of(outputs: Iterable[TensorInput]) -> str:
-    """Dtype whose peak counts: that of the first floating-point output; empty if there is none."""
+    """Dtype of the first floating-point output; empty if there is none."""
     return next((t.dtype.value for t in outputs if t.dtype.is_floating), "")
 
 
 def work_of(site: CallSite) -> Work:
     """The least that one call of a call site must do."""
-    return Work(site.bytes, site.flops, dtype_of(site.outputs))
+    return Work(site.bytes, site.flops, site.dtype or dtype_of(site.outputs))
 
 
 def work_of_model(profile: Profile) -> Work | None:
@@ -81,7 +81,7 @@ def least_time(profile: Profile, device: DeviceSpec, roofline: Roofline) -> floa
 
 
 def _compute_s(site: CallSite, roofline: Roofline) -> float:
-    peak = peak_for(dtype_of(site.outputs), roofline)
+    peak = peak_for(work_of(site).dtype, roofline)
     return site.flops / peak if peak else 0.0
 
 

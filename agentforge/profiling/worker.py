@@ -19,7 +19,7 @@ from agentforge.schema import Bottleneck, CallSite, Profile, Target
 
 from .cost import cost_of, least_bytes, masked_at
 from .examples import examples_of
-from .graph.capture import Capture, CapturedUnit, Example, capture_examples
+from .graph.capture import Buffers, Capture, CapturedUnit, Example, capture_examples
 from .graph.merges import merges
 from .graph.operators import Kind, kind_of
 from .graph.region import Region
@@ -76,6 +76,7 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
         regions[unit.name] = parts
 
     captured = _weighted(capture_examples(model, examples, analyse), examples, weights)
+    buffers = Buffers(model, *(unit.graph_module for unit in captured.units))
     report(f"timing {sum(map(len, regions.values()))} regions, {payload['traces']} traces")
 
     def forward() -> None:
@@ -83,7 +84,7 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
             for _ in range(times):
                 model(*example.args, **example.kwargs)
 
-    traces, device_traces = _measure(forward, captured, torch_device, payload["traces"])
+    traces, device_traces = _measure(forward, captured, torch_device, payload["traces"], buffers.restore)
     sites, merged = (
         [
             _site(unit, region, seen[unit.name], traces, device, roofline, device_traces)
@@ -92,9 +93,15 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
         ]
         for found in (regions, possible)
     )
-    rest = _rest(model, forward, captured, len(traces.totals), device_traces)
+
+    def restored() -> None:
+        buffers.restore()
+        forward()
+
+    rest = _rest(model, restored, captured, len(traces.totals), device_traces)
     bottlenecks, notes = rank(sites, traces.total_s, ranged=bool(target.shapes))
     report("checking the largest shares by ablation")
+    buffers.restore()
     bottlenecks = _check_shares(bottlenecks, sites, captured.whole, traces.total_s, torch_device)
     attributed = _attributed(sites, rest) / traces.total_s
     rates = _rates(model, examples, target, torch_device)
@@ -136,11 +143,15 @@ def _renamed(site: CallSite) -> CallSite:
 
 
 def _measure(
-    forward: Callable[[], Any], captured: Capture, torch_device: torch.device, rounds: int
+    forward: Callable[[], Any],
+    captured: Capture,
+    torch_device: torch.device,
+    rounds: int,
+    restore: Callable[[], None],
 ) -> tuple[Traces, DeviceTraces | None]:
     if torch_device.type == "cpu":
-        return measure(forward, captured.units, torch_device, rounds), None
-    device_traces = measure_on_device(forward, captured.units, torch_device, rounds)
+        return measure(forward, captured.units, torch_device, rounds, restore), None
+    device_traces = measure_on_device(forward, captured.units, torch_device, rounds, restore=restore)
     return device_traces.traces, device_traces
 
 
@@ -202,6 +213,7 @@ def _site(
         time_s=traces.time_of(region.nodes),
         flops=cost.flops,
         bytes=cost.bytes,
+        dtype=cost.dtype,
         sol_s=cost.sol_s,
         kernels=device_traces.kernels_of(region.nodes) if device_traces else (),
     )

@@ -77,6 +77,8 @@ class CallSite(FrozenModel):
     """Floating-point operations of one call."""
     bytes: float = Field(default=0.0, ge=0)
     """Least bytes moved: every distinct input read once, every output written once."""
+    dtype: str = ""
+    """Dtype whose peak limits its operations, or `tf32`; empty for that of its outputs."""
     sol_s: float = Field(default=0.0, ge=0)
     """Speed-of-light seconds on the measured roofline: max(flops / peak, bytes / bandwidth)."""
     kernels: tuple[str, ...] = ()

@@ -83,7 +83,11 @@ def _reference():
     name = f"agentforge_{_ARTIFACT.id}_reference"
     spec = importlib.util.spec_from_file_location(name, _FOLDER / "reference_model.py")
     sys.modules[name] = module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    arguments, sys.argv[1:] = sys.argv[1:], []  # they are not the source's
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.argv[1:] = arguments
     return module
 
 

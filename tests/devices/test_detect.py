@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from agentforge.devices import cuda, detect, gpu_present, tool_version
-from agentforge.devices.cpu import architecture, cache_sizes, cores, vector_bits
+from agentforge.devices.cpu import (
+    architecture,
+    cache_sizes,
+    cores,
+    data_caches,
+    last_level_caches,
+    vector_bits,
+)
 from agentforge.devices.toolchain import driver_version
 from agentforge.schema import UsageError
 
@@ -90,6 +97,40 @@ def test_caches(tmp_path: Path) -> None:
     (tmp_path / "index9").mkdir()
     assert cache_sizes(tmp_path) == (48 << 10, 2 << 20)
     assert cache_sizes(tmp_path / "nothing") == ()
+
+
+def _sysfs(root: Path, cpus: int, per_die: int) -> Path:
+    """CPUs in dies: each has an L1 and an L2, each die an L3 of 32 MiB."""
+    for cpu in range(cpus):
+        first = cpu // per_die * per_die
+        for index, (level, size, shared) in enumerate(
+            [(1, "32K", f"{cpu}"), (2, "1M", f"{cpu}"), (3, "32M", f"{first}-{first + per_die - 1}")]
+        ):
+            folder = root / f"cpu{cpu}" / "cache" / f"index{index}"
+            folder.mkdir(parents=True)
+            texts = {"type": "Unified", "level": str(level), "size": size, "shared_cpu_list": shared}
+            for name, text in texts.items():
+                (folder / name).write_text(f"{text}\n")
+    return root
+
+
+def test_all_last_caches_of_the_threads_count(tmp_path: Path) -> None:
+    root = _sysfs(tmp_path, cpus=96, per_die=8)
+    assert last_level_caches(root, range(96)) == 12
+    assert data_caches(root, range(96), 96) == (32 << 10, 1 << 20, 384 << 20)
+    assert data_caches(root, range(8), 8)[-1] == data_caches(root, [3], 1)[-1] == 32 << 20
+    assert data_caches(root, [0, 8, 9], 3)[-1] == 64 << 20
+    assert data_caches(root, range(96), 2)[-1] == 64 << 20, "a quota of two threads"
+
+
+def test_last_caches_that_the_system_does_not_describe(tmp_path: Path) -> None:
+    assert data_caches(tmp_path, range(4), 4) == ()
+    assert last_level_caches(tmp_path, range(4)) == 1
+    root = _sysfs(tmp_path, cpus=4, per_die=4)
+    for file in root.rglob("shared_cpu_list"):
+        file.unlink()
+    assert last_level_caches(root, range(4)) == 1
+    assert last_level_caches(_sysfs(tmp_path / "cut", cpus=4, per_die=2), range(8)) == 2
 
 
 @pytest.mark.parametrize(

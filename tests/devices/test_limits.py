@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentforge.devices.limits import allowed_memory, allowed_threads, cpu_quota
+from agentforge.devices.limits import allowed_memory, allowed_threads, cpu_quota, memory_room
 
 
 @pytest.fixture
@@ -76,3 +76,27 @@ def test_affinity_counts() -> None:
     finally:
         os.sched_setaffinity(0, before)
     assert 1 <= allowed_threads() <= len(before)
+
+
+def test_what_a_group_has_used_is_not_free(tmp_path: Path, proc: Path) -> None:
+    groups = _v2(tmp_path, proc)
+    assert memory_room(groups, proc) == math.inf
+    (groups / "a" / "memory.max").write_text("8000000\n")
+    assert memory_room(groups, proc) == math.inf, "a limit without a use says nothing"
+    (groups / "a" / "memory.current").write_text("3000000\n")
+    assert memory_room(groups, proc) == 5_000_000
+    (groups / "a" / "memory.stat").write_text("anon 1\ninactive_file 1000000\nactive_file 7\n")
+    assert memory_room(groups, proc) == 6_000_000
+    (groups / "a" / "b" / "memory.max").write_text("100\n")
+    (groups / "a" / "b" / "memory.current").write_text("101\n")
+    assert memory_room(groups, proc) == 0
+
+
+def test_what_a_group_of_version_1_has_used(tmp_path: Path, proc: Path) -> None:
+    (proc / "self" / "cgroup").write_text("4:memory:/x\n")
+    folder = tmp_path / "cg" / "memory" / "x"
+    folder.mkdir(parents=True)
+    (folder / "memory.limit_in_bytes").write_text("4000")
+    (folder / "memory.usage_in_bytes").write_text("3000")
+    (folder / "memory.stat").write_text("inactive_file 1\ntotal_inactive_file 500\n")
+    assert memory_room(tmp_path / "cg", proc) == 1500

@@ -151,6 +151,29 @@ def test_working_sets() -> None:
     assert len(working_sets(device.model_copy(update={"cache_bytes": ()}))) > 1
 
 
+def test_bandwidth_is_measured_beyond_many_caches(
+    device: DeviceSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twelve dies with 32 MiB each: an array that is read again and again must not fit into them."""
+    epyc = device.model_copy(update={"cache_bytes": (32 << 10, 1 << 20, 384 << 20), "memory_bytes": 1 << 38})
+    streamed = []
+
+    def python(argv: list[str], **_: object) -> str:
+        streamed.append(int(argv[-1]) // 3)
+        return json.dumps(FAST.model_dump())
+
+    def compiled(source: str, arguments: list[float], _: DeviceSpec) -> object:
+        if source == "stream.cpp":
+            streamed.append(int(arguments[1]) // 2)
+        return {}
+
+    monkeypatch.setattr(roofline, "run_python", python)
+    monkeypatch.setattr(roofline, "_compiled", compiled)
+    roofline._measure(epyc)
+    assert len(streamed) == 2
+    assert min(streamed) >= 2 * epyc.cache_bytes[-1]
+
+
 @pytest.mark.slow
 @pytest.mark.timing
 def test_this_cpu(tmp_path: Path) -> None:

@@ -143,3 +143,15 @@ def test_inputs_that_do_not_fit_are_not_the_users_error():
         TargetError, match=r"give other inputs than input_ids=[0-9,]+.* with --input NAME=SIZES"
     ):
         write_and_probe(payload, lambda line: None)
+
+
+@pytest.mark.parametrize("key", ["torch_dtype", "dtype"])
+def test_another_dtype_than_the_configs_is_a_note(key):
+    def notes(dtype: str) -> list[str]:
+        options = FrontendOptions(inputs=("input_ids=1,4",), dtype=dtype)
+        config = {**CONFIGS["encoder"], key: "bfloat16"}
+        payload = {"config": config, "options": asdict(options), "name": "m", "origin": "m", "device": "cpu"}
+        return write_and_probe(payload, lambda line: None)["notes"]
+
+    assert any("--dtype bfloat16" in note for note in notes("float32"))
+    assert not any("--dtype" in note for note in notes("bfloat16"))

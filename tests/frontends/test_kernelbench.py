@@ -118,6 +118,61 @@ def test_sibling_modules_are_found(tmp_path):
     assert target.definition.import_root == str(tmp_path)
 
 
+def test_a_script_gets_no_arguments(tmp_path):
+    parsed = "import argparse\np = argparse.ArgumentParser()\np.add_argument('{}', type=int, default=8)\n"
+    parsed += "dim = p.parse_args().dim\n"
+    head = {"import torch\n": "import torch\n" + parsed.format("--dim"), "return [8]": "return [dim]"}
+    assert load_target(write(tmp_path, **head)).workloads
+    head = {"import torch\n": "import torch\n" + parsed.format("dim")}
+    refuse(write(tmp_path, **head), "SystemExit: 2; it gets no arguments: give them defaults")
+
+
+def test_a_function_may_import_what_lies_beside_the_model(tmp_path):
+    (tmp_path / "late_helper.py").write_text("def twice(x):\n    return x * 2\n")
+    late = "from late_helper import twice\n"
+    for line in (
+        "        super().__init__()\n",
+        "    return [torch.randn(4, 8)]\n",
+        "        return self.fc(x)\n",
+    ):
+        spaces = line[: len(line) - len(line.lstrip())]
+        assert load_target(write(tmp_path, **{line: spaces + late + line})).definition.import_root == str(
+            tmp_path
+        )
+
+
+def test_a_file_beside_the_source_is_not_there(tmp_path):
+    opened = "super().__init__(); open(__import__('os').path.dirname(__file__) + '/weights.pt')"
+    spec = write(tmp_path, **{"super().__init__()": opened})
+    refuse(spec, r"FileNotFoundError.*give the model itself to agentforge.optimize\(model, inputs\)")
+
+
+@pytest.mark.parametrize(
+    "imported",
+    ["from .layers import twice", "from package_of_model.layers import twice", "from . import layers"],
+)
+def test_a_module_of_a_package(tmp_path, imported):
+    folder = tmp_path / "package_of_model" / "models"
+    folder.mkdir(parents=True)
+    (folder.parent / "__init__.py").touch()
+    (folder / "__init__.py").touch()
+    (folder.parent / "layers.py").write_text("def twice(x):\n    return x * 2\n")
+    imported = imported.replace("from .", "from ..")
+    head = {"import torch\n": f"import torch; 'ü'; {imported}\n"}
+    name = "layers.twice" if imported.endswith("layers") else "twice"
+    target = load_target(write(folder, f"return {name}(self.fc(x))", **head))
+    assert target.definition.import_root == str(tmp_path)
+    assert target.workloads[0].name == "4x8"
+
+
+def test_a_relative_import_without_a_package(tmp_path):
+    (tmp_path / "layers_without_package.py").write_text("def twice(x):\n    return x * 2\n")
+    tried = "import torch\ntry:\n    from .layers_without_package import twice\n"
+    refuse(write(tmp_path, **{"import torch\n": tried + "finally:\n    pass\n"}), r"put an __init__\.py into")
+    tried += "except ImportError:\n    from layers_without_package import twice\n"
+    assert load_target(write(tmp_path, "return twice(self.fc(x))", **{"import torch\n": tried})).workloads
+
+
 def test_prints_do_not_reach_our_output(tmp_path, capfd):
     load_target(write(tmp_path, "print('noise'); return self.fc(x)"))
     assert "noise" not in capfd.readouterr().out

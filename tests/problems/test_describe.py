@@ -1,11 +1,20 @@
 from __future__ import annotations
 
+from collections import OrderedDict, UserDict, defaultdict
+from typing import NamedTuple
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentforge.problems.describe import describe_arguments, describe_tensor, distribution_of, flatten_tensors
+from agentforge.problems.describe import (
+    describe_arguments,
+    describe_tensor,
+    distribution_of,
+    flatten_tensors,
+    to_device,
+)
 from agentforge.schema import TargetError
 
 
@@ -77,3 +86,24 @@ def test_an_argument_that_is_nothing_we_know():
 def test_outputs_of_any_nesting():
     nested = {"a": [torch.ones(1)], "b": (torch.ones(2), {"c": torch.ones(3)}, "text")}
     assert [n for n, _ in flatten_tensors(nested)] == ["output.a.0", "output.b.0", "output.b.1.c"]
+
+
+class Pair(NamedTuple):
+    left: torch.Tensor
+    right: list[torch.Tensor]
+
+
+def test_tensors_in_any_container_move():
+    one = torch.ones(1)
+    value = [
+        Pair(one, [one]),
+        UserDict(a=one, b=UserDict(c=(one,))),
+        OrderedDict(d=one),
+        defaultdict(list, e=[one]),
+    ]
+    moved = to_device(value, torch.device("meta"))
+    assert [type(v) for v in moved] == [type(v) for v in value]
+    tensors = [t for _, t in flatten_tensors(moved)]
+    assert len(tensors) == 6
+    assert {t.device.type for t in tensors} == {"meta"}
+    assert to_device(("text", None, 3), torch.device("meta")) == ("text", None, 3)

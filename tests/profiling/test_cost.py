@@ -8,6 +8,7 @@ from torch import nn
 from agentforge.devices import DeviceSpec, Roofline
 from agentforge.profiling.cost import Cost, cost_of, least_bytes, masked_at
 from agentforge.profiling.graph.capture import capture_units
+from agentforge.profiling.graph.merges import merges
 from agentforge.profiling.graph.regions import partition
 from agentforge.profiling.graph.value_capture import record
 
@@ -24,11 +25,11 @@ class Function(nn.Module):
         return self.function(*args)
 
 
-def cost(function, *args) -> Cost:
+def cost(function, *args, roofline=ROOFLINE) -> Cost:
     (unit,) = capture_units(Function(function).eval(), args, {}).units
     (region,) = partition(unit.graph_module.graph)
     seen = record(unit, {*region.inputs, *region.outputs, *masked_at(region)})
-    return cost_of(region, seen, DEVICE, ROOFLINE)
+    return cost_of(region, seen, DEVICE, roofline)
 
 
 def test_a_gemm_counts_its_multiplications_and_additions():
@@ -135,7 +136,63 @@ def test_a_broadcast_input_is_read_once():
 
 def test_a_lookup_reads_the_rows_it_returns():
     found = cost(lambda i, t: F.embedding(i, t), torch.randint(0, 1000, (8,)), torch.randn(1000, 64))
-    assert found.bytes == 2 * 4 * 8 * 64
+    assert found.bytes == 2 * 4 * 8 * 64 + 8 * 8
+
+
+def test_a_lookup_reads_no_more_than_the_table():
+    found = cost(lambda i, t: F.embedding(i, t), torch.randint(0, 10, (500,)), torch.randn(10, 64))
+    assert found.bytes == 8 * 500 + 4 * 64 * (10 + 500)
+
+
+def test_a_bag_reads_the_rows_of_its_indices():
+    indices, offsets, table = torch.randint(0, 1000, (24,)), torch.arange(0, 24, 3), torch.randn(1000, 64)
+    found = cost(lambda i, t, o: F.embedding_bag(i, t, o, mode="sum"), indices, table, offsets)
+    assert found.bytes == 8 * (24 + 8) + 4 * 64 * (24 + 8)
+
+
+def test_what_views_leave_out_is_not_read():
+    found = cost(lambda p: p[..., 0] - p[..., 2] / 2, torch.randn(2, 100, 85))
+    assert found.bytes == 4 * 2 * 100 * (2 + 1)
+
+
+def test_what_several_views_show_is_read_once():
+    found = cost(lambda x: x[:, :4] * x[:, 2:6] + x[:, :4], torch.randn(100, 8))
+    assert found.bytes == 4 * 100 * (6 + 4)
+    found = cost(lambda x: F.silu(x[:, :4]) * x[:, 4:], torch.randn(100, 8))
+    assert found.bytes == 4 * 100 * (8 + 4)
+
+
+def test_overlapping_windows_are_read_once():
+    found = cost(lambda x: x.unfold(1, 16, 1).mean(-1), torch.randn(4, 1000))
+    assert found.bytes == 4 * 4 * (1000 + 985)
+
+
+def test_each_result_of_an_operator_has_memory_of_its_own():
+    (unit,) = capture_units(Function(lambda x: torch.add(*x.sort())).eval(), (torch.randn(64, 32),), {}).units
+    _, region = partition(unit.graph_module.graph)
+    found = cost_of(region, record(unit, {*region.inputs, *region.outputs}), DEVICE, ROOFLINE)
+    assert found.bytes == 64 * 32 * (4 + 8 + 4)
+
+
+PEAKS = ROOFLINE.model_copy(update={"peak_flops": {"float32": 1e11, "bfloat16": 8e11, "tf32": 4e11}})
+
+
+def test_a_product_in_16_bits_has_their_peak_even_if_its_result_is_widened():
+    x, w = torch.randn(256, 256).bfloat16(), torch.randn(256, 256).bfloat16()
+    (unit,) = capture_units(Function(lambda a, b: F.linear(a, b).float()).eval(), (x, w), {}).units
+    graph = unit.graph_module.graph
+    (region,) = merges(partition(graph), {node: i for i, node in enumerate(graph.nodes)})
+    found = cost_of(region, record(unit, {*region.inputs, *region.outputs}), DEVICE, PEAKS)
+    assert found.dtype == "bfloat16"
+    assert found.sol_s == pytest.approx(found.flops / 8e11)
+
+
+def test_what_cudnn_computes_in_float32_has_the_peak_of_tf32():
+    image, taps, x = torch.randn(1, 16, 32, 32), torch.randn(16, 16, 3, 3), torch.randn(8, 16)
+    assert cost(F.conv2d, image, taps, roofline=PEAKS).dtype == "tf32"
+    assert cost(F.conv2d, image.double(), taps.double(), roofline=PEAKS).dtype == "float64"
+    assert cost(F.linear, x, torch.randn(4, 16), roofline=PEAKS).dtype == "float32"
+    assert cost(F.conv2d, image, taps).dtype == "float32"
 
 
 class Block(nn.Module):

@@ -106,6 +106,15 @@ def test_what_computes_in_nobody_knows_what_has_the_highest_peak() -> None:
     assert speed_of_light(work_of(site), DEVICE, ROOFLINE).seconds == 1e12 / highest
 
 
+def test_the_dtype_of_products_counts_if_their_result_has_another() -> None:
+    profile = _profile()
+    site = profile.call_sites[0].model_copy(update={"dtype": "bfloat16", "flops": 1e12, "bytes": 4.0})
+    ceilings = ROOFLINE.model_copy(update={"peak_flops": {"float32": 1e11, "bfloat16": 8e11}})
+    assert speed_of_light(work_of(site), DEVICE, ceilings).seconds == 1e12 / 8e11
+    several = profile.model_copy(update={"call_sites": (site, site), "least_bytes": 4.0})
+    assert least_time(several, DEVICE, ceilings) == 2e12 / 8e11
+
+
 def test_the_work_of_a_model_is_that_of_its_only_region() -> None:
     profile = _profile()
     (site,) = profile.call_sites

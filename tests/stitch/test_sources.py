@@ -95,3 +95,23 @@ def test_the_model_loads_where_the_project_is_not(
     assert torch.equal(ModelNew()(x), expected)
     for name in ("model_new", "reference_model", "agentforge_stitch"):
         monkeypatch.delitem(sys.modules, name, raising=False)
+
+
+def test_the_source_of_an_artifact_gets_no_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = (
+        "import argparse\nimport torch\nargparse.ArgumentParser().parse_args()\n"
+        "class Model(torch.nn.Module):\n    def forward(self, x):\n        return x + 1\n"
+        "def get_inputs():\n    return [torch.ones(2)]\ndef get_init_inputs():\n    return []\n"
+    )
+    definition = Definition(name="p", op_type="model", reference=source)
+    target = Target(name="p", origin="p", definition=definition, workloads=(Workload(name="w"),))
+    folder = tmp_path / "artifact"
+    write_solution(as_solution(target, "p", stitched_files(target, "eager", [], {}, {})), folder)
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setattr(sys, "argv", ["program", "--fast"])
+    sys.modules.pop("model_new", None)
+    from model_new import ModelNew  # type: ignore[import-not-found]
+
+    assert ModelNew()(torch.ones(2)).tolist() == [2, 2]
+    assert sys.argv == ["program", "--fast"]
+    sys.modules.pop("model_new")

@@ -122,6 +122,23 @@ def capture_examples(
     return Capture(tuple(units), tuple(dict.fromkeys(notes)))
 
 
+class Buffers:
+    """The buffers of some modules, and their values at this moment."""
+
+    def __init__(self, *modules: torch.nn.Module) -> None:
+        found = {id(b): b for module in modules for b in module.buffers() if not is_lazy(b)}
+        self._kept = [(buffer, buffer.detach().clone()) for buffer in found.values()]
+        self._versions = [buffer._version for buffer, _ in self._kept]
+
+    def restore(self) -> None:
+        """Undo what calls wrote to them."""
+        with torch.no_grad():
+            for index, (buffer, value) in enumerate(self._kept):
+                if buffer._version != self._versions[index]:
+                    buffer.copy_(value)
+                    self._versions[index] = buffer._version
+
+
 def _warm_up(model: torch.nn.Module, example: Example) -> None:
     """Run the model once and put its buffers back.
 
@@ -129,12 +146,10 @@ def _warm_up(model: torch.nn.Module, example: Example) -> None:
     export, and later calls would compute nothing.
     """
     args, kwargs = copy.deepcopy((example.args, dict(example.kwargs)))
-    before = [(b, b._version, b.detach().clone()) for b in model.buffers() if not is_lazy(b)]
+    buffers = Buffers(model)
     with torch.no_grad():
         model(*args, **kwargs)
-        for buffer, version, value in before:
-            if buffer._version != version:
-                buffer.copy_(value)
+    buffers.restore()
 
 
 def _descend(
@@ -165,6 +180,7 @@ def _observe(model: torch.nn.Module, example: Example) -> dict[str, _Calls]:
     """Arguments of each submodule's first call, and its number of calls."""
     calls: dict[str, _Calls] = {}
     handles = []
+    buffers = Buffers(model)
     for path, module in model.named_modules():
         if not path or isinstance(module, torch.jit.ScriptModule):  # TorchScript refuses hooks
             continue
@@ -182,6 +198,7 @@ def _observe(model: torch.nn.Module, example: Example) -> dict[str, _Calls]:
     finally:
         for handle in handles:
             handle.remove()
+        buffers.restore()
     return calls
 
 

@@ -36,6 +36,8 @@ class Kind(StrEnum):
 
 
 VENDOR = frozenset({Kind.GEMM, Kind.CONV, Kind.ATTENTION, Kind.EMBEDDING})
+_LIBRARIES = ("aten", "transformers")
+"""Libraries whose operators are known. What another one calls `silu` may compute anything."""
 
 _GEMM = {
     "linear", "addmm", "mm", "bmm", "matmul", "einsum", "baddbmm", "addbmm", "bilinear", "mv", "addmv",
@@ -119,10 +121,11 @@ class Rows:
 
 
 def op_name(node: Node) -> str:
-    """`rsqrt` for `aten.rsqrt.default`; the target's own name for other nodes."""
+    """`rsqrt` for `aten.rsqrt.default`, `mylib::rsqrt` for another library's; else the target's own name."""
     target = node.target
     if isinstance(target, torch._ops.OpOverload):
-        return target._schema.name.split("::")[1]
+        library, _, name = target._schema.name.partition("::")
+        return name if library in _LIBRARIES else f"{library}::{name}"
     return getattr(target, "__name__", str(target))
 
 
@@ -164,7 +167,7 @@ def _classify(node: Node) -> Kind:
         return Kind.OPAQUE
     name = op_name(node)
     tags = target.tags
-    if is_in_place(node) or _forbidden(node, name):
+    if target.namespace not in _LIBRARIES or is_in_place(node) or _forbidden(node, name):
         return Kind.OPAQUE
     for kind, names in ((Kind.GEMM, _GEMM), (Kind.CONV, _CONV), (Kind.ATTENTION, _ATTENTION)):
         if name in names:
@@ -260,12 +263,14 @@ def keeps_order(node: Node) -> bool:
 
 
 def rows_of(node: Node) -> Rows | None:
-    """Iteration space of a reduction; None if it is unknown."""
+    """Iteration space of a reduction; None if it is unknown, or empty."""
     source = value_of(node.all_input_nodes[0]) if node.all_input_nodes else None
     if source is None:
         return None
     shape, name = tuple(int(s) for s in source.shape), op_name(node)
     total = prod(shape)
+    if not total:
+        return None
     if name in ("group_norm", "native_group_norm"):
         groups = argument(node, "num_groups") or argument(node, "group")
         count = shape[0] * int(groups)

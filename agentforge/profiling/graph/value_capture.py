@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_leaves
 from agentforge.problems.describe import describe_tensor
 from agentforge.schema import DType, TensorInput
 
-from .capture import CapturedUnit
+from .capture import Buffers, CapturedUnit
 from .patterns import group_sizes, pattern_of
 
 _HIDDEN = -9e3
@@ -54,9 +54,10 @@ def _describable(value: Any) -> bool:
 
 def record(unit: CapturedUnit, wanted: Collection[Node]) -> dict[Node, CapturedValues]:
     """Run a unit once and describe the tensors at `wanted` nodes; other values are omitted."""
-    recorder = _Recorder(unit, wanted)
+    recorder, buffers = _Recorder(unit, wanted), Buffers(unit.graph_module)
     with torch.no_grad():
         recorder.run(*flat_arguments(unit), enable_io_processing=False)
+    buffers.restore()
     return recorder.seen
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch.fx import Interpreter, Node
@@ -30,6 +30,7 @@ HOST = "host and launches"
 REPORTED_SHARE = 0.1
 """Host share from which the profile reports it and a CUDA graph is tried."""
 
+T = TypeVar("T")
 Rows = list[dict[str, Any]]
 Profiler = Callable[[Callable[[], Any]], Rows]
 """Runs a forward and returns the rows of its trace."""
@@ -112,10 +113,20 @@ def measure_on_device(
     device: torch.device,
     traces: int,
     profiler: Profiler = profiled,
+    restore: Callable[[], None] = lambda: None,
 ) -> DeviceTraces:
-    """Time eager forwards, and operators by the kernels that they launched."""
+    """Time eager forwards, and operators by the kernels that they launched.
+
+    Args:
+        restore: called before each run, untimed: it undoes what runs write to buffers.
+    """
     clock = Clock(device)
     operators = _operators(units)
+
+    def restored(run: Callable[[Callable[[], Any]], T], call: Callable[[], Any]) -> T:
+        restore()
+        return run(call)
+
     nodes: dict[Node, list[float]] = {}
     busy: list[float] = []
     kernels: dict[Node, tuple[str, ...]] = {}
@@ -127,14 +138,14 @@ def measure_on_device(
         if node.op == "call_function"
     }
     with torch.no_grad():
-        clock.time(model)  # compilers and allocators warm up
+        restored(clock.time, model)  # compilers and allocators warm up
         # Measured before the profiler starts: its hooks in the driver lengthen each launch a little.
-        totals = tuple(clock.time(model)[0] for _ in range(traces))
-        profiler(operators)  # it allocates its buffers at the first kernel launch
+        totals = tuple(restored(clock.time, model)[0] for _ in range(traces))
+        restored(profiler, operators)  # it allocates its buffers at the first kernel launch
         for _ in range(traces):
-            whole = device_time(profiler(model))
+            whole = device_time(restored(profiler, model))
             busy.append(whole.busy_s)
-            found = device_time(profiler(operators))
+            found = device_time(restored(profiler, operators))
             for node, mark in marks.items():
                 nodes.setdefault(node, []).append(found.by_mark.get(mark, 0.0))
                 kernels[node] = found.kernels.get(mark, ())

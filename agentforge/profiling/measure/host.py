@@ -6,12 +6,13 @@ import statistics
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch.fx import Interpreter, Node
 
-from ..graph.capture import CapturedUnit
+from ..graph.capture import Buffers, CapturedUnit
 from ..graph.value_capture import flat_arguments
 
 _LEAST_S = 1.0
@@ -90,26 +91,33 @@ class _Timer(Interpreter):
 
 
 def measure(
-    model: Callable[[], Any], units: Sequence[CapturedUnit], device: torch.device, traces: int
+    model: Callable[[], Any],
+    units: Sequence[CapturedUnit],
+    device: torch.device,
+    traces: int,
+    restore: Callable[[], None] = lambda: None,
 ) -> Traces:
     """Trace all units and time the eager model in alternation, after one warm-up round.
 
     Args:
         traces: minimum number of rounds to keep.
+        restore: called before each run, untimed: it undoes what runs write to buffers.
     """
     clock = Clock(device)
     nodes: dict[Node, list[float]] = {}
     totals: list[float] = []
     with torch.no_grad():
+        restore()
         clock.time(model)
         for unit in units:
+            restore()
             _trace(unit, clock)
         while len(totals) < traces or (sum(totals) < _LEAST_S and len(totals) < _MOST_TRACES):
-            seconds, _ = clock.time(model)
-            found = [_trace(unit, clock) for unit in units]
-            totals.append(seconds)
-            for trace in found:
-                for node, value in trace.items():
+            restore()
+            totals.append(clock.time(model)[0])
+            for unit in units:
+                restore()
+                for node, value in _trace(unit, clock).items():
                     nodes.setdefault(node, []).append(value)
     return Traces({n: tuple(v) for n, v in nodes.items()}, tuple(totals))
 
@@ -158,17 +166,21 @@ def ablate(
         outputs: those of `nodes` whose values are used outside.
         rounds: pairs of runs; the result is the median of paired differences.
     """
-    clock = Clock(device)
+    clock, buffers = Clock(device), Buffers(unit.graph_module)
     arguments = flat_arguments(unit)
+
+    def seconds(known: Mapping[Node, Any], skipped: Collection[Node]) -> float:
+        buffers.restore()
+        run = partial(_Ablated(unit, known, skipped).run, *arguments, enable_io_processing=False)
+        return clock.time(run)[0]
+
     with torch.no_grad():
         keeper = _ValueRecorder(unit, outputs)
         keeper.run(*arguments, enable_io_processing=False)
         shares: list[float] = []
         started = time.perf_counter()
         while len(shares) < rounds and (not shares or time.perf_counter() - started < _ABLATION_S):
-            whole, _ = clock.time(lambda: _Ablated(unit, {}, ()).run(*arguments, enable_io_processing=False))
-            without, _ = clock.time(
-                lambda: _Ablated(unit, keeper.kept, nodes).run(*arguments, enable_io_processing=False)
-            )
+            whole, without = seconds({}, ()), seconds(keeper.kept, nodes)
             shares.append(1 - without / whole)
+    buffers.restore()
     return min(max(statistics.median(shares), 0.0), 1.0)

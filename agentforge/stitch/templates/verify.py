@@ -98,6 +98,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=20)
     options = parser.parse_args()
+    sys.argv[1:] = []  # they are not the reference's
     device = json.loads((FOLDER / "plan.json").read_text())["device"]
     if device != "cpu" and not torch.cuda.is_available():
         print(

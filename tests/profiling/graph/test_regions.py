@@ -7,12 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from agentforge.profiling.cost import cost_of
 from agentforge.profiling.graph.capture import capture_units
 from agentforge.profiling.graph.operators import Kind, kind_of
 from agentforge.profiling.graph.region import Region
 from agentforge.profiling.graph.regions import partition
+from agentforge.profiling.graph.value_capture import record
 
 from ..models import MODELS, LlamaBlock, make
+from ..test_cost import DEVICE, ROOFLINE
 
 
 def regions_of(model: nn.Module, *args: torch.Tensor) -> tuple[Region, ...]:
@@ -195,3 +198,44 @@ def test_the_epilogue_of_a_gemm_is_its_own_region():
 def test_views_between_operators_do_not_part_them(function):
     (region,) = regions_of(Function(function), torch.randn(8, 8))
     assert len(region.outputs) == 1
+
+
+OTHER = torch.library.Library("agentforge_tests", "FRAGMENT")
+for schema in (
+    "silu(Tensor x) -> Tensor",
+    "rms_norm(Tensor x, Tensor weight, float eps) -> Tensor",
+    "group_norm(Tensor x, int groups) -> Tensor",
+    "view(Tensor x, int[] shape) -> Tensor",
+    "lstm(Tensor x) -> Tensor",
+    "embedding(Tensor x) -> Tensor",
+):
+    OTHER.define(schema)
+    OTHER.impl(schema.partition("(")[0], lambda x, *_: x.clone(), "CompositeExplicitAutograd")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda ops, x: ops.silu(x),
+        lambda ops, x: ops.rms_norm(x, x, 1e-6),
+        lambda ops, x: ops.group_norm(x, 4),
+        lambda ops, x: ops.view(x, [8, 8]),
+        lambda ops, x: ops.lstm(x),
+        lambda ops, x: ops.embedding(x),
+    ],
+)
+def test_an_operator_of_another_library_is_not_taken_for_torchs(call):
+    model = Function(lambda x: torch.relu(call(torch.ops.agentforge_tests, x + 1) * 2))
+    (unit,) = capture_units(model.eval(), (torch.randn(8, 8),), {}).units
+    before, other, after = partition(unit.graph_module.graph)
+    assert (operators(before), operators(after)) == (["add"], ["mul", "relu"])
+    assert other.op_type == "other"
+    assert kind_of(other.nodes[0]) is Kind.OPAQUE
+    found = cost_of(other, record(unit, {*other.inputs, *other.outputs}), DEVICE, ROOFLINE)
+    assert found.flops == 0
+
+
+@pytest.mark.parametrize("norm", [nn.GroupNorm(2, 4), nn.LayerNorm(8), nn.Softmax(-1)])
+def test_an_empty_batch_is_captured(norm):
+    (region,) = regions_of(norm, torch.randn(0, 4, 8))
+    assert region.op_type == "other"
