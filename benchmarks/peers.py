@@ -274,7 +274,9 @@ def main() -> int:
         return 0
     missing = [p for n in options.parties for p in PACKAGES.get(n, ()) if not find_spec(p)]
     if missing:
-        print(f"{', '.join(missing)} is missing: run pip install '.[peers]' in this clone, or choose other --parties")
+        print(
+            f"{', '.join(missing)} is missing: run pip install '.[peers]' in this clone, or choose other --parties"
+        )
         return 2
     if not options.busy and (others := busy()) > MOST_OTHERS:
         print(f"{others:.1f} threads of other programs run; wait for an idle machine, or give --busy")

@@ -107,7 +107,7 @@ def settings_page() -> Iterator[str]:
 
 
 def _settings(model: type[BaseModel], prefix: str, given: BaseModel | None = None) -> Iterator[str]:
-    """The fields of `model`; `given` is the instance that is the default where the model is a field itself."""
+    """The fields of `model`; `given` is the default instance if the model is a field itself."""
     described = _descriptions(model)
     rows: list[Row] = []
     nested: list[tuple[str, type[BaseModel], BaseModel | None]] = []

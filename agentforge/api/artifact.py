@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -57,7 +58,8 @@ class LoadedArtifact:
         """A module that runs the artifact's kernels for calls like the one that it was made for.
 
         The result has the same class hierarchy and state_dict keys as `model` and shares its parameters and
-        buffers, so that in-place updates show in both. Other calls run the original forward.
+        buffers, so that in-place updates show in both. Cast or move `model` before: `half()` or `to()` of
+        either changes the parameters of both and the buffers of one. Other calls run the original forward.
 
         Args:
             model: a module that is built like the one that the artifact was made for.
@@ -88,13 +90,19 @@ class LoadedArtifact:
 
 
 def twin(model: M) -> M:
-    """A copy of a module that shares all tensors with it."""
-    memo: dict[int, Any] = {}
-    for module in model.modules():
-        for value in (*module._parameters.values(), *module._buffers.values(), *vars(module).values()):
-            if hasattr(value, "data_ptr"):
-                memo[id(value)] = value
+    """A copy of a module that shares all tensors with it: its own, and those in lists, tuples and dicts."""
+    seen: set[int] = set()
+    memo = {id(tensor): tensor for module in model.modules() for tensor in _tensors(vars(module), seen)}
     return copy.deepcopy(model, memo)
+
+
+def _tensors(value: Any, seen: set[int]) -> Iterator[Any]:
+    if hasattr(value, "data_ptr"):
+        yield value
+    elif isinstance(value, (dict, list, tuple)) and id(value) not in seen:
+        seen.add(id(value))
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _tensors(item, seen)
 
 
 def _import(folder: Path) -> Any:

@@ -37,6 +37,8 @@ from ._live_source import SOURCE
 
 MOST_STRUCTURE_BYTES = 32 << 20
 """Bytes of the compressed pickle without weights, at most."""
+_PLAIN = (torch.Tensor, type(None), bool, int, float, str, list, tuple, dict)
+"""Types of arguments, of which an artifact accepts no subclass."""
 _DIFFERS_IN_TRAINING = (
     torch.nn.modules.dropout._DropoutNd,
     torch.nn.modules.batchnorm._BatchNorm,
@@ -120,7 +122,7 @@ def draw_inputs(inputs: tuple[Any, ...] | Mapping[str, Any]) -> str:
     """Python that draws arguments like the example's: same shapes, dtypes, strides and ranges of values.
 
     Raises:
-        UsageError: an argument is neither a tensor, a container of tensors, nor a plain scalar.
+        UsageError: an argument is neither a tensor, a plain container of tensors, nor a plain scalar.
     """
     if isinstance(inputs, Mapping):
         return _literal("inputs", dict(inputs))
@@ -128,38 +130,50 @@ def draw_inputs(inputs: tuple[Any, ...] | Mapping[str, Any]) -> str:
 
 
 def _literal(name: str, value: Any) -> str:
-    if isinstance(value, torch.Tensor):
+    given = f"{name} is a {type(value).__name__}"
+    kind: type | None = next((kind for kind in _PLAIN if isinstance(value, kind)), None)
+    if isinstance(value, Mapping):
+        kind = dict
+    if kind is None or hasattr(value, "_fields"):
+        raise UsageError(f"{given}: pass tensors, lists, tuples or dicts of them, or plain numbers")
+    if type(value) not in (kind, torch.nn.Parameter):
+        raise UsageError(f"{given}, and no kernel runs for that: make it a plain {kind.__name__}")
+    if kind is torch.Tensor:
         try:
             return draw_expression(describe_tensor(name, value))
         except TargetError as error:
             raise UsageError(f"{name}: {error}") from error
-    if isinstance(value, float) and not -float("inf") < value < float("inf"):
+    if kind is float and not -float("inf") < value < float("inf"):
         return f'float("{value}")'
-    if value is None:
-        return "None"
-    for kind in (bool, int, float, str):
-        if isinstance(value, kind):
-            return kind.__repr__(value)  # a subclass, as numpy.float64 or an enumeration, prints as its name
-    if isinstance(value, Mapping):
-        items = (f"{_literal(name, key)}: {_literal(f'{name}.{key}', item)}" for key, item in value.items())
+    if kind is dict:
+        items = (f"{_key(name, key)}: {_literal(f'{name}.{key}', item)}" for key, item in value.items())
         return f"{{{', '.join(items)}}}"
-    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+    if kind in (list, tuple):
         items = (_literal(f"{name}[{index}]", item) for index, item in enumerate(value))
         text = ", ".join(items)
-        return f"[{text}]" if isinstance(value, list) else f"({text}{',' if value else ''})"
-    raise UsageError(
-        f"{name} is a {type(value).__name__}: pass tensors, lists, tuples or dicts of them, or plain numbers"
-    )
+        return f"[{text}]" if kind is list else f"({text}{',' if value else ''})"
+    return repr(value)
+
+
+def _key(name: str, key: Any) -> str:
+    """A key of a dict; a member of an enumeration of strings finds what its string does."""
+    return str.__repr__(key) if isinstance(key, str) else _literal(f"a key of {name}", key)
 
 
 def structure(model: torch.nn.Module) -> Structure:
     """Pickle a module without its weights, and find the user's own modules that the pickle needs.
 
     Raises:
-        UsageError: something in it cannot be pickled, or it is too large without its weights.
+        UsageError: something in it cannot be pickled, it is too large without its weights, or elements of a
+            weight share memory.
     """
     weights = {name: tensor for name, tensor in _tensors(model) if tensor.is_floating_point()}
     name = type(model).__name__
+    if overlapping := next((weight for weight, tensor in weights.items() if _overlaps(tensor)), None):
+        raise UsageError(
+            f"elements of {overlapping} in {name} share memory, as after expand(), so no values can be "
+            "loaded into it: call contiguous() on it first"
+        )
     try:
         pickled, seen = _dump(model, weights)
         roots = _roots(seen)
@@ -177,15 +191,30 @@ def structure(model: torch.nn.Module) -> Structure:
     data = zlib.compress(pickled, 6)
     if len(data) > MOST_STRUCTURE_BYTES:
         raise UsageError(
-            f"{name} holds {len(data) >> 20} MiB that are no floating-point parameters or buffers; "
-            f"{MOST_STRUCTURE_BYTES >> 20} MiB is the most: make large tensors buffers (register_buffer)"
+            f"{name} holds {len(data) >> 20} MiB that are no floating-point parameters or saved buffers; "
+            f"{MOST_STRUCTURE_BYTES >> 20} MiB is the most: make large tensors buffers that are saved "
+            "(register_buffer)"
         )
     return Structure(data, weights, tuple(roots), next(iter(roots.values()), None))
 
 
 def _tensors(model: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    """What `load_state_dict` gives to a candidate: parameters, and the buffers that are saved."""
     yield from model.named_parameters()
-    yield from model.named_buffers()
+    unsaved = {id(m._buffers.get(name)) for m in model.modules() for name in m._non_persistent_buffers_set}
+    yield from ((name, buffer) for name, buffer in model.named_buffers() if id(buffer) not in unsaved)
+
+
+def _overlaps(tensor: torch.Tensor) -> bool:
+    """Whether elements of the tensor may share memory."""
+    if tensor.layout is not torch.strided or not tensor.numel():
+        return False
+    reach = 0
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size > 1 and stride <= reach:
+            return True
+        reach += stride * (size - 1)
+    return False
 
 
 def _dump(model: torch.nn.Module, weights: Mapping[str, torch.Tensor]) -> tuple[bytes, set[str]]:
@@ -297,13 +326,17 @@ def _keep(weights: Mapping[str, torch.Tensor], folder: Path) -> Path:
 
 
 def _compact(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy on the CPU with a storage of its own; strides are kept."""
-    return tensor.detach().to("cpu", copy=True)
+    """A copy on the CPU with a storage of its own; strides are kept, also those that leave gaps."""
+    copied = tensor.detach().to("cpu", copy=True)
+    if copied.stride() == tensor.stride():
+        return copied
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype).copy_(copied)
 
 
 def _checksum(tensor: torch.Tensor) -> list[Any]:
     flat = tensor.contiguous().view(-1).view(torch.uint8) if tensor.numel() else tensor.view(-1)
-    return [str(tensor.dtype), list(tensor.shape), zlib.crc32(flat.numpy()), zlib.adler32(flat.numpy())]
+    layout = [str(tensor.dtype), list(tensor.shape), list(tensor.stride())]
+    return [*layout, zlib.crc32(flat.numpy()), zlib.adler32(flat.numpy())]
 
 
 def _listing(model: torch.nn.Module) -> str:

@@ -50,7 +50,9 @@ class Bottlenecks(Sequence[Bottleneck]):
         try:
             import pandas
         except ImportError as error:
-            raise MachineError("to_frame() needs pandas: run pip install '.[notebook]' in AgentForge's clone") from error
+            raise MachineError(
+                "to_frame() needs pandas: run pip install '.[notebook]' in AgentForge's clone"
+            ) from error
         rows = [
             {
                 "bottleneck": b.definition.name,

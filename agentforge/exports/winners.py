@@ -27,7 +27,8 @@ def winners_of_run(store: Store, run: str) -> tuple[WinningKernel, ...]:
         raise UsageError(
             f"run {found.id} has no result yet: finish it with agentforge runs resume {found.id}"
         )
-    won = {d: s for d, s in result.chosen.items() if not result.calls or d in result.calls}
+    alone = result.mode == "kernel"  # no part of a model, so its calls were not counted
+    won = {d: s for d, s in result.chosen.items() if alone or d in result.calls}
     if not won or not result.mode.startswith("kernel"):
         kept = result.mode or "nothing"
         raise UsageError(f"no kernel won in run {found.id}, which kept {kept}: choose another run")

@@ -39,8 +39,8 @@ def metric_value(
         end: monotonic time at which the call is ended; None for no other limit than `timeout_s`.
 
     Raises:
-        TargetError: there is no finite number, or the metric never used what the artifact changes; one
-            sentence.
+        TargetError: there is no finite number, or less than half of the metric's calls used what the artifact
+            changes; one sentence.
         TimeEnded: `end` came first.
     """
     whose = "the optimized model" if artifact else "the original model"
@@ -73,8 +73,10 @@ def call_metric(payload: Mapping[str, Any], report: Callable[[str], None]) -> fl
         report("building the model")
         model = load_problem(definition).build(_SEED).to(torch.device(payload["device"]))
         artifact = Artifact(Path(payload["artifact"])) if payload["artifact"] else None
+        fitting: list[bool] = []
         if artifact is not None:
             model = artifact.optimize(model)
+            fitting = watch(model, lambda: artifact.calls().get(LOWERED, 0))
         report(f"running {name}")
         torch.manual_seed(_SEED)
         with torch.no_grad():
@@ -84,7 +86,21 @@ def call_metric(payload: Mapping[str, Any], report: Callable[[str], None]) -> fl
             f"{name} says nothing about lower precision: it never called the model with arguments like the "
             "example's; use the same shapes and dtypes there"
         )
+    if 2 * sum(fitting) < len(fitting):
+        raise TargetError(
+            f"{name} says little about lower precision: {sum(fitting)} of its {len(fitting)} calls of the "
+            "model had arguments like the example's; use the same shapes and dtypes in most of them"
+        )
     return value
+
+
+def watch(model: torch.nn.Module, runs: Callable[[], int]) -> list[bool]:
+    """A list that gets an item for each later call of the model: whether `runs` grew in it."""
+    found: list[bool] = []
+    before: list[int] = []
+    model.register_forward_pre_hook(lambda *_: before.append(runs()))
+    model.register_forward_hook(lambda *_: found.append(runs() > before.pop()))
+    return found
 
 
 def _function(metric: str) -> Callable[[torch.nn.Module], object]:

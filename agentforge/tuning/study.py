@@ -37,7 +37,8 @@ def check_tuning(trials: int) -> None:
     """
     if trials and find_spec("optuna") is None:
         raise MachineError(
-            "search.tune needs the package 'optuna': run pip install '.[tune]' in AgentForge's clone, or set search.tune=0"
+            "search.tune needs the package 'optuna': run pip install '.[tune]' in AgentForge's clone, "
+            "or set search.tune=0"
         )
 
 

@@ -8,9 +8,10 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import OrderedDict, UserDict
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 import pytest
@@ -26,6 +27,14 @@ from agentforge.stitch.artifact import write_artifact
 from agentforge.stitch.sources import local_modules
 from tests.stitch.making import stitch_in_process
 from tests.stitch.test_artifact import report
+
+
+class Marked(torch.Tensor):
+    """A tensor with a meaning, as those of images are."""
+
+
+class Point(NamedTuple):
+    x: torch.Tensor
 
 
 def rebuilt(model: nn.Module, inputs: Any, folder: Path) -> tuple[nn.Module, Problem, Definition]:
@@ -67,6 +76,47 @@ def test_without_the_file_of_weights_they_are_drawn(nets: ModuleType, tmp_path: 
     built.load_state_dict(model.state_dict())
     x = torch.randn(4, 16)
     assert torch.equal(built(x), model(x))
+
+
+def test_a_weight_lies_in_memory_as_the_module_has_it(tmp_path: Path) -> None:
+    model = nn.Conv2d(3, 4, 3).eval()
+    model.weight = nn.Parameter(torch.randn(4, 3, 3, 6)[..., :3])  # with gaps
+    x, found = (torch.randn(1, 3, 8, 8),), []
+    for turned in (model, copy.deepcopy(model).to(memory_format=torch.channels_last)):
+        twin, _, _ = rebuilt(turned, x, tmp_path)
+        assert torch.equal(twin.weight, turned.weight)
+        found.append(twin.weight.stride())
+    assert found == [(54, 18, 6, 1), (27, 1, 9, 3)]
+    assert len([*(tmp_path / "live").iterdir()]) == 2
+
+
+@pytest.mark.parametrize("scale", [torch.randn(4, 3), torch.randn(1, 3).expand(4, 3)])
+def test_a_buffer_that_no_state_has_travels_by_value(scale: torch.Tensor, tmp_path: Path) -> None:
+    script = import_source(
+        "import torch\n\n"
+        "class Local(torch.nn.Module):\n    def forward(self, x):\n        return x * self.scale\n",
+        "no_file_of_this_name",
+    )
+    del sys.modules["no_file_of_this_name"]
+    model = script.Local().eval()
+    model.register_buffer("scale", scale, persistent=False)
+    definition = live_target(model, (torch.randn(4, 3),), "cpu", tmp_path).definition
+    for weights in (tmp_path / "live").iterdir():
+        weights.unlink()
+    built = load_problem(definition).build(seed=0)
+    assert torch.equal(built.scale, scale)
+    assert built.scale.stride() == scale.stride()
+
+
+@pytest.mark.parametrize("kind", [nn.Parameter, nn.Buffer])
+def test_a_weight_whose_elements_share_memory_is_refused_in_a_sentence(kind: Any) -> None:
+    model = nn.Sequential(nn.Linear(2, 2))
+    for view in (torch.ones(2).expand(3, 2), torch.ones(4).unfold(0, 2, 1)):
+        model[0].scale = kind(view)
+        with pytest.raises(UsageError, match=r"elements of 0\.scale in Sequential .*: call contiguous\(\)"):
+            structure(model)
+        model[0].scale = kind(view.contiguous())
+        assert "0.scale" in structure(model).weights
 
 
 def test_a_class_of_a_script_goes_by_value(tmp_path: Path) -> None:
@@ -126,8 +176,6 @@ def test_inputs_are_drawn_like_the_example() -> None:
         "flag": True,
         "scale": float("inf"),
         "turned": torch.randn(3, 5).t(),
-        "step": numpy.float64(1.5),
-        "level": signal.SIGINT,
     }
     namespace: dict[str, Any] = {"torch": torch}
     from agentforge.profiling.graph.extract import STRIDED
@@ -141,7 +189,6 @@ def test_inputs_are_drawn_like_the_example() -> None:
     assert drawn["states"][0].min() >= 0
     assert (drawn["states"][1][0].dtype, drawn["states"][1][1]) == (torch.float16, None)
     assert (drawn["flag"], drawn["scale"]) == (True, float("inf"))
-    assert (drawn["step"], drawn["level"]) == (1.5, 2)
     assert drawn["turned"].stride() == (1, 5)
 
 
@@ -159,6 +206,28 @@ def test_a_full_disk_leaves_no_part_of_the_weights(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert list((tmp_path / "live").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (numpy.float64(1.5), "is a float64, and no kernel runs for that: make it a plain float"),
+        (signal.SIGINT, "is a Signals, .* a plain int"),
+        (OrderedDict(a=torch.ones(2)), "is a OrderedDict, .* a plain dict"),
+        (UserDict(a=torch.ones(2)), "is a UserDict, .* a plain dict"),
+        (torch.Size([2]), "is a Size, .* a plain tuple"),
+        (torch.ones(2).as_subclass(Marked), "is a Marked, .* a plain Tensor"),
+        (Point(torch.ones(2)), "is a Point: pass tensors"),
+    ],
+)
+def test_an_input_that_no_kernel_runs_for_is_refused_in_a_sentence(value: Any, says: str) -> None:
+    with pytest.raises(UsageError, match=rf"inputs\.batch\[0\] {says}"):
+        draw_inputs({"batch": [value]})
+
+
+def test_a_mapping_of_all_arguments_need_not_be_a_dict() -> None:
+    drawn = draw_inputs(UserDict(flag=True, step=nn.Parameter(torch.ones(1))))
+    assert drawn.startswith("{'flag': True, 'step': ")
 
 
 def test_a_forward_that_fails_says_so(nets: ModuleType, tmp_path: Path) -> None:

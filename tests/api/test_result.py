@@ -114,6 +114,8 @@ def test_an_artifact_travels_to_another_process_by_its_folder(tmp_path: Path) ->
 def test_a_twin_shares_all_tensors_and_nothing_else() -> None:
     model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)).eval()
     model.table = torch.ones(3)
+    model.tables = [torch.ones(3), {"a": (torch.ones(3), 1)}]
+    model.tables.append(model.tables)
     before = copy.deepcopy(model.state_dict())
     other = twin(model)
     assert other is not model
@@ -121,6 +123,9 @@ def test_a_twin_shares_all_tensors_and_nothing_else() -> None:
     assert all(a is b for a, b in zip(other.parameters(), model.parameters(), strict=True))
     assert other[1].running_mean is model[1].running_mean
     assert other.table is model.table
+    assert other.tables is not model.tables
+    assert other.tables[0] is model.tables[0]
+    assert other.tables[1]["a"][0] is model.tables[1]["a"][0]
     other.train()
     assert not model.training
     assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())

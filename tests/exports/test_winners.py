@@ -50,11 +50,24 @@ def test_a_runs_kernels_come_with_their_tasks(store: Store) -> None:
     assert kernel.name.isidentifier() and kernel.name.endswith(bottleneck.definition.hash[:6])
 
 
-@pytest.mark.parametrize("changes", [{"mode": "compile"}, {"chosen": {}}, {"calls": {"another": 1}}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"mode": "compile"},
+        {"chosen": {}},
+        {"calls": {"another": 1}},
+        {"calls": {}, "mode": "kernels+packed"},
+    ],
+)
 def test_a_run_without_a_winner_says_so(store: Store, changes: dict[str, object]) -> None:
     _won(store, **changes)
     with pytest.raises(UsageError, match="no kernel won in run run"):
         winners_of_run(store, "run")
+
+
+def test_a_kernel_that_is_no_part_of_a_model_needs_no_calls(store: Store) -> None:
+    solution = _won(store, mode="kernel", calls={})
+    assert [kernel.solution.hash for kernel in winners_of_run(store, "run")] == [solution]
 
 
 def test_a_run_without_a_result_says_so(store: Store) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 
 from agentforge.schema import Permission, TargetError
 from agentforge.stitch.artifact import build_into
-from agentforge.stitch.metric import metric_value
+from agentforge.stitch.metric import metric_value, watch
 from agentforge.stitch.variants import VariantBuilder
 
 from .making import target_of
@@ -29,6 +30,12 @@ def drawn(model):
 
 def other_shape(model):
     return model(torch.randn(3, 256)).mean()
+
+def with_a_rest(model):
+    return sum(model(torch.randn(rows, 256)).mean() for rows in (64, 3))
+
+def mostly_others(model):
+    return sum(model(torch.randn(rows, 256)).mean() for rows in (64, 3, 5))
 
 def crashes(model):
     os.abort()
@@ -117,3 +124,26 @@ def test_the_changed_model_is_measured_and_must_have_been_used(
     assert 0 < abs(changed - original) < 0.01 * original
     with pytest.raises(TargetError, match="never called the model with arguments like the example's"):
         metric_value(TARGET, named(permission, "other_shape"), folder)
+    with pytest.raises(TargetError, match="1 of its 3 calls of the model had arguments like the example's"):
+        metric_value(TARGET, named(permission, "mostly_others"), folder)
+    metric_value(TARGET, named(permission, "with_a_rest"), folder)
+
+
+def test_each_call_of_the_model_is_seen_with_what_ran_in_it() -> None:
+    runs = [0]
+
+    class Model(torch.nn.Module):
+        def forward(self, count: int, inner: bool = False) -> torch.Tensor:
+            if count < 0:
+                raise ValueError("negative")
+            runs[0] += count
+            return self(0) if inner else torch.zeros(())
+
+    model = Model()
+    seen = watch(model, lambda: runs[0])
+    for count in (2, 0, 1):
+        model(count)
+    with pytest.raises(ValueError, match="negative"):
+        model(-1)
+    model(3, inner=True)
+    assert seen == [True, False, True, False, True]

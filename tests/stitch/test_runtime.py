@@ -365,6 +365,62 @@ def test_inputs_that_share_memory_run_the_original_if_one_is_written(tmp_path: P
         assert engaged(stitched, optimized, (x.clone(), y), {})[1], known
 
 
+def test_an_input_that_shares_memory_with_a_written_buffer_runs_the_original(tmp_path: Path) -> None:
+    register = '        self.register_buffer("cache", torch.zeros(4, 16))\n'
+    source = _WRITES.replace("x.add_(1.0)", "self.cache.add_(1.0)")
+    source = source.replace("        self.norm =", f"{register}        self.norm =")
+    stitched = stitch_in_process(source, tmp_path)
+    original, optimized = both(stitched)
+    (x, y), _ = stitched.inputs(0)
+    (plan,) = stitched.plans
+    assert plan["replayable"] and [plan["tensors"][n]["name"] for n in plan["written"]] == ["cache"]
+    for _known in (False, True):
+        for given, runs_kernels in (
+            (lambda model: (x, y), True),
+            (lambda model: (x, x), True),  # neither is written
+            (lambda model: (x, model.cache), False),
+            (lambda model: (x, model.cache.view(-1).view(4, 16)), False),
+        ):
+            output, ran = engaged(stitched, optimized, given(optimized), {})
+            with torch.no_grad():
+                assert same(output, original(*given(original)))
+            assert ran == runs_kernels
+    assert torch.equal(optimized.cache, original.cache)
+
+
+def test_an_input_that_shares_memory_with_a_written_buffer_is_not_traced(tmp_path: Path) -> None:
+    """A trace does not show whether it does."""
+    register = '        self.register_buffer("seen", torch.zeros(4, 16))\n'
+    source = TOWERS.replace("        x = self.left", "        self.seen += 1\n        x = self.left")
+    source = source.replace("        self.left,", f"{register}        self.left,")
+    stitched = stitch_in_process(source, tmp_path)
+    original, optimized = both(stitched)
+    args, _ = stitched.inputs(0)
+    before = runs(stitched)
+    with torch.no_grad():
+        program = torch.export.export(optimized, args, strict=False)
+        assert same(program.module()(*args), original(*args))
+    assert runs(stitched) == before
+    assert engaged(stitched, optimized, args, {})[1]
+
+
+def test_a_weight_that_became_sparse_runs_the_original(towers: Stitched) -> None:
+    original, optimized = both(towers)
+    args, _ = towers.inputs(0)
+    for known in (False, True):
+        if known:
+            assert engaged(towers, optimized, args, {})[1]
+        dense = optimized.gate.weight
+        for model in (original, optimized):
+            model.gate.weight = torch.nn.Parameter(model.gate.weight.detach().to_sparse_csr())
+        output, ran = engaged(towers, optimized, args, {})
+        with torch.no_grad():
+            assert same(output, original(*args))
+        assert not ran
+        for model in (original, optimized):
+            model.gate.weight = dense
+
+
 def test_jit_trace_records_the_original(towers: Stitched) -> None:
     original, optimized = both(towers)
     args, _ = towers.inputs(0)

@@ -42,7 +42,9 @@ def check_ray(resources: Resources) -> None:
         UsageError: a negative or zero number.
     """
     if find_spec("ray") is None:
-        raise MachineError("--executor ray needs the package ray: run pip install '.[ray]' in AgentForge's clone")
+        raise MachineError(
+            "--executor ray needs the package ray: run pip install '.[ray]' in AgentForge's clone"
+        )
     if not resources.cpus > 0 or not (resources.gpus or 0.0) >= 0:
         raise UsageError("--cpus must be above 0, and --gpus at least 0")
 

@@ -65,7 +65,9 @@ def _cached(selection: Selection) -> Iterator[SuiteProblem]:
     try:
         from pyarrow import parquet
     except ImportError as error:
-        raise MachineError("kernelbench:hf needs pyarrow: run pip install '.[suites]' in AgentForge's clone") from error
+        raise MachineError(
+            "kernelbench:hf needs pyarrow: run pip install '.[suites]' in AgentForge's clone"
+        ) from error
     data = max(snapshots, key=lambda folder: folder.stat().st_mtime) / "data"
     for level in selection.levels or LEVELS:
         files = sorted(data.glob(f"level_{level}-*.parquet"))

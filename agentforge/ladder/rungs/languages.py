@@ -77,7 +77,9 @@ def triton() -> str:
     try:
         import triton as package
     except ImportError as error:
-        raise RungFailure("Triton is not installed", "run pip install '.[gpu]' in AgentForge's clone") from error
+        raise RungFailure(
+            "Triton is not installed", "run pip install '.[gpu]' in AgentForge's clone"
+        ) from error
     x = torch.arange(_LENGTH, dtype=torch.float32, device="cuda")
     out = torch.empty_like(x)
     with tempfile.TemporaryDirectory() as folder:

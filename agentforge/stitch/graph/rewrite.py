@@ -77,6 +77,7 @@ def rewrite(
     streams = _streams(parts.steps, measured) if measured else None
     products = packable(running, [*weights, *parts.values]) if packed else {}
     parameters = [*weights, *lifted, *inputs]
+    written = written_to(nodes)
     source = print_forward(parts, parameters, calls, results, result_nodes, title, streams, products)
     plan |= {
         "unit": unit.name,
@@ -88,7 +89,8 @@ def rewrite(
             for target in weights.values()
         ],
         "constants": [names[target] for target in lifted.values()],
-        "replayable": not written_to(nodes) & set(inputs),
+        "replayable": not written & set(inputs),
+        "written": [n for n, weight in enumerate(weights) if weight in written],
         "calls": callables,
         "output_spec": spec,
         "streams": {"streams": streams.count, "events": len(events_of(streams))} if streams else None,
@@ -131,6 +133,7 @@ def outline(
         "tensors": [],
         "constants": [],
         "replayable": True,
+        "written": [],
         "calls": {},
         "output_spec": None,
         "streams": None,

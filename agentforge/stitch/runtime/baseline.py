@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -57,17 +59,22 @@ def _contiguous(value: Any) -> bool:
     return not isinstance(value, dict) or all(map(_contiguous, value.values()))
 
 
+Place = tuple[Callable[[Any], Any], Any, Any]
+"""A function that reads an item of a container, the item's key or position, and what it was."""
+
+
 class Frozen:
     """Calls a module under torch.compile with Inductor's freezing: weights are constants of its code.
 
-    Each call sums all weights. After one was written, moved or replaced, and if gradients are enabled, it
-    runs under torch.compile in its default mode.
+    Each call sums all tensors that the module keeps. After one was written, moved or replaced, and if
+    gradients are enabled, it runs under torch.compile in its default mode.
     """
 
     def __init__(self, module: Any, autotune: bool) -> None:
         self._module, self._autotune = module, autotune
         self._plain: Callable[..., Any] = torch.compile(module._call_impl)
         self._run: Callable[..., Any] | None = None
+        self._places: list[Place] = []
         self._weights: list[torch.Tensor] = []
         self._contents: Contents | None = None
         self._changed = False
@@ -79,10 +86,11 @@ class Frozen:
         if self._changed or torch.is_grad_enabled():
             return self._plain(*args, **kwargs)
         if self._run is None:
+            self._places = _places(self._module)
             return self._first(args, kwargs)
-        if self._contents is not None and self._contents.same(self._weights):
+        if self._contents is not None and _same(self._places) and self._contents.same(self._weights):
             return self._run(*args, **kwargs)
-        self._changed, self._run, self._weights, self._contents = True, None, [], None
+        self._changed, self._run, self._places, self._weights, self._contents = True, None, [], [], None
         return self._plain(*args, **kwargs)
 
     def _first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -105,8 +113,50 @@ class Frozen:
         return dict(list_mode_options("max-autotune")) if self._autotune else {}
 
 
-def _tensors(module: Any) -> Iterator[torch.Tensor]:
-    """Every parameter, buffer and tensor attribute: all of them become constants."""
-    for part in module.modules():
-        for group in (part._parameters, part._buffers, vars(part)):
-            yield from (value for value in group.values() if isinstance(value, torch.Tensor))
+def _tensors(module: Any) -> list[torch.Tensor]:
+    """Every dense tensor that the module keeps: all that its forward reads become constants."""
+    kept = {id(value): value for _, _, value in _places(module) if isinstance(value, torch.Tensor)}
+    return [tensor for tensor in kept.values() if tensor.layout is torch.strided and not tensor.is_meta]
+
+
+def _places(module: Any) -> list[Place]:
+    """Each step of each way from the module to a tensor: submodules, containers, attributes of objects."""
+    owners: list[Any] = [vars(module)]
+    tensors: list[torch.Tensor] = []
+    into: dict[int, list[tuple[Any, Place]]] = {id(owners[0]): []}
+    """By identity of a tensor or an owner: the places that it lies in, with their owners."""
+    for owner in owners:  # which grow
+        read = owner.get if isinstance(owner, dict) else owner.__getitem__
+        for key, value in list(owner.items() if isinstance(owner, dict) else enumerate(owner)):
+            held = _held(value)
+            if held is None:
+                continue
+            if id(held) not in into:
+                into[id(held)] = []
+                (tensors if isinstance(held, torch.Tensor) else owners).append(held)
+            into[id(held)].append((owner, (read, key, value)))
+    found: list[Place] = []
+    waiting: list[Any] = [*tensors]
+    while waiting:
+        for owner, place in into.pop(id(waiting.pop()), ()):
+            found.append(place)
+            waiting.append(owner)
+    return found
+
+
+def _held(value: Any) -> Any:
+    """A tensor, a container, or an object's attributes; None for what keeps no tensors of the model."""
+    if isinstance(value, (torch.Tensor, dict, list, tuple, deque)):
+        return value
+    if isinstance(value, (ModuleType, Frozen)):
+        return None
+    attributes = getattr(value, "__dict__", None)
+    return attributes if type(attributes) is dict else None
+
+
+def _same(places: list[Place]) -> bool:
+    """Whether the same objects lie in these places."""
+    try:
+        return all(read(key) is value for read, key, value in places)
+    except IndexError:  # a list became shorter
+        return False

@@ -33,7 +33,10 @@ Learn = Callable[[Sequence[Any]], None]
 
 
 def guards(
-    signature: tuple[int, tuple[str, ...]] | None, read: Read, apart: Callable[..., bool] | None
+    signature: tuple[int, tuple[str, ...]] | None,
+    read: Read,
+    apart: Callable[..., bool] | None,
+    ordered: Sequence[str],
 ) -> tuple[Known, Learn]:
     """Two functions: one recognises calls like those that the other was given.
 
@@ -44,6 +47,7 @@ def guards(
             the arguments; None if they are not, and no call is recognised.
         read: returns weights and inputs if the modules are still the captured ones; see `reader`.
         apart: tells whether no input of weights and inputs shares memory; None if that does not matter.
+        ordered: keywords that must be in this order; see `Signature.ordered`.
     """
     positional, keywords = signature or (0, ())
     number, wants_gradients, modes = len(keywords), torch.is_grad_enabled, torch._C._len_torch_dispatch_stack
@@ -57,7 +61,11 @@ def guards(
         if modes() or forward_ad._current_level >= 0:
             return None
         try:
-            every = read(module, (*args, *[kwargs[name] for name in keywords]) if kwargs else args)
+            if kwargs:
+                if ordered and [name for name in kwargs if name in ordered] != ordered:
+                    return None
+                args = (*args, *[kwargs[name] for name in keywords])
+            every = read(module, args)
         except (LookupError, TypeError):  # a tensor was removed
             return None
         if every is not None:

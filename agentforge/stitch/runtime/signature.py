@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -46,9 +47,27 @@ class Signature:
             (self.positional, self.keywords) if plain == places and len(plain) == len(self.leaves) else None
         )
 
-    def match(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor] | None:
-        """Tensor leaves of this call in the captured order; None if the call does not match."""
+    def ordered(self, parameters: inspect.Signature) -> list[str]:
+        """Keywords that a forward with these parameters gets in its `**kwargs`, whose order it may follow.
+
+        Empty for fewer than two.
+        """
+        kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        named = {name for name, parameter in parameters.parameters.items() if parameter.kind in kinds}
+        found = [name for name in self.keywords if name not in named]
+        return found if len(found) > 1 else []
+
+    def match(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], ordered: Sequence[str] = ()
+    ) -> list[torch.Tensor] | None:
+        """Tensor leaves of this call in the captured order; None if the call does not match.
+
+        Args:
+            ordered: keywords that must be in this order; see the method `ordered`.
+        """
         if len(args) != self.positional or len(kwargs) != len(self.keywords):
+            return None
+        if ordered and [name for name in kwargs if name in ordered] != ordered:
             return None
         root = (args, kwargs)
         try:

@@ -45,15 +45,17 @@ def stitched_forward(original: type, unit: Unit, classes: tuple[type, ...]) -> C
     """A forward that dispatches between the stitched and the original code."""
     ordinary: Callable[..., Any] = original.forward  # type: ignore[attr-defined]
     parameters = inspect.signature(ordinary)
-    known, learn, weights = unit.guards(classes)
+    ordered = unit.signature.ordered(parameters)
+    known, learn, weights = unit.guards(classes, ordered)
     count, constants = len(unit.tensors), unit.constants
     structure, plain = unit.structure(), unit.output_spec is None
     is_compiling = torch.compiler.is_compiling  # looking it up in each call would cost 40 ns
 
     def traced(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         # Under an outer torch.compile, which guards these checks and recompiles if they change, or an export.
-        inputs = unit.signature.match(args, kwargs)
-        if inputs is None or (unit.writes and len(inputs) > 1):  # a trace does not show shared memory
+        inputs = unit.signature.match(args, kwargs, ordered)
+        # A trace does not show shared memory.
+        if inputs is None or unit.written or (unit.writes and len(inputs) > 1):
             return ordinary(self, *args, **kwargs)
         tensors = unit.weights(self, classes)
         if tensors is None or not unit.plain([*tensors, *inputs]) or not structure.known:
@@ -71,10 +73,10 @@ def stitched_forward(original: type, unit: Unit, classes: tuple[type, ...]) -> C
             return results if plain else structure.around(results)
         if transformed():
             return ordinary(self, *args, **kwargs)
-        inputs = unit.signature.match(args, kwargs)
+        inputs = unit.signature.match(args, kwargs, ordered)
         if inputs is None:
             call = unit.signature.arrange(parameters, self, args, kwargs)
-            inputs = unit.signature.match(*call) if call else None
+            inputs = unit.signature.match(*call, ordered) if call else None
         if inputs is None:
             return ordinary(self, *args, **kwargs)
         tensors = weights(self)

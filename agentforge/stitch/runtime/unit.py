@@ -58,8 +58,10 @@ class Unit:
         self.output_spec: str | None = plan["output_spec"]
         """None for what the generated forward returns; empty if each model's original forward shows it."""
         self.device: str = plan["device"]
-        self.writes: bool = not plan["replayable"]
-        """Whether it writes to its inputs."""
+        self.writes_inputs: bool = not plan["replayable"]
+        self.written: list[int] = plan["written"]
+        """Places of the weights that it writes to."""
+        self.writes = self.writes_inputs or bool(self.written)
         self.packs = bool(plan["products"])
         """Whether it computes products from packed weights."""
         self.warned = False
@@ -104,7 +106,9 @@ class Unit:
                     return f"the attribute {'.'.join(place)}{what} {now}"
         return ""
 
-    def guards(self, classes: Sequence[type]) -> tuple[Known, Learn, Callable[[Any], Sequence[Any] | None]]:
+    def guards(
+        self, classes: Sequence[type], ordered: Sequence[str]
+    ) -> tuple[Known, Learn, Callable[[Any], Sequence[Any] | None]]:
         """See `guards`, for modules of these classes; the third function is a faster `weights`."""
         read = reader(self.modules, classes, self.training, self.hooks, self.tensors, self.parts)
 
@@ -115,7 +119,8 @@ class Unit:
                 return None
             return None if tensors is None else self._kept(tensors)
 
-        return *guards(self.signature.direct, read, self.apart if self.writes else None), weights
+        apart = self.apart if self.writes else None
+        return *guards(self.signature.direct, read, apart, ordered), weights
 
     def walk(self, module: Any) -> list[Any] | None:
         """The unit's modules, itself first; None if one is missing."""
@@ -171,21 +176,26 @@ class Unit:
         """The tensors if all of them have their captured layout, else None."""
         if any(tensor is None for tensor in tensors):
             return None
-        # One list comparison: calling `holds` per weight would take longer than a small kernel.
-        if [(t.__class__, t.dtype, t.shape, t.stride()) for t in tensors] != self.expected:
+        try:  # one list comparison: calling `holds` per weight would take longer than a small kernel
+            found = [(t.__class__, t.dtype, t.shape, t.stride()) for t in tensors]
+        except RuntimeError:  # a sparse tensor has no strides
+            return None
+        if found != self.expected:
             kept = all(lay.holds(t) for lay, t in zip(self.layouts, tensors, strict=True))
             return tensors if kept else None
         return tensors
 
     def apart(self, every: Sequence[torch.Tensor]) -> bool:
-        """True if no input shares memory with another input or a weight.
+        """True if no input shares memory with a weight that is written, or with any tensor if inputs are.
 
-        The steps of a forward that writes to inputs were ordered for such calls.
+        The steps of a forward that writes were ordered for such calls.
         """
-        places = [tensor.untyped_storage().data_ptr() for tensor in every]
         count = len(self.tensors)
-        given = [place for place in places[count:] if place]
-        return len({*given}) == len(given) and not {*given} & {*places[:count]}
+        given = [place for tensor in every[count:] if (place := tensor.untyped_storage().data_ptr())]
+        if self.writes_inputs and len({*given}) < len(given):
+            return False
+        others = every[:count] if self.writes_inputs else [every[place] for place in self.written]
+        return {*given}.isdisjoint([tensor.untyped_storage().data_ptr() for tensor in others])
 
     def plain(self, tensors: Sequence[Any]) -> bool:
         """True if neither gradients nor autocast are requested."""

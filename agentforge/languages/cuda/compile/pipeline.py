@@ -251,7 +251,9 @@ class Compiler:
 
 def not_compiled() -> BuildStep:
     """The step on a machine without a CUDA compiler."""
-    message = "not compiled for a GPU: there is no CUDA compiler; run pip install '.[cuda]' in AgentForge's clone"
+    message = (
+        "not compiled for a GPU: there is no CUDA compiler; run pip install '.[cuda]' in AgentForge's clone"
+    )
     return BuildStep(True, (Diagnostic(severity="note", message=message),))
 
 

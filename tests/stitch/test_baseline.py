@@ -1,0 +1,105 @@
+"""A model with frozen weights notices each change of what it keeps, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from agentforge.stitch.runtime.baseline import Frozen
+
+
+class Keeps(torch.nn.Module):
+    """Keeps tensors in attributes, containers, other objects and a layer that is not registered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net, self.mask = torch.nn.Linear(3, 3), torch.ones(3)
+        self.tables = [torch.rand(3), torch.rand(3)]
+        self.nested = {"a": (SimpleNamespace(shift=torch.rand(3)),)}
+        self.hidden = [torch.nn.Linear(3, 3)]
+        self.owner = [self]
+        self.cache: dict[int, torch.Tensor] = {}
+        self.kept: torch.Tensor | None = None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = torch.tanh(self.net(x)) * self.tables[0] + self.mask
+        return y + self.nested["a"][0].shift
+
+    def fills(self, x: torch.Tensor) -> torch.Tensor:
+        if len(x) not in self.cache:
+            self.cache[len(x)] = self.kept = torch.ones(len(x), 3)
+        return self.net(x) * self.cache[len(x)]
+
+
+Change = Callable[[Any], object]
+
+CHANGES: dict[str, Change] = {
+    "an item is written": lambda m: m.tables[0].mul_(2),
+    "an item is replaced": lambda m: m.tables.__setitem__(0, torch.zeros(3)),
+    "a list is replaced": lambda m: setattr(m, "tables", [torch.zeros(3), torch.zeros(3)]),
+    "an attribute is replaced": lambda m: setattr(m, "mask", torch.zeros(3)),
+    "an object's attribute is written": lambda m: m.nested["a"][0].shift.add_(1),
+    "an object's attribute is replaced": lambda m: setattr(m.nested["a"][0], "shift", torch.zeros(3)),
+}
+OTHERS: dict[str, Change] = {
+    "a list becomes shorter": lambda m: m.tables.pop(),
+    "a key is removed": lambda m: m.nested.pop("a"),
+    "a weight is replaced": lambda m: setattr(m.net, "weight", torch.nn.Parameter(torch.zeros(3, 3))),
+    "a layer is replaced": lambda m: setattr(m, "net", torch.nn.Linear(3, 3)),
+    "a layer that is not registered is written": lambda m: m.hidden[0].bias.data.add_(1),
+}
+
+
+@pytest.fixture
+def uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "compile", lambda function, **_: function)
+
+
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize("change", CHANGES | OTHERS)
+def test_each_change_of_a_kept_tensor_is_noticed(change: str) -> None:
+    model = Keeps().eval()
+    model.forward = model.net.forward  # type: ignore[method-assign]
+    call, x = Frozen(model, False), torch.rand(2, 3)
+    with torch.inference_mode():
+        for _ in range(3):
+            call(x)
+            assert not call._changed
+    with torch.no_grad():
+        (CHANGES | OTHERS)[change](model)
+    with torch.inference_mode():
+        call(x)
+    assert call._changed
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_tensors_that_the_first_call_makes_change_nothing() -> None:
+    model = Keeps().eval()
+    model.forward = model.fills  # type: ignore[method-assign]
+    call = Frozen(model, False)
+    with torch.inference_mode():
+        for _ in range(3):
+            call(torch.rand(2, 3))
+    assert len(model.cache) == 1 and not call._changed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gradients_first", [False, True])
+@pytest.mark.parametrize("change", CHANGES)
+def test_frozen_code_does_not_run_after_a_change(change: str, gradients_first: bool) -> None:
+    torch._dynamo.reset()
+    model = Keeps().eval()
+    call, x = Frozen(model, False), torch.rand(2, 3)
+    if gradients_first:
+        call(x)
+    with torch.inference_mode():
+        for _ in range(2):
+            assert torch.allclose(call(x), model(x))
+    with torch.no_grad():
+        CHANGES[change](model)
+    with torch.inference_mode():
+        assert torch.allclose(call(x), model(x))
