@@ -37,7 +37,8 @@ class Use:
 
     directive: str
     gain: float | None
-    """Its reward less its parent's, or a baseline's; below 0 for a loss. None while it is under way."""
+    """Its reward less its parent's, or a baseline's; below 0 for a loss. None while it is under way, and
+    without a verdict."""
 
 
 def names(known: Sequence[Directive]) -> list[str]:

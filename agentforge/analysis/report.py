@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import get_args
 
@@ -89,7 +89,7 @@ class DirectiveReport(Directive):
     attempts: int
     """Finished ones, without repairs."""
     gain: float | None
-    """Mean of their rewards less their parents', or a baseline's; None before one is finished."""
+    """Mean of the judged ones' rewards less their parents', or a baseline's; None before one is judged."""
 
 
 class Report(FrozenModel):
@@ -228,17 +228,19 @@ def _states(
 
 
 def _directives(store: Store, run: Run, states: tuple[BottleneckState, ...]) -> tuple[DirectiveReport, ...]:
-    gains: dict[str, list[float]] = defaultdict(list)
+    gains: dict[str, list[float | None]] = defaultdict(list)
     for use in (use for state in states for _, use in state.uses()):
-        gains[use.directive].append(use.gain or 0.0)
+        gains[use.directive].append(use.gain)
     if not gains:
         return ()
     record = store.get_record(run.id, Directives) or Directives()
     known = (Directive(id=PLAIN, parent="", text=""), *(one for one in record.written if one.text))
-    return tuple(
-        DirectiveReport(**dict(one), attempts=len(own := gains[one.id]), gain=fmean(own) if own else None)
-        for one in known
-    )
+    return tuple(_directive(one, gains[one.id]) for one in known)
+
+
+def _directive(directive: Directive, gains: Sequence[float | None]) -> DirectiveReport:
+    judged = [gain for gain in gains if gain is not None]
+    return DirectiveReport(**dict(directive), attempts=len(gains), gain=fmean(judged) if judged else None)
 
 
 def _models(

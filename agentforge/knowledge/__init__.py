@@ -6,6 +6,7 @@ from .cards import Card, kind_of, load_cards, load_folder, parse_card
 from .check import Doubt, doubtful, remove
 from .claims import JudgedClaim, judge_claims
 from .context import WHOLE_REFERENCE, context_for
+from .entries import lesson_text
 from .lint import Fault, lint
 from .propose import Draft, drafts
 from .ranking import Posterior
@@ -36,6 +37,7 @@ __all__ = [
     "import_knowledge",
     "judge_claims",
     "kind_of",
+    "lesson_text",
     "lint",
     "load_cards",
     "load_folder",

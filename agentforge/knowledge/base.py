@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from agentforge.config import default_home
 from agentforge.referee.timing.statistics import geometric_mean
@@ -20,7 +19,6 @@ from agentforge.schema import (
     EvaluationStatus,
     FrozenModel,
     Lesson,
-    Outcome,
     Precedent,
     Solution,
     Strategy,
@@ -30,6 +28,7 @@ from agentforge.schema import (
 from agentforge.store import Store, evaluation_id
 
 from .cards import Card, load_folder
+from .entries import lesson_text, outcome_of, strategy_without_card
 from .generator import generator_hash
 from .ranking import Effects, Posterior, Request, best_alone, nearest, posterior, similarity, with_claims
 
@@ -269,23 +268,9 @@ class KnowledgeBase:
             return
         known = self._known().get(strategy_id)
         if known is None or known.claimed:
-            self._store.save_strategy(_strategy_without_card(strategy_id, context, solution))
-        identifier = evaluation_id(evaluation)
-        outcome = Outcome(
-            id=content_hash([strategy_id, identifier], length=24),
-            strategy=strategy_id,
-            context=context,
-            solution=solution.hash,
-            evaluation=identifier,
-            run=run,
-            status=evaluation.status,
-            evidence=evaluation.evidence,
-            log_speedup=_log_speedup(evaluation),
-            **_built_on(parent, strategy_id, evaluation),
-            generator=generator_hash() if solution.author == "playbook" else "",
-            parameters=dict(parameters if parameters is not None else solution.parameters),
-            time=evaluation.timestamp,
-        )
+            self._store.save_strategy(strategy_without_card(strategy_id, context, solution))
+        chosen = parameters if parameters is not None else solution.parameters
+        outcome = outcome_of(strategy_id, context, solution, evaluation, chosen, run, parent=parent)
         self._store.record_outcomes([outcome])
 
     def learn(
@@ -316,7 +301,7 @@ class KnowledgeBase:
             )
         if strategy_id not in self._known():
             raise UsageError(f"there is no strategy {strategy_id!r}: `agentforge kb list` shows them all")
-        words = " ".join(text.split())[:600]
+        words = lesson_text(text)
         if not words:
             raise UsageError("the lesson is empty: write one sentence that is true beyond this attempt")
         lesson = Lesson(
@@ -360,38 +345,4 @@ def _applies(strategy: Strategy, context: Context, languages: Sequence[str], dev
         and (not strategy.bounds or not context.bound or context.bound in strategy.bounds)
         and (not strategy.devices or device in strategy.devices)
         and (not strategy.languages or not set(strategy.languages).isdisjoint(languages))
-    )
-
-
-def _built_on(
-    parent: tuple[str, Evaluation] | None, strategy_id: str, evaluation: Evaluation
-) -> dict[str, Any]:
-    """What an outcome says of the attempt that it was built on."""
-    if parent is None:
-        return {}
-    strategy, before = parent
-    found = before.classification
-    symptoms = tuple(reason.metric for reason in found.reasons) if found is not None else ()
-    base, own = _log_speedup(before), _log_speedup(evaluation)
-    if strategy == strategy_id or not before.passed or base is None:
-        return {"symptoms": symptoms}
-    return {"symptoms": symptoms, "after": strategy, "log_gain": None if own is None else own - base}
-
-
-def _log_speedup(evaluation: Evaluation) -> float | None:
-    performance = evaluation.performance
-    if performance is None or not performance.baseline_s:
-        return None
-    point = performance.speedup_over_best.point
-    return math.log(point) if 0 < point < math.inf else None
-
-
-def _strategy_without_card(strategy_id: str, context: Context, solution: Solution) -> Strategy:
-    return Strategy(
-        id=strategy_id,
-        title=strategy_id.replace("-", " "),
-        summary=solution.description or "Proposed in a run; no card describes it.",
-        op_types=(context.op_type,),
-        languages=(solution.spec.language,),
-        devices=("cuda",) if context.architecture.startswith("sm_") else ("cpu",),
     )

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache, partial
 
-from agentforge.schema import Evaluation, Lesson, Outcome, UsageError
+from agentforge.schema import Evaluation, Evidence, Lesson, Outcome, UsageError
 from agentforge.store import Store
+
+from .entries import log_speedup_of
 
 
 @dataclass(frozen=True)
@@ -33,24 +36,45 @@ def remove(store: Store, doubts: tuple[Doubt, ...]) -> None:
 
 
 def _doubts(store: Store) -> Iterator[Doubt]:
+    below = cache(partial(_below, store))
     for outcome in store.outcomes():
-        if not outcome.claimed and (why := _outcome(outcome, _evaluation(store, outcome.evaluation))):
+        if not outcome.claimed and (why := _outcome(outcome, _evaluation(store, outcome.evaluation), below)):
             yield Doubt("outcome", outcome.id, outcome.strategy, why)
     for lesson in (lesson for found in store.lessons().values() for lesson in found):
         if not lesson.claimed and (why := _lesson(lesson, _evaluation(store, lesson.evaluation))):
             yield Doubt("lesson", lesson.id, lesson.strategy, why)
 
 
-def _evaluation(store: Store, identifier: str) -> Evaluation | None:
+def _evaluation(store: Store, identifier: str) -> Evaluation | str:
+    """A stored evaluation, or why it supports nothing."""
     try:
-        return store.get_evaluation(identifier)
+        found = store.get_evaluation(identifier)
     except UsageError:
-        return None
-
-
-def _outcome(outcome: Outcome, evaluation: Evaluation | None) -> str:
-    if evaluation is None:
         return "its evaluation does not exist"
+    return "its evaluation was edited" if store.edited_evaluation(identifier) else found
+
+
+def _below(store: Store, run: str, definition: str, strategy: str) -> tuple[float, ...] | None:
+    """Log speedups that a run measured of a strategy's attempts; None if the run is no longer stored."""
+    attempts = store.attempts(run)
+    if not attempts:
+        return None
+    own = [a for a in attempts if a.bottleneck == definition and a.plan and a.plan.strategy == strategy]
+    solutions = {a.solution for a in own}
+    found = [_evaluation(store, a.evaluation) for a in own if a.evaluation]
+    # an attempt that was measured again has several
+    found += [e for e in store.run_evaluations(run, definition) if e.solution in solutions]
+    logs = (log_speedup_of(e) for e in found if isinstance(e, Evaluation))
+    return tuple(log for log in logs if log is not None)
+
+
+def _outcome(
+    outcome: Outcome,
+    evaluation: Evaluation | str,
+    below: Callable[[str, str, str], tuple[float, ...] | None],
+) -> str:
+    if isinstance(evaluation, str):
+        return evaluation
     said = (outcome.solution, outcome.status, outcome.evidence)
     if said != (evaluation.solution, evaluation.status, evaluation.evidence):
         return "its evaluation says something else"
@@ -60,16 +84,21 @@ def _outcome(outcome: Outcome, evaluation: Evaluation | None) -> str:
     measured = performance.speedup_over_best.point if performance.baseline_s else 0.0
     if not math.isclose(math.exp(min(outcome.log_speedup, 700.0)), measured, rel_tol=1e-6):
         return f"its evaluation measured {measured:.3g}x"
-    if performance.sol_s is not None and performance.latency_s < performance.sol_s:
-        return (
-            f"it beats the speed of light ({performance.latency_s:.3g} s against {performance.sol_s:.3g} s)"
-        )
+    sol, verified = performance.sol_s, outcome.evidence is Evidence.VERIFIED  # else the referee doubts it too
+    if verified and sol is not None and performance.latency_s < sol:
+        return f"it beats the speed of light ({performance.latency_s:.3g} s against {sol:.3g} s)"
+    if outcome.run is not None and outcome.after and outcome.log_gain is not None:
+        logs, gain = below(outcome.run, evaluation.definition, outcome.after), outcome.log_gain
+        if logs is not None and not any(
+            math.isclose(outcome.log_speedup - log, gain, abs_tol=1e-6) for log in logs
+        ):
+            return "no measurement of what it was built on gives its gain"
     return ""
 
 
-def _lesson(lesson: Lesson, evaluation: Evaluation | None) -> str:
-    if evaluation is None:
-        return "its evaluation does not exist"
+def _lesson(lesson: Lesson, evaluation: Evaluation | str) -> str:
+    if isinstance(evaluation, str):
+        return evaluation
     if not evaluation.verified or evaluation.performance is None:
         return "its evaluation is not verified"
     measured = evaluation.performance.speedup_over_best.point

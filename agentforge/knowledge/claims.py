@@ -10,21 +10,26 @@ from agentforge.devices import DeviceSpec
 from agentforge.referee import EvaluationRequest
 from agentforge.schema import (
     Bottleneck,
+    Context,
     Evaluation,
     EvaluationStatus,
     Evidence,
     Level,
     Outcome,
     Solution,
+    Strategy,
 )
 from agentforge.store import Store
 
 from .base import KnowledgeBase
 from .context import context_for
-from .transfer import Bundle, claim_of
+from .entries import outcome_of, strategy_without_card
+from .transfer import Bundle, claim_of, known_bottlenecks
 
 _MOST_LOG = 700.0
 """Largest log speedup that is a number as a speedup; a claim may say more."""
+_MOST_NAME = 80
+"""Most characters of a strategy's identifier that an agent makes up."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +53,12 @@ def judge_claims(
 ) -> tuple[JudgedClaim, ...]:
     """Judge the most promising claims of an imported bundle: verified elsewhere, the highest speedup first.
 
-    A solution that passes becomes an outcome of this database, faster or slower. If it fails, nothing counts
-    against the strategy, because only the bundle says that the solution is an instance of it. In both cases,
-    what the bundle claims of the solution is removed, and not judged again.
+    A solution that passes becomes an outcome of this database, faster or slower. A strategy that nothing here
+    describes stays claimed until a run here tries it, so a bundle's words reach no language model. What was
+    built on another strategy gets no credit, because what came before it is not measured here. Parameters
+    count if the strategy's card has them. If a solution fails, nothing counts against the strategy, because
+    only the bundle says that it is an instance of it. In both cases, what the bundle claims of the solution
+    on this architecture is removed, and not judged again.
 
     Args:
         base: receives the outcomes.
@@ -63,7 +71,7 @@ def judge_claims(
             come from the bundle, run without a sandbox, and decide what counts as slow.
     """
     judged: list[JudgedClaim] = []
-    for outcome, solution, bottleneck in _judgeable(store, bundle, trust_references):
+    for outcome, solution, bottleneck in _judgeable(base, store, bundle, device, trust_references):
         if len(judged) == most:
             break
         request = EvaluationRequest(bottleneck.definition, bottleneck.workloads, solution, Level.FULL)
@@ -76,22 +84,41 @@ def judge_claims(
         store.save_solution(solution)
         store.save_evaluation(evaluation)
         if evaluation.passed:
-            context = context_for(bottleneck, device)
-            base.record(outcome.strategy, context, solution, evaluation, outcome.parameters)
-        same = (o for o in bundle.outcomes if _what(o) == _what(outcome))
+            _accept(base, store, outcome, solution, evaluation, context_for(bottleneck, device))
+        about = (o for o in bundle.outcomes if o.solution == solution.hash)
+        same = (o for o in about if o.context.architecture == device.architecture)
         store.remove_outcomes(claim_of(o).id for o in same)
     return tuple(judged)
 
 
+def _accept(
+    base: KnowledgeBase,
+    store: Store,
+    claim: Outcome,
+    solution: Solution,
+    evaluation: Evaluation,
+    context: Context,
+) -> None:
+    """Keep the verdict on a solution that passed as an outcome of this database."""
+    card, values = base.cards.get(claim.strategy), dict[str, tuple[int | float | str | bool, ...]]()
+    if isinstance(card, Strategy):
+        values = card.parameters
+    else:  # nothing changes if the database has it already
+        described = strategy_without_card(claim.strategy, context, solution)
+        store.save_strategy(described.model_copy(update={"claimed": True}))
+    known = {name: value for name, value in claim.parameters.items() if value in values.get(name, ())}
+    outcome = outcome_of(claim.strategy, context, solution, evaluation, known)
+    store.record_outcomes([outcome.model_copy(update={"after": claim.after})])
+
+
 def _judgeable(
-    store: Store, bundle: Bundle, trust_references: bool
+    base: KnowledgeBase, store: Store, bundle: Bundle, device: DeviceSpec, trust_references: bool
 ) -> Iterator[tuple[Outcome, Solution, Bottleneck]]:
-    known = dict(bundle.bottlenecks) if trust_references else {}
-    for run in reversed(store.list_runs()):
-        profile = store.get_profile(run.id)
-        known.update({b.definition.hash: b for b in profile.bottlenecks} if profile is not None else {})
-    outcomes = store.outcomes()
-    mine, waiting = {_what(o) for o in outcomes if not o.claimed}, {o.id for o in outcomes if o.claimed}
+    known = {**(bundle.bottlenecks if trust_references else {}), **known_bottlenecks(store)}
+    outcomes, here = store.outcomes(), device.architecture
+    waiting = {o.id for o in outcomes if o.claimed}
+    done = {o.solution for o in outcomes if not o.claimed and o.context.architecture == here}
+    done |= {solution for solution, where in store.judged_solutions(bundle.solutions) if where == here}
     promising = [
         o
         for o in bundle.outcomes
@@ -99,16 +126,17 @@ def _judgeable(
         and o.evidence is Evidence.VERIFIED
         and o.log_speedup is not None
         and o.solution in bundle.solutions
+        and (o.strategy in base.cards or _is_name(o.strategy))
         and claim_of(o).id in waiting
     ]
     for outcome in sorted(promising, key=lambda o: -(o.log_speedup or 0.0)):
         solution = bundle.solutions[outcome.solution]
         bottleneck = known.get(solution.definition)
-        if bottleneck is not None and _what(outcome) not in mine:
-            mine.add(_what(outcome))
+        if bottleneck is not None and solution.hash not in done:
+            done.add(solution.hash)
             yield outcome, solution, bottleneck
 
 
-def _what(outcome: Outcome) -> tuple[str, str]:
-    """What a verdict decides: whether a solution is good, for a strategy."""
-    return outcome.strategy, outcome.solution
+def _is_name(text: str) -> bool:
+    """Whether it is an identifier as agents make them up: words between single hyphens."""
+    return len(text) <= _MOST_NAME and all(word.isalnum() for word in text.split("-"))

@@ -57,7 +57,7 @@ class Transfer:
     strategies: int
     outcomes: int
     known: int = 0
-    """Outcomes that the database already had, or whose solutions were judged here."""
+    """Outcomes that the database already had, or whose solutions were judged here on their architecture."""
     lessons: int = 0
     """New ones."""
 
@@ -115,9 +115,11 @@ def _bundle(store: Store, strategies: Iterable[Strategy], *, evidence: bool, ori
     """
     lessons = [lesson for found in store.lessons().values() for lesson in found]
     bundle = Bundle(origin, list(strategies), lessons, list(store.outcomes()))
-    for solution, bottleneck in filter(None, (_evidence(store, o) for o in bundle.outcomes if evidence)):
-        bundle.solutions[solution.hash] = solution
-        bundle.bottlenecks[solution.definition] = bottleneck
+    known = known_bottlenecks(store) if evidence else {}
+    for solution in filter(None, (_verified(store, o) for o in bundle.outcomes if evidence)):
+        if solution.definition in known:
+            bundle.solutions[solution.hash] = solution
+            bundle.bottlenecks[solution.definition] = known[solution.definition]
     return bundle
 
 
@@ -154,18 +156,23 @@ def _file(url: str) -> Path | None:
     return Path(make_url(url).database or "") if url.startswith("sqlite:///") else None
 
 
-def _evidence(store: Store, outcome: Outcome) -> tuple[Solution, Bottleneck] | None:
-    """Solution and bottleneck of a verified outcome; None if the database lacks one of them."""
-    if outcome.claimed or outcome.evidence is not Evidence.VERIFIED or outcome.run is None:
+def known_bottlenecks(store: Store) -> dict[str, Bottleneck]:
+    """What runs of this database have profiled, by the hash of the definition, as the newest run did."""
+    known: dict[str, Bottleneck] = {}
+    for run in reversed(store.list_runs()):
+        profile = store.get_profile(run.id)
+        known.update({b.definition.hash: b for b in profile.bottlenecks} if profile is not None else {})
+    return known
+
+
+def _verified(store: Store, outcome: Outcome) -> Solution | None:
+    """The solution of an outcome that was verified here; None if the database lacks it."""
+    if outcome.claimed or outcome.evidence is not Evidence.VERIFIED:
         return None
     try:
-        solution = store.get_solution(outcome.solution)
+        return store.get_solution(outcome.solution)
     except UsageError:
         return None
-    profile = store.get_profile(outcome.run)
-    bottlenecks = () if profile is None else profile.bottlenecks
-    found = next((b for b in bottlenecks if b.definition.hash == solution.definition), None)
-    return None if found is None else (solution, found)
 
 
 def read_bundle(path: Path) -> Bundle:
@@ -200,7 +207,7 @@ def import_knowledge(store: Store, source: Path | Bundle) -> Transfer:
     changes; a second time, nothing changes either.
 
     If a card has the identifier of one of the strategies, the card wins. An outcome whose solution was judged
-    here is left out, because the verdict took its place.
+    here on its architecture is left out, because the verdict took its place.
 
     Raises:
         UsageError: the file is missing or a line is invalid.
@@ -209,8 +216,12 @@ def import_knowledge(store: Store, source: Path | Bundle) -> Transfer:
     local = [entry for entry in store.outcomes() if not entry.claimed]
     taught = [entry for found in store.lessons().values() for entry in found if not entry.claimed]
     known = {claim_of(o).id for o in local} | {claim_of(lesson).id for lesson in taught}
-    judged = store.judged_solutions()
-    outcomes = [claim_of(o, bundle.origin) for o in bundle.outcomes if o.solution not in judged]
+    judged = store.judged_solutions(o.solution for o in bundle.outcomes)
+    outcomes = [
+        claim_of(o, bundle.origin)
+        for o in bundle.outcomes
+        if (o.solution, o.context.architecture) not in judged
+    ]
     _, lessons, new = store.add_knowledge(
         (strategy.model_copy(update={"claimed": True}) for strategy in bundle.strategies),
         (claim for x in bundle.lessons if (claim := claim_of(x, bundle.origin)).id not in known),

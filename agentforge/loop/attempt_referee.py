@@ -23,6 +23,7 @@ from agentforge.tuning import Tuner, variants_of
 
 from ._base import SearchedBottleneck
 from ._describe import numbers, tuning_said, which
+from .bottleneck_state import twin_of
 from .run_log import RunLog
 
 HARNESS_FAILURES = 3
@@ -89,11 +90,8 @@ class AttemptReferee:
 
     def twin(self, attempt: Attempt) -> str:
         """Why a compiled attempt need not be measured: an earlier one runs the same machine code."""
-        for other in self.run_log.attempts(attempt.bottleneck):
-            same = other.machine_code == attempt.machine_code and other.solution != attempt.solution
-            if attempt.machine_code and same and other.number < attempt.number and other.evaluation:
-                return f"its machine code is that of attempt {other.number}"
-        return ""
+        other = twin_of(attempt, self.run_log.attempts(attempt.bottleneck))
+        return f"its machine code is that of attempt {other.number}" if other is not None else ""
 
     def tuned(
         self,

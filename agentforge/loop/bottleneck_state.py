@@ -110,6 +110,18 @@ def costs_of(attempts: Iterable[Attempt], evaluations: Mapping[str, Evaluation])
     return [a.usage.seconds for a in attempts if a.usage.seconds > 0 and a.id not in copied]
 
 
+def twin_of(attempt: Attempt, attempts: Iterable[Attempt]) -> Attempt | None:
+    """The earlier attempt of the bottleneck that was evaluated and runs the same machine code; None without
+    one, or if the code is not known."""
+    if not attempt.machine_code:
+        return None
+    for other in attempts:
+        same = other.machine_code == attempt.machine_code and other.solution != attempt.solution
+        if same and other.number < attempt.number and other.evaluation:
+            return other
+    return None
+
+
 @dataclass(frozen=True)
 class BottleneckState:
     """One bottleneck, its attempts in the order of their numbers, and the evaluations they point to."""
@@ -287,29 +299,45 @@ class BottleneckState:
         return (PRIOR_WEIGHT * prior + len(promoted)) / (PRIOR_WEIGHT + len(promoted) + against)
 
     @cached_property
+    def _judged_as(self) -> dict[str, str]:
+        """The attempt that has the verdict on each one: itself, or the one whose machine code a failed one
+        has. Without those that the referee could not judge."""
+        found: dict[str, str] = {}
+        for attempt in self.attempts:
+            if attempt.id in self.evaluations:
+                found[attempt.id] = attempt.id
+            elif attempt.status is AttemptStatus.FAILED and (twin := twin_of(attempt, self.attempts)):
+                found[attempt.id] = twin.id
+        return found
+
+    @cached_property
     def rewards(self) -> dict[str, float]:
-        """Reward of each attempt, 0 to 1, by its identifier; 0 while it has no evaluation."""
+        """Reward of each attempt, 0 to 1, by its identifier: that of its verdict, which may be the one on an
+        attempt with the same machine code; 0 without a verdict."""
         limit = self.bottleneck.time_s / self.reachable_s if self.reachable_s > 0 else math.inf
         of = self.evaluations.get
-        return {a.id: reward_of(of(a.id), of(a.parent or ""), limit=limit) for a in self.attempts}
+        own = {a.id: reward_of(of(a.id), of(a.parent or ""), limit=limit) for a in self.attempts}
+        return {name: own[self._judged_as.get(name, name)] for name in own}
 
     @property
     def _judged(self) -> Iterator[Attempt]:
-        """Finished attempts that say something of their proposer: the referee could judge them."""
+        """Finished attempts with a verdict, so that their rewards say something of their proposer."""
         for attempt in self.attempts:
-            evaluation = self.evaluations.get(attempt.id)
-            wrong = evaluation is not None and evaluation.status is EvaluationStatus.HARNESS_ERROR
+            verdict = self.evaluations.get(self._judged_as.get(attempt.id, ""))
+            wrong = verdict is None or verdict.status is EvaluationStatus.HARNESS_ERROR
             if attempt.plan and attempt.status in FINISHED and not wrong:
                 yield attempt
 
     def pulls(self, dollars: Mapping[str, float | None]) -> Iterator[tuple[int, Pull]]:
-        """What models gained that a bandit drew, with the attempts' numbers.
+        """What models gained that a bandit drew, with the attempts' numbers. One that gave no code gained 0.
 
         Args:
             dollars: of the coder's calls, by attempt; None if the price is unknown.
         """
-        for attempt in self._judged:
-            if attempt.coder:
+        judged = {attempt.id for attempt in self._judged}
+        for attempt in self.attempts:
+            silent = attempt.plan and attempt.status is AttemptStatus.FAILED and attempt.solution is None
+            if attempt.coder and (silent or attempt.id in judged):
                 gain = gain_of(self.rewards[attempt.id], self.rewards.get(attempt.parent or "", 0.0))
                 yield attempt.number, Pull(attempt.coder, gain, dollars.get(attempt.id, 0.0))
 
@@ -319,11 +347,14 @@ class BottleneckState:
             yield attempt, self.rewards[attempt.id] - self.rewards.get(attempt.parent or "", BASELINE)
 
     def uses(self) -> Iterator[tuple[Attempt, Use]]:
-        """What attempts gained with the directives that were drawn for them; repairs are shown none."""
+        """What attempts gained with the directives that were drawn for them, None for those that the referee
+        did not judge; repairs are shown none."""
         passed = {a.id for a in self.attempts if (e := self.evaluations.get(a.id)) and e.passed}
-        for attempt, gain in self.changes():
-            if attempt.directive and (attempt.parent is None or attempt.parent in passed):
-                yield attempt, Use(attempt.directive, gain)
+        gains = {attempt.id: gain for attempt, gain in self.changes()}
+        for attempt in self.attempts:
+            shown = attempt.parent is None or attempt.parent in passed
+            if attempt.directive and attempt.plan and attempt.status in FINISHED and shown:
+                yield attempt, Use(attempt.directive, gains.get(attempt.id))
 
     def _nodes(self, abandon_ratio: float) -> Iterator[Node]:
         speedups = {a.id: gain_over_best(self.evaluations.get(a.id)) for a in self.attempts}

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from agentforge.agents import ShownLesson
-from agentforge.knowledge import KnowledgeBase
+from agentforge.knowledge import KnowledgeBase, lesson_text
 from agentforge.schema import Attempt, AttemptStatus, Critique, Evaluation, EvaluationStatus, Plan
 
 from ._base import SearchedBottleneck
@@ -48,7 +48,9 @@ def learned(run_log: RunLog, bottlenecks: Mapping[str, SearchedBottleneck]) -> t
 
 
 def teach(run_log: RunLog, bottlenecks: Mapping[str, SearchedBottleneck], knowledge: KnowledgeBase) -> None:
-    """Give the knowledge base the valid lessons that rest on a verified evaluation."""
+    """Give the knowledge base the valid lessons that rest on a verified evaluation, and take back those that
+    this run taught before and that are valid no longer."""
+    valid: set[tuple[str, str | None, str]] = set()
     for attempt, plan, evaluation, critique in _holding(run_log):
         if evaluation.verified:
             knowledge.learn(
@@ -60,6 +62,13 @@ def teach(run_log: RunLog, bottlenecks: Mapping[str, SearchedBottleneck], knowle
                 expected_speedup=plan.expected_speedup,
                 run=attempt.run,
             )
+            valid.add((plan.strategy, attempt.evaluation, lesson_text(critique.lesson)))
+    run, said = run_log.run.id, {lesson_text(a.critique.lesson) for a in _done(run_log) if a.critique}
+    kept = (lesson for found in run_log.store.lessons().values() for lesson in found)
+    own = (lesson for lesson in kept if lesson.run == run and not lesson.claimed and lesson.text in said)
+    run_log.store.remove_lessons(
+        [lesson.id for lesson in own if (lesson.strategy, lesson.evaluation, lesson.text) not in valid]
+    )
 
 
 def _gains(run_log: RunLog, bottlenecks: Mapping[str, SearchedBottleneck]) -> dict[int, list[float]]:

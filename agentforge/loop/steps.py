@@ -203,10 +203,11 @@ class Steps:
         if editor is None:
             return
         written, made = (run_log.record(Directives) or Directives()).written, self._uses()
-        if not is_due(written, uses := [use for _, use in made]):
+        judged = [x for x in made if x[1].gain is not None]
+        if not judged or not is_due(written, [use for _, use in made]):
             return
-        parent, text = fittest(names(written), uses), ""
-        own = sorted((x for x in made if x[1].directive == parent), key=lambda x: -(x[1].gain or 0.0))
+        parent, text = fittest(names(written), [use for _, use in judged]), ""
+        own = sorted((x for x in judged if x[1].directive == parent), key=lambda x: -(x[1].gain or 0.0))
         shown = own if len(own) <= 2 * EXAMPLES else [*own[:EXAMPLES], *own[-EXAMPLES:]]
         past = {p.id: p for name in self.supervisor.bottlenecks for p in run_log.past(name)}
         texts = {one.id: one.text for one in written}

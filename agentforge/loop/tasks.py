@@ -11,7 +11,7 @@ from typing import Any
 
 from agentforge.agents import Aim, Hardware, NothingLeft, Past, Planner, Task
 from agentforge.knowledge import Advisor, KnowledgeBase
-from agentforge.schema import Attempt, Directives, Plan, Precedent
+from agentforge.schema import Attempt, Context, Directives, Plan, Precedent, Strategy
 from agentforge.search import Cell, cell_of, dimensions, mean_gains
 
 from ._base import SearchedBottleneck
@@ -82,7 +82,7 @@ class Tasks:
             bottleneck=searched.bottleneck,
             hardware=self.hardware,
             context=searched.context,
-            strategies=self.knowledge.retrieve(searched.context, (self.language,), self.device, after=after),
+            strategies=self._strategies(searched.context, after),
             languages=(self.language,),
             past=past,
             attempt=attempt,
@@ -96,6 +96,17 @@ class Tasks:
             advise=Advisor(
                 self.knowledge.advice, searched.context, (self.language,), self.device, self.advice_tokens
             ),
+        )
+
+    def _strategies(self, context: Context, after: str) -> tuple[Strategy, ...]:
+        """Those of the knowledge base without what this run taught it, which `Task.lessons` has: a run that
+        goes on asks the same questions."""
+        own = self.run_log.run.id
+        return tuple(
+            s.model_copy(update={"lessons": tuple(lesson for lesson in s.lessons if lesson.run != own)})
+            if s.lessons
+            else s
+            for s in self.knowledge.retrieve(context, (self.language,), self.device, after=after)
         )
 
     def _directive(self, identifier: str) -> str:

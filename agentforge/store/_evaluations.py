@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -12,7 +14,11 @@ from agentforge.schema import Attempt, Evaluation, EvaluationStatus, Level, Usag
 
 from ._engine import Database, add_once
 from ._metrics import metric_rows
+from .knowledge.summary import parts
 from .tables import AttemptRow, EvaluationRow, MetricRow, PromotionRow
+
+_NO_FINITE_NUMBER = re.compile(r'(?<=[:\[,])"(-?Infinity|NaN)"(?=[,\]}])')
+"""A value as nouns write it into their text."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +90,21 @@ class Evaluations:
                 raise UsageError(f"the database has no evaluation {identifier}: check AGENTFORGE_HOME")
             return Evaluation.model_validate_json(row.body)
 
+    def edited_evaluation(self, identifier: str) -> bool:
+        """Whether an evaluation is not what was kept under its identifier.
+
+        A later version may add fields to `Evaluation`, so what counts first is the text as it was kept, with
+        its infinities and NaN as numbers.
+
+        Raises:
+            UsageError: no such evaluation.
+        """
+        evaluation = self.get_evaluation(identifier)
+        with self._db.read() as session:
+            body = session.scalar(select(EvaluationRow.body).where(EvaluationRow.id == identifier))
+        kept = json.loads(_NO_FINITE_NUMBER.sub(r"\1", body or "null"))
+        return identifier not in (content_hash(kept, length=24), evaluation_id(evaluation))
+
     def run_evaluations(self, run_id: str, definition_hash: str) -> tuple[Evaluation, ...]:
         """What the run measured of one definition, oldest first."""
         query = (
@@ -140,14 +161,18 @@ class Evaluations:
         with self._db.read() as session:
             return session.scalar(select(EvaluationRow.run).where(EvaluationRow.id == identifier))
 
-    def judged_solutions(self) -> frozenset[str]:
-        """Hashes of the solutions that were evaluated here at level full."""
-        query = select(EvaluationRow.solution).where(
+    def judged_solutions(self, among: Iterable[str]) -> frozenset[tuple[str, str]]:
+        """Which of these solutions were evaluated here at level full, by hash, each with the architecture."""
+        chosen = select(EvaluationRow.solution, EvaluationRow.body).where(
             EvaluationRow.level == Level.FULL.value,
             EvaluationRow.status != EvaluationStatus.HARNESS_ERROR.value,
         )
+        found: set[tuple[str, str]] = set()
         with self._db.read() as session:
-            return frozenset(session.scalars(query.distinct()))
+            for part in parts(sorted(set(among))):
+                for solution, body in session.execute(chosen.where(EvaluationRow.solution.in_(part))):
+                    found.add((solution, json.loads(body)["environment"]["architecture"]))
+        return frozenset(found)
 
     def save_attempt(self, attempt: Attempt) -> None:
         """Keep an attempt in the place of its earlier state."""

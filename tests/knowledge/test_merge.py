@@ -108,6 +108,18 @@ def test_a_verdict_takes_the_claims_place_for_good(
     assert content(tmp_path / "mine.db") == after
     stats = KnowledgeBase(store, []).stats()
     assert (stats.verified, stats.claimed) == (3 if passes else 0, 1)
+    onwards = read_database(str(tmp_path / "mine.db"), other.where, evidence=True)
+    assert len(onwards.solutions) == (3 if passes else 0), "so that a third machine can judge them"
+
+
+def test_results_of_another_architecture_come_along(store: Store, other: Store, tmp_path: Path) -> None:
+    solution = nouns.solution("1")
+    elsewhere = nouns.evaluation(solution, after_s=50, level=Level.FULL)
+    KnowledgeBase(other, []).record("trick", nouns.context(architecture="elsewhere"), solution, elsewhere)
+    store.save_evaluation(nouns.evaluation(solution, after_s=99, level=Level.FULL))
+    assert merge(store, tmp_path / "other.db") == (4, 1), "all but what the same architecture said of it"
+    about = [o.context.architecture for o in store.outcomes() if o.solution == solution.hash]
+    assert about == ["elsewhere"]
 
 
 def test_bad_databases_change_nothing(store: Store, other: Store, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,18 +13,20 @@ from agentforge.agents import Task
 from agentforge.agents.llm import LLMPlanner
 from agentforge.agents.llm.role import Role
 from agentforge.config import LLMSettings
+from agentforge.devices.null import detect_null
 from agentforge.knowledge import (
     KnowledgeBase,
     doubtful,
     import_knowledge,
+    judge_claims,
     read_bundle,
     read_database,
     remove,
 )
 from agentforge.llm import Ledger, Request, Response
 from agentforge.resources import resource
-from agentforge.schema import Context, Outcome, Strategy
-from agentforge.store import Store
+from agentforge.schema import Attempt, AttemptStatus, Context, Evidence, Outcome, Plan, Strategy
+from agentforge.store import Store, evaluation_id
 from tests.agents.llm.scene import HARDWARE, bottleneck
 from tests.loop.conftest import make_run
 from tests.store import nouns
@@ -37,6 +40,8 @@ CONTEXTS = tuple(
     for op_type in ("norm", "softmax", "attention", "gemm", "pointwise", "reduction", "custom")
 )  # fmt: skip
 NORM = CONTEXTS[0]
+MARK = "zqx"
+"""In all words of the bundle whose solutions pass."""
 
 
 class Asked:
@@ -80,6 +85,15 @@ def prompt(store: Store, strategies: tuple[Strategy, ...], attempt: str) -> str:
     return model.text
 
 
+def unchanged(store: Store, base: KnowledgeBase, strategies: dict[str, Strategy]) -> str:
+    """What the planner is asked now: the words from before, whatever the claims put second or left out."""
+    now = tuple(s for s, _ in base.ranked(NORM))
+    assert {s.id for s in now} == strategies.keys()
+    asked = prompt(store, now, "run/0002")
+    assert asked == prompt(store, tuple(strategies[s.id] for s in now), "run/0003")
+    return asked
+
+
 def test_there_are_at_least_twenty() -> None:
     assert len(BUNDLES) >= 20
 
@@ -90,7 +104,6 @@ def test_a_bundle_changes_neither_the_first_rank_nor_a_prompt(store: Store, bund
     before = {context: base.ranked(context)[:1] for context in CONTEXTS}
     chances = [base.success_probability(context) for context in CONTEXTS]
     strategies = {s.id: s for s, _ in base.ranked(NORM)}
-    clean = prompt(store, tuple(strategies.values()), "run/0001")
     numbers = base.stats()
     import_knowledge(store, bundle)
     base = cards(store)
@@ -99,11 +112,7 @@ def test_a_bundle_changes_neither_the_first_rank_nor_a_prompt(store: Store, bund
         assert (now.id, held) == (first.id, belief)
         assert now.lessons == first.lessons
     assert [base.success_probability(context) for context in CONTEXTS] == chances
-    after = {s.id: s for s, _ in base.ranked(NORM)}
-    assert after.keys() == strategies.keys()
-    # the same order, as a claim may move what comes second
-    asked = prompt(store, tuple(after[name] for name in strategies), "run/0002")
-    assert asked == clean
+    asked = unchanged(store, base, strategies)
     assert "Cache" not in asked
     assert "100x" not in asked
     later = base.stats()
@@ -115,6 +124,7 @@ def test_a_bundle_changes_neither_the_first_rank_nor_a_prompt(store: Store, bund
 def test_a_database_of_all_bundles_changes_neither(store: Store, tmp_path: Path) -> None:
     base = cards(store)
     before = {context: base.ranked(context)[:1] for context in CONTEXTS}
+    strategies = {s.id: s for s, _ in base.ranked(NORM)}
     with Store(f"sqlite:///{tmp_path}/poison.db") as other:
         for bundle in map(read_bundle, BUNDLES):
             other.add_knowledge(bundle.strategies, bundle.lessons, bundle.outcomes)
@@ -124,6 +134,28 @@ def test_a_database_of_all_bundles_changes_neither(store: Store, tmp_path: Path)
     for context, ((first, belief),) in before.items():
         (now, held), *_ = base.ranked(context)
         assert (now.id, held, now.lessons) == (first.id, belief, first.lessons)
+    asked = unchanged(store, base, strategies)
+    assert "Cache" not in asked
+    assert "100x" not in asked
+
+
+def test_a_solution_that_passes_changes_neither(store: Store) -> None:
+    """The referee finds nothing wrong with the code, and the words around it are foreign all the same."""
+    base = cards(store)
+    beliefs = base.ranked(NORM)
+    bundle = read_bundle(next(path for path in BUNDLES if path.stem.startswith("25")))
+    import_knowledge(store, bundle)
+    judged = judge_claims(
+        base, store, bundle, 9, device=detect_null().model_copy(update={"architecture": NORM.architecture}),
+        evaluate=lambda request: nouns.evaluation(request.solution, speedup=5.0), trust_references=True,
+    )  # fmt: skip
+    assert len(judged) == len(bundle.solutions) == 2
+    base = cards(store)
+    assert [(s.id, belief) for s, belief in base.ranked(NORM)] == [(s.id, belief) for s, belief in beliefs]
+    shown = "".join(s.model_dump_json() for s, _ in base.ranked(NORM))
+    asked = prompt(store, tuple(s for s, _ in base.ranked(NORM)), "run/0002")
+    assert MARK in "".join(s.model_dump_json() for s in base.strategies()).lower(), "a person may read them"
+    assert MARK not in (shown + asked).lower()
 
 
 def test_a_claim_weighs_a_little(store: Store, tmp_path: Path) -> None:
@@ -192,3 +224,58 @@ def test_check_finds_a_lesson_that_says_more_than_was_measured(store: Store) -> 
     assert (doubt.kind, doubt.id, doubt.why) == ("lesson", "lie", "its evaluation measured 2x")
     remove(store, (doubt,))
     assert doubtful(store) == ()
+
+
+def test_check_finds_an_edited_evaluation(store: Store, tmp_path: Path) -> None:
+    solution = nouns.solution("s")
+    evaluation = nouns.evaluation(solution, speedup=2.0)
+    store.save_evaluation(evaluation)
+    base = cards(store)
+    base.record("fuse-row-program", NORM, solution, evaluation)
+    base.learn("fuse-row-program", NORM, evaluation, "Two rows fit.", author="me")
+    assert doubtful(store) == ()
+    with sqlite3.connect(tmp_path / "a.db") as connection:
+        edit = "UPDATE evaluations SET body = replace(body, ?, ?) WHERE id = ?"
+        faster = ('"latency_s":1.0', '"latency_s":0.5', evaluation_id(evaluation))
+        assert connection.execute(edit, faster).rowcount == 1
+    assert {(d.kind, d.why) for d in doubtful(store)} == {
+        ("outcome", "its evaluation was edited"), ("lesson", "its evaluation was edited"),
+    }  # fmt: skip
+
+
+def test_check_leaves_what_the_referee_suspects(store: Store) -> None:
+    """It may be right, and what proves a suspicion wrong must not become a precedent by that."""
+    solution = nouns.solution("s")
+    measured = nouns.performance(sol_s=2.0)
+    evaluation = nouns.evaluation(solution, performance=measured, evidence=Evidence.SUSPICIOUS)
+    store.save_evaluation(evaluation)
+    cards(store).record("fuse-row-program", NORM, solution, evaluation)
+    assert doubtful(store) == ()
+
+
+def test_check_finds_a_follow_up_that_claims_more_than_it_gained(store: Store) -> None:
+    first, then = nouns.solution("first"), nouns.solution("then")
+    before, again, after = (
+        nouns.evaluation(first, speedup=2.0),
+        nouns.evaluation(first, speedup=2.2, after_s=9),
+        nouns.evaluation(then, speedup=3.0),
+    )
+    for evaluation in (before, again, after):
+        store.save_evaluation(evaluation, "run")
+    attempt = Attempt(
+        id="run/0001", run="run", bottleneck=nouns.definition().hash, number=1, status=AttemptStatus.DONE,
+        plan=Plan(strategy="strict-math"), solution=first.hash, evaluation=evaluation_id(again),
+    )  # fmt: skip
+    store.save_attempt(attempt)
+    base = cards(store)
+    base.record("fuse-row-program", NORM, then, after, run="run", parent=("strict-math", before))
+    assert doubtful(store) == (), "it was measured again since"
+    honest = next(o for o in store.outcomes() if o.run == "run")
+    store.record_outcomes(
+        [
+            honest.model_copy(update={"id": "lie", "log_gain": 1.0}),
+            honest.model_copy(update={"id": "removed", "log_gain": 1.0, "run": "a run that was removed"}),
+        ]
+    )
+    (doubt,) = doubtful(store)
+    assert (doubt.id, doubt.why) == ("lie", "no measurement of what it was built on gives its gain")

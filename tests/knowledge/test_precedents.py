@@ -135,6 +135,43 @@ def test_claims_are_never_given(store: Store, tmp_path: Path) -> None:
     assert texts(store) == {"own slow", "own fast"}
 
 
+def test_what_is_found_later_changes_no_prompt_of_a_run_that_began_before(store: Store) -> None:
+    for text, speedup in (("slow", 1.1), ("fast", 2.0)):
+        tried(store, text, speedup)
+    tried(store, "fast", 2.0, after_s=2 * 86400.0, run="other", status=EvaluationStatus.CHEATING)
+    assert texts(store) == {"slow", "fast"}
+    later = BEGUN + timedelta(days=2)
+    assert KnowledgeBase(store, ()).precedents(HERE, nouns.context(), "cpp", later) == ()
+
+
+def test_an_arm_of_a_campaign_is_given_what_only_another_arm_found_out(store: Store) -> None:
+    for text, speedup in (("slow", 1.1), ("fast", 2.0)):
+        tried(store, text, speedup)
+    made, problems = nouns.campaign(1, created=nouns.NOW + timedelta(seconds=30))
+    store.create_campaign(made, problems)
+    while (item := store.take_item("night", "host:1", 600)) is not None:
+        store.attach_run(item, f"run-{item.arm}")
+    tried(store, "fast", 2.0, after_s=60.0, run="run-llm", evidence=Evidence.SUSPICIOUS)
+    assert texts(store.as_known_to("run-base")) == {"slow", "fast"}
+    assert texts(store.as_known_to("run-llm")) == set()
+
+
+@pytest.mark.parametrize("first", ["claim", "verdict"])
+def test_a_claim_does_not_hide_a_solution_that_a_run_wrote(store: Store, tmp_path: Path, first: str) -> None:
+    file = tmp_path / "theirs.jsonl"
+    with Store(f"sqlite:///{tmp_path}/theirs.db") as theirs:
+        tried(theirs, "fast", 9.0)
+        tried(theirs, "slow", 1.0, status=EvaluationStatus.CRASHED)
+        export_knowledge(KnowledgeBase(theirs, ()), theirs, file)
+    if first == "claim":
+        import_knowledge(store, file)
+    for text, speedup in (("slow", 1.1), ("fast", 2.0)):
+        tried(store, text, speedup)
+    import_knowledge(store, file)
+    assert store.outcome_totals().claimed == 2
+    assert {round(math.exp(p.log_speedup), 6) for p in given(store)} == {1.1, 2.0}
+
+
 def test_else_those_of_the_most_similar_problem(store: Store) -> None:
     near, far = (nouns.definition(reference=f"# {name}").hash for name in ("near", "far"))
     for name, where in ((near, "l2/many-rows"), (far, "l2/few-rows")):

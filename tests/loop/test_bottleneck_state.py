@@ -293,3 +293,31 @@ def test_a_change_is_the_reward_less_the_parents_also_below_zero() -> None:
     ]  # fmt: skip
     repaired = replace(state, attempts=(*planned[:2], planned[2].model_copy(update={"parent": "3"})))
     assert len([*repaired.uses()]) == 2, "a repair is shown no directive"
+
+
+def test_an_attempt_without_a_verdict_is_no_loss_of_what_it_rests_on() -> None:
+    state = bottleneck_state(measured(2.0), None, gain_s=0.75)
+    first, second = state.attempts
+    silent = second.model_copy(update={"plan": Plan(strategy="s"), "directive": "d1", "coder": "m"})
+    state = replace(state, attempts=(first, silent))
+    assert [*state.changes()] == []
+    assert [(use.directive, use.gain) for _, use in state.uses()] == [("d1", None)], "it was drawn"
+    assert [pull.gain for _, pull in state.pulls({})] == [0.0], "a model without an answer gained nothing"
+    refused = silent.model_copy(update={"solution": "hash"})  # its region cannot be judged
+    assert [*replace(state, attempts=(first, refused)).pulls({})] == []
+
+
+def test_an_attempt_with_known_machine_code_has_the_reward_of_the_one_that_was_measured() -> None:
+    state = bottleneck_state(measured(2.0), measured(1.0), None, gain_s=0.75)
+    first, second, third = state.attempts
+    first = first.model_copy(update={"machine_code": "code", "solution": "a"})
+    drawn = {"plan": Plan(strategy="s"), "coder": "m", "directive": "d"}
+    twin = third.model_copy(update={"machine_code": "code", "solution": "c", **drawn})
+    state = replace(state, attempts=(first, second, twin))
+    assert state.rewards == {"1": pytest.approx(0.6), "2": pytest.approx(0.2), "3": pytest.approx(0.6)}
+    assert [gain for _, gain in state.changes()] == pytest.approx([0.4])
+    assert [pull.gain for _, pull in state.pulls({})] == pytest.approx([0.4])
+    node = state.tree(SETTINGS, prior=0.5, cost_s=1.0, planless=False).nodes[2]
+    assert (node.passed, node.reward) == (False, pytest.approx(0.6))
+    other = twin.model_copy(update={"machine_code": "other"})
+    assert replace(state, attempts=(first, second, other)).rewards["3"] == 0.0

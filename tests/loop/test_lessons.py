@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
 import pytest
 
+from agentforge.agents import Draft, Past, Task
+from agentforge.knowledge import KnowledgeBase
 from agentforge.loop import RunLog
 from agentforge.loop._base import SearchedBottleneck
 from agentforge.loop.lessons import MOST_FINDINGS, learned
-from agentforge.schema import Attempt, Budget
+from agentforge.schema import Attempt, Budget, Context, Lesson, Plan, Strategy
 from agentforge.search import BestFirst
 
 from .conftest import Bench
-from .scripted import bottleneck, context_for, profile
+from .scripted import NullKnowledge, ScriptedCoder, bottleneck, context_for, profile
 
 pytestmark = pytest.mark.parametrize("bench", [Budget(attempts=12)], indirect=True)
 
@@ -95,3 +100,59 @@ def test_what_the_playbook_writes_is_not_compared(bench: Bench) -> None:
     script = [{"speed": 1.5, "code": "one"}, {"speed": 1.6, "code": "one"}]
     bench.search(profile(bottleneck("a", sol_s=1e-6)), {"a": script}, patience=99)
     assert all(a.evaluation for a in bench.store.attempts("run"))
+
+
+def test_a_lesson_that_is_refuted_after_a_resume_is_taken_back(bench: Bench) -> None:
+    bench.knowledge = KnowledgeBase(bench.store, [])  # type: ignore[assignment]
+    region, script = profile(bottleneck("a", sol_s=1e-6)), [{"speed": 2.0, "lesson": "one thread is enough"}]
+    bench.store.update_run("run", budget=Budget(attempts=1))
+    bench.search(region, {"a": script}, patience=99)
+    (mine,) = taught(bench)
+    assert mine.text == "one thread is enough"
+    told = mine.model_copy(update={"id": "over MCP", "text": "a person's"})
+    bench.store.save_lesson(told)
+    bench.store.save_lesson(mine.model_copy(update={"id": "another run's", "run": "other"}))
+
+    bench.store.update_run("run", budget=Budget(attempts=2))
+    later = [*script, {"speed": 3.0, "lesson": "threads gain", "refutes": "1"}]
+    bench.search(region, {"a": later}, patience=99)
+    found = {(lesson.run, lesson.text) for lesson in taught(bench)}
+    assert found == {("run", "threads gain"), ("run", "a person's"), ("other", "one thread is enough")}
+
+
+def taught(bench: Bench) -> list[Lesson]:
+    return [lesson for found in bench.store.lessons().values() for lesson in found]
+
+
+class Taught(NullKnowledge):
+    """Knows a strategy with a lesson of the run that asks and one of another run."""
+
+    def retrieve(
+        self, context: Context, languages: Sequence[str], device: str, *, after: str = ""
+    ) -> tuple[Strategy, ...]:
+        lessons = tuple(
+            Lesson(
+                id=run, strategy="fuse", context=context, evaluation="e", text=run, speedup=2.0, author="me",
+                run=run, time=datetime(2026, 1, 2, tzinfo=UTC),
+            )
+            for run in ("run", "other")
+        )  # fmt: skip
+        return (Strategy(id="fuse", title="Fuse", summary="s", lessons=lessons),)
+
+
+class Reading(ScriptedCoder):
+    """Keeps the lessons of the strategies that it is shown."""
+
+    def __init__(self) -> None:
+        self.read: list[list[str]] = []
+
+    def code(self, task: Task, plan: Plan, parent: Past | None) -> Draft:
+        self.read.append([lesson.text for strategy in task.strategies for lesson in strategy.lessons])
+        return super().code(task, plan, parent)
+
+
+def test_a_run_does_not_read_its_own_lessons_as_knowledge(bench: Bench) -> None:
+    """They were not there before it was interrupted, and it would ask its models something else."""
+    bench.knowledge, bench.coder = Taught(), (coder := Reading())
+    bench.search(profile(bottleneck("a", sol_s=1e-6)), {"a": [{"speed": 2.0}]}, patience=99)
+    assert coder.read == [["other"]]

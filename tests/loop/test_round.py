@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from agentforge.agents import Draft, Past, Task
+from agentforge.agents.playbook.planner import PlaybookPlanner
 from agentforge.config import SearchSettings
-from agentforge.loop.steps import _with
-from agentforge.schema import Budget, Critique, Evaluation, Level, MachineError, Plan, Solution
-from agentforge.search import BestFirst, Choice, GainPerCost, next_choice
+from agentforge.loop._base import PendingAttempt
+from agentforge.loop.steps import Steps, _with
+from agentforge.schema import (
+    Budget,
+    Context,
+    Critique,
+    Evaluation,
+    Level,
+    MachineError,
+    Plan,
+    Solution,
+    Strategy,
+)
+from agentforge.search import BestFirst, Choice, GainPerCost, Tree, next_choice, policies
 from agentforge.testing.search import node, tree
 
 from . import conftest
 from .conftest import Bench
-from .scripted import ScriptedCoder, ScriptedJudge, bottleneck, profile
+from .scripted import NullKnowledge, ScriptedCoder, ScriptedJudge, bottleneck, profile
 
 ALONE_S = 20.0
 """Longest wait for the others, in seconds; only a search that is not side by side waits so long."""
@@ -90,6 +103,49 @@ def test_siblings_are_planned_in_sight_of_each_other_and_written_unseen(
         "strategy-2",
     ]
     assert all(p.solution is None for past in coder.seen.values() for p in past)
+
+
+CARDS = tuple(
+    Strategy(
+        id=f"s{n}", title="t", summary="s", template="t",
+        parameters={"speed": tuple(1.1 + n + i / 10 for i in range(4)), "unroll": (1, 2)},
+    )
+    for n in range(3)
+)  # fmt: skip
+
+
+class Cards(NullKnowledge):
+    """Knows three strategies with parameters."""
+
+    def retrieve(
+        self, context: Context, languages: Sequence[str], device: str, *, after: str = ""
+    ) -> tuple[Strategy, ...]:
+        return CARDS
+
+
+@pytest.mark.parametrize("bench", [Budget(attempts=15)], indirect=True)
+@pytest.mark.parametrize("name", policies.names())
+def test_the_attempts_of_a_round_differ(bench: Bench, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In what they build on or what they try: the planner sees the plans before in the same round."""
+    rounds: list[list[str]] = []
+    choose = Steps._choose
+
+    def kept(steps: Steps, trees: list[Tree]) -> list[PendingAttempt]:
+        chosen = choose(steps, trees)
+        rounds.append([child["attempt"] for child in chosen])
+        return chosen
+
+    monkeypatch.setattr(Steps, "_choose", kept)
+    monkeypatch.setattr(conftest, "ScriptedPlanner", lambda script: PlaybookPlanner())
+    bench.policy, bench.knowledge = policies.create(name), Cards()
+    bench.search(profile(bottleneck("a", sol_s=1e-6)), {}, patience=99, children=3)
+    made = {a.id: a for a in bench.store.attempts("run")}
+    assert len(made) > 6
+    for names in rounds:
+        some = [made[n] for n in names if n in made]
+        tried = [(a.parent, a.plan.strategy, str(a.plan.parameters)) for a in some if a.plan]
+        assert len(set(tried)) == len(tried)
+    assert max(map(len, rounds)) == (1 if name == "iterative" else 3)
 
 
 @pytest.mark.parametrize("bench", [Budget(attempts=4)], indirect=True)

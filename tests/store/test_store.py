@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from agentforge.schema import (
     Attempt,
@@ -23,10 +24,12 @@ from agentforge.schema import (
     StoreError,
     Strategy,
     UsageError,
+    content_hash,
 )
 from agentforge.store import Store, evaluation_id
 from agentforge.store._engine import add_all_once
 from agentforge.store.knowledge import outcomes
+from agentforge.store.tables import EvaluationRow
 
 from . import nouns
 
@@ -202,6 +205,24 @@ class TestEvaluations:
         again = store.get_evaluation(key).performance
         assert again is not None
         assert again.control.high == float("inf")
+
+    def test_an_edit_is_noticed_and_an_older_version_is_none(self, store: Store) -> None:
+        wide = nouns.performance(control=Interval(point=1.0, low=0.0, high=float("inf")))
+        kept, edited, old = (nouns.evaluation(performance=wide, after_s=n) for n in range(3))
+        for evaluation in (kept, edited, old):
+            store.save_evaluation(evaluation)
+        fields = old.model_dump(mode="json")
+        older = content_hash({name: fields[name] for name in fields if name != "codes"}, length=24)
+        faster = edited.model_dump_json().replace('"latency_s":1.0', '"latency_s":0.5')
+        with store._db.write() as session:
+            for evaluation, changes in (
+                (edited, {"body": faster}),
+                (old, {"id": older, "body": old.model_dump_json(exclude={"codes"})}),
+            ):
+                mine = EvaluationRow.id == evaluation_id(evaluation)
+                session.execute(update(EvaluationRow).where(mine).values(changes))
+        asked = (evaluation_id(kept), evaluation_id(edited), older)
+        assert [store.edited_evaluation(one) for one in asked] == [False, True, False]
 
     def test_found_by_what_was_asked(self, store: Store) -> None:
         key = store.save_evaluation(nouns.evaluation())

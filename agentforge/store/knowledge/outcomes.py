@@ -11,7 +11,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, and_, bindparam, case, delete, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, bindparam, case, delete, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from agentforge.schema import Context, EvaluationStatus, Evidence, Outcome, Strategy, StrategyRecord
@@ -111,15 +111,23 @@ class Outcomes:
     def verified_solutions(self, op_type: str, before: datetime) -> tuple[VerifiedSolution, ...]:
         """Solutions that runs wrote here and whose outcomes before a time were verified, by their hash.
 
-        Solutions that came with a claim are left out, and so are those that ever failed or were suspicious.
+        Those that had failed or were suspicious before that time are left out. Claims and later outcomes
+        change nothing.
         """
         other = aliased(OutcomeRow)
+
+        def known(row: type[OutcomeRow]) -> ColumnElement[bool]:
+            early = row.time < before.astimezone(UTC)
+            return early if self._scope is None else and_(early, self._scope.has_outcome(row))
+
         doubted = (
             select(other.id)
             .where(
+                known(other),
                 other.solution == OutcomeRow.solution,
+                other.evidence != CLAIMED,
                 or_(
-                    other.evidence.in_([CLAIMED, Evidence.SUSPICIOUS.value]),
+                    other.evidence == Evidence.SUSPICIOUS.value,
                     other.status.not_in([PASSED, EvaluationStatus.HARNESS_ERROR.value]),
                 ),
             )
@@ -130,11 +138,9 @@ class Outcomes:
             select(OutcomeRow.body, SolutionRow.definition)
             .join(SolutionRow, SolutionRow.hash == OutcomeRow.solution)
             .where(VERIFIED, OutcomeRow.op_type == op_type, OutcomeRow.run.is_not(None), ~doubted)
-            .where(OutcomeRow.time < before.astimezone(UTC))
+            .where(known(OutcomeRow))
             .order_by(OutcomeRow.time, OutcomeRow.id)
         )
-        if self._scope is not None:
-            query = query.where(self._scope.outcomes)
         found: dict[str, VerifiedSolution] = {}
         with self._db.read() as session:
             for body, definition in session.execute(query):

@@ -12,19 +12,20 @@ from sqlalchemy import (
     ColumnElement,
     CompoundSelect,
     Select,
+    and_,
     bindparam,
-    case,
-    func,
+    false,
     null,
     or_,
     select,
+    true,
     union,
 )
 
 from agentforge.schema import Lesson
 
 from ..tables import ContextRow, ItemRow, OutcomeRow, StrategyRow, SummaryRow, TryRow
-from .summary import CLAIM, statistics
+from .summary import CLAIMED, statistics
 
 
 def item_runs(campaign: str, arm: str | None = None) -> CompoundSelect[Any]:
@@ -42,7 +43,9 @@ def item_runs(campaign: str, arm: str | None = None) -> CompoundSelect[Any]:
 
 @dataclass(frozen=True)
 class Scope:
-    """What was known before the campaign, and what the arm's own runs found since.
+    """What was measured here before the campaign, and what the arm's own runs found since.
+
+    Claims are left out: their time is that of another database, so it does not say when they came.
 
     The table of statistics counts all outcomes, so those of a scope are summed up at each look-up.
     """
@@ -60,25 +63,19 @@ class Scope:
     @property
     def outcomes(self) -> ColumnElement[bool]:
         """Condition that an outcome is in the scope."""
-        return or_(OutcomeRow.time < self.before.astimezone(UTC), OutcomeRow.run.in_(self.runs))
+        return self.has_outcome(OutcomeRow)
+
+    def has_outcome(self, row: type[OutcomeRow]) -> ColumnElement[bool]:
+        """The same for an alias of the table."""
+        known = or_(row.time < self.before.astimezone(UTC), row.run.in_(self.runs))
+        return and_(row.evidence != CLAIMED, known)
 
     @property
     def contexts(self) -> Select[Any]:
         """As rows of `ContextRow`: whether it was tried and claimed, and its body."""
-        found = (
-            select(
-                OutcomeRow.context,
-                func.max(case((CLAIM, 0), else_=1)).label("tried"),
-                func.max(case((CLAIM, 1), else_=0)).label("claimed"),
-            )
-            .where(self.outcomes)
-            .group_by(OutcomeRow.context)
-            .subquery()
-            .c
-        )
-        claimed = case((ContextRow.claimed, found["claimed"]), else_=0).label("claimed")
-        rows = select(found["tried"], claimed, ContextRow.body)
-        return rows.join(ContextRow, ContextRow.hash == found["context"]).order_by(ContextRow.hash)
+        known = ContextRow.hash.in_(select(OutcomeRow.context).where(self.outcomes))
+        columns: list[Any] = [true().label("tried"), false().label("claimed"), ContextRow.body]
+        return select(*columns).where(known).order_by(ContextRow.hash)
 
     @property
     def strategies(self) -> ColumnElement[bool]:

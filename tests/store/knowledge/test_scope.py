@@ -70,6 +70,18 @@ def test_a_campaign_of_one_arm_knows_everything(store: Store) -> None:
     assert _as_reference(store.as_known_to("run-a"), every)
 
 
+@pytest.mark.parametrize("run", ["old", "run-a"])
+def test_no_arm_uses_a_claim_whenever_it_came(store: Store, run: str) -> None:
+    """Its time and its run are those of another database."""
+    begin(store)
+    claim = outcome(1, 0.9, run=run, time=nouns.NOW + BEFORE, claimed=True)
+    store.record_outcomes([claim, own := outcome(2, 0.1, run="old", time=nouns.NOW + BEFORE)])
+    seen = store.as_known_to("run-a")
+    assert _as_reference(seen, [own])
+    assert (seen.contexts().tried, seen.contexts().claimed) == ((nouns.context(),), ())
+    assert store.contexts().claimed == (nouns.context(),)
+
+
 @pytest.fixture
 def campaign(store: Store) -> Store:
     begin(store)
@@ -87,7 +99,7 @@ def test_statistics_are_those_of_the_outcomes_in_the_scope(
         for i, (one, run) in enumerate(zip(outcomes, runs, strict=False))
     ]
     campaign.record_outcomes(late)
-    kept = [one for one in campaign.outcomes() if one.run == "run-a"]
+    kept = [one for one in campaign.outcomes() if one.run == "run-a" and not one.claimed]
     assert _as_reference(campaign.as_known_to("run-a"), kept)
 
 
