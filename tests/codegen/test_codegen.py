@@ -212,12 +212,73 @@ def test_large_tensors_take_parallel_forms(tmp_path: Path) -> None:
         ("return x0 @ x0", [randn(3, 3)], "no kernel"),
         ("return x0 * 2", [randn(0, 3)], "empty"),
         ("x0.mul_(2)\nreturn x0", [randn(3)], "changes its inputs"),
+        ("return x0 // x1", [integers(1, 9, 4), integers(1, 9, 4)], "may be zero"),
+        ("return x0 % x1", [integers(1, 9, 4), integers(1, 9, 4)], "may be zero"),
+        ("return torch.fmod(x0, x1)", [integers(1, 9, 4), integers(1, 9, 4)], "may be zero"),
+        (
+            "return torch.div(x0, x1, rounding_mode='trunc')",
+            [integers(1, 9, 4), integers(1, 9, 4)],
+            "may be zero",
+        ),
+        ("return x0 % 0", [integers(1, 9, 4)], "may be zero"),
+        ("return torch.div(x0, x1, rounding_mode='floor')", [randn(4), randn(4)], "floor of a quotient"),
     ],
 )
 def test_refusals_name_the_reason(body: str, inputs: list[torch.Tensor], reason: str) -> None:
     definition, workload = problem(body, inputs)
     with pytest.raises(CannotCode, match=reason):
         generate(definition, (workload,), Options())
+
+
+INDICES: dict[str, tuple[str, list[torch.Tensor], tuple[int, ...]]] = {
+    "labels": (
+        "return F.cross_entropy(x0, x1, ignore_index=3)",
+        [randn(33, 57), integers(0, 57, 33)], (57, -1, -100),
+    ),
+    "gather": (
+        "return torch.gather(x0, 1, x1) * 2",
+        [randn(300, 200), integers(0, 200, 300, 150)], (200, -1, 1 << 40),
+    ),
+    "gather by columns": (
+        "return torch.gather(x0, 0, x1).sum(0)", [randn(40, 300), integers(0, 40, 40, 300)], (40, -1)
+    ),
+    "selection": ("return x0.index_select(1, x1) * 2", [randn(9, 70), integers(0, 70, 41)], (70, -1)),
+    "embedding": ("return F.embedding(x1, x0) * 2", [randn(50, 16), integers(0, 50, 3, 7)], (50, -1)),
+    "padded embedding": (
+        "return F.pad(F.embedding(x1 - 3, x0), (0, 0, 2, 2)) + 1",
+        [randn(50, 16), integers(3, 53, 3, 7)], (2, 53),
+    ),
+    "index": (
+        "return x0[x1] * 2, x0[:, x2] * 2",
+        [randn(50, 16), integers(-50, 50, 3, 7), integers(0, 16, 3)], (50, -51),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_an_index_out_of_bounds_raises_as_in_torch(name: str, tmp_path: Path) -> None:
+    body, (table, indices, *rest), wrong = INDICES[name]
+    new, reference = build(body, [table, indices, *rest], tmp_path)
+    for value in wrong:
+        changed = indices.clone()
+        changed.view(-1)[-1] = value
+        shown = value - 3 if name == "padded embedding" else value
+        with pytest.raises(IndexError, match=f"index {shown} is out of bounds"):
+            new(table, changed, *rest)
+        with pytest.raises((IndexError, RuntimeError)):
+            reference(table, changed, *rest)
+    compare(new, reference, [table, indices, *rest])
+
+
+def test_narrow_integers_wrap_as_in_torch(tmp_path: Path) -> None:
+    body = (
+        "h = x0 * 1000003\n"
+        "return (h % 977, (x0.to(torch.int16) + x1) // -7, x2 - 3 > 250, (x0 * 65537).to(torch.uint8) * 2,\n"
+        "    x0.sum(0, dtype=torch.int32) // 3, -x1 < 0, ~x2 > 100, h.abs().amax(-1), x2.clone())"
+    )
+    large = integers(-(1 << 31), 1 << 31, 6, 40).int()
+    small = integers(-(1 << 15), 1 << 15, 6, 40).short()
+    check(body, [large, small, integers(0, 256, 6, 40).byte()], tmp_path)
 
 
 def test_other_shapes_are_refused_at_run_time(tmp_path: Path) -> None:

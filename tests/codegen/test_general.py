@@ -44,3 +44,19 @@ def test_one_program_is_right_between_the_sizes_that_it_was_made_from(tmp_path: 
     for batch, length in [(10, 64), (4, 701)]:
         with pytest.raises(ValueError, match="generated for other inputs"):
             new(*inputs(batch, length))
+
+
+def test_a_program_for_a_range_checks_indices(tmp_path: Path) -> None:
+    table, body = torch.randn(50, 16), "return F.embedding(x1, x0) * 2"
+    sizes = [torch.randint(0, 50, (count, 3)) for count in (4, 64, 700)]
+    definition, _ = problem(body, [table, sizes[0]])
+    workloads = tuple(Workload(name=str(len(i)), inputs=problem(body, [table, i])[1].inputs) for i in sizes)
+    options = Options(threads=2)
+    files = generate(definition, workloads, options)
+    assert any("int64_t n0" in f.content for f in files)
+    new = load(files, tmp_path, flags_of(options))
+    indices = torch.randint(0, 50, (77, 3))
+    assert torch.equal(new(table, indices), table[indices] * 2)
+    indices[76, 2] = 50
+    with pytest.raises(IndexError, match="index 50 is out of bounds"):
+        new(table, indices)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import json
 import logging
 import os
+import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -192,6 +194,23 @@ def test_what_cannot_be_taken_over(forward: str, why: str, caplog: pytest.LogCap
     with caplog.at_level(logging.INFO, "agentforge.codegen"):
         assert inductor_solution(definition, Workload(name="w", source="reference")) is None
     assert "no inductor seed for odd" in caplog.text and why in caplog.text
+
+
+@pytest.mark.slow
+def test_kernels_do_not_keep_the_number_of_threads(tmp_path: Path) -> None:
+    reference = (
+        "import torch\nclass Model(torch.nn.Module):\n"
+        "    def forward(self, x):\n        return x.exp() * 2, x.sum()\n"
+        "def get_inputs(): return [torch.rand(512, 512)]\ndef get_init_inputs(): return []\n"
+    )
+    workload = Workload(name="w", source="reference").model_dump(mode="json")
+    request, answer = tmp_path / "request.json", tmp_path / "answer.json"
+    request.write_text(json.dumps({"reference": reference, "workload": workload}))
+    argv = [sys.executable, "-m", "agentforge.codegen.inductor.child", str(request), str(answer)]
+    subprocess.run(argv, timeout=120, check=True)
+    code = json.loads(answer.read_text())["code"]
+    assert "#pragma omp parallel\n" in code
+    assert "_arr[max_threads]" in code, "another machine may have more threads"
 
 
 def test_differentiable_definitions_get_none(caplog: pytest.LogCaptureFixture) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -178,3 +179,30 @@ def test_positions_beyond_the_last_element_fit_their_type(elements: int, kind: s
     definition, workload = problem("return x0 * 2.0", [torch.empty(elements, device="meta")])
     text = generate_triton(definition, (workload,), Blocks())[0].content
     assert f"program = tl.program_id(0).to(tl.{kind})" in text
+
+
+@pytest.mark.parametrize(
+    ("body", "shape", "line"),
+    [
+        ("return x0.sum(0)", (70_000, 40_000), "c0_0 = (column).to(tl.int64)"),
+        ("return x0.softmax(-1)", (300_000, 8_000), "at0 = (tl.arange(0, 8192)).to(tl.int64)"),
+        ("return x0.softmax(-1)", (300, 8_000_000), "at = start + (tl.arange(0, 1024)).to(tl.int64)"),
+        ("return x0.sum()", (3 << 30,), "at = start + (tl.arange(0, 1024)).to(tl.int64)"),
+    ],
+)
+def test_positions_in_reductions_have_64_bits_if_addresses_need_them(
+    body: str, shape: tuple[int, ...], line: str
+) -> None:
+    definition, workload = problem(body, [torch.empty(shape, device="meta")])
+    text = generate_triton(definition, (workload,), Blocks())[0].content
+    assert line in text
+
+
+def test_an_index_out_of_bounds_reads_the_first_element_and_is_asserted() -> None:
+    inputs = [torch.randn(50, 16), torch.randint(0, 50, (3, 7))]
+    for body, low in (("return F.embedding(x1, x0) * 2", 0), ("return x0[x1] * 2", -50)):
+        definition, workload = problem(body, inputs)
+        text = generate_triton(definition, (workload,), Blocks())[0].content
+        valid = rf"\((v\d+) >= {low}\) & \(\1 < 50\)"
+        assert re.search(rf"tl\.device_assert\({valid}, 'an index is out of bounds', mask=inside\)", text)
+        assert re.search(rf"= tl\.where\({valid}, .*, 0\)\n", text)

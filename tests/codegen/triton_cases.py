@@ -37,9 +37,14 @@ CASES: dict[str, tuple[str, list[torch.Tensor]]] = {
     ),
     "several blocks": ("return F.gelu(x0 + x1) * x2", [_randn(37, 91), _randn(91), _randn(37, 91)]),
     "integers": (
-        "return (x0 // x1, x0 % x1, torch.fmod(x0, x1), torch.div(x0, x1, rounding_mode='trunc'), x2 % 0.7,\n"
-        "    torch.fmod(x2, 0.7))",
-        [torch.randint(-50, 50, (6, 40)), torch.randint(-9, 0, (6, 40)), _randn(6, 40) * 5],
+        "return (x0 // -7, x0 % -7, torch.fmod(x0, -7), torch.div(x0, -7, rounding_mode='trunc'), x1 % 0.7,\n"
+        "    torch.fmod(x1, 0.7), (x2 * 1000003) % 977, x3 - 3 > 250)",
+        [
+            torch.randint(-50, 50, (6, 40)),
+            _randn(6, 40) * 5,
+            torch.randint(-(1 << 31), 1 << 31, (6, 40)).int(),
+            torch.randint(0, 256, (6, 40)).byte(),
+        ],
     ),
 }
 """By name: the body of a forward over x0, x1, ... and its inputs."""

@@ -45,6 +45,10 @@ def test_literals_read_back(value: object) -> None:
     assert equal(eval(literal(value), {"torch": torch}), value)
 
 
+def test_a_gpu_has_no_number() -> None:
+    assert literal([torch.device("cuda:1")]) == "[torch.device('cuda')]"
+
+
 def test_what_has_no_literal_is_refused() -> None:
     with pytest.raises(Unprintable, match="Generator"):
         literal(torch.Generator())

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import pickle
+import shutil
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,10 +19,12 @@ from torch._subclasses import FakeTensorMode
 from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from agentforge.languages.cpp.shipped import agentforge_cpp
 from agentforge.stitch.graph.printer import Unprintable
-from agentforge.stitch.runtime.kernel import on_its_gpu
+from agentforge.stitch.runtime.baseline import Frozen
+from agentforge.stitch.runtime.kernel import beside_inputs, on_its_gpu, provide_runtimes
 
-from .making import BLOCK, TOWERS, Stitched, same, stitch_in_process
+from .making import BLOCK, TOWERS, Stitched, rms_kernel, same, stitch_in_process
 
 _WRITES = """
 import torch
@@ -563,6 +567,39 @@ def test_optimize_twice_and_restore(block: Stitched) -> None:
     assert not engaged(block, optimized, args, kwargs)[1]
 
 
+def test_kernels_of_another_artifact_give_way(block: Stitched, tmp_path: Path) -> None:
+    other = stitch_in_process(BLOCK, tmp_path, choose=rms_kernel)
+    model = block.package.optimize(block.model())
+    args, kwargs = block.inputs(0)
+    for latest, earlier in ((other, block), (block, other)):
+        assert latest.package.optimize(model) is model
+        before = runs(earlier)
+        assert engaged(latest, model, args, kwargs)[1]
+        assert runs(earlier) == before
+    stitched = type(model)
+    model.down = torch.nn.Identity()
+    with pytest.raises(ValueError, match="another model"):
+        other.package.optimize(model)
+    assert type(model) is stitched
+
+
+def test_a_kept_baseline_replaces_another_artifact_s_kernels(towers: Stitched, tmp_path: Path) -> None:
+    model = towers.package.optimize(towers.model())
+    for mode in ("compile", "eager"):
+        kept = stitch_in_process(TOWERS, tmp_path / mode, mode)
+        optimized = kept.package.optimize(copy.deepcopy(model))
+        assert type(optimized) is type(towers.model())
+
+
+def test_a_compiled_model_is_refused(towers: Stitched, tmp_path: Path) -> None:
+    kept = stitch_in_process(TOWERS, tmp_path, "compile")
+    for artifact in (towers, kept):
+        model = artifact.model()
+        model.compile()
+        with pytest.raises(ValueError, match=r"Module\.compile was called"):
+            artifact.package.optimize(model)
+
+
 def test_another_model_is_refused(block: Stitched, cnn: Stitched) -> None:
     with pytest.raises(ValueError, match="another model"):
         block.package.optimize(cnn.model())
@@ -758,3 +795,49 @@ def test_a_forward_runs_with_its_tensors_gpu_current(monkeypatch: pytest.MonkeyP
     run(on(0))
     run(torch.ones(1), on(1))
     assert seen == [0, 0, 1] and current == [0]
+
+
+def test_constants_move_to_the_gpu_of_the_inputs() -> None:
+    def on(index: int) -> Any:
+        return SimpleNamespace(is_cuda=index >= 0, get_device=lambda: index, to=lambda place: (index, place))
+
+    weight, constant, small, given = on(1), on(0), on(-1), on(1)
+    run = beside_inputs(lambda *tensors: tensors, 1, [constant, small])
+    assert run(weight, constant, small, given) == (weight, (0, "cuda:1"), small, given)
+    assert run(small, constant, small, small) == (small, constant, small, small)
+
+
+def test_a_frozen_baseline_freezes_though_its_first_call_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch._inductor.config as inductor
+
+    frozen: list[bool] = []
+
+    def compiled(function: Any, **_: Any) -> Any:
+        def run(*args: Any) -> Any:
+            frozen.append(inductor.freezing)
+            return function(*args)
+
+        return run
+
+    monkeypatch.setattr(torch, "compile", compiled)
+    call = Frozen(torch.nn.Linear(3, 2).eval(), False)
+    with torch.inference_mode():
+        with pytest.raises(RuntimeError):
+            call(torch.ones(1, 5))
+        for _ in range(2):
+            assert call(torch.ones(1, 3)).shape == (1, 2)
+    assert frozen == [True, True, False]
+
+
+def test_runtimes_of_two_versions_in_a_process_get_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "agentforge_cpp", agentforge_cpp)
+    copied = tmp_path / "agentforge_cpp.py"
+    shutil.copyfile(str(agentforge_cpp.__file__), copied)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert provide_runtimes(tmp_path) is agentforge_cpp
+    copied.write_text(copied.read_text() + "\n")
+    with pytest.warns(UserWarning, match=r"another version of AgentForge .*agentforge_cpp\.py differs"):
+        provide_runtimes(tmp_path)

@@ -173,6 +173,9 @@ class Values:
             return
         name = f"v{node.number}"
         writer.add(f"const {CTYPES[node.kind]} {name} = {self.expression(node)};")
+        if node.op == "checked":
+            low, size = node.attr
+            writer.add(f"wrong = af::wrong_index(wrong, {self.name(node.args[0])}, {low}, {size});")
         self.names[node.number] = name
 
     def element(self, access: Access) -> str:
@@ -205,6 +208,10 @@ class Values:
             return f"{args[0]} ? {args[1]} : {args[2]}"
         if node.op == "call":
             return f"af::{_FUNCTIONS.get(node.attr, node.attr)}({', '.join(args)})"
+        if node.op == "checked":
+            return f"af::checked({args[0]}, {node.attr[0]}, {node.attr[1]})"
+        if node.op == "narrow":
+            return f"int64_t({node.attr}_t({args[0]}))"
         return _SYMBOLS[node.op].format(*args)
 
 

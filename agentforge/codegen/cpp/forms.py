@@ -14,7 +14,7 @@ from .emit import (
     identity,
     write_values,
 )
-from .pieces import loop
+from .pieces import loop, simd
 from .rows import RowKernels
 
 
@@ -32,7 +32,11 @@ class KernelWriter(RowKernels):
 
     def write(self) -> str:
         """Write the body and return its text."""
+        if self.checks:
+            self.writer.add("uint64_t wrong = 0;")
         getattr(self, f"_{self.form}")()
+        if self.checks:
+            self.writer.add("return int64_t(wrong);")
         return self.writer.text
 
     def _flat(self) -> None:
@@ -118,10 +122,11 @@ class KernelWriter(RowKernels):
                     stack.enter_context(w.block(loop(var, "0", str(var.extent))))
                     for node in levels.get(depth, []):
                         values.define(w, node)
-                w.add("#pragma omp simd")
+                inner = levels.get(len(loops), [])
+                w.add(simd(inner))
                 with w.block(along):
                     scope = values.fork()
-                    for node in levels.get(len(loops), []):
+                    for node in inner:
                         scope.define(w, node)
                     for r, value in p.reductions:
                         w.add(

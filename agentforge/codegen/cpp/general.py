@@ -127,7 +127,7 @@ def _texts(program: Program, options: Options) -> dict[str, str]:
     texts["layouts"] = repr([(t["shape"], t["strides"]) for t in script["signature"]])
     texts["dtypes"] = ", ".join(t["dtype"] for t in script["signature"])
     for kernel in writer.kernels:
-        head = f"{kernel['name']}({', '.join(kernel['parameters'])}) {kernel['summary']}"
+        head = f"{kernel['result']} {kernel['name']}({', '.join(kernel['parameters'])}) {kernel['summary']}"
         texts |= {f"head {kernel['name']}": head, f"body {kernel['name']}": kernel["body"]}
     return texts
 
@@ -148,14 +148,15 @@ def _made(
     passed = ", ".join(names)
     kernels = []
     for key in (k for k in found if k.startswith("body ")):
-        name, _, rest = python[key.replace("body", "head", 1)].partition("(")
+        result, _, rest = python[key.replace("body", "head", 1)].partition(" ")
+        name, _, rest = rest.partition("(")
         parameters, _, summary = rest.partition(") ")
         body = found[key].filled([term.replace("//", "/") for term in found[key].terms])
         kernels.append({
-            "name": name.replace("@", f"{prefix}_"), "body": body, "summary": summary,
+            "name": name.replace("@", f"{prefix}_"), "body": body, "summary": summary, "result": result,
             "parameters": [parameters, *(f"int64_t {n}" for n in names)],
         })  # fmt: skip
-    lines = re.sub(r"^(lib\.@.*)\)$", rf"\1, {passed})", python["lines"], flags=re.MULTILINE)
+    lines = re.sub(r"^((?:wrong = )?lib\.@.*)\)$", rf"\1, {passed})", python["lines"], flags=re.MULTILINE)
     script = {
         "name": prefix,
         "arguments": [*ast.literal_eval(python["arguments"]), *names],

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 
-from ..ir.expr import Expr
+from ..ir.expr import Expr, walk
 from ..ir.index import Index, Var
 from ..ir.lazy import Buffer
 from ..ir.nest import Nest, Pass, Reduce, Store
@@ -21,6 +22,8 @@ from .emit import (
     identity,
     store_text,
 )
+
+_WRONG = "reduction(max: wrong)"
 
 
 @dataclass
@@ -42,10 +45,16 @@ class KernelParts:
         if count > 1 and self.nest.elements >= self.options.grain:
             self.writer.add(f"#pragma omp for schedule({self.options.schedule})")
 
+    @cached_property
+    def checks(self) -> bool:
+        """Whether the kernel reads indices; it returns one that is outside of its dimension, else 0."""
+        roots = [root for segments in self.nest.passes for p in segments for root in p.roots]
+        return any(node.op == "checked" for node in walk(roots))
+
     def _region(self, count: int) -> None:
         """Head of the block that all threads run."""
         if count > 1 and self.nest.elements >= self.options.grain:
-            self.writer.add("#pragma omp parallel")
+            self.writer.add(" ".join(["#pragma omp parallel", *([_WRONG] if self.checks else [])]))
 
     def _decode(self, linear: str, variables: Sequence[Var]) -> None:
         """Compute row variables from a linear number."""
@@ -97,7 +106,7 @@ class KernelParts:
         streamed = self._streamed(p)
         self._prefetch(values, p, low, high)
         scope = values.fork()
-        w.add("#pragma omp simd")
+        w.add(simd(nodes))
         with w.block(loop(inner, low, high)):
             for node in nodes:
                 scope.define(w, node)
@@ -182,7 +191,7 @@ class KernelParts:
             w.add(f"{CTYPES[r.kind]} part{r.number} = {identity(r, r.kind)};")
             if _tracks_nan(r):
                 w.add(f"int32_t nan{r.number} = 0;")
-        w.add("#pragma omp simd " + " ".join(_clause(r) for r, _ in p.reductions))
+        w.add(simd(nodes, [_clause(r) for r, _ in p.reductions]))
         with w.block(loop(inner, low, high)):
             for node in nodes:
                 scope.define(w, node)
@@ -199,6 +208,12 @@ class KernelParts:
 def loop(var: Var, low: str, high: str) -> str:
     """Head of a loop of a variable over [low, high)."""
     return f"for (int64_t {var.name} = {low}; {var.name} < {high}; ++{var.name})"
+
+
+def simd(nodes: Sequence[Expr], clauses: Sequence[str] = ()) -> str:
+    """Pragma of an innermost loop that computes these values."""
+    wrong = [_WRONG] if any(node.op == "checked" for node in nodes) else []
+    return " ".join(["#pragma omp simd", *clauses, *wrong])
 
 
 def linear(loops: Sequence[Var]) -> str:

@@ -225,11 +225,17 @@ class CaseWriter:
         ] + [f"{POINTERS[b.dtype]}* {b.name}" for b in step.outputs if b.name not in taken]
         self.kernels.append({
             "name": name, "parameters": pointers, "body": body,
+            "result": "int64_t" if writer.checks else "void",
             "summary": f"{writer.form}: {' x '.join(map(str, step.nest.shape)) or 'scalar'}",
         })  # fmt: skip
         lines = [f"{b.name} = empty({b.shape}, {b.dtype})" for b in step.outputs if b.name not in taken]
         passed = [flat(b) for b in step.inputs] + [b.name for b in step.outputs if b.name not in taken]
-        lines.append(f"lib.{name}({', '.join(passed)})")
+        call = f"lib.{name}({', '.join(passed)})"
+        if writer.checks:
+            lines += [f"wrong = {call}", "if wrong:"]
+            lines.append('    raise IndexError(f"index {wrong} is out of bounds")')
+        else:
+            lines.append(call)
         for new, old in taken.items():
             shape = self.buffers[new].shape
             lines.append(

@@ -44,7 +44,8 @@ class _Capture:
 
         if self.code:
             raise _Refused("torch.compile splits the reference into several graphs")
-        options = {"fx_graph_cache": False}
+        # The kernels also run elsewhere: this process's number of threads would size their arrays.
+        options = {"fx_graph_cache": False, "cpp.dynamic_threads": True}
         with mock.patch.object(GraphLowering, "save_output_code", self._caught), config.patch(options):
             try:
                 compile_fx(graph, examples)

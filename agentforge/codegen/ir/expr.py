@@ -74,6 +74,14 @@ class Arena:
             return self.const(constant(value), kind)
         return self.make("cast", (value,), None, kind)
 
+    def narrow(self, value: Expr, name: str) -> Expr:
+        """The lowest bits of an integer, as a type such as `int32` or `uint8` has them."""
+        if value.op != "const":
+            return self.make("narrow", (value,), name, "i")
+        count = 1 << int(name.partition("int")[2])
+        low = 0 if name.startswith("u") else -count // 2
+        return self.const((int(constant(value)) - low) % count + low, "i")
+
     def index(self, index: Index) -> Expr:
         """Expression for the integer value of `index`."""
         if not index.terms:

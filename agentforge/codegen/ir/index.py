@@ -39,7 +39,7 @@ class Mod:
 
 @dataclass(frozen=True)
 class Indirect:
-    """An index read from data (gather, embedding); the generated code wraps negative values itself."""
+    """An index read from data (gather, embedding); its value is in [0, extent)."""
 
     value: Any
     """The integer `Expr`, compared by identity."""

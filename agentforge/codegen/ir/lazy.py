@@ -34,6 +34,9 @@ _KINDS = {
 }
 
 
+_NARROW = (torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
 def kind_of(dtype: torch.dtype) -> str:
     """Kind of arithmetic for elements of a dtype.
 
@@ -170,9 +173,14 @@ class Pool:
             if node.stored is not None:
                 linear = ravel(position, node.kept)
                 return self.arena.load(Access(node.stored.name, linear), mask, kind)
-            return self.arena.make("reduced", (), Ref(node.number, position), kind)
+            value = self.arena.make("reduced", (), Ref(node.number, position), kind)
+            return self._narrowed(value, dtype) if op in ("sum", "prod") else value
 
         return Lazy(node.kept, dtype, load)
+
+    def _narrowed(self, value: Expr, dtype: torch.dtype) -> Expr:
+        """A value as elements of a dtype have it: integers are computed in 64 bits."""
+        return self.arena.narrow(value, str(dtype).removeprefix("torch.")) if dtype in _NARROW else value
 
     def pointwise(
         self,
@@ -187,7 +195,10 @@ class Pool:
 
         def load(position: Position, mask: Expr | None) -> Expr:
             values = [a.load(broadcast(position, a.shape), mask) for a in args]
-            return self.arena.cast(build(values), kind)
+            value = self.arena.cast(build(values), kind)
+            if any(value is v and a.dtype == dtype for v, a in zip(values, args, strict=True)):
+                return value
+            return self._narrowed(value, dtype)
 
         return Lazy(shape, dtype, self.memoised(load))
 

@@ -10,7 +10,7 @@ import torch
 
 from agentforge.schema import CannotCode
 
-from ..ir.expr import Arena, Expr
+from ..ir.expr import Arena, Expr, constant
 from ..ir.lazy import kind_of
 
 _UNARY = {
@@ -112,16 +112,27 @@ def _binary(arena: Arena, name: str, values: list[Expr], kind: str, extra: dict[
         return _divide(arena, a, b, kind, extra.get("rounding_mode"))
     if name == "pow":
         return _power(arena, a, b, kind)
+    if name in ("fmod", "remainder"):
+        _refuse_zero(b)
     return arena.make("call", (a, b), name, kind)
 
 
 def _divide(arena: Arena, a: Expr, b: Expr, kind: str, rounding: str | None) -> Expr:
     if kind in "fd":
+        if rounding == "floor":
+            raise CannotCode("the floor of a quotient of floating-point numbers is not supported")
         quotient = binary(arena, "/", a, b)
         return quotient if rounding is None else unary(arena, rounding, quotient)
+    _refuse_zero(b)
     if rounding == "floor":
         return arena.make("call", (a, b), "floor_divide", kind)
     return binary(arena, "/", a, b)
+
+
+def _refuse_zero(divisor: Expr) -> None:
+    """Refuse an integer divisor that may be zero: torch raises, but a processor ends the process."""
+    if divisor.kind not in "fd" and (divisor.op != "const" or not constant(divisor)):
+        raise CannotCode("division of integers by values that may be zero is not supported")
 
 
 def _power(arena: Arena, a: Expr, b: Expr, kind: str) -> Expr:

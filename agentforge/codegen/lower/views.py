@@ -152,12 +152,18 @@ def _constant_pad(pool: Pool, shape: tuple[int, ...], args: list[Any]) -> Lazy:
     return pad(pool, source, shape, before, args[2] if len(args) > 2 else 0)
 
 
-def _position_value(pool: Pool, index: Lazy, position: Position, mask: Expr | None, extent: int) -> Index:
-    """An index read from a tensor; -1 means the last element."""
+def _checked(
+    pool: Pool, index: Lazy, position: Position, mask: Expr | None, extent: int, low: int = 0
+) -> Index:
+    """An index read from a tensor, whose values are in [low, extent); -1 means the last element.
+
+    Another value reads the first element, and the kernel reports it.
+    """
     arena = pool.arena
     value = arena.cast(index.load(position, mask), "i")
-    bound = arena.const(extent, "i")
-    return Index.of(Indirect(arena.make("call", (value, bound), "wrap", "i"), extent))
+    if mask is not None:  # where the mask is false the value is arbitrary
+        value = arena.where(mask, value, arena.const(0, "i"))
+    return Index.of(Indirect(arena.make("checked", (value,), (low, extent), "i"), extent))
 
 
 def _chosen(*, whole: bool) -> View:
@@ -170,7 +176,7 @@ def _chosen(*, whole: bool) -> View:
 
         def load(position: Position, mask: Expr | None) -> Expr:
             at = position if whole else (position[dim],)
-            chosen = _position_value(pool, index, at, mask, source.shape[dim])
+            chosen = _checked(pool, index, at, mask, source.shape[dim])
             return source.load(tuple(chosen if d == dim else i for d, i in enumerate(position)), mask)
 
         return Lazy(shape, source.dtype, pool.memoised(load))
@@ -183,7 +189,7 @@ def _embedding(pool: Pool, shape: tuple[int, ...], args: list[Any]) -> Lazy:
     index: Lazy = args[1]
 
     def load(position: Position, mask: Expr | None) -> Expr:
-        chosen = _position_value(pool, index, position[:-1], mask, table.shape[0])
+        chosen = _checked(pool, index, position[:-1], mask, table.shape[0])
         return table.load((chosen, position[-1]), mask)
 
     return Lazy(shape, table.dtype, pool.memoised(load))
@@ -205,7 +211,7 @@ def _index(pool: Pool, shape: tuple[int, ...], args: list[Any]) -> Lazy:
     def load(position: Position, mask: Expr | None) -> Expr:
         at = position[start : start + rank]
         chosen = [
-            _position_value(pool, g, broadcast(at, g.shape), mask, source.shape[d])
+            _checked(pool, g, broadcast(at, g.shape), mask, source.shape[d], -source.shape[d])
             for d, g in zip(used, tensors, strict=True)
         ]
         return source.load((*position[:start], *chosen, *position[start + rank :]), mask)

@@ -124,6 +124,10 @@ class TritonWriter:
         beyond = max(self.blocks.block, self.blocks.max_block, self.blocks.lanes)
         return "tl.int64" if largest + beyond > _INT32 else "tl.int32"
 
+    def _wide(self, positions: str) -> str:
+        """Positions of 32 bits in the type of positions."""
+        return positions if self._integer == "tl.int32" else f"({positions}).to({self._integer})"
+
     def _program(self, name: str) -> None:
         self._add(f"{name} = tl.program_id(0).to({self._integer})")
 
@@ -194,7 +198,8 @@ class TritonWriter:
         if key not in values.scopes:
             number, space = len(values.scopes), prod(v.extent for v in loops)
             at, inside = f"at{number}", f"inside{number}"
-            self._add(f"{at} = tl.arange(0, {_power_of_two(space)})", f"{inside} = {at} < {space}")
+            arange = self._wide(f"tl.arange(0, {_power_of_two(space)})")
+            self._add(f"{at} = {arange}", f"{inside} = {at} < {space}")
             self._decode(at, loops)
             values.scopes[key] = (values.over(loops, inside), inside)
         return values.scopes[key]
@@ -212,7 +217,7 @@ class TritonWriter:
                 self._add(f"sum{r.number} = tl.full(({block},), {identity(r)}, {_type(r)})")
             self._settle(values, p)
             with self._indented(f"for start in range(0, {space}, {block}):"):
-                self._add(f"at = start + tl.arange(0, {block})", f"inside = at < {space}")
+                self._add(f"at = start + {self._wide(f'tl.arange(0, {block})')}", f"inside = at < {space}")
                 self._decode("at", p.loops)
                 scope = values.over(p.loops, "inside")
                 for r, value in p.reductions:
@@ -252,7 +257,7 @@ class TritonWriter:
             return
         self._settle(values, p)
         with self._indented(f"for column in range(0, {space}):"):
-            self._decode("column", p.loops)
+            self._decode(self._wide("column"), p.loops)
             scope = values.over(p.loops, "inside", vector=False)
             for r, value in p.reductions:
                 self._accumulate(r, str(scope.known(value)))
@@ -300,7 +305,7 @@ class TritonWriter:
             space = prod(v.extent for v in p.loops)
             self._settle(values, p)
             with self._indented(f"for start in range(chunk * {block}, {space}, {chunks * block}):"):
-                self._add(f"at = start + tl.arange(0, {block})", f"inside = at < {space}")
+                self._add(f"at = start + {self._wide(f'tl.arange(0, {block})')}", f"inside = at < {space}")
                 self._decode("at", p.loops)
                 scope = values.over(p.loops, "inside")
                 for r, value in p.reductions:

@@ -32,13 +32,12 @@ _TEXTS = {
     "reciprocal": "1.0 / {0}", "relu": "tl.where({0} < 0, 0, {0})",
     "sign": "({0} > 0).to({type}) - ({0} < 0).to({type})", "isnan": "{0} != {0}",
     "isinf": "tl.abs({0}) == float('inf')", "bitwise_not": "~{0}",
-    "wrap": "tl.where({0} < 0, {0} + {1}, {0})",
     "maximum": "maximum({0}, {1})", "minimum": "minimum({0}, {1})",
     "floor_divide": "floor_divide({0}, {1})", "remainder": "remainder({0}, {1})",
     "fmod": "truncated_remainder({0}, {1})",
 }  # fmt: skip
 _OF_INTEGERS = {
-    "abs", "maximum", "minimum", "sign", "bitwise_not", "wrap", "relu", "floor_divide", "fmod", "remainder",
+    "abs", "maximum", "minimum", "sign", "bitwise_not", "relu", "floor_divide", "fmod", "remainder",
 }  # fmt: skip
 _UNCHANGED = {"ceil", "floor", "round", "trunc"}
 """Functions that do not change integers."""
@@ -216,7 +215,23 @@ class Values:
             return f"tl.where({', '.join(args)})"
         if node.op == "call":
             return self._call(node, args)
+        if node.op == "checked":
+            return self._checked(node, args[0], vector)
+        if node.op == "narrow":
+            return f"{args[0]}.to(tl.{node.attr}).to(tl.int64)"
         return _OPERATORS[node.op].format(*args)
+
+    def _checked(self, node: Expr, index: str, vector: bool) -> str:
+        """An index, or 0 if it is not in its range.
+
+        A kernel cannot raise: Triton asserts the range on the device if TRITON_DEBUG is set.
+        """
+        low, size = node.attr
+        valid = f"({index} >= {low}) & ({index} < {size})"
+        mask = f", mask={self.inside}" if vector and self.inside else ""
+        self.add(f"tl.device_assert({valid}, 'an index is out of bounds'{mask})")
+        position = f"tl.where({index} < 0, {index} + {size}, {index})" if low else index
+        return f"tl.where({valid}, {position}, 0)"
 
     def _arguments(self, node: Expr) -> list[str]:
         """Constants next to another operand take its type; on their own they need an explicit type."""

@@ -185,8 +185,8 @@ def literal(value: Any) -> str:
         return f"complex({literal(value.real)}, {literal(value.imag)})"
     if isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
         return str(value)
-    if isinstance(value, torch.device):
-        return f"torch.device({str(value)!r})"
+    if isinstance(value, torch.device):  # a forward runs with its inputs' GPU as the current one
+        return f"torch.device({value.type if value.type == 'cuda' else str(value)!r})"
     if isinstance(value, slice):
         return f"slice({literal(value.start)}, {literal(value.stop)}, {literal(value.step)})"
     return _collection(value)

@@ -7,6 +7,7 @@ import io
 import json
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -47,6 +48,8 @@ class Artifact:
         self.kernels: dict[str, Kernel] = {}
         self.units: list[Unit] = []
         self.ranges: list[Ranges] = []
+        self._compiled: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
+        """Modules that `optimize` let run under torch.compile."""
         self._loaded = False
 
     def _load(self) -> None:
@@ -127,23 +130,43 @@ class Artifact:
     def optimize(self, model: Any) -> Any:
         """Install the kernels in `model`, in place; a model that already has them is unchanged.
 
+        Kernels of another artifact give way.
+
         Returns:
             `model` itself; its state_dict keys, hooks and isinstance relations are unchanged.
 
         Raises:
-            ValueError: the model's structure differs from the captured one.
+            ValueError: the model's structure differs from the captured one, or it was compiled.
         """
         if not isinstance(model, torch.nn.Module):
             given = f"the class {model.__name__}" if isinstance(model, type) else f"{model!r:.60}"
             raise ValueError(f"pass the model, an instance of torch.nn.Module, not {given}")
-        if self.mode == "eager":
-            return model
-        self._load()
+        if self.mode != "eager":
+            self._load()
+        own = [None, *(r.unit for r in self.ranges), *self.units]
+        others = [m for m in model.modules() if getattr(type(m), "_agentforge_unit", None) not in own]
+        classes = [type(m) for m in others]
+        for module in others:
+            module.__class__ = type(module)._agentforge_original
+        try:
+            self._install(model)
+        except ValueError:
+            for module, stitched in zip(others, classes, strict=True):
+                module.__class__ = stitched
+            raise
+        return model
+
+    def _install(self, model: torch.nn.Module) -> None:
         found = []
         for unit in (*(r.unit for r in self.ranges), *self.units):
             module = _submodule(model, unit.path)
-            if hasattr(type(module), "_agentforge_unit") or getattr(module, "_compiled_call_impl", None):
+            if hasattr(type(module), "_agentforge_unit") or module in self._compiled:
                 continue
+            if getattr(module, "_compiled_call_impl", None):
+                raise ValueError(
+                    "Module.compile was called on the model, so its kernels would not run: pass the model as "
+                    "it was before, or call restore() of the artifact that compiled it"
+                )
             modules = unit.walk(module) if module is not None else None
             if modules is None or not unit.fits(modules):
                 part = f"its submodule {unit.path!r}" if unit.path else "it"
@@ -158,9 +181,9 @@ class Artifact:
         for unit, module, classes in found:
             if self.mode.startswith("compile"):
                 compile_model(module, self.mode)
+                self._compiled.add(module)
             else:  # units of one module have a signature each: their classes derive from each other
                 module.__class__ = self._class(unit, (type(module), *classes[1:]))
-        return model
 
     def _class(self, unit: Unit, classes: tuple[type, ...]) -> type:
         key = (id(unit), classes)
@@ -180,6 +203,7 @@ class Artifact:
                 module.__class__ = original
             elif self.mode.startswith("compile") and module is not None:
                 module._compiled_call_impl = None
+                self._compiled.discard(module)
         return model
 
     def calls(self) -> dict[str, int]:

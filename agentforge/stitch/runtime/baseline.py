@@ -103,9 +103,11 @@ class Frozen:
 
         self._weights = list(_tensors(self._module))
         self._contents = Contents(self._weights)
-        self._run = torch.compile(self._module._call_impl, backend=own)
+        run = torch.compile(self._module._call_impl, backend=own)
         with inductor.patch(freezing=True):  # a later shape compiles without it, which is right too
-            return self._run(*args, **kwargs)
+            result = run(*args, **kwargs)
+        self._run = run  # not of a call that raises: the next one would compile without freezing
+        return result
 
     def _options(self) -> dict[str, Any]:
         from torch._inductor import list_mode_options

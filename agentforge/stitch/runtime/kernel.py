@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -90,6 +91,31 @@ def on_its_gpu(forward: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def beside_inputs(
+    forward: Callable[..., Any], first: int, constants: Sequence[torch.Tensor]
+) -> Callable[..., Any]:
+    """`forward` with its constants on the GPU of its other tensors.
+
+    They load on the GPU that they were made on.
+
+    Args:
+        first: place of the first constant among the arguments.
+    """
+    last = first + len(constants)
+    copies: dict[int, list[torch.Tensor]] = {}
+
+    def call(*tensors: torch.Tensor) -> Any:
+        others = (*tensors[:first], *tensors[last:])
+        index = next((t.get_device() for t in others if t.is_cuda), -1)
+        if index < 0:
+            return forward(*tensors)
+        if index not in copies:
+            copies[index] = [c.to(f"cuda:{index}") if c.is_cuda else c for c in constants]
+        return forward(*tensors[:first], *copies[index], *tensors[last:])
+
+    return call
+
+
 def _import(path: Path, name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -111,13 +137,32 @@ def _import(path: Path, name: str) -> ModuleType:
 def provide_runtimes(folder: Path) -> ModuleType:
     """Make `import agentforge_cpp` and the other run-time modules find the artifact's copies.
 
+    A process has one copy of each: warns if an artifact of another version brought it.
+
     Returns:
         The C++ run-time module, which counts the calls of all kernels.
     """
     sys.path.insert(0, str(folder))
     try:
-        for path in folder.glob("agentforge_*.py"):
-            importlib.import_module(path.stem)
+        pairs = [(p, importlib.import_module(p.stem).__file__) for p in folder.glob("agentforge_*.py")]
     finally:
         sys.path.remove(str(folder))
+    here = Path(__file__).parent
+    pairs += [(p, str(here / p.name)) for p in (folder / here.name).glob("*.py")]
+    for path, loaded in pairs:
+        if loaded and not _same(path, Path(loaded)):
+            warnings.warn(
+                f"{folder} was written by another version of AgentForge than {Path(loaded).parent}, which "
+                f"this process has loaded ({path.name} differs): its kernels run with the latter's runtime. "
+                "Write the older artifact again, or load the two in different processes.",
+                stacklevel=2,
+            )
+            break
     return sys.modules["agentforge_cpp"]
+
+
+def _same(path: Path, loaded: Path) -> bool:
+    try:
+        return path.samefile(loaded) or path.read_bytes() == loaded.read_bytes()
+    except OSError:  # what was loaded may be gone
+        return True

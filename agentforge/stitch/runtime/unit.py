@@ -13,7 +13,7 @@ from torch.nn.modules import module as _nn
 from torch.utils import _pytree
 
 from .guards import Known, Learn, absent, guards, reader
-from .kernel import on_its_gpu
+from .kernel import beside_inputs, on_its_gpu
 from .layout import Layout
 from .signature import Signature
 
@@ -65,12 +65,19 @@ class Unit:
         self.packs = bool(plan["products"])
         """Whether it computes products from packed weights."""
         self.warned = False
-        self.eager, self.traceable = forwards
-        if self.device == "cuda":
-            self.eager = on_its_gpu(self.eager)
+        self.traceable = forwards[1]
+        self.eager = self._placed(forwards[0])
         self.compiled: Callable[..., Any] | None = None
         if compiled:
-            self.compiled = torch.compile(self.traceable, dynamic=False)
+            self.compiled = self._placed(torch.compile(self.traceable, dynamic=False))
+
+    def _placed(self, forward: Callable[..., Any]) -> Callable[..., Any]:
+        """A forward that runs on its inputs' GPU."""
+        if self.device == "cuda":
+            forward = on_its_gpu(forward)
+        if any(constant.is_cuda for constant in self.constants):
+            forward = beside_inputs(forward, len(self.tensors), self.constants)
+        return forward
 
     def fits(self, modules: list[Any]) -> bool:
         """True if the modules have the captured classes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import timeit
 from collections.abc import Callable
 from pathlib import Path
@@ -78,6 +79,21 @@ class TestCalls:
 
     def test_nan_keeps_its_meaning(self, kinds: Library) -> None:
         assert kinds.nans(torch.tensor([1.0, float("nan"), float("inf")]), 3) == 1
+
+    def test_a_new_thread_has_torch_s_number_of_threads(self, tmp_path: Path) -> None:
+        counted = (
+            "int n = 0;\n#pragma omp parallel\n#pragma omp single\nn = omp_get_num_threads();\nreturn n;"
+        )
+        source = f'#include <omp.h>\nextern "C" int count() {{ {counted} }}'
+        library, seen = load(write(tmp_path, {"k.cpp": source}), "k.cpp"), []
+        before = torch.get_num_threads()
+        for number in (1, 3):
+            torch.set_num_threads(number)
+            thread = threading.Thread(target=lambda: seen.append(library.count()))
+            thread.start()
+            thread.join()
+        torch.set_num_threads(before)
+        assert seen == [1, 3]
 
     def test_temporaries_stay_alive(self, kinds: Library) -> None:
         for _ in range(200):
@@ -212,6 +228,19 @@ class TestLoad:
         source.write_text("")
         assert runtime.object_name(source, [], []) != runtime.object_name(source, ["-O1"], [])
         assert runtime.object_name(source, ["a", "b"], []) != runtime.object_name(source, ["a"], ["b"])
+
+    def test_only_instruction_sets_identify_a_processor(self) -> None:
+        text = "vendor_id\t: GenuineIntel\nmodel\t\t: 207\nstepping\t: 2\nflags\t\t: {}\nbugs\t\t: spectre_v1"
+        known = runtime.processor(text.format("fpu sse2 ssse3 avx2 avx512_bf16 amx_tile fma"))
+        assert known == ["vendor_id: GenuineIntel", "model: 207", "amx_tile avx2 avx512_bf16 fma sse2 ssse3"]
+        assert (
+            runtime.processor(text.format("fma ibpb md_clear sse2 ssse3 avx2 avx512_bf16 sev amx_tile"))
+            == known
+        )
+        assert runtime.processor(text.format("sse2 ssse3 avx2 fma")) != known
+        arm = runtime.processor("Features\t: fp asimd evtstrm sve2 cpuid bf16 sb\nCPU part\t: 0xd4f")
+        assert arm == ["asimd bf16 fp sve2", "CPU part: 0xd4f"]
+        assert runtime.machine().count("\n") >= 1
 
     def test_flags_reach_the_compiler(self, tmp_path: Path) -> None:
         beside = write(tmp_path, {"k.cpp": 'extern "C" int value() { return VALUE; }'})

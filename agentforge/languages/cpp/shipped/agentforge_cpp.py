@@ -22,6 +22,7 @@ import os
 import re
 import subprocess
 import tempfile
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -202,16 +203,42 @@ def parse_prototypes(source: str) -> dict[str, Prototype]:
 # -------------------------------------------------------------------------------------------- build
 
 
+_INSTRUCTIONS = {
+    "flags": re.compile(
+        r"mmx\w*|3dnow\w*|\w*sse\w*|pni|cx8|cx16|cmov|lahf_lm|popcnt|abm|avx\w*|amx\w*|apx\w*|fma\w*|xop|f16c"
+        r"|bmi[12]|tbm|movbe|adx|v?aes|v?pclmulqdq|gfni|sha\w*|sm[34]|kl|aeskle|widekl"
+    ),
+    "Features": re.compile(
+        r"fp\w*|asimd\w*|sve\w*|sme\w*|aes|pmull\w*|sha\w*|sm[34]|crc32|atomics\w*|lse\w*|i8mm|\w*bf16|f\d+mm"
+        r"|jscvt|fcma|lrcpc\w*|uscat|flagm\w*|frint|rng|mops|cssc|neon|vfp\w*|idiv\w*|half|thumb\w*"
+    ),
+}
+"""Instruction sets among the words of a line of /proc/cpuinfo.
+
+The other words, such as `ibpb` and `md_clear`, come and go with the kernel and the hypervisor.
+"""
+
+
 @lru_cache(maxsize=1)
 def machine() -> str:
     """Identify the instruction set that `-march=native` compiles for."""
-    keys = ("vendor_id", "cpu family", "model", "flags", "Features", "CPU part")
     try:
         first = Path("/proc/cpuinfo").read_text().split("\n\n")[0]
     except OSError:
         first = ""
-    lines = [line for line in first.splitlines() if line.split("\t")[0].strip() in keys]
-    return "\n".join([os.uname().machine, *lines])
+    return "\n".join([os.uname().machine, *processor(first)])
+
+
+def processor(text: str) -> list[str]:
+    """Model and instruction sets in the text that /proc/cpuinfo has on a processor."""
+    found: list[str] = []
+    for line in text.splitlines():
+        key, _, value = (part.strip() for part in line.partition(":"))
+        if key in ("vendor_id", "cpu family", "model", "CPU part"):
+            found.append(f"{key}: {value}")
+        elif key in _INSTRUCTIONS:
+            found.append(" ".join(sorted(filter(_INSTRUCTIONS[key].fullmatch, value.split()))))
+    return found
 
 
 def settings(source: Path) -> tuple[list[str], list[str]]:
@@ -392,13 +419,27 @@ def _limits(kind: str) -> tuple[int, int]:
     return (0, 2**bits - 1) if kind.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
+class _Thread(threading.local):
+    """The number of OpenMP's threads belongs to the calling thread.
+
+    torch sets it when that thread first runs an operator or asks for the number; a kernel may come before.
+    """
+
+    def __init__(self) -> None:  # once in each thread
+        torch.get_num_threads()
+        self.ready = True
+
+
+_THREAD = _Thread()
+
+
 def _caller(function: Any, prototype: Prototype) -> Callable[..., Any]:
     """A Python function with the prototype's checks unrolled: loops would cost microseconds."""
     names: list[str] = []
     body: list[str] = []
     passed: list[str] = []
     scope: dict[str, Any] = {"_f": function, "_n": _COUNTS, "_p": prototype, "_pointer": _pointer}
-    scope |= {"_integer": _integer, "_plain": _PLAIN, "_error": ctypes.ArgumentError}
+    scope |= {"_t": _THREAD, "_integer": _integer, "_plain": _PLAIN, "_error": ctypes.ArgumentError}
     for index, parameter in enumerate(prototype.parameters):
         name = parameter.name
         if not name or keyword.iskeyword(name) or name.startswith("_") or name in names:
@@ -424,7 +465,7 @@ def _caller(function: Any, prototype: Prototype) -> Callable[..., Any]:
                 f"{name} = _integer({name}, _p, {index})"
             )
             passed.append(name)
-    body.append(f"    _n[{prototype.name!r}] += 1")
+    body.append(f"    _n[{prototype.name!r}] += 1; _t.ready")
     body.append(f"    try: return _f({', '.join(passed)})")
     body.append("    except _error as error: raise TypeError(f'{_p}: {error}') from None")
     exec("\n".join([f"def _call({', '.join(names)}):", *body]), scope)
