@@ -15,9 +15,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any
 
-import psutil
-
 from agentforge.isolation.child_server import next_child
+from agentforge.limits import free_memory
 from agentforge.schema import AgentForgeError, errors
 
 Progress = Callable[[str], None]
@@ -57,7 +56,7 @@ class ChildFailure(AgentForgeError):
 
 def available_memory() -> int:
     """Bytes that a child may use now without driving the machine into the OOM killer."""
-    return int(psutil.virtual_memory().available * 0.9)
+    return int(free_memory() * 0.9)
 
 
 def run_child(

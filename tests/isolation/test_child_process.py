@@ -109,3 +109,8 @@ def gone(pid: int) -> bool:
             return True
         time.sleep(0.05)
     return False
+
+
+def test_a_child_takes_no_more_memory_than_the_control_group_leaves(monkeypatch):
+    monkeypatch.setattr(child_process, "free_memory", lambda: 1000)
+    assert child_process.available_memory() == 900

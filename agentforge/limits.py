@@ -30,14 +30,45 @@ def cpu_quota(cgroups: Path = CGROUPS, proc: Path = PROC) -> float:
 
 def allowed_memory(cgroups: Path = CGROUPS, proc: Path = PROC) -> int:
     """Bytes of memory that this process may use: the machine's, limited by the control groups."""
-    meminfo = _read(proc / "meminfo")
-    total = next((int(line.split()[1]) * 1024 for line in meminfo.splitlines() if "MemTotal" in line), 0)
+    total = _meminfo(proc, "MemTotal")
+    for _, limit, _ in _memory_limits(cgroups, proc):
+        total = min(total, limit) if total else limit
+    return total
+
+
+def free_memory(cgroups: Path = CGROUPS, proc: Path = PROC) -> int:
+    """Bytes of memory that this process can still take: what the machine has available, and no more than the
+    control groups leave. Pages of files count as free, since the kernel takes them back."""
+    free = _meminfo(proc, "MemAvailable")
+    for folder, limit, usage in _memory_limits(cgroups, proc):
+        used = _read(folder / usage)
+        if used.isdigit():
+            free = min(free, limit - int(used) + _pages_of_files(folder))
+    return max(0, free)
+
+
+def _meminfo(proc: Path, name: str) -> int:
+    lines = _read(proc / "meminfo").splitlines()
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:")), 0)
+
+
+def _memory_limits(cgroups: Path, proc: Path) -> Iterator[tuple[Path, int, str]]:
+    """Folder of each group with a limit, the limit in bytes, and the name of the file with the bytes in
+    use."""
     for folder in _folders(cgroups, proc, "memory"):
-        for name in ("memory.max", "memory.limit_in_bytes"):
+        for name, usage in (
+            ("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+        ):  # fmt: skip
             text = _read(folder / name)
             if text.isdigit():
-                total = min(total, int(text)) if total else int(text)
-    return total
+                yield folder, int(text), usage
+
+
+def _pages_of_files(folder: Path) -> int:
+    """Bytes in a group, and in those below it: version 1 names these sums `total_...`."""
+    rows = dict(line.split(" ", 1) for line in _read(folder / "memory.stat").splitlines() if " " in line)
+    found = (rows.get(f"total_{name}", rows.get(name, "0")) for name in ("inactive_file", "active_file"))
+    return sum(int(text) for text in found if text.isdigit())
 
 
 def _folders(cgroups: Path, proc: Path, controller: str) -> Iterator[Path]:
