@@ -22,6 +22,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from agentforge.limits import allowed_threads
 from agentforge.resources import resource
 from agentforge.schema import Budget, UsageError
 
@@ -94,7 +95,8 @@ class RefereeSettings(BaseModel, extra="forbid", allow_inf_nan=False):
     """Limit for one call of the candidate, and for its import and construction. A call of one that calls
     torch.compile may take as long as `compile_timeout_s`."""
     evaluation_timeout_s: float = Field(default=900.0, gt=0)
-    """Limit for one evaluation in all."""
+    """Limit for one evaluation, without the time in which the reference is prepared or compiled, or another
+    process measures. What was measured until then counts, and is not verified."""
     memory_bytes: int | None = Field(default=None, gt=0)
     """Additional address space of a candidate process beyond its start; None derives it from the workload
     and the machine."""
@@ -134,7 +136,7 @@ class RefereeSettings(BaseModel, extra="forbid", allow_inf_nan=False):
     and for regions of a model all but `max-autotune`."""
     compile_timeout_s: float = Field(default=300.0, gt=0)
     """Limit for the first call of a compiled baseline; one that takes longer is left out, which is noted."""
-    threads: int = Field(default_factory=lambda: len(os.sched_getaffinity(0)), ge=1)
+    threads: int = Field(default_factory=allowed_threads, ge=1)
     """Threads of every measured process; on a GPU each has one."""
 
 
@@ -325,7 +327,7 @@ def check_threads(referee: RefereeSettings) -> None:
     Raises:
         UsageError: too many threads.
     """
-    processors = len(os.sched_getaffinity(0))
+    processors = allowed_threads()
     if referee.threads > processors:
         raise UsageError(
             f"referee.threads is {referee.threads}, but this process may use {processors} processors: "

@@ -275,7 +275,8 @@ def main() -> int:
     missing = [p for n in options.parties for p in PACKAGES.get(n, ()) if not find_spec(p)]
     if missing:
         print(
-            f"{', '.join(missing)} is missing: run pip install '.[peers]' in this clone, or choose other --parties"
+            f"{', '.join(missing)} is missing: run pip install '.[peers]' in this clone, "
+            "or choose other --parties"
         )
         return 2
     if not options.busy and (others := busy()) > MOST_OTHERS:

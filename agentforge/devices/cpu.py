@@ -9,8 +9,9 @@ from pathlib import Path
 
 import psutil
 
+from agentforge.limits import allowed_memory, allowed_threads
+
 from ._base import DeviceSpec, Roofline
-from .limits import allowed_memory, allowed_threads
 from .toolchain import toolchain
 
 _VECTOR_UNITS = (

@@ -15,10 +15,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any
 
-import psutil
-
-from agentforge.devices.limits import memory_room
 from agentforge.isolation.child_server import next_child
+from agentforge.limits import free_memory
 from agentforge.schema import AgentForgeError, TimeEnded, errors
 
 Progress = Callable[[str], None]
@@ -58,7 +56,7 @@ class ChildFailure(AgentForgeError):
 
 def available_memory() -> int:
     """Bytes that a child may use now without driving the machine, or a control group, into the OOM killer."""
-    return max(1, int(min(psutil.virtual_memory().available, memory_room()) * 0.9))
+    return max(1, int(free_memory() * 0.9))
 
 
 def run_child(

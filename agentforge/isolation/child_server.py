@@ -96,7 +96,8 @@ class ChildServer:
             module: of its task.
             serves: it has a server for children of its own at once.
         """
-        message = {"fork": number, "module": module, "path": sys.path, "serves": serves}
+        path = [entry for entry in sys.path if isinstance(entry, str)]  # an import skips others too
+        message = {"fork": number, "module": module, "path": path, "serves": serves}
         folder = os.open(".", os.O_PATH | os.O_DIRECTORY)
         try:
             data = json.dumps(message).encode()

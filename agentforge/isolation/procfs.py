@@ -11,6 +11,7 @@ from pathlib import Path
 _SCHEDULER_CLOCK = 2  # CPUCLOCK_SCHED of the kernel's posix-timers.h
 _ANONYMOUS = ("/dev/zero (deleted)", "/anon_hugepage (deleted)")
 """Names that the kernel gives to memory without a file, if it is shared or of huge pages."""
+_SPARE_IDS, _ENOUGH_IDS, _OVERFLOW_ID = range(200_000, 1 << 31), 100_000, 65_534
 
 
 def boot_id() -> str:
@@ -202,3 +203,28 @@ def namespace_init(pid: int) -> int:
     """The parent of the worker's process: the first process of its namespace."""
     fields = stat_fields(pid)
     return int(fields[1]) if len(fields) > 1 else 0
+
+
+def spare_ids(folder: Path = Path("/proc/self")) -> range:
+    """Ids that root can give to processes, as users and as groups, and that no other program uses.
+
+    In a container without rights of its own, root has few ids (`user_namespaces`(7)): the upper half of them
+    then, below the overflow id (65534). Empty if there are none.
+    """
+    users, groups = (_id_ranges(folder / name) for name in ("uid_map", "gid_map"))
+    both = [range(max(u.start, g.start), min(u.stop, g.stop)) for u in users for g in groups]
+    for found in both:
+        if found.start <= _SPARE_IDS.start and found.stop >= _SPARE_IDS.start + _ENOUGH_IDS:
+            return range(_SPARE_IDS.start, min(found.stop, _SPARE_IDS.stop))
+    longest = max(both, key=len, default=range(0))
+    stop = min(longest.stop, _OVERFLOW_ID) if longest.start < _OVERFLOW_ID else longest.stop
+    return range(longest.start + (stop - longest.start + 1) // 2, stop)
+
+
+def _id_ranges(path: Path) -> list[range]:
+    """The ids of a map; if it cannot be read, all that exist."""
+    try:
+        rows = [[int(word) for word in line.split()] for line in path.read_text().splitlines()]
+    except (OSError, ValueError):
+        return [range(1 << 32)]
+    return [range(first, first + length) for first, _, length in rows]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,8 +24,9 @@ from .checks.agreement import control_steady, noise
 from .checks.behaviour.ahead_of_time import AheadOfTime
 from .result import MAX_STAGE_TEXT, performance
 from .timing.patience import Patience
+from .timing.statistics import of_few_blocks
 from .timing.timer import GroupTimes, Timer
-from .workers.failures import WorkerFailure
+from .workers.failures import WorkerFailure, trusted
 
 _OTHER_WEIGHTS = (
     "its state_dict has other names or shapes than the reference's: those weights kept their initial values"
@@ -36,20 +38,18 @@ _SPARE_GROUPS = 2
 disturbed, or if the speedup is still undecided."""
 
 
+class _TooLong(WorkerFailure):
+    """The evaluation's time is over."""
+
+
 @dataclass
 class EvaluationPipeline:
-    """Runs the checks of `PIPELINE` and the timing of one solution, and writes results into
-    `context.findings`.
-
-    Args:
-        cache: folder shared by all referees of the machine, for the lock of the device.
-    """
+    """Runs the checks of `PIPELINE` and the timing of one solution; the results go to `context.findings`."""
 
     context: CheckContext
     warm: Callable[[], Baselines]
     fresh: Callable[[], Baselines]
     sanitizer_pool: SanitizerPool | None
-    cache: Path
     progress: OnStage | None = None
 
     def run(self) -> None:
@@ -58,6 +58,7 @@ class EvaluationPipeline:
         Raises:
             WorkerFailure, BuildFailure: the verdict against the candidate.
             TargetError: the reference does not run.
+            HarnessError: a trusted worker failed.
             TimeEnded: the request's deadline came first.
         """
         try:
@@ -65,6 +66,9 @@ class EvaluationPipeline:
         except (WorkerFailure, BuildFailure) as failure:
             if failure.status is EvaluationStatus.TIMEOUT and self._ended():
                 raise _time_ended() from failure
+            if isinstance(failure, WorkerFailure) and failure.worker:
+                self.context.findings.log = failure.log
+                raise trusted(failure, f"the reference failed in the worker {failure.worker}") from failure
             if isinstance(failure, WorkerFailure) and failure.status is EvaluationStatus.OUT_OF_MEMORY:
                 room = self.context.builder.backend.room()
                 failure.reason += f" (without this solution, {room})" if room else ""
@@ -72,12 +76,10 @@ class EvaluationPipeline:
 
     def _run(self) -> None:
         context = self.context
+        self._end = math.inf if context.request.deadline is None else context.request.deadline
         self._deadline = time.monotonic() + context.settings.evaluation_timeout_s
         context.builder.deadline = self._deadline + context.settings.evaluation_timeout_s
-        if (end := context.request.deadline) is not None:
-            self._deadline, context.builder.deadline = (
-                min(t, end) for t in (self._deadline, context.builder.deadline)
-            )
+        self._allow(0.0)
         self._untimed = ""
         full = context.level is Level.FULL
         patience = min(context.settings.patience_s, max(0.0, self._deadline - time.monotonic()))
@@ -91,7 +93,8 @@ class EvaluationPipeline:
         try:
             self._evaluate_built()
         except WorkerFailure as failure:
-            if failure.status is EvaluationStatus.TIMEOUT and time.monotonic() > context.builder.deadline:
+            late = time.monotonic() > context.builder.deadline
+            if failure.status is EvaluationStatus.TIMEOUT and late and not failure.worker:
                 raise self._too_long(2) from failure
             raise
         finally:
@@ -118,7 +121,8 @@ class EvaluationPipeline:
     def _evaluate_built(self) -> None:
         context = self.context
         with self._stage("baselines") as detail:
-            warm = context.baselines = self.warm()
+            with self._not_its_time():
+                warm = context.baselines = self.warm()
             detail.extend(warm.notes)
         self._checks(When.BASELINES)
         if not self._untimed and context.level is not Level.SMOKE:
@@ -147,15 +151,23 @@ class EvaluationPipeline:
                 if len(context.groups) >= planned and not (patient and self._undecided()):
                     return
                 spare -= len(context.groups) >= planned
-            self._check_deadline()
-            begin = time.monotonic()
-            group = self._fresh_group()
+            try:
+                self._check_deadline()
+                begin = time.monotonic()
+                group = self._fresh_group()
+            except _TooLong as late:
+                if not context.groups:
+                    self._keep(group)
+                if len(done := context.groups) < planned:
+                    sentence = f"{late}: {len(done)} of {planned} process groups were measured until then"
+                    context.findings.doubt(ReasonCode.TIMEOUT, sentence)
+                return
             if len(context.groups) + repeated >= planned:  # beyond the plan
                 self._patience.spend(time.monotonic() - begin)
 
     def _fresh_group(self) -> list[GroupTimes]:
         """A process group with baselines of its own."""
-        with self._stage("baselines"):
+        with self._stage("baselines"), self._not_its_time():
             self.context.baselines = self.fresh()
         try:
             return self._group(first=False)
@@ -240,9 +252,9 @@ class EvaluationPipeline:
         if self._untimed or context.level is Level.SMOKE:
             return
         if context.baselines.missing(context.level):
-            with self._stage("compiled baseline") as detail:
+            with self._stage("compiled baseline") as detail, self._not_its_time():
                 known = len(context.baselines.notes)
-                context.baselines.start_compiled(context.level, until=self._deadline)
+                context.baselines.start_compiled(context.level, until=self._end)
                 detail.extend(context.baselines.notes[known:])
             self._check_deadline()
         self._checks(When.BEFORE_TIMING)
@@ -270,10 +282,13 @@ class EvaluationPipeline:
             context.baselines, context.candidate, context.prepared, context.comparator, context.placement,
             self._patience, context.unusual[context.prepared.workload.hash], gap_s,
         )  # fmt: skip
-        with self._stage("timing") as detail, context.builder.lock():
+        with self._stage("timing") as detail, ExitStack() as alone:
+            with self._not_its_time():
+                alone.enter_context(context.builder.lock(self._end, self.progress))
             waited = self._patience.waited
             seconds = min(seconds, max(0.1, self._deadline - time.monotonic()))
-            times = timer.run(blocks, seconds / len(context.request.workloads), min(_LEAST_BLOCKS, blocks))
+            shared = seconds / len(context.request.workloads)
+            times = timer.run(blocks, shared, min(_LEAST_BLOCKS, blocks), self._deadline)
             detail.append(f"{times.blocks} blocks, steal {times.steal:.1%}")
             waited = self._patience.waited - waited
             detail.append(f"waited {waited:.1f} s for free processors" if waited else "")
@@ -303,9 +318,9 @@ class EvaluationPipeline:
         if context.baselines.notes:
             findings.notes["baselines"] = "; ".join(context.baselines.notes)
         if context.level is not Level.FULL:
-            findings.doubt(
-                ReasonCode.QUICK_LEVEL, "level quick measures one process group; run level full to verify"
-            )
+            few = of_few_blocks(findings.performance.blocks)
+            sentence = f"level quick measures one process group{few}; run level full to verify"
+            findings.doubt(ReasonCode.QUICK_LEVEL, sentence)
         self._checks(When.RESULT)
 
     # -- checks and stages
@@ -325,7 +340,7 @@ class EvaluationPipeline:
 
     def _ended(self) -> bool:
         """Whether the caller's time has ended."""
-        return self.context.request.deadline is not None and time.monotonic() > self.context.request.deadline
+        return time.monotonic() > self._end
 
     def _check_deadline(self) -> None:
         if self._ended():
@@ -335,7 +350,25 @@ class EvaluationPipeline:
 
     def _too_long(self, times: int) -> WorkerFailure:
         seconds = times * self.context.settings.evaluation_timeout_s
-        return WorkerFailure(EvaluationStatus.TIMEOUT, f"the evaluation took more than {seconds:g} s")
+        reason = f"the evaluation took more than {seconds:g} s (referee.evaluation_timeout_s allows more)"
+        return _TooLong(EvaluationStatus.TIMEOUT, reason)
+
+    def _allow(self, seconds: float) -> None:
+        """Move the evaluation's limits, but not beyond the end of the caller's time."""
+        builder = self.context.builder
+        self._deadline = min(self._deadline + seconds, self._end)
+        builder.deadline = min(builder.deadline + seconds, self._end)
+        if hasattr(self.context, "candidate"):
+            self.context.candidate.worker.channel.deadline = builder.deadline
+
+    @contextmanager
+    def _not_its_time(self) -> Iterator[None]:
+        """What the candidate waits for meanwhile does not count as the evaluation's time."""
+        begin = time.monotonic()
+        try:
+            yield
+        finally:
+            self._allow(time.monotonic() - begin)
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[list[str]]:
@@ -347,7 +380,7 @@ class EvaluationPipeline:
         try:
             yield detail
         except (WorkerFailure, BuildFailure) as failure:
-            status = failure.status
+            status = EvaluationStatus.HARNESS_ERROR if getattr(failure, "worker", "") else failure.status
             detail.append(failure.reason)
             raise
         except BaseException:

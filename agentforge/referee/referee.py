@@ -110,10 +110,10 @@ class Referee:
     def _open(self) -> None:
         if self._folder is not None:
             return
-        self._scratch = Scratch("referee")
-        folder = self._folder = self._scratch.path
-        folder.chmod(0o711)
         try:
+            self._scratch = Scratch("referee")
+            folder = self._folder = self._scratch.path
+            folder.chmod(0o711)
             self._cache.mkdir(parents=True, exist_ok=True)
             environment = self._environment()
             self._torch = Forkserver(TORCH, None, folder, environment)
@@ -122,7 +122,8 @@ class Referee:
         except OSError as error:
             self.close()
             raise HarnessError(
-                f"the referee cannot start ({error}); see that {folder.parent} is writable"
+                f"the referee cannot start ({error}); see that the temporary folder (TMPDIR) and "
+                f"{self._cache} are writable and not full"
             ) from error
 
     def release(self) -> None:
@@ -319,7 +320,8 @@ class Referee:
         try:
             self.close()
         finally:
-            self._open()
+            with suppress(HarnessError):  # the next call tries again, and says why
+                self._open()
 
     def _examine(self, request: EvaluationRequest, progress: OnStage | None, findings: Findings) -> None:
         builder = self._candidate_builder(request.solution)
@@ -329,7 +331,6 @@ class Referee:
                 warm=lambda: self._warm(request),
                 fresh=lambda: self._new_baselines(request.definition, request.workloads, self._baselines),
                 sanitizer_pool=self._sanitizer_pool,
-                cache=self._cache,
                 progress=progress,
             ).run()
         finally:

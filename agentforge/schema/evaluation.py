@@ -46,7 +46,7 @@ class Level(StrEnum):
 
 
 class Interval(FrozenModel):
-    """A point estimate with its 95% interval."""
+    """A point estimate with its 95% interval. Fewer than six blocks cover less, and a reason then says so."""
 
     point: float
     low: float

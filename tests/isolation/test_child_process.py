@@ -65,11 +65,11 @@ def test_each_way_to_fail_has_its_kind(task, kind, text):
 
 
 def test_free_memory_is_what_the_control_group_still_grants(monkeypatch):
-    monkeypatch.setattr(child_process, "memory_room", lambda: 100 << 20)
+    monkeypatch.setattr(child_process, "free_memory", lambda: 100 << 20)
     assert child_process.available_memory() == int(0.9 * (100 << 20))
     with pytest.raises(ChildFailure, match=r"0\.1 GiB"):
         run("hoard")
-    monkeypatch.setattr(child_process, "memory_room", lambda: 0)
+    monkeypatch.setattr(child_process, "free_memory", lambda: 0)
     assert child_process.available_memory() == 1, "0 sets no limit"
 
 

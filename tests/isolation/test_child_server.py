@@ -115,3 +115,8 @@ def test_all_end_with_a_killed_caller(tmp_path):
     caller.kill()
     caller.wait()
     assert all(map(gone, below))
+
+
+def test_what_an_import_skips_in_the_path_is_skipped(monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path, Path("somewhere"), None])
+    assert run("echo", {"n": 1}) == {"n": 1}

@@ -162,3 +162,22 @@ def test_a_segment_with_the_number_zero_is_no_anonymous_memory(monkeypatch: pyte
 
 def _address(memory: mmap.mmap) -> int:
     return int(numpy.frombuffer(memory, numpy.uint8).ctypes.data)
+
+
+@pytest.mark.parametrize(
+    ("users", "groups", "found"),
+    [
+        ("0 0 4294967295", "0 0 4294967295", range(200_000, 1 << 31)),
+        ("0 1000 1\n1 100000 65536", "0 1000 1\n1 100000 65536", range(32_768, 65_534)),
+        ("0 100000 65536", "0 100000 65536", range(32_767, 65_534)),
+        ("0 100000 65536", "0 0 4294967295", range(32_767, 65_534)),
+        ("0 1000 1", "0 1000 1", range(0)),
+        ("", "", range(0)),
+    ],
+)
+def test_ids_that_root_can_give(tmp_path: Path, users: str, groups: str, found: range) -> None:
+    (tmp_path / "uid_map").write_text(users)
+    (tmp_path / "gid_map").write_text(groups)
+    assert procfs.spare_ids(tmp_path)[:9] == found[:9]
+    assert len(procfs.spare_ids(tmp_path)) == len(found)
+    assert len(procfs.spare_ids(tmp_path / "gone")) > 1 << 30

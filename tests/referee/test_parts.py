@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+
 import pytest
 import torch
 
@@ -12,7 +14,10 @@ from agentforge.referee.timing.timer import turn_shape
 from agentforge.referee.workers.failures import UnusableOutput
 from agentforge.referee.workers.protocol import ProtocolViolation
 from agentforge.referee.workers.pytree import describe, flatten, parse_leaves, pick
+from agentforge.schema import HarnessError
 from agentforge.testing.language import make_solution
+
+from .judging import quick_referee
 
 
 def test_outputs_are_taken_apart_and_described():
@@ -93,3 +98,16 @@ def test_short_calls_have_more_company():
 @pytest.mark.parametrize("text", ["import os\nos._exit(0)", "def (", "(" * 5000, "x = 1\0"])
 def test_static_notes_never_raise(text):
     assert notes(make_solution("python", {"model_new.py": text}))
+
+
+def test_a_folder_that_cannot_be_written_is_said(tmp_path, monkeypatch):
+    referee = quick_referee(tmp_path / "cache")
+    with monkeypatch.context() as nowhere:
+        nowhere.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+        for use in (referee.__enter__, lambda: referee.build(make_solution("python", {"model_new.py": ""}))):
+            with pytest.raises(HarnessError, match=r"cannot start .*TMPDIR"):
+                use()
+        referee._restart()  # does not raise: the evaluation that failed has a verdict
+        assert referee._folder is None
+    with referee:
+        assert referee._folder is not None

@@ -136,6 +136,7 @@ WRONG = {
     "tuple": ("return (self.right(x),)", EvaluationStatus.INCORRECT_SHAPE),
     "nothing": ("return None", EvaluationStatus.INCORRECT_SHAPE),
     "object": ("return object()", EvaluationStatus.INCORRECT_SHAPE),
+    "unknown type": ("return self.right(x).to(torch.uint16)", EvaluationStatus.INCORRECT_SHAPE),
     "raises": ("raise ValueError('no')", EvaluationStatus.RUNTIME_ERROR),
     "exits": ("os._exit(0)", EvaluationStatus.CRASHED),
     "segfault": ("import ctypes; ctypes.string_at(0)", EvaluationStatus.CRASHED),

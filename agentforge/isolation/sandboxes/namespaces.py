@@ -14,7 +14,7 @@ from pathlib import Path
 
 from agentforge.registry import Availability
 
-from .. import linux, seccomp
+from .. import linux, procfs, seccomp
 from ._base import Box, Limits
 from .rlimits import Mapped, apply_limits, close_descriptors
 
@@ -212,7 +212,7 @@ def _show(path: Path, root: str, *, read_only: bool) -> None:
 def confine_and_say(scratch: str) -> None:
     """Confine this process as a worker of the forkserver is, print `inside` and leave."""
     linux.set_dumpable(False)
-    box = Box(Path(scratch), identity=200_000)
+    box = Box(Path(scratch), identity=next(iter(procfs.spare_ids()), 0))
     Namespaces().enter(Limits(memory_bytes=1 << 31), keep_fds=[], box=box)
     os.write(1, b"inside")
     os._exit(0)

@@ -96,11 +96,10 @@ class Baselines:
             self._to_compile = [name for name in self._to_compile if self._differs(name)]
             self.control, _ = self._started("control")
             self.enter(self.prepared[0])
-        except WorkerFailure as failure:
+        except BaseException as error:
             self.close()
-            raise TargetError(broken_reference(definition, failure)) from failure
-        except BaseException:
-            self.close()
+            if isinstance(error, WorkerFailure) and origin is None:  # otherwise the reference ran before
+                raise TargetError(broken_reference(definition, error)) from error
             raise
 
     # -- construction
@@ -183,12 +182,14 @@ class Baselines:
             if name not in self._starting:
                 self._start_beside(name)
             client, _ = self._started(name, until)
+            usual = client.call_timeout_s
             client.call_timeout_s = min(self.settings.compile_timeout_s, max(0.1, until - time.monotonic()))
             for prepared in self.prepared:
                 client.configure(prepared.body(), prepared.inputs, prepared.outputs_bytes)
                 self.eager.worker.stop()
                 for slot in (0, 1):
                     client.call(slot)
+            client.call_timeout_s = usual
         except WorkerFailure as failure:
             why = failure.reason.splitlines()[0][:200]
             self.notes.append(f"{baseline_name(name)} is left out: it cannot run this ({why})")
@@ -196,7 +197,6 @@ class Baselines:
             (self._origin or self).lost.add(name)
 
     def _prepared(self, workload: Workload) -> PreparedWorkload:
-        eager = self.eager
         if workload.source == "spec":
             arguments, drawing, fresh, numbers = arguments_of(workload), None, False, False
         else:
@@ -207,7 +207,6 @@ class Baselines:
         prepared = PreparedWorkload(workload, inputs, inputs.slot_bytes, drawn_numbers=numbers)
         self.enter_eager(prepared)
         inputs.give(0, inputs.drawn())
-        eager.call_timeout_s = max(300.0, self.settings.call_timeout_s)
         self._make_room(prepared)
         self._find_mutation(prepared)
         ask = partial(self.expect_or_none, prepared)

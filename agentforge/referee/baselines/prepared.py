@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from agentforge.schema import Definition, Workload
+from agentforge.schema import Definition, EvaluationStatus, Workload
 
 from ..comparison.tolerance import Bound
 from ..inputs.argument_variants import replaced
@@ -22,6 +22,8 @@ from ..workers.pytree import Leaf
 
 OF_INPUTS = "arithmetic", "chosen", "thresholds", "compared", "places", "measured"
 """What `Operators.of_inputs` says of a workload's inputs."""
+_UNREADABLE = EvaluationStatus.INCORRECT_SHAPE, EvaluationStatus.CHEATING
+"""Statuses of outputs of the reference that cannot be compared, such as tensor subclasses."""
 
 
 @dataclass(frozen=True)
@@ -173,6 +175,8 @@ def _placed(
 
 
 def broken_reference(definition: Definition, failure: WorkerFailure) -> str:
-    """Message for a reference that does not run."""
+    """Message for a reference that does not run, or whose output cannot be read."""
     first = (failure.reason.strip().splitlines() or ["no reason given"])[0][:300]
+    if failure.status in _UNREADABLE:
+        return f"the reference of {definition.name} cannot be used: {first}"
     return f"the reference of {definition.name} does not run ({first}); run it with python first and fix it"

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
+import resource
 import secrets
 import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import psutil
-
 import agentforge.languages
 from agentforge.config import RefereeSettings
+from agentforge.isolation import procfs
 from agentforge.isolation.sandboxes import Box, Limits
 from agentforge.languages import (
     AheadOfTimeLanguage,
@@ -30,6 +31,7 @@ from agentforge.languages import (
     language_info,
     languages,
 )
+from agentforge.limits import free_memory
 from agentforge.schema import Diagnostic, EvaluationStatus, MachineError, Solution
 
 from ..baselines.baselines import Baselines
@@ -45,18 +47,25 @@ from ..workers.process import Forkserver
 from .candidate import Candidate
 from .jit_cache import CompiledCode
 
-_FIRST_IDENTITY = 200_000
 _MAX_SOURCE_BYTES = 16 << 20
 _SLACK = 2 << 30
 """Address space for thread stacks, allocator arenas and libraries loaded later."""
+_STACK = 8 << 20
+"""Bytes of a thread's stack if the user's are not limited."""
+_PER_THREAD, _BUSY = 4, 64
+"""Processes and threads that a candidate may have for each thread that is timed, beyond the least number; and
+processors that it may keep busy all the time."""
 _DEVICE_LIBRARIES = 4 << 30
 """Host memory of a GPU's driver and libraries, loaded when they are first used."""
 _PRELUDES = Path(agentforge.languages.__file__).parent
 """Folder of this package's modules that a solution's process may import before the solution."""
 _BUILDING = threading.Lock()
 """Held while a compiler runs: a language may build several sources at once, each under its own identity."""
-_identities = count(_FIRST_IDENTITY + secrets.randbelow(50_000))
-"""Far from the ids of another referee process, whose workers would look like this one's."""
+_numbers = count(secrets.randbelow(50_000))
+"""Of this process's workers. They begin far from those of another referee process, whose workers would look
+like this one's."""
+_OF_MACHINE = (errno.EPERM, errno.EROFS, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)
+"""Errors of a build folder that no source can cause."""
 
 
 class BuildFailure(Exception):
@@ -90,7 +99,7 @@ class CandidateBuilder:
     """What the solution's processes compiled until now, those of `like` included."""
 
     def __post_init__(self) -> None:
-        self.compiled = CompiledCode(self.folder / f"compiled-{next(_identities)}")
+        self.compiled = CompiledCode(self.folder / f"compiled-{next(_numbers)}")
 
     def like(self, settings: RefereeSettings, forkserver: Forkserver | None = None) -> CandidateBuilder:
         """A builder for the same solution with other settings, and perhaps in other processes."""
@@ -109,9 +118,11 @@ class CandidateBuilder:
         call, compiling = self.settings.call_timeout_s, self.settings.compile_timeout_s
         return max(call, compiling) if self.compiles else call
 
-    def lock(self) -> AbstractContextManager[None]:
-        """Keep other timings and profilers off the device."""
-        return self.backend.lock(self.cache)
+    def lock(
+        self, until: float | None = None, progress: Callable[[str], None] | None = None
+    ) -> AbstractContextManager[None]:
+        """Keep other timings and profilers off the device; see `device_lock`."""
+        return self.backend.lock(self.cache, until=until, progress=progress)
 
     def close(self) -> None:
         """Remove what the solution compiled when it ran."""
@@ -139,10 +150,12 @@ class CandidateBuilder:
             )  # fmt: skip
         except (UnicodeError, OSError, RecursionError, MemoryError) as error:
             shutil.rmtree(folder, ignore_errors=True)
-            if isinstance(error, OSError) and error.errno == 28:
+            if isinstance(error, OSError) and error.errno == errno.ENOSPC:
                 raise MachineError(
                     f"no space left for builds in {self.folder}; free some disk space"
                 ) from error
+            if isinstance(error, OSError) and error.errno in _OF_MACHINE:
+                raise MachineError(f"the folder {self.folder} cannot be used for builds: {error}") from error
             reason = f"its sources cannot be written: {type(error).__name__}"
             raise BuildFailure(EvaluationStatus.COMPILE_ERROR, reason, BuildResult(False, 0.0)) from error
         except BaseException:
@@ -225,7 +238,7 @@ class CandidateBuilder:
         """
         self.compiled.update()
         scratch = Path(tempfile.mkdtemp(prefix="scratch-", dir=self.folder))
-        identity = next(_identities)
+        identity = _next_identity()
         _own(identity, scratch)
         memory = self.memory_limit(baselines)
         ready = self._ready_code(baselines)
@@ -233,9 +246,12 @@ class CandidateBuilder:
         box = Box(scratch, readable=readable, identity=identity, devices=self.backend.nodes)
         box = replace(box, filtered=self.backend.filtered)
         total = memory + _SLACK if self.backend.memory_limited else 0
-        limits = replace(
-            Limits(memory_bytes=self.backend.address_space or memory, total_bytes=total),
-            cpu_seconds=int(self.settings.evaluation_timeout_s * 64),
+        threads = self.settings.threads
+        limits = Limits(
+            memory_bytes=self.backend.address_space or memory + self.stack_bytes(),
+            total_bytes=total,
+            processes=max(Limits.processes, _PER_THREAD * threads),
+            cpu_seconds=int(self.settings.evaluation_timeout_s * max(_BUSY, threads)),
         )
         try:
             worker = self.forkserver.fork(scratch, limits=limits, box=box)
@@ -311,19 +327,42 @@ class CandidateBuilder:
             c.inputs.nbytes + c.outputs_bytes for c in baselines.prepared
         )
         libraries = _DEVICE_LIBRARIES if self.backend.remote else 0
-        return libraries + int(min(8 * tensors + _SLACK, 0.8 * psutil.virtual_memory().available + _SLACK))
+        return libraries + int(min(8 * tensors + _SLACK, 0.8 * free_memory() + _SLACK))
+
+    def stack_bytes(self) -> int:
+        """Address space for the stacks of two pools of the threads that are timed, as torch and a kernel may
+        have, beyond what `_SLACK` has for them."""
+        each = resource.getrlimit(resource.RLIMIT_STACK)[0]
+        each = _STACK if each == resource.RLIM_INFINITY else each
+        return max(0, 2 * self.settings.threads * each - _SLACK // 2)
 
 
 @contextmanager
 def writable_box(folder: Path, below: Path) -> Iterator[Box]:
     """A box for one process, which may write to `folder` and owns its files until the context ends."""
-    identity = next(_identities)
+    identity = _next_identity()
     with tempfile.TemporaryDirectory(prefix="scratch-", dir=below) as scratch:
         _own(identity, Path(scratch), folder, *folder.rglob("*"))
         try:
             yield Box(Path(scratch), writable=(folder,), identity=identity)
         finally:
             _own(0, folder, *folder.rglob("*"))
+
+
+def _next_identity() -> int:
+    """A user id for one worker, which counts if this process is root.
+
+    Raises:
+        MachineError: root has no other ids here.
+    """
+    ids = procfs.spare_ids()
+    if ids:
+        return ids[next(_numbers) % len(ids)]
+    if os.geteuid() == 0:
+        raise MachineError(
+            "root has no other user ids in this container: map more of them, or run it as another user"
+        )
+    return 0
 
 
 def _own(identity: int, *paths: Path) -> None:

@@ -133,8 +133,8 @@ def profiled(
     backend = builder.backend
     memory = builder.memory_limit(baselines)
     limits = Limits(
-        memory_bytes=backend.address_space or memory,
-        processes=_PROCESSES,
+        memory_bytes=backend.address_space or memory + builder.stack_bytes(),
+        processes=max(_PROCESSES, 4 * builder.settings.threads),
         open_files=_OPEN_FILES,
     )
     try:

@@ -88,7 +88,7 @@ def enough(logs: Logs) -> bool:
 
 
 def speedup(groups: Sequence[Logs], controls: Sequence[Logs] = ()) -> Interval:
-    """Ratio over all process groups with its 95% interval.
+    """Ratio over all process groups with its 95% interval; of fewer than six blocks it covers less.
 
     Args:
         controls: log ratios of the A/A' control in the same groups; they widen the interval.
@@ -130,6 +130,14 @@ def all_enough(seconds: Mapping[str, Sequence[float]]) -> bool:
     """Whether the speedup over every baseline is measured well enough; seconds by worker, for each block."""
     baselines = [series for name, series in seconds.items() if name not in ("candidate", "control")]
     return all(enough(log_ratios(series, seconds["candidate"])) for series in baselines)
+
+
+def of_few_blocks(blocks: int) -> str:
+    """What the range of fewer than six blocks covers, as a part of a sentence; empty for more blocks."""
+    covered = 1 - 2.0 ** (1 - blocks)
+    if covered >= 1 - _ERROR:
+        return ""
+    return f", and the interval of its {blocks} blocks covers {covered:.1%} instead of {1 - _ERROR:.0%}"
 
 
 def undecided(interval: Interval) -> bool:

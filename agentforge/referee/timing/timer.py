@@ -14,11 +14,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from random import SystemRandom
 
-import psutil
 import torch
 
+from agentforge.limits import free_memory
 from agentforge.schema import EvaluationStatus
 
 from ..baselines.baselines import Baselines
@@ -29,7 +30,7 @@ from ..comparison.tolerance import Bound
 from ..inputs.mixing import Recipe
 from ..inputs.transforms import ProbeInput
 from ..workers.client import WorkerClient
-from ..workers.failures import WorkerFailure, trusted
+from ..workers.failures import WorkerFailure
 from ..workers.memory.shared_memory import Block
 from ..workers.pytree import Leaf
 from .cpu_affinity import CpuAffinity
@@ -171,12 +172,13 @@ class Timer:
         self._overheads = Overheads(self._checks.nbytes)
         self._efforts: dict[str, list[Effort]] = {name: [] for name in self._clients}
 
-    def run(self, blocks: int, seconds: float, least: int) -> GroupTimes:
+    def run(self, blocks: int, seconds: float, least: int, until: float = inf) -> GroupTimes:
         """Interleave blocks until there are enough or the time is used up.
 
         Args:
             seconds: stop after this time, but not before `least` blocks.
             least: the fewest to measure.
+            until: by `time.monotonic()`; a doubt that is left then stays.
 
         Raises:
             WorkerFailure: a timed call was wrong, the candidate failed in it, or puts work off.
@@ -191,7 +193,9 @@ class Timer:
         def elapsed() -> float:
             return time.monotonic() - begin - (self._patience.waited - waited)
 
-        while self._wanted(times, blocks, least, elapsed() / seconds, share / seconds):
+        while self._wanted(
+            times, blocks, least, elapsed() / seconds, share / seconds, late=time.monotonic() > until
+        ):
             self._baselines.stop()
             self._candidate.worker.stop()
             disturbed += self._patience.wait()
@@ -201,7 +205,7 @@ class Timer:
                 self._states.look(times.seconds["candidate"][-1])
             steal = stolen(before, processor_jiffies())
             steals.append(steal)
-            if steal > _MAX_STEAL and times.redone < blocks:
+            if steal > _MAX_STEAL and times.redone < blocks and elapsed() < seconds + share:
                 times.redone += 1
                 for series in times.seconds.values():
                     series.pop()
@@ -219,10 +223,12 @@ class Timer:
         times.doubts += rare_work(ours, others, shape.calls)
         return times
 
-    def _wanted(self, times: GroupTimes, blocks: int, least: int, used: float, extra: float) -> bool:
+    def _wanted(
+        self, times: GroupTimes, blocks: int, least: int, used: float, extra: float, *, late: bool = False
+    ) -> bool:
         """Whether another block is needed: see `statistics` for what stopping costs the intervals."""
         done = times.blocks
-        if done < least or self._overheads.undecided:
+        if done < least or (self._overheads.undecided and not late):
             return True
         calm = _calm(times)
         left = len(calm["candidate"])
@@ -291,7 +297,7 @@ class Timer:
         if self._checks.medium and self._random.random() < _KEEP_MORE[0]:
             keep = min(_KEEP_MORE[1], number - 1)
         recipes = [inputs.prepare() for _ in range(number)]
-        room = max(_SHARED_BYTES, psutil.virtual_memory().available // _SHARED_PART)
+        room = max(_SHARED_BYTES, free_memory() // _SHARED_PART)
         shared, slot = inputs.slot_bytes * number <= room, partial(self._random.randrange, inputs.slots)
         timed = self._random.sample(range(1, number), shape.timed)  # none but the first can know its role
         calls = [
@@ -382,12 +388,7 @@ class Timer:
     def _call(self, client: WorkerClient, call: _Call) -> tuple[int, Sample, float]:
         """One call: its nanoseconds, what was read back, and the seconds that reading took."""
         self._give(call)
-        try:
-            nanoseconds = client.call(call.slot, call.keep, call.look.sample, call.views)
-        except WorkerFailure as failure:
-            if client is self._candidate or failure.status is not EvaluationStatus.RUNTIME_ERROR:
-                raise
-            raise trusted(failure, f"{client.name} raised in a timed block") from failure
+        nanoseconds = client.call(call.slot, call.keep, call.look.sample, call.views)
         begin = _reading_clock()
         seen = self._checks.read(client, call.slot, call.look)
         return nanoseconds, seen, _reading_clock() - begin

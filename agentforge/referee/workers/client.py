@@ -14,7 +14,7 @@ from agentforge.schema import EvaluationStatus
 
 from ..timing.exclusive_run import ExclusiveRun
 from .device_backend import CPU, DeviceBackend
-from .failures import WorkerFailure, failure_of_death, failure_of_reply
+from .failures import TOO_LARGE, WorkerFailure, failure_of_death, failure_of_reply
 from .memory.output_memory import OutputMemory, Sharing
 from .memory.process_memory import (
     NotAllowed,
@@ -213,9 +213,7 @@ class WorkerClient:
         self.memory.living.append(specs)
         dense = sum(aligned(s.layout.numel * DTYPES[s.layout.dtype].itemsize) for s in specs if s.layout)
         if self._outputs is None or dense > self._outputs.nbytes:
-            raise WorkerFailure(
-                EvaluationStatus.INCORRECT_SHAPE, "the output is larger than the reference's", ""
-            )
+            raise self._own(WorkerFailure(EvaluationStatus.INCORRECT_SHAPE, TOO_LARGE))
 
     def _exchange(
         self,
@@ -253,7 +251,7 @@ class WorkerClient:
                 EvaluationStatus.CHEATING, "it answered before it was asked: a forged message on the channel"
             )
         if "error" in message.body:
-            raise failure_of_reply(message.body["error"], emulated=self._emulated)
+            raise self._own(failure_of_reply(message.body["error"], emulated=self._emulated))
         return message.body
 
     def _await(self, timeout_s: float) -> Message:
@@ -263,24 +261,26 @@ class WorkerClient:
             if time.monotonic() >= deadline:
                 raise ChannelTimeout
             if self._memory_bytes is not None and self.worker.resident_bytes() > self._memory_bytes:
-                raise self._failed(
-                    EvaluationStatus.OUT_OF_MEMORY,
-                    f"it took more than {self._memory_bytes >> 20} MiB of memory",
-                )
+                reason = f"it took more than {self._memory_bytes >> 20} MiB of memory"
+                raise self._failed(EvaluationStatus.OUT_OF_MEMORY, reason)
         return self.worker.channel.receive(max(0.001, deadline - time.monotonic()))
 
     # -- failures
 
     def _failed(self, status: EvaluationStatus, reason: str) -> WorkerFailure:
-        log = self.worker.log_tail()
-        self.worker.kill()
-        return WorkerFailure(status, reason, log)
+        return self._ended(WorkerFailure(status, reason, self.worker.log_tail()))
 
     def _died(self) -> WorkerFailure:
-        code = self.worker.wait(5.0)
-        log = self.worker.log_tail()
+        return self._ended(failure_of_death(self.worker.wait(5.0), self.worker.log_tail()))
+
+    def _ended(self, failure: WorkerFailure) -> WorkerFailure:
         self.worker.kill()
-        return failure_of_death(code, log)
+        return self._own(failure)
+
+    def _own(self, failure: WorkerFailure) -> WorkerFailure:
+        """The failure of this worker; if it is a trusted one it says so, and no candidate is blamed."""
+        failure.worker = self.name if self._memory_bytes is None else ""
+        return failure
 
     # -- outputs
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -60,14 +60,22 @@ class DeviceBackend:
     """The memory of all of a candidate's processes together is limited."""
 
     @contextmanager
-    def lock(self, cache: Path, purpose: Literal["timing", "ncu"] = "timing") -> Iterator[None]:
-        """One timing, or one profiler, at a time on this device, over all processes with the same cache."""
+    def lock(
+        self,
+        cache: Path,
+        purpose: Literal["timing", "ncu"] = "timing",
+        *,
+        until: float | None = None,
+        progress: Callable[[str], None] | None = None,
+    ) -> Iterator[None]:
+        """One timing, or one profiler, at a time on this device, over all processes with the same cache; see
+        `device_lock`."""
         if self.gpu is None:
-            with device_lock(cache, purpose):
-                yield
+            held = device_lock(cache, purpose, until=until, progress=progress)
         else:
-            with gpu_lock(cache, Telemetry(self.gpu).uuid(), purpose):
-                yield
+            held = gpu_lock(cache, Telemetry(self.gpu).uuid(), purpose, until=until, progress=progress)
+        with held:
+            yield
 
     def telemetry(self) -> str:
         """Clocks, temperature and throttling in words; empty for a CPU."""

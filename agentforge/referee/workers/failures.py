@@ -14,6 +14,7 @@ from agentforge.schema import EvaluationStatus, HarnessError, ReasonCode
 
 _MAX_TEXT = 4000
 """Characters of an error message and of a traceback in a reply."""
+TOO_LARGE = "the output is larger than the reference's"
 
 
 class UnusableOutput(Exception):
@@ -38,13 +39,15 @@ class ErrorCode(StrEnum):
 
 @dataclass
 class WorkerFailure(Exception):
-    """A worker did not do what it was asked; for a candidate this is the verdict."""
+    """A worker did not do what it was asked: the verdict, or if it is a trusted one the referee's failure."""
 
     status: EvaluationStatus
     reason: str
     log: str = ""
     code: ReasonCode | None = None
     """Closer than the general code of the status."""
+    worker: str = ""
+    """Name of the trusted worker that failed; empty if it was a candidate's."""
 
     def __str__(self) -> str:
         return self.reason

@@ -71,8 +71,11 @@ class ForkserverLoop:
 
     def run(self) -> None:
         """Serve until the referee hangs up."""
+        poll = select.poll()  # select(2) knows no descriptor above 1023
+        for descriptor in (self._control.fileno(), self._wake_read):
+            poll.register(descriptor, select.POLLIN)
         while True:
-            readable, _, _ = select.select([self._control.fileno(), self._wake_read], [], [])
+            readable = {descriptor for descriptor, _ in poll.poll()}
             if self._wake_read in readable:
                 os.read(self._wake_read, 4096)
                 self._reap()

@@ -25,7 +25,7 @@ from .protocol import Channel, ChannelClosed, ChannelTimeout, ProtocolViolation,
 from .worker import Worker
 
 _FORKSERVER = "agentforge.referee.workers.forkserver"
-_START_TIMEOUT_S = 120.0
+_START_TIMEOUT_S, _GREETING_S = 120.0, 30.0
 _OUTPUT_TAIL = 4 << 20
 _STARTER = ThreadPoolExecutor(1, "forkservers")
 """Starts forkservers. A child with a parent-death signal dies with the thread that started it; this thread
@@ -142,7 +142,7 @@ class Forkserver:
 
     def fork(
         self, scratch: Path, *, limits: Limits | None = None, box: Box | None = None,
-        timeout_s: float = 30.0, background: bool = False, env: Mapping[str, str] | None = None,
+        timeout_s: float = _GREETING_S, background: bool = False, env: Mapping[str, str] | None = None,
     ) -> Worker:  # fmt: skip
         """A new worker, confined and ready for messages; with `background` of less priority than others.
 
@@ -153,15 +153,23 @@ class Forkserver:
             HarnessError: it could not be confined.
         """
         worker = self._start(scratch, {"background": background, "env": env or {}}, limits, box)
+        self._greeted(worker, timeout_s, limits.total_bytes if limits else 0)
+        return worker
+
+    def _greeted(self, worker: Worker, timeout_s: float, total_bytes: int) -> None:
+        """Wait until a worker is confined.
+
+        Raises:
+            HarnessError: it could not be.
+        """
         try:
-            worker._greeting(timeout_s, limits.total_bytes if limits else 0)
+            worker._greeting(timeout_s, total_bytes)
         except (ChannelClosed, ChannelTimeout, ProtocolViolation) as error:
             tail = worker.log_tail().strip().splitlines()[-1:]
             worker.kill()
             raise HarnessError(
                 f"a {self.kind} worker could not be confined ({(tail or [str(error)])[0]})"
             ) from error
-        return worker
 
     def _start(self, scratch: Path, extra: dict[str, Any], limits: Limits | None, box: Box | None) -> Worker:
         with self._lock:
@@ -213,12 +221,14 @@ class Forkserver:
         """Run a program in a confined worker; stdout and stderr come back together as stderr.
 
         It is ended when `wait` returns, which gives its exit code, or None if it takes too long.
+
+        Raises:
+            HarnessError: it could not be confined.
         """
         begin = time.perf_counter()
         extra = {"argv": list(argv), "cwd": str(cwd), "background": background, "env": env or {}}
         worker = self._start(scratch, extra, limits, box)
-        with suppress(ChannelClosed, ProtocolViolation, ChannelTimeout):
-            worker._greeting(30.0, limits.total_bytes)
+        self._greeted(worker, _GREETING_S, limits.total_bytes)
         code, output = wait(worker, timeout_s), worker.log_tail(_OUTPUT_TAIL)
         worker.kill()
         took = time.perf_counter() - begin

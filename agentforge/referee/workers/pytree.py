@@ -22,6 +22,7 @@ MAX_LEAVES = 4096
 _MAX_ELEMENTS = 1 << 40
 _is_lazy_clone: Callable[[torch.Tensor], bool] = torch._C._is_cow_tensor
 _PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
+_READABLE = frozenset(DTYPES.values())
 
 
 class Latitude(Protocol):
@@ -53,15 +54,25 @@ def flatten(value: Any, path: str = "out") -> list[Leaf]:
     """Take an output apart, depth first; mappings in the order of their keys.
 
     Raises:
-        UnusableOutput: neither tensor, scalar, list, tuple nor mapping; or a tensor subclass or lazy clone.
+        UnusableOutput: neither tensor, scalar, list, tuple nor mapping; a tensor subclass or lazy clone; of a
+            type that does not travel; or too many of them.
     """
+    leaves = _flatten(value, path)
+    if len(leaves) > MAX_LEAVES:
+        raise UnusableOutput(f"{path} has {len(leaves)} tensors and numbers; return at most {MAX_LEAVES}")
+    return leaves
+
+
+def _flatten(value: Any, path: str) -> list[Leaf]:
     if isinstance(value, torch.Tensor):
         if type(value) not in _PLAIN_TENSORS:
             raise LazyOutput(f"{path} is a tensor subclass, {type(value).__name__}; return a plain tensor")
-        if _is_lazy_clone(value):
-            raise LazyOutput(f"{path} is a lazy clone, which is copied later; use clone()")
         if value.layout is not torch.strided:
             raise UnusableOutput(f"{path} is not a dense tensor but {value.layout}")
+        if _is_lazy_clone(value):
+            raise LazyOutput(f"{path} is a lazy clone, which is copied later; use clone()")
+        if value.dtype not in _READABLE:
+            raise UnusableOutput(f"{path} has the type {value.dtype}, which is not compared; convert it")
         # Lazy negatives and conjugates: the bytes in memory are not yet the values.
         return [
             Leaf(path, value.resolve_neg().resolve_conj() if value.is_neg() or value.is_conj() else value)
@@ -72,10 +83,10 @@ def flatten(value: Any, path: str = "out") -> list[Leaf]:
     if _scalar(value):
         return [Leaf(path, value)]
     if isinstance(value, (list, tuple)):
-        return [leaf for i, item in enumerate(value) for leaf in flatten(item, f"{path}[{i}]")]
+        return [leaf for i, item in enumerate(value) for leaf in _flatten(item, f"{path}[{i}]")]
     if isinstance(value, Mapping):
         items = sorted(value.items(), key=lambda item: repr(item[0]))
-        return [leaf for key, item in items for leaf in flatten(item, f"{path}[{key!r}]")]
+        return [leaf for key, item in items for leaf in _flatten(item, f"{path}[{key!r}]")]
     raise UnusableOutput(f"{path} is {type(value).__name__}, not a tensor")
 
 

@@ -30,7 +30,7 @@ from ..candidates.jit_cache import link_missing
 from ..candidates.lookups import Lookups
 from . import arguments as values
 from .environment import level_allocator
-from .failures import UnusableOutput, describe_error
+from .failures import TOO_LARGE, UnusableOutput, describe_error
 from .headers import keep_headers_in
 from .memory.shared_memory import Block, Layout, Window, aligned, in_pages
 from .protocol import Channel, ChannelClosed
@@ -316,7 +316,7 @@ def put_leaves(leaves: list[Leaf], block: Block) -> None:
         UnusableOutput: they do not fit.
     """
     if total_bytes(leaves) > block.nbytes:
-        raise UnusableOutput("the output is larger than the reference's")
+        raise UnusableOutput(TOO_LARGE)
     offset = 0
     for leaf in leaves:
         if isinstance(leaf.value, torch.Tensor):

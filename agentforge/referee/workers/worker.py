@@ -105,7 +105,9 @@ class Worker:
         """Whether the worker's own process still runs."""
         if self._pidfd < 0:
             return False
-        return not select.select([self._pidfd], [], [], 0)[0]
+        ended = select.poll()  # of its own, as several threads ask; select(2) knows no descriptor above 1023
+        ended.register(self._pidfd, select.POLLIN)
+        return not ended.poll(0)
 
     def _signal_group(self, number: int) -> None:
         if self.pid and self.running:

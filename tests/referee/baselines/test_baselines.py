@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
@@ -19,7 +20,7 @@ from agentforge.referee.workers.client import WorkerClient
 from agentforge.referee.workers.device_backend import CPU, backend_for
 from agentforge.referee.workers.failures import WorkerFailure
 from agentforge.referee.workers.forkserver import COMPILED
-from agentforge.schema import EvaluationStatus, Level, TimeEnded, UsageError
+from agentforge.schema import EvaluationStatus, Level, TargetError, TimeEnded, UsageError
 
 from ..judging import WORKLOAD, judge, problem, solution_of
 
@@ -147,3 +148,36 @@ def test_double_precision_may_err_as_single_does_in_its_units(referee: Referee) 
     least = derive(torch.ones(1).double(), None, solving.tolerance, 96.0).relative
     assert 2 * least < bound.relative < 1e-10
     assert bound.reference_error > 0
+
+
+def test_workers_that_die_in_a_later_group_are_not_the_reference_s_fault(referee: Referee) -> None:
+    origin = referee.baselines(WITHOUT, [WORKLOAD])
+
+    def dying(name: str, ahead: bool) -> WorkerClient:
+        client = referee._spawn(WITHOUT.hash, name, ahead)
+        client.worker.end()
+        return client
+
+    with pytest.raises(TargetError, match="does not run"):
+        Baselines(WITHOUT, [WORKLOAD], referee.settings, dying)
+    with pytest.raises(WorkerFailure) as told:
+        Baselines(WITHOUT, [WORKLOAD], referee.settings, dying, origin=origin)
+    assert told.value.worker == "eager"
+
+
+def test_a_reference_whose_output_cannot_be_compared_says_why(referee: Referee) -> None:
+    unsigned = problem("return x.to(torch.uint16)", "torch.rand(40, 24)")
+    with pytest.raises(TargetError, match=r"cannot be used: out has the type torch\.uint16"):
+        referee.baselines(unsigned, [WORKLOAD])
+
+
+def test_a_compiled_baseline_keeps_no_shortened_limit(referee: Referee) -> None:
+    baselines = referee.baselines(WITHOUT, [WORKLOAD])
+    client: Any = mock.Mock(call_timeout_s=300.0)
+    client.name = "compile"
+    limits = []
+    client.call.side_effect = lambda _: limits.append(client.call_timeout_s)
+    baselines._spawn = lambda name, ahead: client
+    baselines.start_compiled(Level.QUICK, until=time.monotonic() + 60)
+    assert len(limits) == 2 and max(limits) <= 60
+    assert baselines.clients["compile"].call_timeout_s == 300.0

@@ -11,6 +11,7 @@ from agentforge.referee.timing.statistics import (
     deviation,
     log_ratios,
     minimum_effect,
+    of_few_blocks,
     rank_interval,
     speedup,
     steady,
@@ -116,3 +117,17 @@ def test_the_rank_interval_has_the_exact_error_of_random_signs() -> None:
     assert point == pytest.approx(np.median(means))
     # The published table: at 8 pairs the two-sided 5 % region of the smaller rank sum is 0 to 3.
     assert rank_interval(logs, 0.05)[1:] == (means[3], means[-4])
+
+
+@pytest.mark.parametrize(
+    ("blocks", "said"),
+    [(2, "50.0%"), (4, "its 4 blocks covers 87.5% instead of 95%"), (5, "93.8%"), (6, ""), (24, "")],
+)
+def test_few_blocks_say_what_their_range_covers(blocks: int, said: str) -> None:
+    assert said in of_few_blocks(blocks)
+    assert bool(of_few_blocks(blocks)) is bool(said)
+    random = np.random.default_rng(1)
+    draws = random.normal(0, 1, (4000, blocks))
+    ends = np.array([rank_interval(row, 0.05)[1:] for row in draws])
+    covered = np.mean((ends[:, 0] < 0) & (ends[:, 1] > 0))
+    assert abs(covered - min(0.95, 1 - 2.0 ** (1 - blocks))) < 0.025 or covered >= 0.95

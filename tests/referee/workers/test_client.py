@@ -10,6 +10,7 @@ from agentforge.referee.timing.exclusive_run import ExclusiveRun
 from agentforge.referee.workers.client import WorkerClient
 from agentforge.referee.workers.failures import WorkerFailure
 from agentforge.referee.workers.memory.process_memory import NotAllowed, Unreadable
+from agentforge.referee.workers.protocol import Message
 from agentforge.schema import EvaluationStatus
 
 
@@ -67,3 +68,18 @@ def test_which_outputs_are_views_as_a_worker_claims(claim: object, leaves: set[i
 def test_only_untrusted_workers_are_stopped_after_each_answer() -> None:
     assert party_of(None).pauses
     assert not trusted().pauses
+
+
+def test_the_failure_of_a_trusted_worker_has_its_name() -> None:
+    reply = Message({"id": "1", "error": {"code": "exception", "type": "ValueError", "message": "no"}})
+    for client, name in ((trusted(), "eager"), (party_of(139), "")):
+        client.worker.wait.return_value = 139  # type: ignore[attr-defined]
+        client.worker.log_tail.return_value = ""  # type: ignore[attr-defined]
+        assert client._died().worker == name
+        assert client._failed(EvaluationStatus.TIMEOUT, "no answer").worker == name
+        with pytest.raises(WorkerFailure, match="no") as told:
+            client._checked(reply, "1")
+        assert told.value.worker == name
+        with pytest.raises(WorkerFailure, match="larger") as told:
+            client._locate({"leaves": []})  # it has no memory for outputs
+        assert told.value.worker == name

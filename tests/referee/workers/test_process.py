@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 
 from agentforge.isolation import procfs
 from agentforge.isolation.sandboxes import Box, Limits
+from agentforge.isolation.sandboxes.rlimits import Rlimits
 from agentforge.languages import CommandResult
 from agentforge.referee.profiling_bridge.session import Watch
 from agentforge.referee.referee import choose_sandbox
@@ -335,3 +337,38 @@ def test_a_parent_that_died_is_named(tmp_path: Path) -> None:
         child.ready()
     child.close()
     parent.close()
+
+
+def test_a_program_that_cannot_be_confined_is_not_its_own_failure(tmp_path: Path) -> None:
+    confined = Forkserver("builder", Rlimits(), tmp_path, worker_environment(1, tmp_path, {}))
+    gone = Box(tmp_path / "gone")  # not a folder to work in
+    try:
+        with pytest.raises(HarnessError, match=r"could not be confined \(.*No such file"):
+            confined.execute(["true"], cwd=tmp_path, scratch=tmp_path, limits=LIMITS, box=gone, timeout_s=20)
+        assert not confined._workers
+    finally:
+        confined.close()
+
+
+def test_workers_have_descriptors_beyond_those_of_select(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 2048:
+        pytest.skip("this user may not open so many files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2048), hard))
+    opened = [os.open(os.devnull, os.O_RDONLY)]
+    try:
+        while opened[-1] < 1100:
+            opened.append(os.open(os.devnull, os.O_RDONLY))
+        server = Forkserver("builder", None, tmp_path, worker_environment(1, tmp_path, {}))
+        try:
+            worker = sleeping(server, tmp_path)
+            assert worker.running
+            worker.kill()
+            assert not worker.running
+            assert run(server, tmp_path, "true").returncode == 0
+        finally:
+            server.close()
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

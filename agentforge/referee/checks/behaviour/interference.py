@@ -35,7 +35,7 @@ class Interference(Check):
         return context.builder.backend.remote
 
     def run(self, context: CheckContext) -> str:
-        with context.builder.lock():
+        with context.builder.lock(context.request.deadline):
             seconds = reference_seconds(context.baselines)
         if self.when is When.GROUP_START:
             context.reference_alone_s = seconds

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import torch
 
 from agentforge.languages.cpp.sanitizers.sanitizers import MEMORY, NotBuilt, Sanitizer, read_report
+from agentforge.limits import free_memory
 from agentforge.referee.baselines.baselines import Baselines
 from agentforge.referee.baselines.prepared import PreparedWorkload, laid_out
 from agentforge.referee.candidates.candidate import Candidate
@@ -94,7 +94,7 @@ class MemorySafety(Check):
         prepared, builder = context.prepared, context.builder
         server = context.sanitized.pool.forkserver(self._sanitizer)
         needed = _GROWTH * prepared.inputs.nbytes + _LEAST_MEMORY
-        if needed > psutil.virtual_memory().available:
+        if needed > free_memory():
             raise NotChecked(f"it needs {needed >> 20} MiB of free memory")
         timeout = max(_CALL_S, builder.settings.call_timeout_s)
         settings = builder.settings.model_copy(update={"memory_bytes": needed, "call_timeout_s": timeout})

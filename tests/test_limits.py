@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from agentforge.devices.limits import allowed_memory, allowed_threads, cpu_quota, memory_room
+from agentforge import limits
+from agentforge.config import RefereeSettings, check_threads
+from agentforge.limits import allowed_memory, allowed_threads, cpu_quota, free_memory
+from agentforge.schema import UsageError
 
 
 @pytest.fixture
@@ -78,25 +81,39 @@ def test_affinity_counts() -> None:
     assert 1 <= allowed_threads() <= len(before)
 
 
-def test_what_a_group_has_used_is_not_free(tmp_path: Path, proc: Path) -> None:
+def test_no_quota_leaves_all_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "cpu_quota", lambda: math.inf)
+    assert allowed_threads() == RefereeSettings().threads == len(os.sched_getaffinity(0))
+
+
+def test_a_quota_limits_the_threads_that_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "cpu_quota", lambda: 0.5)
+    assert RefereeSettings().threads == 1
+    with pytest.raises(UsageError, match="may use 1 processors"):
+        check_threads(RefereeSettings(threads=2))
+
+
+def test_free_memory_is_what_the_tightest_group_leaves(tmp_path: Path, proc: Path) -> None:
+    (proc / "meminfo").write_text("MemTotal: 24000000 kB\nMemFree: 1 kB\nMemAvailable: 20000000 kB\n")
     groups = _v2(tmp_path, proc)
-    assert memory_room(groups, proc) == math.inf
+    assert free_memory(groups, proc) == 20_000_000 * 1024
     (groups / "a" / "memory.max").write_text("8000000\n")
-    assert memory_room(groups, proc) == math.inf, "a limit without a use says nothing"
     (groups / "a" / "memory.current").write_text("3000000\n")
-    assert memory_room(groups, proc) == 5_000_000
-    (groups / "a" / "memory.stat").write_text("anon 1\ninactive_file 1000000\nactive_file 7\n")
-    assert memory_room(groups, proc) == 6_000_000
-    (groups / "a" / "b" / "memory.max").write_text("100\n")
-    (groups / "a" / "b" / "memory.current").write_text("101\n")
-    assert memory_room(groups, proc) == 0
+    (groups / "a" / "memory.stat").write_text("anon 1\ninactive_file 500000\nactive_file 250000\n")
+    assert free_memory(groups, proc) == 5_750_000
+    (groups / "memory.max").write_text("4000000\n")
+    (groups / "memory.current").write_text("4500000\n")
+    assert free_memory(groups, proc) == 0
 
 
-def test_what_a_group_of_version_1_has_used(tmp_path: Path, proc: Path) -> None:
+def test_free_memory_in_version_1(tmp_path: Path, proc: Path) -> None:
+    (proc / "meminfo").write_text("MemAvailable: 20000000 kB\n")
     (proc / "self" / "cgroup").write_text("4:memory:/x\n")
     folder = tmp_path / "cg" / "memory" / "x"
     folder.mkdir(parents=True)
-    (folder / "memory.limit_in_bytes").write_text("4000")
-    (folder / "memory.usage_in_bytes").write_text("3000")
-    (folder / "memory.stat").write_text("inactive_file 1\ntotal_inactive_file 500\n")
-    assert memory_room(tmp_path / "cg", proc) == 1500
+    (folder / "memory.limit_in_bytes").write_text("9223372036854771712")
+    (folder / "memory.usage_in_bytes").write_text("1000")
+    assert free_memory(tmp_path / "cg", proc) == 20_000_000 * 1024
+    (folder / "memory.limit_in_bytes").write_text("1000000")
+    (folder / "memory.stat").write_text("inactive_file 1\ntotal_inactive_file 200\ntotal_active_file 300\n")
+    assert free_memory(tmp_path / "cg", proc) == 1_000_000 - 1000 + 500

@@ -9,11 +9,6 @@ from pathlib import Path
 
 CGROUPS = Path("/sys/fs/cgroup")
 PROC = Path("/proc")
-_MEMORY_FILES = (
-    ("memory.max", "memory.current", "inactive_file"),
-    ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
-)
-"""A group's limit, its use, and the key of cached files in `memory.stat`, by version of control groups."""
 
 
 def allowed_threads() -> int:
@@ -35,29 +30,45 @@ def cpu_quota(cgroups: Path = CGROUPS, proc: Path = PROC) -> float:
 
 def allowed_memory(cgroups: Path = CGROUPS, proc: Path = PROC) -> int:
     """Bytes of memory that this process may use: the machine's, limited by the control groups."""
-    meminfo = _read(proc / "meminfo")
-    total = next((int(line.split()[1]) * 1024 for line in meminfo.splitlines() if "MemTotal" in line), 0)
-    for folder in _folders(cgroups, proc, "memory"):
-        for name, _, _ in _MEMORY_FILES:
-            text = _read(folder / name)
-            if text.isdigit():
-                total = min(total, int(text)) if total else int(text)
+    total = _meminfo(proc, "MemTotal")
+    for _, limit, _ in _memory_limits(cgroups, proc):
+        total = min(total, limit) if total else limit
     return total
 
 
-def memory_room(cgroups: Path = CGROUPS, proc: Path = PROC) -> float:
-    """Bytes that the control groups above this process still grant; infinity without a limit.
+def free_memory(cgroups: Path = CGROUPS, proc: Path = PROC) -> int:
+    """Bytes of memory that this process can still take: what the machine has available, and no more than the
+    control groups leave. Pages of files count as free, since the kernel takes them back."""
+    free = _meminfo(proc, "MemAvailable")
+    for folder, limit, usage in _memory_limits(cgroups, proc):
+        used = _read(folder / usage)
+        if used.isdigit():
+            free = min(free, limit - int(used) + _pages_of_files(folder))
+    return max(0, free)
 
-    Cached files that were not read lately count as free: the kernel drops them first.
-    """
-    room = math.inf
+
+def _meminfo(proc: Path, name: str) -> int:
+    lines = _read(proc / "meminfo").splitlines()
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:")), 0)
+
+
+def _memory_limits(cgroups: Path, proc: Path) -> Iterator[tuple[Path, int, str]]:
+    """Folder of each group with a limit, the limit in bytes, and the name of the file with the bytes in
+    use."""
     for folder in _folders(cgroups, proc, "memory"):
-        for limit, usage, inactive in _MEMORY_FILES:
-            granted, used = _read(folder / limit), _read(folder / usage)
-            if granted.isdigit() and used.isdigit():
-                statistics = dict(line.split() for line in _read(folder / "memory.stat").splitlines())
-                room = min(room, max(0, int(granted) - int(used) + int(statistics.get(inactive, 0))))
-    return room
+        for name, usage in (
+            ("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+        ):  # fmt: skip
+            text = _read(folder / name)
+            if text.isdigit():
+                yield folder, int(text), usage
+
+
+def _pages_of_files(folder: Path) -> int:
+    """Bytes in a group, and in those below it: version 1 names these sums `total_...`."""
+    rows = dict(line.split(" ", 1) for line in _read(folder / "memory.stat").splitlines() if " " in line)
+    found = (rows.get(f"total_{name}", rows.get(name, "0")) for name in ("inactive_file", "active_file"))
+    return sum(int(text) for text in found if text.isdigit())
 
 
 def _folders(cgroups: Path, proc: Path, controller: str) -> Iterator[Path]:
