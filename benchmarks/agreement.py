@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import re
 import statistics
@@ -78,11 +79,11 @@ class InterleavedTimer(Timer):
     job: Job
     groups: list[Group]
 
-    def run(self, blocks: int, seconds: float, least: int) -> GroupTimes:
+    def run(self, blocks: int, seconds: float, least: int, until: float = math.inf) -> GroupTimes:
         """See `Timer.run`."""
         self._group = Group(GroupTimes())
         with PlainLoop(self.job) as self._plain:
-            self._group.times = super().run(blocks, seconds, least)
+            self._group.times = super().run(blocks, seconds, least, until)
         self.groups.append(self._group)
         return self._group.times
 
