@@ -171,7 +171,7 @@ def test_a_vendors_key_is_not_sent_to_another_host(monkeypatch: pytest.MonkeyPat
 
 
 def test_packages_that_are_missing_or_old_name_the_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(MachineError, match=r"agentforge\[llm\]"):
+    with pytest.raises(MachineError, match=r"\.\[llm\]"):
         _packages.require("no-such-package-of-ours", "1")
     monkeypatch.setattr(_packages, "version", lambda _: "3.9.1")
     with pytest.raises(MachineError, match=r"older than 3\.52"):
