@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -365,12 +366,12 @@ def _put(tree: dict[str, Any], path: str, value: Any) -> None:
 
 
 def _scalar(text: str) -> Any:
-    """A value parsed as YAML; a mapping or invalid YAML, such as `openai:`, stays a string."""
+    """A value parsed as YAML; a mapping, a date or invalid YAML, such as `openai:`, stays a string."""
     try:
         value = yaml.safe_load(text)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError):  # PyYAML raises the second for 2026-13-45
         return text
-    return text if isinstance(value, dict) else value
+    return text if isinstance(value, (dict, date)) else value
 
 
 def load_settings(overrides: Sequence[str] = (), changes: Mapping[str, Any] | None = None) -> Settings:

@@ -121,7 +121,7 @@ class Registry(Generic[T]):
     def _load(self, entry: EntryPoint) -> Callable[..., T]:
         try:
             factory: Callable[..., T] = entry.load()
-        except Exception as error:  # whatever a plug-in's module raises when it is imported
+        except (Exception, SystemExit) as error:  # whatever a plug-in's module raises when it is imported
             raise MachineError(
                 f"{self._described(entry)} cannot be loaded ({type(error).__name__}: {error}): "
                 "update or uninstall that package"

@@ -97,3 +97,8 @@ def test_a_mapping_is_copied_and_its_parts_can_be_set() -> None:
     assert (settings.budget.minutes, settings.budget.attempts) == (3, 2)
     assert settings.search.options == {"beam": 4}
     assert given == {"budget": {"minutes": 3}}
+
+
+@pytest.mark.parametrize("text", ["2026-11-28", "2026-13-45", "0x_", "openai:", "1" * 5000])
+def test_what_yaml_makes_something_else_of_stays_text(here: Path, text: str) -> None:
+    assert load_settings([f"search.coder={text}"]).search.coder == text

@@ -56,8 +56,9 @@ def registry() -> Registry[object]:
 def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     things = ("Plain", "Typed", "Loose", "anything", "number")
     entries = {name.lower(): f"thing_pack:{name}" for name in things}
-    entries |= {"gone": "thing_pack:Gone", "absent": "no_such_module:Thing"}
+    entries |= {"gone": "thing_pack:Gone", "absent": "no_such_module:Thing", "quits": "quitting_thing:Thing"}
     install(monkeypatch, tmp_path / "site", "thing_pack", MODULE, {"agentforge.things": entries})
+    (tmp_path / "site" / "quitting_thing.py").write_text("import sys\nsys.exit('no licence')\n")
 
 
 def replace_deque(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str = "deque_pack") -> None:
@@ -120,6 +121,7 @@ def test_two_packages_with_one_name_are_refused(
     [
         ("absent", "package thing_pack 1.0, cannot be loaded .ModuleNotFoundError"),
         ("gone", "package thing_pack 1.0, cannot be loaded .AttributeError"),
+        ("quits", "package thing_pack 1.0, cannot be loaded .SystemExit: no licence"),
         ("number", "thing_pack:number must be callable"),
     ],
 )
@@ -137,7 +139,7 @@ def test_a_search_over_all_skips_the_broken_ones_and_says_so(
 ) -> None:
     found = [name for name, _ in registry.working()]
     assert found == ["anything", "loose", "plain", "typed", "deque", "counter"]
-    assert sum("cannot be loaded" in r.getMessage() for r in caplog.records) == 2
+    assert sum("cannot be loaded" in r.getMessage() for r in caplog.records) == 3
 
 
 @pytest.mark.usefixtures("plugin")

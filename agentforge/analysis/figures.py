@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from agentforge.profiling.classify import BANDWIDTH, RATE, values_of
 from agentforge.schema import AttemptStatus, baseline_name
+from agentforge.visible import visible
 
 from ._context import package
-from ._sanitize import visible
 from .steps import RunSteps, Search, Step
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from agentforge.schema import baseline_name
-
-from ._sanitize import visible
+from agentforge.visible import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment

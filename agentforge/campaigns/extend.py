@@ -54,7 +54,7 @@ def extend(
             cannot be limited.
     """
     aim = Objective(objective)
-    if not (0 < seconds < math.inf or 0 < dollars < math.inf):
+    if not (seconds > 0 and dollars > 0 and min(seconds, dollars) < math.inf):
         raise UsageError("say how much the visits may take: --minutes, --dollars or both, above 0")
     report = build_report(store, name)
     if not report.finished:

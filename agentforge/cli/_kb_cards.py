@@ -115,7 +115,7 @@ def foreign(text: str) -> str:
     """Text of another database, with escapes for what a terminal would not show as it is."""
     if text.isprintable():
         return text
-    from agentforge.analysis._sanitize import visible
+    from agentforge.visible import visible
 
     return visible(text)
 

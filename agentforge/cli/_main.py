@@ -13,6 +13,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from agentforge.visible import visible
+
 from . import _interrupt
 from .commands import (
     audit,
@@ -97,6 +99,9 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit with one of the codes above."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if argv is None:
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):  # for letters that the locale lacks
+                stream.reconfigure(errors="backslashreplace")
         _interrupt.install(lambda: _cut_short(as_json="--json" in arguments))
     try:
         _invoke(arguments)
@@ -157,7 +162,9 @@ def explain(error: BaseException) -> tuple[int, str]:
     from agentforge.schema import AgentForgeError, HarnessError
 
     if isinstance(error, SystemExit):
-        return (error.code if isinstance(error.code, int) else OK), ""
+        if isinstance(error.code, str):  # as `sys.exit("...")` in a module that is imported
+            return USAGE, _one_line(error.code)
+        return error.code or OK, ""
     if isinstance(error, AgentForgeError):
         return (HARNESS if isinstance(error, HarnessError) else USAGE), _one_line(str(error))
     if hasattr(error, "format_message"):  # typer's own: unknown option, missing argument, bad value
@@ -176,7 +183,8 @@ def explain(error: BaseException) -> tuple[int, str]:
         return USAGE, "out of memory: use a smaller input, or a machine with more memory"
     return (
         HARNESS,
-        f"internal error, {type(error).__name__}: {_one_line(str(error))}; --debug shows the traceback",
+        f"internal error, {type(error).__name__}: {_one_line(str(error))}; "
+        "`agentforge --debug COMMAND` shows the traceback",
     )
 
 
@@ -196,5 +204,5 @@ def _say(message: str, code: int, *, as_json: bool, shown: str) -> None:
 
 
 def _one_line(text: str) -> str:
-    line = " ".join(text.split())
+    line = visible(" ".join(text.split()))
     return line if len(line) <= MOST_SHOWN else f"{line[:MOST_SHOWN]} ... ({len(line)} characters)"

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from agentforge.visible import visible
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -92,7 +94,7 @@ def grid(headings: Sequence[str], rows: Iterable[Sequence[object]], width: int =
     from rich.table import Table
     from rich.text import Text
 
-    cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    cells = [["" if cell is None else visible(str(cell)) for cell in row] for row in rows]
     least = [_least(heading, [row[n] for row in cells]) for n, heading in enumerate(headings)]
     shown = _fitting(headings, least, width)
     left_out = ", ".join(h for n, h in enumerate(headings) if n not in shown and h)
@@ -129,11 +131,11 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
 
 
 def line(text: str = "") -> None:
-    """One line on stdout, as it is."""
-    print(text)
+    """One line on stdout, with escapes for characters that a terminal would obey."""
+    print(visible(text))
 
 
 def aside(text: str) -> None:
     """One line of progress on stderr; a reader that has gone is no failure."""
     with suppress(BrokenPipeError):
-        print(text, file=sys.stderr, flush=True)
+        print(visible(text), file=sys.stderr, flush=True)

@@ -13,6 +13,7 @@ def seconds(value: float | None) -> str:
     """Seconds with a unit that fits: `1.23 ms`."""
     if value is None:
         return "-"
+    value = float(f"{value:.3g}")  # first: 0.9997 ms is 1 ms
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if abs(value) >= scale:
             return f"{value / scale:.3g} {unit}"
@@ -28,7 +29,11 @@ def speedups(values: Mapping[str, Interval]) -> str:
 
 def budget(left: Mapping[str, Any]) -> str:
     """The rest of each limit: `7.5 minutes, 12 attempts left`."""
-    parts = [f"{value:.3g} {name}" for name, value in left.items() if value is not None]
+    parts = [
+        f"{value:,.0f} {name}" if abs(value) >= 100 else f"{value:.3g} {name}"
+        for name, value in left.items()
+        if value is not None
+    ]
     return f"{', '.join(parts)} left" if parts else ""
 
 

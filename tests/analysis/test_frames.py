@@ -123,7 +123,7 @@ def test_without_the_extra_the_install_is_named(url: str, monkeypatch: pytest.Mo
     found = af.trajectory(store=url)
     assert "fuse-row-program" in found._repr_html_()
     for needs in (lambda: af.runs(url), found.plot):
-        with pytest.raises(MachineError, match=r"this needs the package .*: run pip install '\.\[notebook\]'"):
+        with pytest.raises(MachineError, match=r"needs the package .*: run pip install '\.\[notebook\]'"):
             needs()
 
 

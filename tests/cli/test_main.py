@@ -165,6 +165,9 @@ def test_a_database_that_cannot_be_reached(run: Run, monkeypatch: pytest.MonkeyP
         (PermissionError(errno.EACCES, "Permission denied", "/x"), 2, "Permission denied: /x"),
         (MemoryError(), 2, "out of memory"),
         (KeyboardInterrupt(), 130, "interrupted"),
+        (SystemExit("a plug-in gave up"), 2, "a plug-in gave up"),
+        (SystemExit(None), 0, ""),
+        (UsageError("x\x1b[2J\x1b[HPASSED"), 2, r"x\u001b[2J\u001b[HPASSED"),
         (ZeroDivisionError("division by zero"), 3, "internal error, ZeroDivisionError: division by zero"),
     ],
 )
@@ -210,6 +213,14 @@ def test_output_that_cannot_be_written_is_one_sentence(
     said = "the disk is full" if unbuffered else "the output cannot be written (No space left on device)"
     assert done.stderr.startswith(f"agentforge: {said}")
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_name_that_the_locale_has_no_letters_for_is_written_with_escapes(home: Path) -> None:
+    command = [sys.executable, "-m", "agentforge.cli", "profile", "løb→1.py"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii:strict"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
+    assert done.returncode == 2
+    assert r"l\xf8b\u2192" in done.stderr
 
 
 def test_a_file_of_an_option_takes_any_text(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from agentforge.cli.commands.verify import summary
 from agentforge.schema import Correctness
-from agentforge.views.output import as_json, table
+from agentforge.views.output import as_json, aside, line, table
 from tests.store import nouns
 
 
@@ -53,3 +53,13 @@ def test_a_narrow_terminal_keeps_the_name_and_whole_values(
     assert "\N{HORIZONTAL ELLIPSIS}" not in shown
     assert max(map(len, shown.splitlines())) <= width
     assert ("left out" in shown) == (width < 200)
+
+
+def test_what_a_terminal_would_obey_is_shown_instead(capsys: pytest.CaptureFixture[str]) -> None:
+    forged = "wrong\x1b[2J\x1b[HPASSED\u202e"
+    line(forged)
+    aside(forged)
+    table(("reason",), [(forged,)])
+    for said in capsys.readouterr():
+        assert r"wrong\u001b[2J\u001b[HPASSED\u202e" in said
+        assert "\x1b" not in said

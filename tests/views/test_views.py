@@ -209,10 +209,23 @@ def test_tables_are_redrawn_only_on_a_terminal_that_can(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(1.5, "1.5 s"), (2e-3, "2 ms"), (3.456e-6, "3.46 us"), (5e-9, "5 ns"), (0.0, "0"), (None, "-")],
+    [
+        (1.5, "1.5 s"),
+        (2e-3, "2 ms"),
+        (9.997e-4, "1 ms"),
+        (3.456e-6, "3.46 us"),
+        (5e-9, "5 ns"),
+        (0.0, "0"),
+        (None, "-"),
+    ],
 )
 def test_seconds(value: float | None, text: str) -> None:
     assert _text.seconds(value) == text
+
+
+def test_what_is_left_of_a_budget_is_written_out() -> None:
+    left = {"minutes": 7.5, "attempts": 1000, "tokens": 1_234_567, "dollars": None}
+    assert _text.budget(left) == "7.5 minutes, 1,000 attempts, 1,234,567 tokens left"
 
 
 def test_the_search_s_end_is_estimated_by_minutes_and_by_attempts() -> None:

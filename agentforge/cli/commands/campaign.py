@@ -40,6 +40,9 @@ Gpus = Annotated[
     ),
 ]
 
+_MOST_LEVELS = 100
+"""Levels of a suite that a range may name."""
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
@@ -192,7 +195,7 @@ def _levels(text: str) -> tuple[int, ...]:
         for part in filter(None, text.split(",")):
             low, _, high = part.partition("-")
             span = range(int(low), int(high or low) + 1)
-            if not span:
+            if not 0 < len(span) <= _MOST_LEVELS:
                 raise ValueError
             found += span
     except ValueError:
@@ -249,7 +252,7 @@ def _work(
     from agentforge.schema import MachineError
 
     codes: list[int] = []
-    _interrupt.last_word(lambda: _interrupted(name))
+    _interrupt.last_word(lambda: _interrupted(name, as_json=as_json))
     with _options.store(config) as store:
         try:
             if actors and workers:
@@ -275,8 +278,13 @@ def _work(
     campaign_views.show_status(status, as_json=as_json)
 
 
-def _interrupted(name: str) -> None:
-    _print.aside(f"agentforge: interrupted; continue with: agentforge campaign resume {name}")
+def _interrupted(name: str, *, as_json: bool = False) -> None:
+    said = f"interrupted; continue with: agentforge campaign resume {name}"
+    if as_json:
+        _print.as_json({"error": said, "exit_code": _interrupt.INTERRUPTED})
+        sys.stdout.flush()
+    else:
+        _print.aside(f"agentforge: {said}")
 
 
 def pause(name: _options.CampaignName, config: _options.Config = None, json: _options.Json = False) -> None:

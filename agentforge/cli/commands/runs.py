@@ -115,7 +115,7 @@ def show_run(
     if report.llm:
         _show_calls(report.llm)
     if kernels:
-        from agentforge.analysis._sanitize import visible
+        from agentforge.visible import visible
     for attempt, state, solution in kernels:
         for file in solution.sources:
             _print.line(f"\nattempt {attempt.number}, {state}: {visible(file.path)}\n")
