@@ -289,6 +289,7 @@ def main() -> int:
     for spec in options.models or standard_models():
         name = spec.removeprefix("hf:").rpartition("/")[2]
         if name in found and finished(found[name], commit) and not options.again:
+            print(f"{name}: measured before (--again measures it anew)", flush=True)
             continue
         found[name] = measured(spec, work, options)
         result["provenance"] = provenance()

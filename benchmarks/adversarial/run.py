@@ -1,11 +1,11 @@
 """Judge the corpus with the referee: catch rate and false-positive rate by family.
 
     python benchmarks/adversarial/run.py                      # everything at level full
-    python benchmarks/adversarial/run.py --level quick --family 16 --family 17
-    python benchmarks/adversarial/run.py --only 'hostile/f38*'
+    python benchmarks/adversarial/run.py --level quick --family 16 --family 17 --output some.json
+    python benchmarks/adversarial/run.py --only 'hostile/f38*' --output f38.json
     python benchmarks/adversarial/run.py --resume             # go on where the last run stopped
 
-Writes benchmarks/results/adversarial.json after every candidate. Exit code 1 if a candidate was missed
+Writes benchmarks/results/adversarial.json after every candidate; a part of the corpus needs another --output. Exit code 1 if a candidate was missed
 or crashed unexpectedly, an honest kernel was punished, or the referee broke.
 """
 
@@ -221,7 +221,12 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--compile", action="store_true", help="measure against torch.compile too")
     parser.add_argument("--output", type=Path, default=RESULTS)
     parser.add_argument("--list", action="store_true", help="name the cases and stop")
-    return parser.parse_args(argv)
+    options = parser.parse_args(argv)
+    part = options.only or options.family or options.limit or options.kind != "both"
+    whole = not part and options.level == Level.FULL
+    if options.output == RESULTS and not (whole or options.resume or options.list):
+        parser.error("the published results are of the whole corpus at level full: name a file with --output")
+    return options
 
 
 def main(argv: Sequence[str] | None = None) -> int:
