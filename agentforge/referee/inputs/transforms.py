@@ -220,7 +220,9 @@ def _outliers(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _mixed(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor * torch.where(torch.rand(tensor.shape) < 0.1, 32.0, 0.25).to(tensor.dtype)
+    """A few large elements among small ones: of each row, another share between 30 % and 0.3 %."""
+    share = 0.3 * 10 ** (-2 * torch.rand((*tensor.shape[:-1], 1) if tensor.dim() else ()))
+    return tensor * torch.where(torch.rand(tensor.shape) < share, 32.0, 0.0625).to(tensor.dtype)
 
 
 def _integers(tensor: torch.Tensor) -> torch.Tensor:
