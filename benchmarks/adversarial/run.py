@@ -5,8 +5,9 @@
     python benchmarks/adversarial/run.py --only 'hostile/f38*' --output f38.json
     python benchmarks/adversarial/run.py --resume             # go on where the last run stopped
 
-Writes benchmarks/results/adversarial.json after every candidate; a part of the corpus needs another --output. Exit code 1 if a candidate was missed
-or crashed unexpectedly, an honest kernel was punished, or the referee broke.
+Writes benchmarks/results/adversarial.json after every candidate; a part of the corpus needs another
+--output. Exit code 1 if a candidate was missed or crashed unexpectedly, an honest kernel was punished, or
+the referee broke.
 """
 
 from __future__ import annotations
