@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from agentforge.config import load_settings
-from agentforge.schema import MachineError, Run, UsageError
+from agentforge.schema import MachineError, Run, UsageError, pip_install
 from agentforge.store import Store
 
 StoreLike = Store | str | None
@@ -56,6 +56,5 @@ def package(module: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise MachineError(
-            f"this needs the package {error.name or module}: "
-            "run pip install '.[notebook]' in AgentForge's clone"
+            f"this needs the package {error.name or module}: run {pip_install('notebook')}"
         ) from error

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentforge.schema import Bottleneck, MachineError
+from agentforge.schema import Bottleneck, MachineError, pip_install
 from agentforge.views import output
 from agentforge.views import text as _text
 
@@ -50,9 +50,7 @@ class Bottlenecks(Sequence[Bottleneck]):
         try:
             import pandas
         except ImportError as error:
-            raise MachineError(
-                "to_frame() needs pandas: run pip install '.[notebook]' in AgentForge's clone"
-            ) from error
+            raise MachineError(f"to_frame() needs pandas: run {pip_install('notebook')}") from error
         rows = [
             {
                 "bottleneck": b.definition.name,

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 
 from agentforge.languages import runtime_files
-from agentforge.schema import Solution, SuiteProblem, UsageError
+from agentforge.schema import Solution, SuiteProblem, UsageError, pip_install
 
 from .suites import suites
 
@@ -29,9 +29,9 @@ def check_packages(problem: SuiteProblem, suite: str, campaign: str, folder: Pat
             continue
         kind, _, place = suite.partition(":")
         known = suites.create(kind, place).packages if kind in suites.names() else ()
-        wanted = "'.[suites]' in AgentForge's clone" if name in known else name
+        install = pip_install("suites") if name in known else f"pip install {name}"
         raise UsageError(
-            f"{problem.id} imports {name}, which is not installed: run pip install {wanted}, then "
+            f"{problem.id} imports {name}, which is not installed: run {install}, then "
             f"agentforge campaign retry {campaign} --failed"
         )
 

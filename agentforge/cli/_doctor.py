@@ -220,14 +220,15 @@ def _cupy() -> Check:
 def packages() -> Iterator[Check]:
     """Python packages and the versions that AgentForge's own metadata asks for, without importing them."""
     from agentforge.devices import package_version
+    from agentforge.schema import pip_install
 
     wanted = _requirements()
     for name, required, purpose in _PACKAGES:
         minimum, extra = wanted.get(name, ("0", ""))
         found = package_version(name)
         short = State.MISSING if required else State.OPTIONAL
-        from_clone = f"pip install '.[{extra}]' in AgentForge's clone: {purpose}"
-        install = from_clone if extra else f"pip install '{name}>={minimum}': {purpose}"
+        command = pip_install(extra) if extra else f"pip install '{name}>={minimum}'"
+        install = f"{command}: {purpose}"
         if found is None:
             yield Check("packages", name, short, "not installed", install)
         elif _numbers(found) < _numbers(minimum):

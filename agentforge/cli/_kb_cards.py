@@ -13,7 +13,7 @@ from . import _options
 
 if TYPE_CHECKING:
     from agentforge.knowledge import Fault
-    from agentforge.schema import Advice, Strategy
+    from agentforge.schema import Advice
 
 PathOfCards = Annotated[
     Path | None,
@@ -109,21 +109,3 @@ def show_advice(card: Advice) -> None:
         if values := getattr(card, name):
             _print.line(f"{name}: {', '.join(values)}")
     _print.line(f"source: {card.source}")
-
-
-def foreign(text: str) -> str:
-    """Text of another database, with escapes for what a terminal would not show as it is."""
-    if text.isprintable():
-        return text
-    from agentforge.visible import visible
-
-    return visible(text)
-
-
-def shown(strategy: Strategy) -> Strategy:
-    """A strategy whose words a terminal may show."""
-    if not strategy.claimed:
-        return strategy
-    words = {name: foreign(getattr(strategy, name)) for name in ("id", "title", "summary", "body", "source")}
-    lists = {name: tuple(map(foreign, getattr(strategy, name))) for name in ("op_types", "languages")}
-    return strategy.model_copy(update={**words, **lists})

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from agentforge.schema import DType, MachineError, Target, TargetError, UsageError, Workload
+from agentforge.schema import DType, MachineError, Target, TargetError, UsageError, Workload, pip_install
 
 from ._base import FrontendOptions
 from ._load import as_target, define, run_probe
@@ -48,7 +48,7 @@ class HuggingFace:
 def _config(spec: str, options: FrontendOptions) -> tuple[Path, dict[str, Any]]:
     """The config and its text."""
     if find_spec("transformers") is None:
-        raise MachineError("hf: targets need transformers; run pip install '.[hf]' in AgentForge's clone")
+        raise MachineError(f"hf: targets need transformers; run {pip_install('hf')}")
     path = Path(spec.removeprefix("hf:")).expanduser()
     config = read_config(path)
     if options.init_args:

@@ -20,6 +20,7 @@ from .errors import (
     UnreachableError,
     UnsupportedTargetError,
     UsageError,
+    pip_install,
 )
 from .evaluation import (
     REUSED,
@@ -258,5 +259,6 @@ __all__ = [
     "event_to_json",
     "merged_metrics",
     "obstacle",
+    "pip_install",
     "ranked",
 ]

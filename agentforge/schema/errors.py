@@ -61,3 +61,8 @@ class HarnessError(AgentForgeError):
 
 class CannotCode(Exception):
     """A coder or the generator cannot carry out a plan."""
+
+
+def pip_install(extra: str) -> str:
+    """The command that installs an extra, and its folder: on PyPI, `agentforge` is another project."""
+    return f"pip install '.[{extra}]' in AgentForge's clone"

@@ -14,7 +14,7 @@ from sqlalchemy.exc import (
     SQLAlchemyError,
 )
 
-from agentforge.schema import StoreError, UnreachableError
+from agentforge.schema import StoreError, UnreachableError, pip_install
 
 _RIGHTS = "change its permissions, or set AGENTFORGE_HOME to a folder that you own"
 _ADVICE = (
@@ -44,8 +44,7 @@ def describe(where: str, error: BaseException) -> StoreError:
     if isinstance(error, ModuleNotFoundError):
         return StoreError(
             f"database {where} needs the package {error.name!r}: "
-            "pip install "
-            + ("'.[postgres]' in AgentForge's clone" if error.name == "psycopg" else str(error.name))
+            + (pip_install("postgres") if error.name == "psycopg" else f"pip install {error.name}")
         )
     if isinstance(error, NoSuchModuleError):
         return StoreError(f"database {where}: unknown kind of URL; use sqlite:/// or postgresql+psycopg://")

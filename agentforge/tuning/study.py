@@ -13,7 +13,7 @@ from itertools import product
 from random import Random
 from statistics import fmean
 
-from agentforge.schema import MachineError, Trial
+from agentforge.schema import MachineError, Trial, pip_install
 
 Value = int | float | str | bool
 Space = Mapping[str, tuple[Value, ...]]
@@ -37,8 +37,7 @@ def check_tuning(trials: int) -> None:
     """
     if trials and find_spec("optuna") is None:
         raise MachineError(
-            "search.tune needs the package 'optuna': run pip install '.[tune]' in AgentForge's clone, "
-            "or set search.tune=0"
+            f"search.tune needs the package 'optuna': run {pip_install('tune')}, or set search.tune=0"
         )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Self
 
+from agentforge.visible import visible
+
 from . import output as _print
 from . import text as _text
 from .run_state import Line, RunState
@@ -115,7 +117,7 @@ class Live(View):
 
         super().__call__(event)
         if isinstance(event, IntentWritten):
-            self._live.console.print(_text.reference(event.reference), markup=False)
+            self._live.console.print(visible(_text.reference(event.reference)), markup=False)
 
     def _render(self) -> Group:
         from rich.console import Group
@@ -124,7 +126,7 @@ class Live(View):
         head = f"run {self.run_state.run}: {self.run_state.phase}" if self.run_state.run else "starting"
         asking = (f"{agent} asks {model}" for agent, model in list(self.run_state.asking.items()))
         parts = [head, _text.budget(self.run_state.budget), self._models(), self.run_state.doing, *asking]
-        text = Text("; ".join(part for part in parts if part))
+        text = Text(visible("; ".join(part for part in parts if part)))
         return Group(text, *self._estimate(), *self._tables())
 
     def _estimate(self) -> list[RenderableType]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
-from agentforge.schema import MachineError, UsageError
+from agentforge.schema import MachineError, UsageError, pip_install
 
 from .local import run_workers
 
@@ -42,9 +42,7 @@ def check_ray(resources: Resources) -> None:
         UsageError: a negative or zero number.
     """
     if find_spec("ray") is None:
-        raise MachineError(
-            "--executor ray needs the package ray: run pip install '.[ray]' in AgentForge's clone"
-        )
+        raise MachineError(f"--executor ray needs the package ray: run {pip_install('ray')}")
     if not resources.cpus > 0 or not (resources.gpus or 0.0) >= 0:
         raise UsageError("--cpus must be above 0, and --gpus at least 0")
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from agentforge.schema import MachineError, SuiteProblem, UsageError
+from agentforge.schema import MachineError, SuiteProblem, UsageError, pip_install
 
 from ._base import Selection, file_problem, generated_problem, python_files
 
@@ -65,9 +65,7 @@ def _cached(selection: Selection) -> Iterator[SuiteProblem]:
     try:
         from pyarrow import parquet
     except ImportError as error:
-        raise MachineError(
-            "kernelbench:hf needs pyarrow: run pip install '.[suites]' in AgentForge's clone"
-        ) from error
+        raise MachineError(f"kernelbench:hf needs pyarrow: run {pip_install('suites')}") from error
     data = max(snapshots, key=lambda folder: folder.stat().st_mtime) / "data"
     for level in selection.levels or LEVELS:
         files = sorted(data.glob(f"level_{level}-*.parquet"))

@@ -75,7 +75,7 @@ def list_strategies(
         _print.as_json({"strategies": strategies, "advice": advice, "uses": uses})
         return
     if strategies:
-        _list_records([*map(kb_cards.shown, strategies)], uses)
+        _list_records(strategies, uses)
     if advice:
         _print.table(
             ["card", "kind", "about", "served", "cited", "title"],
@@ -142,7 +142,6 @@ def show_strategy(strategy: Identifier, config: _options.Config = None, json: _o
         kb_cards.show_advice(found)
         _print_use(use)
         return
-    found = kb_cards.shown(found)
     _print.line(f"{found.title} ({found.id})\n\n{found.summary.strip()}\n")
     if found.body:
         _print.line(f"{found.body}\n")
@@ -168,7 +167,7 @@ def show_strategy(strategy: Identifier, config: _options.Config = None, json: _o
     )
     if origins:
         said = "; ".join(f"{count} through {origin}" for origin, count in sorted(origins.items()))
-        _print.line(f"Claims: {kb_cards.foreign(said)}")
+        _print.line(f"Claims: {said}")
     _print_use(use)
     for lesson in found.lessons:
         expected = f"{lesson.expected_speedup:.3g}x expected, " if lesson.expected_speedup else ""
@@ -387,7 +386,7 @@ def _judge(
 def _context(record: StrategyRecord) -> str:
     c = record.context
     words = (c.op_type, c.shape_class, c.dtype, c.architecture, c.toolchain, c.bound)
-    return kb_cards.foreign(", ".join(word for word in words if word))
+    return ", ".join(word for word in words if word)
 
 
 def _speedup(log: float | None) -> str:

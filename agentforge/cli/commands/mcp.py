@@ -41,16 +41,14 @@ def register(app: typer.Typer) -> None:
         settings.
         """
         settings = _options.settings(config)
-        from agentforge.schema import MachineError, UsageError
+        from agentforge.schema import MachineError, UsageError, pip_install
 
         if host is not None and http is None:
             raise UsageError("--host goes with --http: add --http PORT, or leave out --host")
         try:
             import mcp.server.mcpserver  # noqa: F401
         except ImportError as error:
-            raise MachineError(
-                "agentforge mcp needs the package mcp: run pip install '.[mcp]' in AgentForge's clone"
-            ) from error
+            raise MachineError(f"agentforge mcp needs the package mcp: run {pip_install('mcp')}") from error
         from agentforge.mcp import serve_http, serve_stdio
         from agentforge.runs import Workbench
 

@@ -114,12 +114,10 @@ def show_run(
     )
     if report.llm:
         _show_calls(report.llm)
-    if kernels:
-        from agentforge.visible import visible
     for attempt, state, solution in kernels:
         for file in solution.sources:
-            _print.line(f"\nattempt {attempt.number}, {state}: {visible(file.path)}\n")
-            _print.line("\n".join(map(visible, file.content.splitlines())))
+            _print.line(f"\nattempt {attempt.number}, {state}: {file.path}\n")
+            _print.line("\n".join(file.content.splitlines()))
 
 
 def _kernels(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from agentforge.schema import pip_install
+
 from .._failure import RungFailure
 
 _SOURCE = """
@@ -34,7 +36,7 @@ def nvrtc() -> str:
 
     toolkit = find_toolkit()
     if toolkit is None:
-        raise RungFailure("NVRTC is not installed", "run pip install '.[cuda]' in AgentForge's clone")
+        raise RungFailure("NVRTC is not installed", f"run {pip_install('cuda')}")
     x = torch.arange(_LENGTH, dtype=torch.float32, device="cuda")
     out = torch.empty_like(x)
     with tempfile.TemporaryDirectory() as folder:
@@ -77,9 +79,7 @@ def triton() -> str:
     try:
         import triton as package
     except ImportError as error:
-        raise RungFailure(
-            "Triton is not installed", "run pip install '.[gpu]' in AgentForge's clone"
-        ) from error
+        raise RungFailure("Triton is not installed", f"run {pip_install('gpu')}") from error
     x = torch.arange(_LENGTH, dtype=torch.float32, device="cuda")
     out = torch.empty_like(x)
     with tempfile.TemporaryDirectory() as folder:

@@ -11,7 +11,7 @@ from agentforge.languages.info import CUDA
 from agentforge.languages.python.language import write_checked
 from agentforge.languages.step import BuildStep
 from agentforge.registry import Availability
-from agentforge.schema import MachineError, Solution
+from agentforge.schema import MachineError, Solution, pip_install
 
 from . import source as cuda_source
 from .compile.pipeline import compilers, not_compiled
@@ -22,7 +22,7 @@ _UNTIMED = (
     "its CUDA kernels ran in the emulator on the CPU because there is no GPU here: results are checked, "
     "their speed is unknown"
 )
-_INSTALL = "to install NVRTC, run pip install '.[cuda]' in AgentForge's clone"
+_INSTALL = f"to install NVRTC, run {pip_install('cuda')}"
 
 
 class Cuda:

@@ -16,7 +16,7 @@ from agentforge.languages.info import TRITON
 from agentforge.languages.python.language import write_checked
 from agentforge.languages.step import BuildStep
 from agentforge.registry import Availability
-from agentforge.schema import Diagnostic, MachineError, Solution, UsageError
+from agentforge.schema import Diagnostic, MachineError, Solution, UsageError, pip_install
 
 from ..cuda.compile.pipeline import gpu_target
 from .compile.ahead import AheadOfTime
@@ -30,7 +30,7 @@ _UNTIMED = (
     "its Triton kernels ran in Triton's interpreter because there is no GPU here: results are checked, "
     "their speed is unknown"
 )
-_INSTALL = "run pip install '.[gpu]' in AgentForge's clone"
+_INSTALL = f"run {pip_install('gpu')}"
 _TARGET_FLAG = "--target="
 _PRELUDE = '''"""Imported before the solution, in the process that runs it."""
 

@@ -7,9 +7,9 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from agentforge.schema import MachineError
+from agentforge.schema import MachineError, pip_install
 
-INSTALL = "run pip install --upgrade '.[llm]' in AgentForge's clone"
+INSTALL = f"run {pip_install('llm')}"
 
 OPENAI_MINIMUM = "3.52"
 """Oldest tested version of the package `openai`."""

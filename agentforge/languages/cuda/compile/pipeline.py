@@ -22,7 +22,7 @@ from agentforge.languages.cpp.shipped import agentforge_cpp
 from agentforge.languages.occupancy import target_limits
 from agentforge.languages.step import BuildStep, timed_out
 from agentforge.languages.untrusted import read_regular
-from agentforge.schema import Diagnostic, Solution, UsageError, content_hash
+from agentforge.schema import Diagnostic, Solution, UsageError, content_hash, pip_install
 
 from .. import source as cuda_source
 from ..launch_syntax import instances
@@ -251,9 +251,7 @@ class Compiler:
 
 def not_compiled() -> BuildStep:
     """The step on a machine without a CUDA compiler."""
-    message = (
-        "not compiled for a GPU: there is no CUDA compiler; run pip install '.[cuda]' in AgentForge's clone"
-    )
+    message = f"not compiled for a GPU: there is no CUDA compiler; run {pip_install('cuda')}"
     return BuildStep(True, (Diagnostic(severity="note", message=message),))
 
 
