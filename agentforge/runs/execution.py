@@ -205,7 +205,7 @@ def opened(
     """
     check_device(run, device)
     with store.lock_run(run.id), ExitStack() as stack:
-        run = store.update_run(run.id, **({} if budget is None else {"budget": budget}))
+        run = store.get_run(run.id) if budget is None else store.update_run(run.id, budget=budget)
         delivery = stack.enter_context(Delivery(run, settings.trackers, settings.tracker_options))
         run_log = RunLog(store, run, delivery.after(on_event), shared_conditions(device, settings))
         kept = run_log.record(RunSettings)

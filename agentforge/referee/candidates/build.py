@@ -246,12 +246,11 @@ class CandidateBuilder:
         box = Box(scratch, readable=readable, identity=identity, devices=self.backend.nodes)
         box = replace(box, filtered=self.backend.filtered)
         total = memory + _SLACK if self.backend.memory_limited else 0
-        threads = self.settings.threads
         limits = Limits(
             memory_bytes=self.backend.address_space or memory + self.stack_bytes(),
             total_bytes=total,
-            processes=max(Limits.processes, _PER_THREAD * threads),
-            cpu_seconds=int(self.settings.evaluation_timeout_s * max(_BUSY, threads)),
+            processes=self.processes(Limits.processes),
+            cpu_seconds=int(self.settings.evaluation_timeout_s * max(_BUSY, self.settings.threads)),
         )
         try:
             worker = self.forkserver.fork(scratch, limits=limits, box=box)
@@ -328,6 +327,10 @@ class CandidateBuilder:
         )
         libraries = _DEVICE_LIBRARIES if self.backend.remote else 0
         return libraries + int(min(8 * tensors + _SLACK, 0.8 * free_memory() + _SLACK))
+
+    def processes(self, least: int) -> int:
+        """Processes and threads that a candidate may have; `least` of them in any case."""
+        return max(least, _PER_THREAD * self.settings.threads)
 
     def stack_bytes(self) -> int:
         """Address space for the stacks of two pools of the threads that are timed, as torch and a kernel may

@@ -134,7 +134,7 @@ def profiled(
     memory = builder.memory_limit(baselines)
     limits = Limits(
         memory_bytes=backend.address_space or memory + builder.stack_bytes(),
-        processes=max(_PROCESSES, 4 * builder.settings.threads),
+        processes=builder.processes(_PROCESSES),
         open_files=_OPEN_FILES,
     )
     try:

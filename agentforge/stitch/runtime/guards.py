@@ -10,6 +10,8 @@ import torch
 from torch.autograd import forward_ad
 from torch.nn.modules import module as _nn
 
+from .signature import in_order
+
 _TensorGuards: Any
 try:  # torch.compile's guard: class, dtype, device, shape, strides, dispatch keys of all tensors in one call
     from torch._C._dynamo.guards import TensorGuards as _TensorGuards
@@ -62,7 +64,7 @@ def guards(
             return None
         try:
             if kwargs:
-                if ordered and [name for name in kwargs if name in ordered] != ordered:
+                if ordered and not in_order(kwargs, ordered):
                     return None
                 args = (*args, *[kwargs[name] for name in keywords])
             every = read(module, args)

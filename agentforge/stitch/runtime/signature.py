@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
 
 from .layout import Layout
+
+
+def in_order(kwargs: Mapping[str, Any], ordered: Sequence[str]) -> bool:
+    """Whether a call has these keywords, and in this order; others may stand between them."""
+    return [name for name in kwargs if name in ordered] == ordered
 
 
 class Input(NamedTuple):
@@ -67,7 +72,7 @@ class Signature:
         """
         if len(args) != self.positional or len(kwargs) != len(self.keywords):
             return None
-        if ordered and [name for name in kwargs if name in ordered] != ordered:
+        if ordered and not in_order(kwargs, ordered):
             return None
         root = (args, kwargs)
         try:
