@@ -37,24 +37,40 @@ HELD = """
 import agentforge.schema  # later, its own use of exec would make Python forget the interruption
 from agentforge.cli import _main
 
-_main._invoke = lambda _: exec("import time; print('held', flush=True); time.sleep(60)")
+_main._invoke = lambda _: exec("import sys, time; print('held', file=sys.stderr, flush=True); time.sleep(60)")
 _main.main()
 """
 
 
-def test_a_command_that_is_interrupted_in_source_text_ends_with_its_code(tmp_path: Path) -> None:
-    (tmp_path / "held.py").write_text(HELD)
-    command = [sys.executable, "-m", "held"]
-    path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])
-    environment = {**os.environ, "PYTHONPATH": path}
+def interrupted(folder: Path, source: str, *arguments: str) -> tuple[str, str]:
+    """Output and errors of a program that is interrupted after it said `held`, and ends with its code."""
+    (folder / "program.py").write_text(source)
+    path = os.pathsep.join([str(folder), str(Path(__file__).parents[2])])
     process = subprocess.Popen(
-        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "program", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "held\n"
+    assert process.stderr is not None
+    assert process.stderr.readline() == "held\n"
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    out, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
+    return out, errors
+
+
+def check_said(out: str, errors: str, *, as_json: bool) -> None:
+    if as_json:
+        assert json.loads(out) == {"error": "interrupted", "exit_code": 130}
+    else:
+        assert (out, errors.splitlines()[-1]) == ("", "agentforge: interrupted")
+
+
+def test_a_command_that_is_interrupted_in_source_text_ends_with_its_code(tmp_path: Path) -> None:
+    _, errors = interrupted(tmp_path, HELD)
     assert "agentforge: interrupted" in errors
 
 
@@ -70,10 +86,7 @@ def test_an_interrupt_is_said(home: Path, option: tuple[str, ...]) -> None:
     process.send_signal(signal.SIGINT)
     out, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
-    if option:
-        assert json.loads(out) == {"error": "interrupted", "exit_code": 130}
-    else:
-        assert (out, errors.splitlines()[-1]) == ("", "agentforge: interrupted")
+    check_said(out, errors, as_json=bool(option))
 
 
 STUCK = """
@@ -97,22 +110,8 @@ _main.main()
 def test_an_interrupt_is_said_if_the_command_does_not_end_by_itself(
     tmp_path: Path, option: tuple[str, ...]
 ) -> None:
-    (tmp_path / "stuck.py").write_text(STUCK)
-    command = [sys.executable, "-m", "stuck", "profile", *option]
-    path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])
-    environment = {**os.environ, "PYTHONPATH": path}
-    process = subprocess.Popen(
-        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stderr is not None
-    assert process.stderr.readline() == "held\n"
-    process.send_signal(signal.SIGINT)
-    out, errors = process.communicate(timeout=60)
-    assert process.returncode == 130, errors
-    if option:
-        assert json.loads(out) == {"error": "interrupted", "exit_code": 130}
-    else:
-        assert (out, errors.splitlines()[-1]) == ("", "agentforge: interrupted")
+    out, errors = interrupted(tmp_path, STUCK, "profile", *option)
+    check_said(out, errors, as_json=bool(option))
 
 
 @pytest.mark.slow

@@ -151,3 +151,17 @@ MODELS: dict[str, Callable[[], Made]] = {
 def make(name: str) -> Made:
     torch.manual_seed(0)
     return MODELS[name]()
+
+
+class Cache(nn.Module):
+    """Writes each row below the last one, and has room for three."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("rows", torch.zeros(3, 8))
+        self.register_buffer("position", torch.zeros(1, dtype=torch.int64))
+
+    def forward(self, x):
+        self.rows.index_copy_(0, self.position, x * 2)
+        self.position.add_(1)
+        return torch.relu(self.rows + x).sum(0)

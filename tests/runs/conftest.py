@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from agentforge.agents import coders, judges, planners
 from agentforge.config import Settings, load_settings
+from agentforge.store import Store
 
 MODEL = """
 import torch
@@ -63,3 +65,10 @@ def settings(
             "budget.attempts=2",
         ]
     )
+
+
+@pytest.fixture
+def store(settings: Settings) -> Iterator[Store]:
+    """The database that the settings name."""
+    with Store(settings.url) as opened:
+        yield opened

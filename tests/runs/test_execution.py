@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -45,12 +44,6 @@ CPU = detect("cpu")
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     return Settings(home=tmp_path / "home")
-
-
-@pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
-    with Store(settings.url) as opened_store:
-        yield opened_store
 
 
 def test_each_kind_of_run_has_phases_and_each_beginning_has_a_kind() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,12 +19,6 @@ from .test_execution import created
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     return Settings(home=tmp_path / "home")
-
-
-@pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
-    with Store(settings.url) as opened:
-        yield opened
 
 
 @pytest.fixture

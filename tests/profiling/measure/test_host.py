@@ -10,23 +10,10 @@ from agentforge.profiling.graph.value_capture import record
 from agentforge.profiling.measure.device import measure_on_device
 from agentforge.profiling.measure.host import ablate, measure
 
+from ..models import Cache
 from .test_kernel_attribution import simulated
 
 CPU = torch.device("cpu")
-
-
-class Cache(nn.Module):
-    """Writes each row below the last one, and has room for three."""
-
-    def __init__(self):
-        super().__init__()
-        self.register_buffer("rows", torch.zeros(3, 8))
-        self.register_buffer("position", torch.zeros(1, dtype=torch.int64))
-
-    def forward(self, x):
-        self.rows.index_copy_(0, self.position, x * 2)
-        self.position.add_(1)
-        return torch.relu(self.rows + x).sum(0)
 
 
 X = torch.randn(1, 8)
