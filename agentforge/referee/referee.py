@@ -42,8 +42,7 @@ from .checks import CheckContext
 from .pipeline import EvaluationPipeline
 from .profiling_bridge.session import profiled
 from .result import Findings, evaluation
-from .timing.exclusive_run import ExclusiveRun
-from .timing.timer import one_thread
+from .timing.exclusive_run import ExclusiveRun, one_thread
 from .workers.client import WorkerClient
 from .workers.device_backend import backend_for
 from .workers.environment import baseline_cache, compiler_environment, worker_environment

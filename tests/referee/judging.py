@@ -12,7 +12,7 @@ from agentforge.devices import DeviceSpec
 from agentforge.referee import EvaluationRequest, Referee
 from agentforge.referee.checks import CheckContext
 from agentforge.referee.result import Findings
-from agentforge.referee.timing.timer import one_thread
+from agentforge.referee.timing.exclusive_run import one_thread
 from agentforge.schema import (
     Definition,
     Evaluation,

@@ -1,4 +1,4 @@
-"""Contents at the edges of what draws show: ends of a range, empty rows and bags, rows and values in common.
+"""Contents at the edges of what draws show: ends of a range, empty rows and bags.
 
 None of them comes by chance. A reference may define its answer there all the same.
 """
@@ -6,14 +6,13 @@ None of them comes by chance. A reference may define its answer there all the sa
 from __future__ import annotations
 
 import math
-import random
 import secrets
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 
 import torch
 
 from .discrete import other_values
+from .in_common import in_common
 from .structure import FEW, Structure, is_coarse, is_whole, two_values
 from .transforms import SHARE, Change, Content, copied_rows, some
 
@@ -50,7 +49,7 @@ def edges(
             found += _holes(number, structure, tensor)
             found += _finite(number, tensor)
             found += [*_twice(number, structure, tensors), *_few_values(number, structure, tensor)]
-    return [*found, *_rows_in_common(structures, tensors), *_infinities_in_common(structures, tensors)]
+    return [*found, *in_common(structures, tensors)]
 
 
 def at_thresholds(
@@ -281,72 +280,3 @@ def _twice(number: int, structure: Structure, tensors: Sequence[torch.Tensor]) -
     yield Content(
         f"some values of input {number} twice", change, only=number, takes="any", ties=True, whole=True
     )
-
-
-@dataclass(frozen=True)
-class RowsInCommon(Content):
-    """Some rows of one input are also another one's."""
-
-    source: int = 0
-    """The number of the input that they come from."""
-
-    def apply(self, tensors: Sequence[torch.Tensor]) -> None:
-        assert self.only is not None
-        tensor, source = tensors[self.only], tensors[self.source]
-        (made, rows), others = copied_rows(tensor), source.reshape(-1, source.shape[-1])
-        places = torch.randperm(len(rows))[: max(1, int(SHARE * len(rows)))]
-        rows[places] = others[torch.randint(len(others), (len(places),))]
-        tensor.copy_(made)
-
-
-def _rows_in_common(structures: Sequence[Structure], tensors: Sequence[torch.Tensor]) -> Iterator[Content]:
-    """Each input takes rows from the first other one before it that has as long rows of its type."""
-
-    def rows_of(number: int) -> tuple[torch.dtype, int] | None:
-        tensor, structure = tensors[number], structures[number]
-        alone = not structure.mixable or structure.fragile or tensor.dim() < 2 or not tensor.numel()
-        return None if alone or tensor.shape[-1] < 2 else (tensor.dtype, tensor.shape[-1])
-
-    for number in range(len(tensors)):
-        kind = rows_of(number)
-        source = next((n for n in range(number) if kind is not None and rows_of(n) == kind), None)
-        if source is not None:
-            name = f"rows of input {source} in input {number}"
-            yield RowsInCommon(name, torch.clone, only=number, ties=True, source=source)
-
-
-@dataclass(frozen=True)
-class InfinitiesInCommon(Content):
-    """Inputs of one shape have an infinity at the same places."""
-
-    value: float = math.inf
-    numbers: tuple[int, ...] = ()
-
-    def apply(self, tensors: Sequence[torch.Tensor]) -> None:
-        seed = secrets.randbits(64)
-        for number in self.numbers:
-            tensors[number].copy_(some(self.value, random.Random(seed))(tensors[number]))
-
-
-def _infinities_in_common(
-    structures: Sequence[Structure], tensors: Sequence[torch.Tensor]
-) -> Iterator[Content]:
-    """Minus infinities only where all of them have negative values, as a logarithm does."""
-    groups: dict[tuple[int, ...], list[int]] = {}
-    for number, (structure, tensor) in enumerate(zip(structures, tensors, strict=True)):
-        if structure.mixable and not structure.fragile and tensor.is_floating_point() and tensor.numel():
-            groups.setdefault(tuple(tensor.shape), []).append(number)
-    for numbers in groups.values():
-        if len(numbers) < 2:
-            continue
-        name = f"in inputs {' and '.join(map(str, numbers))} at the same places"
-        signed = all(bool((tensors[n] < 0).any()) for n in numbers)
-        for word, value in (("infinities", math.inf), ("minus infinities", -math.inf))[: 1 + signed]:
-            yield InfinitiesInCommon(
-                f"{word} {name}",
-                torch.clone,
-                defined="infinite",
-                ties=True,
-                value=value,
-                numbers=tuple(numbers),
-            )

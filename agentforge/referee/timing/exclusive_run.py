@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
 from ..workers.worker import Worker
 
 
@@ -20,3 +25,14 @@ class ExclusiveRun:
             if self._holder is not None:
                 self._holder.settle()
             self._holder = worker
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """This process at one thread, so that its own pool does not spin beside who is timed."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -10,14 +10,11 @@ from __future__ import annotations
 import secrets
 import statistics
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from random import SystemRandom
-
-import torch
 
 from agentforge.limits import free_memory
 from agentforge.schema import EvaluationStatus
@@ -39,6 +36,7 @@ from .patience import Patience, processor_jiffies, stolen
 from .rare_work import Effort, rare_excess, rare_work
 from .state_watch import StateWatch
 from .statistics import LOOKS, all_enough, control_steady, undisturbed
+from .untouched import Untouched, faults_of_reader
 from .unusual_calls import UnusualContents, answers, check_unusual
 from .warming import warm
 
@@ -106,17 +104,6 @@ def turn_shape(call_s: float, output_bytes: int) -> TurnShape:
     return TurnShape(1, 1)
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """This process at one thread, so that its own pool does not spin beside who is timed."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 @dataclass(frozen=True)
 class _Call:
     """One call of a turn, the same for every worker."""
@@ -171,6 +158,7 @@ class Timer:
         self._checks = OutputSampling(prepared, comparator, self._random)
         self._overheads = Overheads(self._checks.nbytes)
         self._efforts: dict[str, list[Effort]] = {name: [] for name in self._clients}
+        self._untouched = Untouched()
 
     def run(self, blocks: int, seconds: float, least: int, until: float = inf) -> GroupTimes:
         """Interleave blocks until there are enough or the time is used up.
@@ -212,7 +200,7 @@ class Timer:
             share = min(share, self._patience.left)  # waiting spends it too
         self._patience.spend(elapsed() - seconds)
         times.steal = statistics.fmean(steals) if steals else 0.0
-        beside_s = self._overheads.excess_s()
+        beside_s = self._overheads.excess_s() + self._untouched.excess_s()
         ours, *others = (self._efforts[n] for n in ("candidate", *self._baselines.clients))
         times_as_long = 1 + rare_excess(ours, others)
         times.seconds["candidate"] = [times_as_long * (s + beside_s) for s in times.seconds["candidate"]]
@@ -335,7 +323,7 @@ class Timer:
         for number, call in enumerate(calls):
             if self._gap_s:
                 _sleep(self._random.expovariate(1 / self._gap_s))
-            nanoseconds, output, reading = self._call(client, call)
+            nanoseconds, output, reading = self._call(client, call, watched=number == watched)
             late_s = client.worker.late_s
             seen.append(output if client in (self._candidate, self._baselines.eager) else Sample())
             if number == 0:
@@ -385,10 +373,13 @@ class Timer:
             call, before = calls[-1 - ago], seen[-1 - ago]
             self._checks.unchanged(self._candidate, call.slot, call.look, before, ago, self._views)
 
-    def _call(self, client: WorkerClient, call: _Call) -> tuple[int, Sample, float]:
+    def _call(self, client: WorkerClient, call: _Call, *, watched: bool) -> tuple[int, Sample, float]:
         """One call: its nanoseconds, what was read back, and the seconds that reading took."""
         self._give(call)
         nanoseconds = client.call(call.slot, call.keep, call.look.sample, call.views)
+        faults = faults_of_reader(client) if watched else 0.0  # before anything else reads its pages
+        if watched and client in (self._candidate, self._baselines.eager):
+            self._untouched.add(client is self._candidate, faults)
         begin = _reading_clock()
         seen = self._checks.read(client, call.slot, call.look)
         return nanoseconds, seen, _reading_clock() - begin

@@ -96,19 +96,6 @@ def test_integers_that_are_distinct_by_chance_occur_twice():
     assert not changed(torch.randn(4096, 3), few)
 
 
-def test_two_inputs_have_rows_in_common():
-    x, y = torch.randn(40, 8), torch.randn(30, 8)
-    first, second = changed(x, y)["rows of input 0 in input 1"]
-    assert torch.equal(first, x)
-    from_first = (second[:, None] == x).all(-1).any(1)
-    own = (second == y).all(1)
-    assert bool((from_first | own).all())
-    assert bool(from_first.any())
-    assert not changed(x, y.double())
-    assert not changed(x, torch.randn(8))
-    assert len([name for name in changed(x, y, y.clone()) if name.startswith("rows")]) == 2
-
-
 def test_integers_at_thresholds_take_the_place_of_some():
     ids, small = torch.randint(1, 9, (64, 64)), torch.randint(1, 9, (64, 64), dtype=torch.uint8)
     wanted = [(0, -1), (0, 3), (1, -1), (1, 200)]

@@ -6,6 +6,7 @@ written there leaves those bytes in a later output.
 
 from __future__ import annotations
 
+import mmap
 import secrets
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -115,6 +116,11 @@ class OutputMemory:
                     pairs.add((int(old[2]), new[3], old[3]))
             near.append(entry)
         return Sharing(len(newest), frozenset(pairs))
+
+    def pages(self) -> list[range]:
+        """Addresses in the pages of the newest output's leaves, one in each."""
+        places = [_range(s) for s in self.living[-1] if s.layout and s.layout.numel]
+        return [range(first, end, mmap.PAGESIZE) for first, end in places]
 
     def lies_in(self, ranges: Sequence[tuple[int, int]]) -> frozenset[int]:
         """Leaves of the newest output that have bytes between the first and last addresses of some ranges."""
