@@ -7,7 +7,8 @@ import os
 import shutil
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _PREFIX = "agentforge-"
@@ -42,6 +43,17 @@ class Scratch:
             _open.discard(self)
             shutil.rmtree(self.path, ignore_errors=True)
             os.close(self._lock)
+
+
+@contextmanager
+def readable_by_all() -> Iterator[None]:
+    """Every user may read what this process writes meanwhile, whatever the umask is: root's workers run as
+    other users."""
+    before = os.umask(0o022)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def close_all() -> None:

@@ -87,6 +87,7 @@ def native_verdict(
         shown.chmod(0o755)
         contract = shown / "definition.json"
         contract.write_text(definition.model_dump_json())
+        contract.chmod(0o644)  # the checker's process may be another user's
         with presenter.subject(definition, workloads, solution, programs=[shown]) as subject:
             requests, results = subject.command()[-1], subject.results
             output, verdict = results / "output.pt", results / "verdict.json"
