@@ -248,7 +248,7 @@ class Run(FrozenModel):
     """Sortable and short, for example `20261121-0312-llama-7f3a`."""
     kind: RunKind = RunKind.MODEL
     target: str
-    """Hash of the target's definition."""
+    """The target's key in the store."""
     name: str
     """The target's name."""
     origin: str

@@ -6,7 +6,16 @@ from typing import TypeVar
 
 from sqlalchemy import select
 
-from agentforge.schema import Definition, FrozenModel, Profile, Solution, Target, UsageError
+from agentforge.schema import (
+    Definition,
+    FrozenModel,
+    Profile,
+    Run,
+    Solution,
+    Target,
+    UsageError,
+    content_hash,
+)
 
 from ._engine import Database, add_once
 from .tables import DefinitionRow, ProfileRow, SolutionRow, TargetRow
@@ -20,19 +29,33 @@ class Nouns:
     _db: Database
 
     def save_target(self, target: Target) -> str:
-        """Keep a target; returns the hash of its definition, which is its key."""
-        key = target.definition.hash
+        """Keep a target beside others of its definition, with other workloads or on another device.
+
+        Returns:
+            Its key: the hash of its definition, or its own if another target has that.
+        """
+        body = target.model_dump_json()
         with self._db.write() as session:
-            session.merge(TargetRow(hash=key, name=target.name[:255], body=target.model_dump_json()))
+            for key in (target.definition.hash, content_hash(body)):
+                add_once(session, TargetRow(hash=key, name=target.name[:255], body=body))
+                if session.scalar(select(TargetRow.body).where(TargetRow.hash == key)) == body:
+                    break
         return key
 
-    def get_target(self, definition_hash: str) -> Target:
-        """The target whose definition has this hash.
+    def get_target(self, key: str) -> Target:
+        """The target that `save_target` gave this key.
 
         Raises:
             UsageError: no such target.
         """
-        return self._noun(TargetRow, definition_hash, Target, "target")
+        return self._noun(TargetRow, key, Target, "target")
+
+    def whole_model(self, run: Run) -> str:
+        """Hash of the definition of a run's target. A run may be here without its target."""
+        try:
+            return self.get_target(run.target).definition.hash
+        except UsageError:
+            return run.target
 
     def save_definition(self, definition: Definition) -> str:
         """Keep a definition; returns its hash. Idempotent."""

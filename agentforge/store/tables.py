@@ -86,7 +86,7 @@ class LockRow(Table):
 
 
 class TargetRow(Table):
-    """A `Target`, by the hash of its definition."""
+    """A `Target`, by the hash of its definition, or by its own if another one of that definition is there."""
 
     __tablename__ = "targets"
     hash: Mapped[str] = mapped_column(Key, primary_key=True)

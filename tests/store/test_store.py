@@ -162,10 +162,15 @@ class TestNouns:
         key = store.save_solution(nouns.solution(name="again", author="gpt"))
         assert store.get_solution(key).author == "playbook"
 
-    def test_a_target_is_replaced(self, store: Store) -> None:
-        store.save_target(nouns.target())
-        key = store.save_target(nouns.target().model_copy(update={"origin": "moved.py"}))
-        assert store.get_target(key).origin == "moved.py"
+    def test_a_target_stays_beside_others_of_its_definition(self, store: Store) -> None:
+        other = nouns.target().model_copy(update={"device": "cuda:0"})
+        keys = [store.save_target(target) for target in (nouns.target(), other, nouns.target(), other)]
+        assert keys[:2] == keys[2:]
+        assert [store.get_target(key) for key in keys[:2]] == [nouns.target(), other]
+        for key in keys:
+            run = nouns.run().model_copy(update={"target": key})
+            assert store.whole_model(run) == other.definition.hash
+        assert store.whole_model(nouns.run().model_copy(update={"target": "elsewhere"})) == "elsewhere"
 
     @pytest.mark.parametrize("what", ["target", "definition", "solution", "evaluation", "attempt"])
     def test_what_is_not_there(self, store: Store, what: str) -> None:

@@ -136,7 +136,8 @@ def _path(folder: Path) -> str:
 def _result(store: Store, run: Run) -> ItemResult:
     stitched = store.get_record(run.id, StitchResult)
     final = store.get_evaluation(stitched.evaluation) if stitched and stitched.evaluation else None
-    weak = (e for e in store.run_evaluations(run.id, run.target) if e.because(ReasonCode.WEAK_TASK))
+    trials = store.run_evaluations(run.id, store.whole_model(run))
+    weak = (e for e in trials if e.because(ReasonCode.WEAK_TASK))
     return ItemResult(
         run=run.model_copy(update={"origin": Path(run.origin).name, "artifact": None}),
         search=store.get_record(run.id, SearchSummary),
@@ -292,8 +293,8 @@ def _keep(store: Store, result: ItemResult) -> None:
 
 
 def _keep_artifact(store: Store, result: ItemResult) -> None:
-    if result.target is not None:
-        store.save_target(result.target)
+    if result.target is not None and (key := store.save_target(result.target)) != result.run.target:
+        store.update_run(result.run.id, target=key)
     if result.solution is not None:
         store.save_solution(result.solution)
     if result.artifact is not None:
