@@ -218,6 +218,7 @@ def _attempt(step: Step, found: Trajectory) -> AttemptRow:
     plan, critique, usage = attempt.plan, attempt.critique, attempt.usage
     performance = evaluation.performance if evaluation else None
     eager, compiled = (evaluation.speedup.get(b) if evaluation else None for b in ("eager", "compile"))
+    best = evaluation.speedup_over_best if evaluation else None
     return AttemptRow(
         **_place(step, found),
         parent=step.parent.number if step.parent else None,
@@ -239,6 +240,9 @@ def _attempt(step: Step, found: Trajectory) -> AttemptRow:
         speedup_compile=_point(compiled),
         compile_low=compiled.low if compiled else None,
         compile_high=compiled.high if compiled else None,
+        speedup_best=_point(best),
+        best_low=best.low if best else None,
+        best_high=best.high if best else None,
         bound=evaluation.classification.bound.value if evaluation and evaluation.classification else "",
         critique=critique.kind if critique else "",
         cause=critique.cause if critique else "",

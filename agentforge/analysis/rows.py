@@ -109,6 +109,12 @@ class AttemptRow(FrozenModel):
     """Lower end of the 95% interval."""
     compile_high: float | None
     """Upper end."""
+    speedup_best: float | None
+    """The fastest baseline's time / its time."""
+    best_low: float | None
+    """Lower end of the 95% interval."""
+    best_high: float | None
+    """Upper end."""
     bound: str
     """What limits it by what was measured of it: `memory`, `compute`, ..."""
     critique: str

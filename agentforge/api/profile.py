@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from .tables import Bottlenecks
@@ -83,4 +84,6 @@ class ProfileResult:
         return "\n".join([head, repr(self.bottlenecks), *(f"note: {note}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
-        return f"<p>one call takes {self.total_s * 1e3:.3g} ms</p>{self.bottlenecks._repr_html_()}"
+        head = f"<p>one call takes {self.total_s * 1e3:.3g} ms on {escape(self.device)}</p>"
+        notes = "".join(f"<p>note: {escape(note)}</p>" for note in self.notes)
+        return f"{head}{self.bottlenecks._repr_html_()}{notes}"

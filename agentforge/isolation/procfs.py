@@ -22,6 +22,11 @@ def boot_id() -> str:
         return ""
 
 
+def own_namespace() -> str:
+    """Number of the process namespace that this process counts processes in; empty if that cannot be read."""
+    return (namespace(os.getpid()) or "").strip("pid:[]")
+
+
 def all_pids() -> list[int]:
     """Of the processes that this one can see."""
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - asked often

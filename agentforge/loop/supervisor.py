@@ -372,6 +372,7 @@ class Supervisor:
         update = {"status": AttemptStatus.FAILED, "error": error, "usage": usage}
         self.run_log.put(attempt.model_copy(update=update))
         self.run_log.event(AttemptFailed(**which(attempt), error=error))
+        self.run_log.event(BudgetLeft(left=self.budget_left()))
         self.close_if_finished(attempt.bottleneck)
 
     def close_if_finished(self, bottleneck: str) -> None:

@@ -64,8 +64,10 @@ def _register_evaluate(server: MCPServer[Any], server_state: ServerState) -> Non
         with server_state.working() as workbench:
             found, bottleneck = workbench.bottleneck(run, definition)
             author = _author(context)
-            if parent and parent not in {a.id for a in workbench.store.attempts(found.id)}:
-                raise UsageError(f"run {found.id} has no attempt {parent!r}")
+            if parent and parent not in {
+                a.id for a in workbench.store.attempts(found.id) if a.bottleneck == bottleneck.definition.hash
+            }:
+                raise UsageError(f"run {found.id} has no attempt {parent!r} at this bottleneck")
             solution = solution_of(files, bottleneck.definition.hash, author)
             plan = Plan(
                 strategy=slug(strategy),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from pydantic import ValidationError
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, DisconnectionError, IntegrityError, NoSuchModuleError
 from sqlalchemy.orm import Session
@@ -140,7 +141,13 @@ class Database:
     def read(self) -> Iterator[Session]:
         """A session with one consistent view."""
         with translated(self.where), Session(self._engine) as session:
-            yield session
+            try:
+                yield session
+            except ValidationError as error:
+                raise StoreError(
+                    f"database {self.where} has a {error.title} that another version of AgentForge wrote: "
+                    "use it, or set AGENTFORGE_HOME to another folder"
+                ) from error
 
     @contextmanager
     def write(self) -> Iterator[Session]:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
-from agentforge.isolation.procfs import boot_id, stat_fields
+from agentforge.isolation.procfs import boot_id, own_namespace, stat_fields
 from agentforge.schema import BusyError
 
 from ._engine import Database
@@ -30,6 +30,7 @@ class Owner:
 
     host: str
     boot: str
+    """Identifier of the boot, a colon, and the process namespace: containers may share their host's name."""
     pid: int
     started: str
 
@@ -37,13 +38,18 @@ class Owner:
     def current(cls) -> Owner:
         """The calling process."""
         pid = os.getpid()
-        return cls(socket.gethostname()[:255], boot_id(), pid, _start(pid) or "")
+        return cls(socket.gethostname()[:255], f"{boot_id()}:{own_namespace()}", pid, _start(pid) or "")
 
     def alive(self) -> bool | None:
         """Whether the process still runs; None if this machine cannot tell."""
         if self.host != socket.gethostname()[:255]:
             return None
-        return self.boot == boot_id() and _start(self.pid) == self.started
+        boot, _, namespace = self.boot.partition(":")
+        if boot != boot_id():
+            return False
+        if namespace not in ("", own_namespace()):
+            return None
+        return _start(self.pid) == self.started
 
 
 def _start(pid: int) -> str | None:

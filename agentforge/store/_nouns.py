@@ -118,6 +118,6 @@ class Nouns:
     ) -> Noun:
         with self._db.read() as session:
             body = session.scalar(select(table.body).where(table.hash == key))
-        if body is None:
-            raise UsageError(f"the database has no {word} {key}: check AGENTFORGE_HOME and the name")
-        return noun.model_validate_json(body)
+            if body is None:
+                raise UsageError(f"the database has no {word} {key}: check AGENTFORGE_HOME and the name")
+            return noun.model_validate_json(body)

@@ -60,7 +60,8 @@ class Records:
         """All records of the run, by name."""
         kinds: dict[str, type[Any]] = {name: kind for kind, name in RECORD_NAMES.items()}
         with self._db.read() as session:
-            rows = session.scalars(select(RunRecordRow).where(RunRecordRow.run == run_id))
+            known = RunRecordRow.run == run_id, RunRecordRow.name.in_(kinds)  # others are of a newer version
+            rows = session.scalars(select(RunRecordRow).where(*known))
             return {row.name: kinds[row.name].model_validate_json(row.body) for row in rows}
 
     def get_record(self, run_id: str, kind: type[Record]) -> Record | None:

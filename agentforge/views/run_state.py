@@ -196,7 +196,8 @@ class RunState:
             case e.AttemptEvaluated():
                 line, passed = self._line(event), event.status is e.EvaluationStatus.PASSED
                 line.state = "verified" if event.evidence is e.Evidence.VERIFIED else event.status.value
-                line.speedup = event.speedup or line.speedup
+                if event.speedup or not (passed or event.status is e.EvaluationStatus.HARNESS_ERROR):
+                    line.speedup = event.speedup
                 line.note = "" if passed else next(iter(event.reasons), "")
                 line.reasons, line.level = event.reasons, event.level.value
             case e.AttemptFailed():

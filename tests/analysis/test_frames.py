@@ -36,6 +36,7 @@ def test_attempts(url: str) -> None:
     wider = frame.loc["wider-loads"]
     assert (wider.eager_low, wider.speedup_eager, wider.eager_high) == pytest.approx((2.97, 3.0, 3.03))
     assert (wider.compile_low, wider.speedup_compile) == pytest.approx((0.7425, 0.75))
+    assert (wider.best_low, wider.speedup_best) == pytest.approx((0.7425, 0.75))
     assert (wider.status, wider.evidence, wider.level, wider.bound) == (
         "PASSED",
         "verified",

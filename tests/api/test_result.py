@@ -38,6 +38,8 @@ def test_what_was_not_measured_is_nan_and_says_why() -> None:
     assert str(nothing["torch.compile"]) == "not measured: eager is kept"
     assert math.isnan(nothing["eager"].point)
     assert not nothing["eager"].point > 1
+    some = speedups(evaluation(), proven=True, note="verified: 1.5x over eager")
+    assert str(some["max-autotune"]) == "not measured: this baseline was not part of the evaluation"
     with pytest.raises(KeyError, match=r"the baselines are 'torch\.compile', 'eager', 'freezing'"):
         _ = nothing["jax"]
 

@@ -90,6 +90,8 @@ def test_a_coding_agent_works_on_a_run(workbench: Workbench) -> None:
             client, "evaluate_solution", **{**arguments, "files": kernel(1.1), "parent": first["attempt"]}
         )
         assert second["evidence"] == "unverified"
+        elsewhere = {**arguments, "files": kernel(1.3), "parent": "run/77"}
+        assert "at this bottleneck" in await refusal(client, "evaluate_solution", **elsewhere)
         metrics = await answer(client, "get_metrics", attempt=first["attempt"])
         assert metrics["plan"]["expected_speedup"] == 3.0
         assert metrics["evaluation"]["evidence"] == "verified"

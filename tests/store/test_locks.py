@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import create_engine, text
 
+from agentforge.isolation.procfs import boot_id
 from agentforge.schema import BusyError, UsageError
 from agentforge.store import Store
 
@@ -97,6 +98,17 @@ def _change(url: str, assignment: str) -> None:
 def test_a_recycled_pid_and_a_reboot_free_it(locked: Store, url: str, assignment: str) -> None:
     with locked.lock_run(nouns.run().id):
         _change(url, assignment)
+        with locked.lock_run(nouns.run().id):
+            pass
+
+
+def test_another_namespace_of_processes_holds_it(locked: Store, url: str) -> None:
+    """Containers that share their host's name count processes from 1 each."""
+    with locked.lock_run(nouns.run().id):
+        _change(url, f"boot = '{boot_id()}:1', pid = 1")
+        with pytest.raises(UsageError, match="worked on by process 1"), locked.lock_run(nouns.run().id):
+            pytest.fail("taken from a process that we cannot see")
+        _change(url, f"boot = '{boot_id()}'")  # of an older version; our process 1 has another start
         with locked.lock_run(nouns.run().id):
             pass
 

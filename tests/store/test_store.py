@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import create_engine, text, update
 
 from agentforge.schema import (
     Attempt,
@@ -20,6 +20,7 @@ from agentforge.schema import (
     Level,
     Outcome,
     Plan,
+    RunSettings,
     RunStatus,
     StoreError,
     Strategy,
@@ -171,6 +172,22 @@ class TestNouns:
             run = nouns.run().model_copy(update={"target": key})
             assert store.whole_model(run) == other.definition.hash
         assert store.whole_model(nouns.run().model_copy(update={"target": "elsewhere"})) == "elsewhere"
+
+    def test_what_another_version_wrote_is_named(self, store: Store, url: str) -> None:
+        store.create_run(nouns.run())
+        key = store.save_solution(nouns.solution())
+        store.save_record(nouns.run().id, RunSettings(out="made"))
+        engine = create_engine(url)
+        with engine.begin() as connection:
+            for table in ("runs", "solutions"):
+                body = "'{\"new\": 1, ' || substr(body, 2)"
+                connection.execute(text(f"UPDATE {table} SET body = {body}"))
+            connection.execute(text("UPDATE run_records SET name = 'newer'"))
+        engine.dispose()
+        for ask in (store.list_runs, lambda: store.get_run(nouns.run().id), lambda: store.get_solution(key)):
+            with pytest.raises(StoreError, match="another version of AgentForge wrote"):
+                ask()
+        assert store.records(nouns.run().id) == {}
 
     @pytest.mark.parametrize("what", ["target", "definition", "solution", "evaluation", "attempt"])
     def test_what_is_not_there(self, store: Store, what: str) -> None:

@@ -100,6 +100,15 @@ def test_a_line_says_why_a_faster_kernel_was_not_promoted(
     assert f"#1 not promoted: {said}" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("status", "shown"), [("CHEATING", {}), ("HARNESS_ERROR", EAGER), ("PASSED", EAGER)])
+def test_a_refused_kernel_has_no_speedup(status: str, shown: dict[str, Interval]) -> None:
+    run_state = RunState()
+    later = {**MEASURED, "status": status, "evidence": "unverified", "speedup": {}, "reasons": ("why",)}
+    for told in (*STORY[:8], AttemptEvaluated(**FIRST, **later)):
+        run_state.apply(told)
+    assert run_state.lines[1].speedup == shown
+
+
 def test_a_new_ranking_orders_the_rows_and_says_where_most_is_left(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
