@@ -35,7 +35,7 @@ def provenance() -> dict[str, Any]:
 
 
 def commit(folder: Path = HERE) -> str:
-    """The checkout in which a folder lies, with `-dirty` if tracked files differ from it that are not in `_WRITTEN`.
+    """The checkout in which a folder lies, with `-dirty` if tracked files not in `_WRITTEN` differ from it.
 
     Empty if this is no checkout, or there is no git.
     """

@@ -1,6 +1,8 @@
 """Mutation test of the referee: take each defence away in turn; the corpus must notice.
 
-    python benchmarks/adversarial/mutate.py [--only NAME] [--resume] [--output FILE]
+    python benchmarks/adversarial/mutate.py [--resume]
+    python benchmarks/adversarial/mutate.py --only NAME --output FILE
+    python benchmarks/adversarial/mutate.py --only NAME --resume    # replaces one published finding
 
 A mutant (see defences.py) is a patch of the referee's own process or of its workers, or a weaker setting, and
 the hostile candidates that this defence is there for. Each candidate is judged with the whole referee, which
@@ -27,6 +29,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from _provenance import provenance  # noqa: E402
+from _published import refuse_part  # noqa: E402
 from corpus import Case, load_cases  # noqa: E402
 from defences import DEFENCES, WEAKENED, Mutant, Wrapped  # noqa: E402
 from escape import listener  # noqa: E402
@@ -205,8 +208,8 @@ def earlier(path: Path) -> dict[str, Finding]:
     return {found["mutant"]: Finding.model_validate(found) for found in content["mutants"]}
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Examine the mutants; exit code 1 where one goes unnoticed."""
+def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line."""
     parser = argparse.ArgumentParser(
         description="Take each defence of the referee away; the corpus must notice."
     )
@@ -214,6 +217,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--resume", action="store_true", help="keep what the output file holds already")
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args(argv)
+    refuse_part(parser, options, "output", ("resume", "only") if options.resume else ())
+    return options
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Examine the mutants; exit code 1 where one goes unnoticed."""
+    options = arguments(argv)
     console, cases, started = Console(), load_cases(), provenance()
     findings = earlier(options.output) if options.resume else {}
     options.output.parent.mkdir(parents=True, exist_ok=True)
