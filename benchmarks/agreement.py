@@ -19,7 +19,8 @@ they differ by at most 5 %, or if one lies in the other's 95 % interval. Otherwi
 - `unknown`.
 
 A case is `disturbed` if other programs ran, processor time was stolen, or a control was off by more than 10%.
-Results are written after each case. A later run skips the cases that this commit has measured undisturbed.
+Results are written after each case. A later run skips the cases that this commit, without changes,
+has measured undisturbed.
 Inputs up to 32 MiB go through all checks first, larger ones only through those that timing needs: the others
 take minutes then.
 """
@@ -45,7 +46,7 @@ from unittest import mock
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE)]
 
-from _provenance import provenance  # noqa: E402
+from _provenance import provenance, same_code  # noqa: E402
 from loops.operators import OPERATORS  # noqa: E402
 from loops.plain_loop import PARTIES, Job, PlainLoop  # noqa: E402
 from loops.records import MOST_OTHERS, Group, compared, summary, table, title  # noqa: E402
@@ -235,7 +236,7 @@ def measure_all(arguments: argparse.Namespace) -> None:
         for name, nbytes in cases(arguments.only, arguments.sizes):
             key = title(name, nbytes)
             done = found.get(key)
-            if done and not done["disturbed"] and done["provenance"]["commit"] == commit:
+            if done and not done["disturbed"] and same_code(done["provenance"]["commit"], commit):
                 continue
             if time.monotonic() > end:
                 print("no time is left; run it again for the rest")

@@ -1,7 +1,7 @@
 """Audit the adversarial corpus as a foreign folder: every candidate claims to be right and twice as fast.
 
     python benchmarks/audit_corpus.py                                  # all of it, level full
-    python benchmarks/audit_corpus.py --only 'hostile/f04*' --only 'honest/relu/*' --level quick
+    python benchmarks/audit_corpus.py --only 'hostile/f04*' --level quick --output FILE
 
 Writes benchmarks/results/audit_corpus.json. Exit code 1 if a hostile program is verified with a gain that its
 file does not allow, or an honest one is refuted. An audit that was stopped continues, if --home is kept.
@@ -25,6 +25,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE / "adversarial")]
 
 from _provenance import provenance  # noqa: E402
+from _published import refuse_part  # noqa: E402
 from corpus import ROOT, Case, front_matter, load_cases  # noqa: E402
 
 RESULTS = HERE / "results" / "audit_corpus.json"
@@ -72,14 +73,21 @@ def findings(cases: Sequence[Case], items: Sequence[dict[str, Any]]) -> dict[str
     return found
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Audit what was asked for."""
+def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", action="append", default=[], help="pattern of names; repeat")
     parser.add_argument("--level", choices=["quick", "full"], default="full")
     parser.add_argument("--home", type=Path, default=None, help="AGENTFORGE_HOME that keeps the verdicts")
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args(argv)
+    refuse_part(parser, options, "output", ("home",))
+    return options
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Audit what was asked for."""
+    options = arguments(argv)
     cases = [c for c in load_cases() if not options.only or any(fnmatch(c.name, p) for p in options.only)]
     with tempfile.TemporaryDirectory(prefix="agentforge_audit_") as scratch:
         folder, home = Path(scratch, "foreign"), options.home or Path(scratch, "home")

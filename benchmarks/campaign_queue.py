@@ -1,7 +1,7 @@
 """Measure the queue of campaigns on one PostgreSQL: many workers, short items, nothing lost or done twice.
 
     python benchmarks/campaign_queue.py                       # 64 workers, 10,000 items of 50 ms
-    python benchmarks/campaign_queue.py --workers 16 --items 2000 --item-ms 200
+    python benchmarks/campaign_queue.py --workers 16 --items 2000 --item-ms 200 --out FILE
 
 Starts a PostgreSQL of its own, with its default durability. Workers are threads of several processes; an item
 is a sleep, because the subject is the queue and not the machine. Each worker takes and ends items as
@@ -37,6 +37,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE)]
 
 from _provenance import provenance  # noqa: E402
+from _published import refuse_part  # noqa: E402
 
 from agentforge.campaigns.claims import Claims  # noqa: E402
 from agentforge.schema import Arm, Budget, Campaign, SuiteProblem  # noqa: E402
@@ -188,7 +189,8 @@ def measure(workers: int, items: int, item_s: float, processes: int) -> dict[str
     }
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--workers", type=int, default=64)
     parser.add_argument("--items", type=int, default=10_000)
@@ -197,6 +199,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--child", nargs=2, metavar=("URL", "NUMBER"), help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
+    if not options.child:
+        refuse_part(parser, options, "out")
+    return options
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    options = arguments(argv)
     if options.child:
         work(options.child[0], int(options.child[1]), options.workers, options.item_ms / 1e3)
         return 0

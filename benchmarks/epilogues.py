@@ -3,7 +3,7 @@
     python benchmarks/epilogues.py
 
 Both take packed weights and run interleaved, in random order, on the same values. Writes
-benchmarks/results/epilogues.json.
+benchmarks/results/epilogues.json at the end, and epilogues.part after each comparison.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ sys.path[:0] = [str(HERE)]
 
 import torch  # noqa: E402
 from _provenance import provenance  # noqa: E402
+from _published import write_results  # noqa: E402
 
 from agentforge.devices import detect  # noqa: E402
 from agentforge.referee.timing.statistics import log_ratios, speedup  # noqa: E402
 from agentforge.stitch.runtime.products import followed  # noqa: E402
 
+RESULTS = HERE / "results" / "epilogues.json"
 ROUNDS = 12
 PRODUCTS = ((64, 1024, 1024), (256, 1024, 4096), (64, 4096, 4096), (128, 768, 3072), (512, 768, 3072))
 """Rows, columns of the input, columns of the result: an MLP's, then GPT-2's and BERT's."""
@@ -91,7 +93,8 @@ def compare(apart: Call, fused: Call) -> dict[str, Any]:
 def main() -> None:
     """Measure and write."""
     torch.set_num_threads(detect("cpu").threads)
-    found = []
+    found: list[dict[str, Any]] = []
+    content = {"provenance": provenance(), "epilogues": found}
     with torch.inference_mode():
         makers: tuple[tuple[Callable[..., tuple[Call, Call]], tuple[tuple[int, ...], ...]], ...] = (
             (product, PRODUCTS),
@@ -109,8 +112,8 @@ def main() -> None:
                     }
                     found.append(row | compare(*calls))
                     print(json.dumps(found[-1]), flush=True)
-    results = HERE / "results" / "epilogues.json"
-    results.write_text(json.dumps({"provenance": provenance(), "epilogues": found}, indent=1) + "\n")
+                    write_results(RESULTS, content, whole=False)
+    write_results(RESULTS, content, whole=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Run many attempts against an endpoint that fails at random, and kill the supervisor repeatedly.
 
-    python benchmarks/llm_faults.py [--attempts 300] [--kills 20] [--seed 2]
+    python benchmarks/llm_faults.py [--attempts 300] [--kills 20] [--seed 2] [--out FILE]
 
 SDK, wire format, ledger, store and loop are real; the endpoint is a local server and the referee is
 simulated. The run must end. No attempt may be lost, no call paid twice, and the ledger must match the
@@ -14,12 +14,14 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 from _provenance import provenance  # noqa: E402
+from _published import refuse_part  # noqa: E402
 
 from agentforge.store import Store  # noqa: E402
 from tests.agents.llm.chaos import FAULTS, ODD, Chaos, check, run_through  # noqa: E402
@@ -31,8 +33,8 @@ CHARACTERS = 3
 """Dollars per token, at least."""
 
 
-def main() -> int:
-    """Run, compare the sums, write the result."""
+def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -40,7 +42,15 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=2)
     parser.add_argument("--faults", type=float, default=0.3, help="fraction of calls that fail")
-    asked = parser.parse_args()
+    parser.add_argument("--out", type=Path, default=RESULT)
+    asked = parser.parse_args(argv)
+    refuse_part(parser, asked, "out")
+    return asked
+
+
+def main() -> int:
+    """Run, compare the sums, write the result."""
+    asked = arguments()
     chaos, started = Chaos(asked.seed, asked.faults, (*FAULTS, *ODD, "stall")), time.monotonic()
     with tempfile.TemporaryDirectory() as name, LLMServer(chaos) as server:
         folder = Path(name)
@@ -58,7 +68,7 @@ def main() -> int:
             "prompt_tokens_median": prompts[len(prompts) // 2],
             "seconds": round(time.monotonic() - started, 1),
         }
-    RESULT.write_text(json.dumps({"provenance": provenance(), "result": found}, indent=1) + "\n")
+    asked.out.write_text(json.dumps({"provenance": provenance(), "result": found}, indent=1) + "\n")
     print(json.dumps(found, indent=1))
     whole = killed == asked.kills and account.ledger_tokens == account.server_tokens
     return 0 if whole and not account.paid_twice else 1

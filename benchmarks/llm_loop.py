@@ -1,6 +1,6 @@
 """Verified wins per model call: the loop as it is against the rules that it had before.
 
-    python benchmarks/llm_loop.py [--seeds 3] [--noisy-runs 1000] [--workers 2]
+    python benchmarks/llm_loop.py [--seeds 3] [--noisy-runs 1000] [--workers 2] [--out FILE]
 
 Agents, prompts, ledger, store, policy and loop are real. The model is scripted, and the referee and the
 clock are simulated. The model's error rates are those of a capable model's 22 attempts in five recorded runs.
@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -29,6 +29,7 @@ from unittest.mock import patch
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 from _provenance import provenance  # noqa: E402
+from _published import refuse_part  # noqa: E402
 
 from agentforge.agents import Task  # noqa: E402
 from agentforge.agents.llm import LLMCoder, LLMJudge, LLMPlanner  # noqa: E402
@@ -398,15 +399,23 @@ def _word(source: random.Random) -> str:
     return "".join(source.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(8))
 
 
-def main() -> int:
-    """Compare, then look for winners that get lost; write the result."""
+def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seeds", type=int, default=3, help="runs of each problem and strength")
     parser.add_argument("--noisy-runs", type=int, default=1000, help="runs that look for lost winners")
     parser.add_argument("--workers", type=int, default=2, help="processes")
-    asked = parser.parse_args()
+    parser.add_argument("--out", type=Path, default=RESULT)
+    asked = parser.parse_args(argv)
+    refuse_part(parser, asked, "out", ("workers",))
+    return asked
+
+
+def main() -> int:
+    """Compare, then look for winners that get lost; write the result."""
+    asked = arguments()
     started = time.monotonic()
     with ProcessPoolExecutor(asked.workers) as pool:
         found: dict[str, Any] = {f"busy {busy:g}": compare(asked.seeds, busy, pool) for busy in BUSY}
@@ -419,7 +428,7 @@ def main() -> int:
         "winners_given_up": sum(given_up for *_, given_up in ends),
     }
     found["seconds"] = round(time.monotonic() - started, 1)
-    RESULT.write_text(json.dumps({"provenance": provenance(), "result": found}, indent=1) + "\n")
+    asked.out.write_text(json.dumps({"provenance": provenance(), "result": found}, indent=1) + "\n")
     print(json.dumps(found["noisy_clock"], indent=1))
     return 1 if found["noisy_clock"]["winners_given_up"] else 0
 

@@ -1,6 +1,6 @@
 """Measure the framework's overhead besides model and kernels, and the size of the prompts.
 
-    python benchmarks/llm_overhead.py [--attempts 50]
+    python benchmarks/llm_overhead.py [--attempts 50] [--out FILE]
 
 A local server answers at once as planner, coder and judge; the referee is simulated. The remaining time of an
 attempt is the framework's: selection, prompts, journal, store, graph, knowledge base. Prompt tokens are
@@ -28,6 +28,7 @@ from typing import Any
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 from _provenance import provenance  # noqa: E402
+from _published import refuse_part  # noqa: E402
 
 from agentforge.agents import create_coder, create_judge, create_planner  # noqa: E402
 from agentforge.config import LLMSettings, SearchSettings  # noqa: E402
@@ -215,13 +216,21 @@ def _spread(values: Sequence[float]) -> dict[str, float]:
     }
 
 
-def main() -> int:
-    """Measure, write, and report whether the goals are met."""
+def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--attempts", type=int, default=50)
-    asked = parser.parse_args()
+    parser.add_argument("--out", type=Path, default=RESULT)
+    asked = parser.parse_args(argv)
+    refuse_part(parser, asked, "out")
+    return asked
+
+
+def main() -> int:
+    """Measure, write, and report whether the goals are met."""
+    asked = arguments()
     load = os.getloadavg()[0]  # of all cores: other processes' work is part of every figure
     found: dict[str, Any] = {
         "load_before": load,
@@ -234,7 +243,7 @@ def main() -> int:
         "start_4_s": found["start"]["beyond_s"] <= GOAL_START_S,
         "prompts_30k": largest <= GOAL_PROMPT,
     }
-    RESULT.write_text(json.dumps({"provenance": provenance(), "met": met, **found}, indent=1) + "\n")
+    asked.out.write_text(json.dumps({"provenance": provenance(), "met": met, **found}, indent=1) + "\n")
     print(json.dumps({"met": met, **found}, indent=1))
     return 0 if all(met.values()) else 1
 

@@ -35,7 +35,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE)]
 
 import torch  # noqa: E402
-from _provenance import provenance  # noqa: E402
+from _provenance import provenance, same_code  # noqa: E402
 from agreement import busy  # noqa: E402
 from loops.compilers import PARTIES, Job, Party, PartyRefused  # noqa: E402
 from loops.records import MOST_OTHERS  # noqa: E402
@@ -169,7 +169,8 @@ def summary(groups: Sequence[Group], records: Mapping[str, dict[str, Any]]) -> d
 
 def finished(model: Mapping[str, Any], commit: str) -> bool:
     """Whether this commit has measured it, on a machine that hardly disturbed it."""
-    return bool(model["provenance"]["commit"] == commit and model.get("machine", 1.0) <= 1 + CONTROL_SLACK)
+    measured = same_code(model["provenance"]["commit"], commit)
+    return measured and bool(model.get("machine", 1.0) <= 1 + CONTROL_SLACK)
 
 
 def outcome(model: Mapping[str, Any]) -> str:

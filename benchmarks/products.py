@@ -3,7 +3,7 @@
     python benchmarks/products.py
 
 Both run interleaved, in random order, on fresh rows each time, with the code that artifacts ship. Writes
-benchmarks/results/products.json.
+benchmarks/results/products.json at the end, and products.part after each product.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ sys.path[:0] = [str(HERE)]
 
 import torch  # noqa: E402
 from _provenance import provenance  # noqa: E402
+from _published import write_results  # noqa: E402
 
 from agentforge.devices import detect, measure_roofline  # noqa: E402
 from agentforge.referee.timing.statistics import log_ratios, speedup  # noqa: E402
 from agentforge.stitch.runtime.products import Products, product  # noqa: E402
 
+RESULTS = HERE / "results" / "products.json"
 ROUNDS = 40
 SHAPES = (
     (1, 4096, 4096), (16, 1024, 1024), (128, 512, 512), (768, 288, 288), (768, 288, 768), (768, 768, 288),
@@ -75,14 +77,12 @@ def main() -> None:
     torch.set_num_threads(device.threads)
     with tempfile.TemporaryDirectory() as cache:
         peak = measure_roofline(device, Path(cache)).peak_flops["float32"]
-    found = []
+    found: list[dict[str, Any]] = []
+    content = {"provenance": provenance(), "peak_flops": peak, "products": found}
     for shape in SHAPES:
         found.append(compare(*shape, peak))
         print(json.dumps(found[-1]), flush=True)
-    results = HERE / "results" / "products.json"
-    results.write_text(
-        json.dumps({"provenance": provenance(), "peak_flops": peak, "products": found}, indent=1) + "\n"
-    )
+        write_results(RESULTS, content, whole=len(found) == len(SHAPES))
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ sys.path[:0] = [str(HERE), str(HERE / "adversarial")]
 import numpy as np  # noqa: E402
 import psutil  # noqa: E402
 from _in_process import InProcessReferee  # noqa: E402
-from _provenance import provenance  # noqa: E402
+from _provenance import provenance, same_code  # noqa: E402
 from corpus import Problems, load_cases  # noqa: E402
 
 from agentforge.config import RefereeSettings  # noqa: E402
@@ -266,7 +266,7 @@ def verdicts(
     """
     about = provenance()
     commit = about["commit"]
-    found: dict[str, Any] = before.get("cases", {}) if before.get("commit") == commit else {}
+    found: dict[str, Any] = before.get("cases", {}) if same_code(before.get("commit", ""), commit) else {}
     begin, problems = time.perf_counter(), Problems()
     honest = [c for c in load_cases() if c.kind == "honest" and fnmatch(c.name, only)]
     drawn = random.Random(0).sample(honest, min(sample, len(honest)))

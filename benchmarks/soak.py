@@ -1,7 +1,7 @@
 """Run many evaluations with one referee, with random faults: nothing may leak, and no verdict may be wrong.
 
     python benchmarks/soak.py --evaluations 1000          # writes benchmarks/results/soak.json
-    python benchmarks/soak.py --seconds 600               # as many as fit
+    python benchmarks/soak.py --seconds 600 --out FILE    # as many as fit
 
 Besides honest kernels there are candidates that crash, hang, fork, allocate too much memory, exit, print or
 send invalid answers. Workers are also killed from outside during an evaluation. After each evaluation, the
@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import linear_regression
@@ -32,6 +32,7 @@ sys.path.insert(0, str(HERE))
 
 import psutil  # noqa: E402
 from _provenance import provenance  # noqa: E402
+from _published import refuse_part  # noqa: E402
 
 from agentforge.config import RefereeSettings  # noqa: E402
 from agentforge.devices import detect  # noqa: E402
@@ -251,17 +252,24 @@ def judge_all(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
     }
 
 
-def main() -> int:
+def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--evaluations", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=3600.0, help="time limit in seconds")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=RESULTS)
-    arguments = parser.parse_args()
+    options = parser.parse_args(argv)
+    refuse_part(parser, options, "out")
+    return options
+
+
+def main() -> int:
+    options = arguments()
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
-        result = judge_all(arguments, Path(folder))
-    arguments.out.parent.mkdir(exist_ok=True)
-    arguments.out.write_text(json.dumps({"provenance": provenance(), **result}, indent=1) + "\n")
+        result = judge_all(options, Path(folder))
+    options.out.parent.mkdir(exist_ok=True)
+    options.out.write_text(json.dumps({"provenance": provenance(), **result}, indent=1) + "\n")
     print(json.dumps(result, indent=1))
     return 1 if result["problems"] else 0
 

@@ -55,8 +55,8 @@ def _no_doubt(*args: Any, **kwargs: Any) -> str:
     return ""
 
 
-def _never(*args: Any, **kwargs: Any) -> bool:
-    return False
+def _nowhere(*args: Any, **kwargs: Any) -> frozenset[int]:
+    return frozenset()
 
 
 def _none(*args: Any, **kwargs: Any) -> int:
@@ -79,13 +79,13 @@ def _loose(original: Callable[..., Any]) -> Callable[..., Any]:
 
     from agentforge.referee.comparison.tolerance import Bound
 
-    def exactness(*args: Any, **kwargs: Any) -> Any:
+    def held_against(*args: Any, **kwargs: Any) -> Any:
         return [
             replace(x, bound=Bound(1e9, 0.0, 1e-2, x.bound.reference_error)) if x.bound.relative else x
             for x in original(*args, **kwargs)
         ]
 
-    return exactness
+    return held_against
 
 
 def _by_norm_alone(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -171,7 +171,7 @@ DEFENCES: tuple[Mutant, ...] = (
         "absolute-tolerance",
         "a fixed absolute 1e-2 in the place of the reference's own error",
         (
-            (f"{_BASELINES}:Baselines._exactness", Wrapped(_loose)),
+            (f"{_BASELINES}:Baselines.held_against", Wrapped(_loose)),
             (f"{_TASK}:examine_task", _all_told),
         ),
         ("softmax_quantised", "l2_noise"),
@@ -237,14 +237,16 @@ DEFENCES: tuple[Mutant, ...] = (
     Mutant(
         "outputs-may-be-inputs",
         "outputs that share memory with inputs are not looked for",
-        ((f"{_CLIENT}:WorkerClient.aliases", _never),),
+        ((f"{_CLIENT}:WorkerClient.aliases", _nowhere),),
         ("private_copy_of_the_file",),
+        covered_by="pages that the output of a timed call shares are looked for too",
     ),
     Mutant(
         "timed-outputs-may-be-inputs",
         "where the output of a timed call lies is not looked at",
         ((f"{_H}.timing.timer:Timer._look_where_it_lies", _nothing),),
         ("private_copy_of_the_file",),
+        covered_by="an output in the file of its input changes with later content, which is seen",
     ),
     Mutant(
         "inputs-may-change",
@@ -323,7 +325,7 @@ DEFENCES: tuple[Mutant, ...] = (
     Mutant(
         "calls-known-by-content",
         "unusual contents are asked for in checks alone",
-        ((f"{_H}.timing.timer:_UNUSUAL_SHARE", -1.0),),
+        ((f"{_H}.timing.unusual_calls:UnusualContents.draw", _nothing),),
         ("careful_when_slow", "age_of_the_content", "note_for_the_successor"),
         full=True,
     ),

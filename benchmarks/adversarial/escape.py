@@ -1,17 +1,17 @@
 """Escape tests: does the referee survive what is thrown at it, say so, and judge the next one rightly?
 
-    python benchmarks/adversarial/escape.py [--rounds 1] [--output FILE]
+    python benchmarks/adversarial/escape.py [--only NAME] [--rounds 1] [--output FILE]
 
 Each attack on the machine (resources, files, network, signals, processes, the channel) is judged at level
 `quick`; right after it an honest kernel of the same problem must pass. Before and after all of them the
-process tree, descriptors, shared memory and temporary folders are counted.
+process tree, descriptors, shared memory and temporary folders are counted. After each attack the results so
+far are written beside FILE with the suffix `.part`.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
-import json
 import os
 import socket
 import sys
@@ -21,12 +21,14 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import psutil  # noqa: E402
 from _provenance import provenance  # noqa: E402
+from _published import refuse_part, write_results  # noqa: E402
 from corpus import Case, load_cases  # noqa: E402
 from pydantic import BaseModel  # noqa: E402
 from rich.console import Console  # noqa: E402
@@ -150,13 +152,26 @@ def table(trials: Sequence[Trial]) -> Table:
     return made
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run all escape tests; exit code 1 where one did harm or something was leaked."""
+def counted(trials: Sequence[Trial]) -> dict[str, Any]:
+    """The trials so far, as the results file holds them."""
+    survived = sum(t.survived for t in trials)
+    return {"survived": survived, "trials": [t.model_dump(mode="json") for t in trials]}
+
+
+def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line."""
     parser = argparse.ArgumentParser(description="Escape tests of the referee.")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--only", default="", help="part of a name")
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args(argv)
+    refuse_part(parser, options, "output")
+    return options
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run all escape tests; exit code 1 where one did harm or something was leaked."""
+    options = arguments(argv)
     console, cases = Console(), load_cases()
     attacks = [c for c in cases if c.kind == "hostile" and c.family in FAMILIES and options.only in c.name]
     started, trials = provenance(), []
@@ -173,6 +188,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             for attack in attacks * options.rounds:
                 trials.append(trial(judging, attack, cases))
+                write_results(options.output, {**started, **counted(trials)}, whole=False)
                 last = trials[-1]
                 mark = "survived" if last.survived else "HARM"
                 console.print(
@@ -183,18 +199,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         time.sleep(0.5)
         leaked = Footprint.now().grown(before)
     console.print(table(trials))
-    survived = sum(t.survived for t in trials)
-    console.print(f"{survived} of {len(trials)} survived; leaked: {', '.join(leaked) or 'nothing'}")
-    content = {
-        **started,
-        "survived": survived,
-        "trials": [t.model_dump(mode="json") for t in trials],
-        "leaked": leaked,
-        "reached_the_network": reached,
-    }
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(content, indent=1) + "\n")
-    return int(survived < len(trials) or bool(leaked) or bool(reached))
+    found = counted(trials)
+    console.print(f"{found['survived']} of {len(trials)} survived; leaked: {', '.join(leaked) or 'nothing'}")
+    content = {**started, **found, "leaked": leaked, "reached_the_network": reached}
+    write_results(options.output, content, whole=True)
+    return int(found["survived"] < len(trials) or bool(leaked) or bool(reached))
 
 
 if __name__ == "__main__":

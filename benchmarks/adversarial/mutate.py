@@ -1,11 +1,14 @@
 """Mutation test of the referee: take each defence away in turn; the corpus must notice.
 
-    python benchmarks/adversarial/mutate.py [--only NAME] [--resume] [--output FILE]
+    python benchmarks/adversarial/mutate.py [--resume]
+    python benchmarks/adversarial/mutate.py --only NAME --output FILE
+    python benchmarks/adversarial/mutate.py --only NAME --resume    # replaces one published finding
 
 A mutant (see defences.py) is a patch of the referee's own process or of its workers, or a weaker setting, and
 the hostile candidates that this defence is there for. Each candidate is judged with the whole referee, which
 must hold it, and again with the defence gone. Where none gets through, another defence covers this one, and
-defences.py says which.
+defences.py says which. A candidate that passed in a measurement too noisy to verify it is named apart, and
+one on which the referee itself failed says nothing.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from _provenance import provenance  # noqa: E402
+from _published import refuse_part  # noqa: E402
 from corpus import Case, load_cases  # noqa: E402
 from defences import DEFENCES, WEAKENED, Mutant, Wrapped  # noqa: E402
 from escape import listener  # noqa: E402
@@ -50,15 +54,32 @@ class Finding(BaseModel):
     applied: bool
     """False where the patched function is not there any more: mend defences.py."""
     noticed: bool
+    """A candidate got through: it was verified or passed, or left something outside of its sandbox."""
+    unproven: tuple[str, ...] = ()
+    """Candidates that passed where the measurement was too noisy to verify them."""
+    failed: tuple[str, ...] = ()
+    """Candidates on which the referee itself failed, and which left nothing: they say nothing."""
     covered_by: str = ""
     before: dict[str, str] = {}
     after: dict[str, str] = {}
     """Candidate to outcome, status and first reason."""
+    commit: str = ""
+    """Of the referee that judged them: a resumed run may hold findings of several."""
 
     @property
     def right(self) -> bool:
         """Noticed, or covered by another defence as it is said to be."""
-        return self.applied and (self.noticed or bool(self.covered_by))
+        undecided = self.unproven or self.failed
+        return self.applied and (self.noticed or bool(self.covered_by and not undecided))
+
+    @property
+    def word(self) -> str:
+        """What the table says of it."""
+        if self.noticed:
+            return "yes"
+        if self.right:
+            return "covered"
+        return "unproven" if self.unproven else "NO"
 
 
 @contextmanager
@@ -131,14 +152,14 @@ class Baselines:
             judging.close()
 
 
-def examine(mutant: Mutant, cases: Sequence[Case], baselines: Baselines) -> Finding:
+def examine(mutant: Mutant, cases: Sequence[Case], baselines: Baselines, commit: str) -> Finding:
     """Judge a mutant's candidates with and without its defence."""
     level = Level.FULL if mutant.full else Level.QUICK
     chosen = [c for c in cases if c.kind == "hostile" and any(part in c.name for part in mutant.noticed_by)]
     before = baselines.judge(chosen, level)
     finding = Finding(
         mutant=mutant.name, what=mutant.what, applied=True, noticed=False, covered_by=mutant.covered_by,
-        before={r.name: _shown(r) for r in before},
+        before={r.name: _shown(r) for r in before}, commit=commit,
     )  # fmt: skip
     try:
         with without(mutant):
@@ -147,8 +168,17 @@ def examine(mutant: Mutant, cases: Sequence[Case], baselines: Baselines) -> Find
         return finding.model_copy(update={"applied": False})
     finding.after = {r.name: _shown(r) for r in after}
     held = {r.name for r in before if r.outcome in _HELD}
-    finding.noticed = any(r.name in held and r.outcome not in _HELD for r in after)
-    return finding
+    return concluded(finding, [r for r in after if r.name in held])
+
+
+def concluded(finding: Finding, records: Sequence[Record]) -> Finding:
+    """What the verdicts without the defence say, on candidates that the whole referee held."""
+    update = {
+        "noticed": any(r.outcome is Outcome.MISSED or r.leftovers for r in records),
+        "unproven": tuple(r.name for r in records if r.outcome is Outcome.UNPROVEN),
+        "failed": tuple(r.name for r in records if r.outcome is Outcome.BROKEN and not r.leftovers),
+    }
+    return finding.model_copy(update=update)
 
 
 def _shown(record: Record) -> str:
@@ -161,9 +191,10 @@ def table(findings: Sequence[Finding]) -> Table:
     for column in ("defence taken away", "noticed", "got through, or covered by"):
         made.add_column(column, overflow="fold")
     for finding in findings:
-        through = [n for n, text in finding.after.items() if not text.startswith("caught")]
-        word = "yes" if finding.noticed else ("covered" if finding.right else "NO")
-        row = (f"{finding.mutant}: {finding.what}", word, "\n".join(through) or finding.covered_by)
+        words = {name: text.partition(" ")[0] for name, text in finding.after.items()}
+        through = [f"{name}: {word}" for name, word in words.items() if word != Outcome.CAUGHT]
+        what = f"{finding.mutant}: {finding.what}"
+        row = (what, finding.word, "\n".join(through) or finding.covered_by)
         made.add_row(*row, style="" if finding.right else "red")
     return made
 
@@ -177,8 +208,8 @@ def earlier(path: Path) -> dict[str, Finding]:
     return {found["mutant"]: Finding.model_validate(found) for found in content["mutants"]}
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Examine the mutants; exit code 1 where one goes unnoticed."""
+def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line."""
     parser = argparse.ArgumentParser(
         description="Take each defence of the referee away; the corpus must notice."
     )
@@ -186,6 +217,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--resume", action="store_true", help="keep what the output file holds already")
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args(argv)
+    refuse_part(parser, options, "output", ("resume", "only") if options.resume else ())
+    return options
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Examine the mutants; exit code 1 where one goes unnoticed."""
+    options = arguments(argv)
     console, cases, started = Console(), load_cases(), provenance()
     findings = earlier(options.output) if options.resume else {}
     options.output.parent.mkdir(parents=True, exist_ok=True)
@@ -196,10 +234,11 @@ def main(argv: Sequence[str] | None = None) -> int:
                 wanted = not options.only or any(part in mutant.name for part in options.only)
                 if not wanted or (mutant.name in findings and not options.only):
                     continue
-                finding = findings[mutant.name] = examine(mutant, cases, baselines)
+                finding = examine(mutant, cases, baselines, str(started["commit"]))
+                findings[mutant.name] = finding
                 ordered = [findings[m.name].model_dump() for m in DEFENCES if m.name in findings]
                 options.output.write_text(json.dumps({**started, "mutants": ordered}, indent=1) + "\n")
-                console.print(f"{mutant.name}: noticed {finding.noticed} {finding.after}", markup=False)
+                console.print(f"{mutant.name}: {finding.word} {finding.after}", markup=False)
         finally:
             baselines.close()
     console.print(table(list(findings.values())))

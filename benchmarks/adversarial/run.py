@@ -5,9 +5,9 @@
     python benchmarks/adversarial/run.py --only 'hostile/f38*' --output f38.json
     python benchmarks/adversarial/run.py --resume             # go on where the last run stopped
 
-Writes benchmarks/results/adversarial.json after every candidate; a part of the corpus needs another
---output. Exit code 1 if a candidate was missed or crashed unexpectedly, an honest kernel was punished, or
-the referee broke.
+Writes benchmarks/results/adversarial.json after every candidate. Other settings and a part of the corpus need
+another --output; --resume adds a part to what the file has. Exit code 1 if a candidate was missed or crashed
+unexpectedly, an honest kernel was punished, or the referee broke.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from _provenance import provenance  # noqa: E402
+from _published import refuse_part  # noqa: E402
 from _time_limit import TimeOver, time_limit  # noqa: E402
 from corpus import Case, Problems, load_cases  # noqa: E402
 from rich.console import Console  # noqa: E402
@@ -223,10 +224,9 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--output", type=Path, default=RESULTS)
     parser.add_argument("--list", action="store_true", help="name the cases and stop")
     options = parser.parse_args(argv)
-    part = options.only or options.family or options.limit or options.kind != "both"
-    whole = not part and options.level == Level.FULL
-    if options.output == RESULTS and not (whole or options.resume or options.list):
-        parser.error("the published results are of the whole corpus at level full: name a file with --output")
+    if not options.list:
+        parts = ("only", "family", "limit", "kind") if options.resume else ()
+        refuse_part(parser, options, "output", ("resume", *parts))
     return options
 
 

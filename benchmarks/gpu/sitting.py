@@ -17,6 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from _provenance import same_code
+
 SHARES: Mapping[str, int] = {
     "ladder": 180, "tests": 300, "verdict": 180, "operators": 420, "optimize": 420, "attacks": 150,
     "tune": 300, "feedback": 240, "ncu": 60, "profile": 90,
@@ -34,7 +36,7 @@ def complete(output: Path, piece: str, commit: str) -> bool:
     """Whether a piece was measured to its end at this commit."""
     with suppress(OSError, ValueError):
         found = json.loads((output / f"gpu-{piece}.json").read_text())
-        return bool(found["ok"]) and not found["cut_off"] and found["commit"] == commit
+        return bool(found["ok"]) and not found["cut_off"] and same_code(found["commit"], commit)
     return False
 
 

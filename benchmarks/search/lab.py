@@ -29,6 +29,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent)]
 
 from _provenance import provenance  # noqa: E402
+from _published import refuse_part  # noqa: E402
 
 from agentforge.schema import UsageError  # noqa: E402
 from agentforge.search import policies  # noqa: E402
@@ -312,7 +313,8 @@ def figure(result: Mapping[str, Any], path: Path) -> None:
     shown.write_html(path, include_plotlyjs="cdn")
 
 
-def main() -> int:
+def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -322,7 +324,14 @@ def main() -> int:
     parser.add_argument("--figure", type=Path, help="also write the curves as an HTML page")
     parser.add_argument("--table", action="store_true", help="only write the table into docs/search.md")
     parser.add_argument("--out", type=Path, default=RESULTS)
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(argv)
+    if not chosen.table:
+        refuse_part(parser, chosen, "out", ("figure",))
+    return chosen
+
+
+def main() -> int:
+    chosen = arguments()
     if chosen.table:
         result = json.loads(chosen.out.read_text())
         if "held_out" not in result:

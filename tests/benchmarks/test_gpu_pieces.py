@@ -103,7 +103,7 @@ def test_tuning_goes_through_points_in_a_dry_run() -> None:
 
 
 @pytest.fixture(scope="module")
-def sitting() -> ModuleType:
+def sitting(run: ModuleType) -> ModuleType:  # which has put the folder of benchmarks on the path
     spec = util.spec_from_file_location("gpu_sitting", RUN.with_name("sitting.py"))
     assert spec is not None and spec.loader is not None
     module = util.module_from_spec(spec)
@@ -140,6 +140,12 @@ def test_a_piece_that_fails_or_hangs_costs_only_itself(
     assert sitting.sit(0, tmp_path, "other", start)["operators"] == "no time left"
     page = (tmp_path / "gpu.md").read_text()
     assert "| operators | ok | a GPU | 580.1 |" in page and "| ladder |" not in page
+
+
+@pytest.mark.parametrize("commit", ["", "abc-dirty"])
+def test_a_piece_of_unknown_code_is_measured_again(sitting: ModuleType, tmp_path: Path, commit: str) -> None:
+    (tmp_path / "gpu-verdict.json").write_text(json.dumps({"ok": True, "cut_off": False, "commit": commit}))
+    assert not sitting.complete(tmp_path, "verdict", commit)
 
 
 def test_the_ladder_runs_dry() -> None:

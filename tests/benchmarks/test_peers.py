@@ -96,6 +96,7 @@ def test_a_model_is_measured_again_for_another_commit_or_after_a_disturbance(pee
     model = {"machine": 1.05, "provenance": {"commit": "a"}}
     assert peers.finished(model, "a")
     assert not peers.finished(model, "b")
+    assert not peers.finished({"provenance": {"commit": "a-dirty"}}, "a-dirty")
     assert not peers.finished(model | {"machine": 1.2}, "a")
 
 
