@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agentforge.schema import SuiteProblem, UsageError
-from agentforge.schema.flashinfer.source import CannotRunError, workload_source
+from agentforge.schema.flashinfer.source import CannotRunError, NamedInput, workload_source
 
 from ._base import generated_problem, read_problem
 
@@ -28,6 +28,8 @@ class TraceTask:
     roots: Sequence[Path]
     """Folders that paths of safetensors files may be relative to."""
     solutions: Sequence[Json] = ()
+    named: NamedInput = lambda *_: ""
+    """How the suite draws inputs whose names say what they hold."""
 
     def problems(self) -> Iterator[SuiteProblem]:
         """One problem for each workload, and one that says so if there is none.
@@ -43,7 +45,7 @@ class TraceTask:
             said = {key: workload[key] for key in ("uuid", "axes", "tolerance") if workload.get(key)}
             fields: Json = {"group": self.group, "definition": several, "native": {**native, **said}}
             try:
-                source = workload_source(self.definition, workload, self.roots)
+                source = workload_source(self.definition, workload, self.roots, self.named)
             except CannotRunError as reason:
                 source, fields["unsupported"] = "", str(reason)
             yield generated_problem(

@@ -159,9 +159,11 @@ def _task(path: Path, name: str, group: str) -> Iterator[SuiteProblem]:
     below = ONLY_TENSORS + _VERDICT if checked else ONLY_TENSORS
     for kind in _KINDS:
         specs = task.get(kind) or []
-        for number, spec in enumerate(specs, 1):
-            if not isinstance(spec, dict):
+        for number, said in enumerate(specs, 1):
+            if not isinstance(said, dict):
                 raise UsageError(f"{path}, {kind} {number} is no mapping: correct it")
+            # kernelbot writes a line of text for a task's eval.py, which reads True and False as strings.
+            spec = {key: str(value) if isinstance(value, bool) else value for key, value in said.items()}
             several = f"{name}/{kind}" if len(specs) > 1 else ""
             around = _BELOW.format(spec=spec, theirs=_THEIRS.format(function="ref_kernel"))
             yield generated_problem(

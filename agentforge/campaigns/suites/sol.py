@@ -5,13 +5,20 @@ Reference: NVIDIA, SOL-ExecBench (2026), arXiv 2603.19173, https://github.com/NV
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from agentforge.schema import SuiteProblem, UsageError
 
 from ._base import Selection, no_levels, suite_folder
+from ._sol_inputs import named_input
 from ._trace import TraceTask, read_json, read_lines
+
+_TRACE = "flashinfer-trace"
+"""The folder with the tensors of its FlashInfer-Bench subset."""
+_TRACE_VARIABLE = "FLASHINFER_TRACE_DIR"
+"""The variable of the environment in which SOL-ExecBench's evaluator looks for that folder."""
 
 
 class SolExecBench:
@@ -47,6 +54,17 @@ class SolExecBench:
                 read_lines(lines) if lines.is_file() else (),
                 identifier=str(place) if place.parts else root.name,
                 group=str(place.parent) if len(place.parts) > 1 else "",
-                roots=(path.parent, root, *root.parents),
+                roots=_roots(path),
                 solutions=[read_json(file) for file in sorted(path.parent.glob("solution*.json"))],
+                named=named_input,
             )
+
+
+def _roots(path: Path) -> tuple[Path, ...]:
+    """Folders that a definition's tensors may be in; SOL-ExecBench downloads some beside its `benchmark`."""
+    told = os.environ.get(_TRACE_VARIABLE)
+    return (
+        *path.parents,
+        *([Path(told).absolute()] if told else []),
+        *(parent / _TRACE for parent in path.parents),
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import keyword
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,32 +48,49 @@ def _stored(path, key):
 _RANGES = {DType.INT8: (-128, 128), DType.BOOL: (0, 2)}
 _RANGE = (-1024, 1024)
 """Of random integers, as SOL-ExecBench and FlashInfer-Bench draw them."""
+_POINTER = b"version https://git-lfs"
+"""Git LFS begins a file that it has not fetched with this."""
+
+NamedInput = Callable[[str, str, DType, Sequence[int]], str]
+"""An expression for a random input, in which `_torch` is torch, from its name, its description, its type and
+its shape; "" if these say nothing of its values."""
 
 
 class CannotRunError(UsageError):
     """A workload that is well formed and cannot run here; the message says why."""
 
 
-def workload_source(definition: Mapping[str, Any], workload: Mapping[str, Any], roots: Sequence[Path]) -> str:
+def workload_source(
+    definition: Mapping[str, Any],
+    workload: Mapping[str, Any],
+    roots: Sequence[Path],
+    named: NamedInput,
+) -> str:
     """The reference, with `Model`, `get_init_inputs()` and `get_inputs()` of this workload below it.
+
+    An input that the workload leaves out is random.
 
     Args:
         roots: folders that paths of safetensors files may be relative to.
+        named: how the suite draws inputs whose names say what they hold.
 
     Raises:
-        CannotRunError: a dtype that has no arithmetic here, a file that is missing, a random scalar.
+        CannotRunError: a dtype that has no arithmetic here, a random scalar, a file that is missing or that
+            Git LFS has not fetched.
         UsageError: a field is missing or does not fit.
     """
     name = f"definition {definition.get('name', '')}".strip()
     try:
-        return _source(definition, workload, roots)
+        return _source(definition, workload, roots, named)
     except KeyError as error:
         raise UsageError(f"{name}: {error} is missing: correct the suite") from error
     except (TypeError, AttributeError, ValueError) as error:
         raise UsageError(f"{name} does not follow its schema ({error}): correct the suite") from error
 
 
-def _source(definition: Mapping[str, Any], workload: Mapping[str, Any], roots: Sequence[Path]) -> str:
+def _source(
+    definition: Mapping[str, Any], workload: Mapping[str, Any], roots: Sequence[Path], named: NamedInput
+) -> str:
     reference, inputs = definition["reference"], definition["inputs"]
     entry = definition.get("custom_inputs_entrypoint")
     _check(definition["name"], reference, ("run", entry) if entry else ("run",))
@@ -81,7 +98,7 @@ def _source(definition: Mapping[str, Any], workload: Mapping[str, Any], roots: S
         if not name.isidentifier() or keyword.iskeyword(name):
             raise UsageError(f"definition {definition['name']}: input {name!r} is no Python name: rename it")
     sizes = axis_sizes(definition["axes"], workload["axes"])
-    given = workload["inputs"]
+    given = {name: {"type": _kind(value), **value} for name, value in workload["inputs"].items()}
     made = ""
     if any(value["type"] == "custom" for value in given.values()):
         if not entry:
@@ -89,7 +106,13 @@ def _source(definition: Mapping[str, Any], workload: Mapping[str, Any], roots: S
         scalars = {name: v["value"] for name, v in given.items() if v["type"] == "scalar"}
         arguments = ", ".join(f"{k!r}: {_literal(v)}" for k, v in {**sizes, **scalars}.items())
         made = f"    _made = {entry}({{{arguments}}}, _torch.device('cpu'))\n"
-    values = [_value(name, spec, given[name], sizes, roots) for name, spec in inputs.items()]
+    sampling = definition.get("op_type") == "sampling"
+    values = [
+        _stated(given[name], name, roots)
+        if name in given and given[name]["type"] != "random"
+        else _random(name, spec, sizes, named) + (".softmax(-1)" if sampling and name == "probs" else "")
+        for name, spec in inputs.items()
+    ]
     text = _AROUND.format(
         names=", ".join(inputs),
         lines=made,
@@ -110,14 +133,14 @@ def _check(name: str, reference: str, functions: Sequence[str]) -> None:
             raise UsageError(f"definition {name}: its reference has no function {function}: add it")
 
 
-def _value(
-    name: str,
-    spec: Mapping[str, Any],
-    given: Mapping[str, Any],
-    sizes: Mapping[str, int],
-    roots: Sequence[Path],
-) -> str:
-    """Expression for one argument."""
+def _kind(given: Mapping[str, Any]) -> str:
+    """Of an input; the formats let a workload leave out the name of the kind."""
+    found = "scalar" if "value" in given else "safetensors" if "path" in given else "random"
+    return str(given.get("type", found))
+
+
+def _stated(given: Mapping[str, Any], name: str, roots: Sequence[Path]) -> str:
+    """Expression for an argument that the workload says."""
     kind = given["type"]
     if kind == "scalar":
         return _literal(given["value"])
@@ -125,8 +148,11 @@ def _value(
         return f"_made[{name!r}]"
     if kind == "safetensors":
         return f"_stored({_found(given['path'], roots)!r}, {given['tensor_key']!r})"
-    if kind != "random":
-        raise CannotRunError(f"input {name} is of the unknown kind {kind!r}")
+    raise CannotRunError(f"input {name} is of the unknown kind {kind!r}")
+
+
+def _random(name: str, spec: Mapping[str, Any], sizes: Mapping[str, int], named: NamedInput) -> str:
+    """Expression for an argument that is drawn."""
     if spec["shape"] is None:
         raise CannotRunError(f"input {name} is a random scalar, and each draw would be another problem")
     if spec["dtype"] not in tuple(DType):
@@ -136,8 +162,10 @@ def _value(
     if not dtype.is_floating:
         low, high = _RANGES.get(dtype, _RANGE)
         return f"_torch.randint({low}, {high}, {shape}, dtype={torch_dtype})"
-    clamped = ".clamp(-2.0, 2.0)" if dtype.value.startswith("float8") else ""
-    return f"_torch.randn({shape}){clamped}.to({torch_dtype})"
+    if dtype.value.startswith("float8"):
+        return f"_torch.randn({shape}).clamp(-2.0, 2.0).to({torch_dtype})"
+    drawn = named(name, str(spec.get("description") or ""), dtype, shape)
+    return f"{drawn or f'_torch.randn({shape})'}.to({torch_dtype})"
 
 
 def _literal(value: float | bool | str | None) -> str:
@@ -147,6 +175,17 @@ def _literal(value: float | bool | str | None) -> str:
 
 def _found(path: str, roots: Sequence[Path]) -> str:
     for root in roots:
-        if (root / path).is_file():
-            return str(root / path)
+        file = root / path
+        if file.is_file():
+            if _is_pointer(file):
+                raise CannotRunError(f"its tensors are not fetched yet: run git lfs pull in {file.parent}")
+            return str(file)
     raise CannotRunError(f"its tensors are in {path}, which is not on this machine")
+
+
+def _is_pointer(file: Path) -> bool:
+    try:
+        with file.open("rb") as stream:
+            return stream.read(len(_POINTER)) == _POINTER
+    except OSError:
+        return False

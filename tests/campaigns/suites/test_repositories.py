@@ -158,6 +158,18 @@ class TestGpuMode(SuiteContract):
         assert torch.equal(first, again)
         assert not torch.equal(first, other)
 
+    def test_booleans_are_the_strings_that_kernelbot_hands_on(self, tmp_path: Path) -> None:
+        """So trimul's data for `nomask: False` are those for True: "False" is true."""
+        torch = pytest.importorskip("torch")
+        task = TASK.replace('"size": 64', '"size": 64, "ones": False')
+        either = REFERENCE.replace("seed: int", "seed: int, ones: bool = True")
+        either = either.replace("    return x,", "    return x if not ones else torch.ones(size),")
+        write_task(tmp_path / "t" / "x", task, either)
+        *_, problem = selected(self.open(str(tmp_path)), Selection())
+        assert problem.native["spec"] == {"size": 64, "ones": "False", "seed": 3}
+        (drawn, *_), _ = opened(problem).inputs(7)
+        assert torch.equal(drawn.cpu(), torch.ones(64))
+
     def test_data_that_the_seed_is_added_to_keeps_its_digits(self, tmp_path: Path) -> None:
         """GPU MODE's sort_py does that; in float32 a seed of 2^31 would leave equal numbers."""
         pytest.importorskip("torch")

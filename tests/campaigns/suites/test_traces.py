@@ -67,6 +67,16 @@ def load(problem: SuiteProblem, folder: Path) -> Any:
     return load_target(str(path))
 
 
+def drawn(problem: SuiteProblem) -> list[Any]:
+    """What the problem's `get_inputs()` gives for a seed."""
+    torch = pytest.importorskip("torch")
+    space: dict[str, Any] = {}
+    exec(problem.source, space)
+    torch.manual_seed(0)
+    values: list[Any] = space["get_inputs"]()
+    return values
+
+
 def shapes(problem: SuiteProblem, folder: Path) -> list[tuple[int, ...]]:
     inputs = load(problem, folder).workloads[0].inputs
     return [i.shape for i in inputs if i.type == "tensor"]
@@ -145,6 +155,56 @@ class TestSol(SuiteContract):
         exec(found.source, space)
         assert space["get_inputs"]()[1].unique().tolist() == [7.0]
 
+    def test_tensors_of_its_flashinfer_subset_are_beside_its_own_folder(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        stored = {"type": "safetensors", "path": "blob/t.safetensors", "tensor_key": "k"}
+        root = tmp_path / "data" / "benchmark"
+        write_sol(root / "FlashInfer-Bench" / "p", definition(), workload(3, y=stored))
+        for place, told in (("data/flashinfer-trace", None), ("elsewhere", str(tmp_path / "elsewhere"))):
+            (tmp_path / place / "blob").mkdir(parents=True)
+            (tmp_path / place / "blob" / "t.safetensors").write_bytes(b"")
+            if told:
+                monkeypatch.setenv("FLASHINFER_TRACE_DIR", told)
+            (found,) = selected(self.open(str(root)), Selection())
+            assert str(tmp_path / place / "blob" / "t.safetensors") in found.source
+
+    def test_a_file_that_git_lfs_has_not_fetched_is_unsupported(self, tmp_path: Path) -> None:
+        stored = {"type": "safetensors", "path": "t.safetensors", "tensor_key": "k"}
+        folder = write_sol(tmp_path / "p", definition(), workload(3, y=stored))
+        (folder / "t.safetensors").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
+        (found,) = selected(self.open(str(tmp_path)), Selection())
+        assert found.unsupported == f"its tensors are not fetched yet: run git lfs pull in {folder}"
+
+    def test_an_input_that_a_workload_omits_is_random_and_its_kind_may_be_unsaid(
+        self, tmp_path: Path
+    ) -> None:
+        given = workload(3, scale={"value": 2.0}, y={})
+        del given["inputs"]["x"]
+        write_sol(tmp_path, definition(), given)
+        (found,) = selected(self.open(str(tmp_path)), Selection())
+        x, y, scale = drawn(found)
+        assert (tuple(x.shape), tuple(y.shape), scale) == ((3, 8), (3, 4), 2.0)
+
+    def test_names_and_descriptions_say_what_an_input_holds(self, tmp_path: Path) -> None:
+        inputs = {
+            "x": {"shape": ["M", "K"], "dtype": "bfloat16"},
+            "variance": {"shape": ["M"], "dtype": "bfloat16"},
+            "attn_mask": {"shape": ["K", "K"], "dtype": "bfloat16", "description": "Causal attention mask"},
+            "up_proj": {"shape": ["M", "K"], "dtype": "float16"},
+            "norm_weight": {"shape": ["K"], "dtype": "int64"},
+        }
+        reference = f"def run({', '.join(inputs)}): ..."
+        given = {"uuid": "w", "axes": {"M": 4096}, "inputs": {name: {"type": "random"} for name in inputs}}
+        write_sol(tmp_path, definition(inputs=inputs, reference=reference), given)
+        (found,) = selected(self.open(str(tmp_path)), Selection())
+        x, variance, mask, up, weight = drawn(found)
+        assert [str(v.dtype)[6:] for v in (x, variance, mask, up)] == ["bfloat16"] * 3 + ["float16"]
+        assert x.min() < 0 < variance.min()
+        assert (mask[1, :2].tolist(), mask[1, 2:].max() < -3e38) == ([0.0, 0.0], True)
+        assert up.float().std().item() == pytest.approx(8**-0.5, rel=0.05)
+        assert weight.unique().numel() > 1, "only numbers with a fraction have such names"
+
     @pytest.mark.parametrize(
         ("spec", "given", "reason"),
         [
@@ -213,6 +273,28 @@ class TestFlashInfer(SuiteContract):
         assert (first.group, first.native["solutions"]) == ("pointwise", ["one"])
         assert shapes(second, tmp_path) == [(5, 8), (5, 4)]
         assert (unused.id, unused.unsupported) == ("unused", "it has no workload")
+
+    def test_probabilities_to_sample_from_are_probabilities(self, tmp_path: Path) -> None:
+        inputs = {"probs": {"shape": ["M", "K"], "dtype": "float32"}}
+        about = definition(op_type="sampling", inputs=inputs, reference="def run(probs): ...")
+        given = {"axes": {"M": 3}, "inputs": {"probs": {"type": "random"}}}
+        folder = Path(self.good(tmp_path))
+        (folder / "definitions/pointwise/scaled.json").write_text(json.dumps(about))
+        line = lines({"definition": "scaled", "workload": given})
+        (folder / "workloads/pointwise/scaled.jsonl").write_text(line)
+        (problem,) = selected(self.open(str(folder)), Selection(only="scaled"))
+        (probs,) = drawn(problem)
+        assert (probs.min() >= 0, probs.sum(-1).tolist()) == (True, pytest.approx([1.0] * 3))
+
+    def test_names_say_nothing_of_the_values(self, tmp_path: Path) -> None:
+        inputs = {"std": {"shape": ["M"], "dtype": "float32"}}
+        folder = Path(self.good(tmp_path))
+        about = definition(inputs=inputs, reference="def run(std): ...")
+        (folder / "definitions/pointwise/scaled.json").write_text(json.dumps(about))
+        line = {"definition": "scaled", "workload": {"axes": {"M": 64}, "inputs": {}}}
+        (folder / "workloads/pointwise/scaled.jsonl").write_text(lines(line))
+        (problem,) = selected(self.open(str(folder)), Selection(only="scaled"))
+        assert drawn(problem)[0].min() < 0
 
     def test_a_line_without_a_workload_names_its_file(self, tmp_path: Path) -> None:
         self.good(tmp_path)
