@@ -384,7 +384,7 @@ class Supervisor:
     def _critique(self, attempt: Attempt, first: int) -> Critique:
         evaluation, solution = self.measured(attempt)
         if evaluation.status is EvaluationStatus.HARNESS_ERROR:
-            self.referee.check_health(evaluation)
+            self.referee.check_health(attempt, evaluation)
             return Critique(kind="abandon", cause="the referee failed; nothing is said", author="supervisor")
         assert attempt.plan is not None
         task = self.tasks.task(attempt.bottleneck, attempt.id, hide_critiques_from=first)

@@ -11,6 +11,7 @@ from agentforge.llm import CallFailed
 from agentforge.schema import (
     AttemptStatus,
     Budget,
+    EvaluationStatus,
     HarnessError,
     Level,
     MachineError,
@@ -167,6 +168,22 @@ def test_a_referee_that_keeps_failing_stops_the_run(bench: Bench) -> None:
     with pytest.raises(HarnessError, match="3 times in a row"):
         bench.search(profile(bottleneck("a")), script, patience=9)
     assert bench.knowledge.recorded == []
+
+
+@pytest.mark.parametrize("children", [1, 3])
+def test_a_run_that_the_referee_stopped_goes_on_once_it_is_well(bench: Bench, children: int) -> None:
+    found, script = profile(bottleneck("a", sol_s=1e-6)), {"a": [{"speed": 2.0 + i} for i in range(5)]}
+    bench.referee.status = EvaluationStatus.HARNESS_ERROR
+    for _ in range(2):  # doctor did not help yet
+        with pytest.raises(HarnessError, match="then resume the run"):
+            bench.search(found, script, patience=99, children=children)
+    bench.referee.status = None
+    result = bench.search(found, script, patience=99, children=children)
+    attempts = bench.store.attempts("run")
+    assert [a.status for a in attempts] == [AttemptStatus.DONE] * 5
+    judged = [bench.store.get_evaluation(a.evaluation or "").passed for a in attempts]
+    assert judged.count(False) <= 2, "the one at which the run stopped is measured"
+    assert len(result.wins) == 1
 
 
 def test_a_region_that_cannot_be_judged_is_left_and_the_others_go_on(bench: Bench) -> None:
