@@ -83,7 +83,8 @@ def profile(*bottlenecks: Bottleneck) -> Profile:
 
 @dataclass
 class ScriptedPlanner:
-    """Proposes the next entry of a list for each bottleneck; its `speed` is what will be measured."""
+    """Proposes the next entry of a list for each bottleneck; its `speed` is what will be measured. An entry
+    that is `fresh` is proposed from the definition alone."""
 
     script: Mapping[str, Sequence[dict[str, Any] | Exception]]
     name: str = "scripted"
@@ -99,6 +100,8 @@ class ScriptedPlanner:
         entry = entries[index]
         if isinstance(entry, Exception):
             raise entry
+        if "fresh" in entry and parent is not None:
+            return None
         return Plan(
             strategy=entry.get("strategy", f"strategy-{index}"),
             parameters={k: v for k, v in entry.items() if k not in ("dollars", "uses")},

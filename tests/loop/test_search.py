@@ -246,6 +246,17 @@ def test_a_failure_is_repaired_from_itself(bench: Bench) -> None:
     assert second.parent == first.id
 
 
+def test_a_repair_that_its_planner_does_not_take_is_given_up(bench: Bench) -> None:
+    failure = {"speed": 1.0, "status": "COMPILE_ERROR"}
+    script = [{**failure, "fresh": 0}, {**failure, "fresh": 1}, {"speed": 2.0, "fresh": 2}, {"speed": 3.0}]
+    bench.search(profile(bottleneck("a", sol_s=1e-6)), {"a": script}, patience=99)
+    first, second, third, fourth = bench.store.attempts("run")
+    assert [a.parent for a in (first, second, third, fourth)] == [None, None, None, third.id]
+    asked = [parent for _, parent in bench.planner.calls]
+    assert (asked.count(first.id), asked.count(second.id)) == (1, 1)
+    assert [a.critique and a.critique.kind for a in (first, second)] == ["abandon", "abandon"]
+
+
 def test_the_same_solution_again_is_not_measured_again(bench: Bench) -> None:
     bench.search(profile(bottleneck("a")), {"a": [{"speed": 2.0, "strategy": "s"}] * 3})
     assert len(bench.referee.evaluations) == len(set(bench.referee.evaluations)) == 2
