@@ -109,11 +109,11 @@ def cheated(past: Past) -> bool:
 def closed_strategies(task: Task) -> dict[str, str]:
     """Strategies that must not be chosen again, with the reason.
 
-    Failures that a repair of the same strategy mended do not count, nor attempts that were neither judged nor
+    Failures whose repair by the same strategy passed do not count, nor attempts that were neither judged nor
     refused by the coder.
     """
     closed: dict[str, str] = {}
-    mended = _mended(task)
+    repaired = _repaired(task)
     failures: Counter[tuple[str, str]] = Counter()
     for past in earlier_attempts(task):
         if past.plan is None:
@@ -121,22 +121,22 @@ def closed_strategies(task: Task) -> dict[str, str]:
         strategy = past.plan.strategy
         if cheated(past):
             closed[strategy] = "the referee rejected its solution as cheating"
-        elif past.id not in mended and (past.evaluation or refusal(past)) and (mark := fingerprint(past)):
+        elif past.id not in repaired and (past.evaluation or refusal(past)) and (mark := fingerprint(past)):
             failures[strategy, mark] += 1
             if failures[strategy, mark] >= REPEATED:
                 closed.setdefault(strategy, f"it failed {REPEATED} times in the same way ({failure(past)})")
     return closed
 
 
-def _mended(task: Task) -> set[str]:
+def _repaired(task: Task) -> set[str]:
     """Failures that led, by repairs of the same strategy, to an attempt that passed."""
-    by_id, mended = {past.id: past for past in task.past}, set[str]()
+    by_id, repaired = {past.id: past for past in task.past}, set[str]()
     for past in earlier_attempts(task):
         above = by_id.get(past.parent or "") if _passed(past) else None
         while above is not None and not _passed(above) and _strategy(above) == _strategy(past):
-            mended.add(above.id)
+            repaired.add(above.id)
             above = by_id.get(above.parent or "")
-    return mended
+    return repaired
 
 
 def _passed(past: Past) -> bool:

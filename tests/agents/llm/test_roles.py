@@ -214,13 +214,13 @@ def test_what_says_nothing_of_a_strategy_does_not_close_it(coder: LLMCoder, mode
     assert [*closed_strategies(task(unwritten(1, "no template"), unwritten(2, "no template")))] == ["rows"]
 
 
-def test_failures_that_were_mended_do_not_close_a_strategy() -> None:
+def test_failures_that_were_repaired_do_not_close_a_strategy() -> None:
     first, second = failed(1), failed(3)
     repairs = [failed(n + 1, parent=f"run/{n:04d}", evaluation=evaluation()) for n in (1, 3)]
     assert closed_strategies(task(first, repairs[0], second, repairs[1])) == {}
     assert [*closed_strategies(task(first, repairs[0], second, failed(4, parent=second.id)))] == ["rows"]
     other = replace(repairs[1], plan=PLAN.model_copy(update={"strategy": "other"}))
-    assert [*closed_strategies(task(failed(2), second, other))] == ["rows"], "another strategy mends nothing"
+    assert [*closed_strategies(task(failed(2), second, other))] == ["rows"], "that repaired nothing"
 
 
 def test_a_solution_of_a_closed_strategy_is_not_built_upon(planner: LLMPlanner, model: Scripted) -> None:
