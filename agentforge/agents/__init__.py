@@ -1,6 +1,7 @@
 """Planner, coder and judge: they propose data, the supervisor decides."""
 
 from ._base import (
+    CODER_FAILED,
     Aim,
     Author,
     Coder,
@@ -34,6 +35,7 @@ from .factory import (
 )
 
 __all__ = [
+    "CODER_FAILED",
     "Aim",
     "Author",
     "BanditCoder",

@@ -52,6 +52,11 @@ class Hardware:
         return f"{self.threads} {'multiprocessors' if self.architecture.startswith('sm_') else 'threads'}"
 
 
+CODER_FAILED = "the coder failed"
+"""So begins the error of an attempt for which nothing was written although its plan was not refused, for
+example after a failed call of a model."""
+
+
 @dataclass(frozen=True)
 class Past:
     """An earlier attempt at this bottleneck in this run."""

@@ -11,6 +11,7 @@ from agentforge.schema import (
     Attempt,
     AttemptEvaluated,
     AttemptEvaluating,
+    AttemptStatus,
     Evaluation,
     EvaluationStatus,
     HarnessError,
@@ -90,7 +91,8 @@ class AttemptReferee:
 
     def twin(self, attempt: Attempt) -> str:
         """Why a compiled attempt need not be measured: an earlier one runs the same machine code."""
-        other = twin_of(attempt, self.run_log.attempts(attempt.bottleneck))
+        made, found = self.run_log.attempts(attempt.bottleneck), self.run_log.evaluations(attempt.bottleneck)
+        other = twin_of(attempt, made, found)
         return f"its machine code is that of attempt {other.number}" if other is not None else ""
 
     def tuned(
@@ -141,8 +143,10 @@ class AttemptReferee:
         said = "the run's time ended, and its evaluation with it; a resume measures it"
         self.run_log.event(Progress(text=f"attempt {attempt.number}: {said}"))
 
-    def check_health(self, failed: Evaluation) -> None:
+    def check_health(self, attempt: Attempt, failed: Evaluation) -> None:
         """Stop the run if the referee itself failed several times in a row, `failed` being the last one.
+
+        The attempt is put back first, so that a resume has it evaluated again.
 
         Raises:
             HarnessError: it did.
@@ -150,6 +154,7 @@ class AttemptReferee:
         judged = [e for e in map(self.run_log.evaluation, self.run_log.attempts()) if e is not None]
         last = judged[-HARNESS_FAILURES:]
         if len(last) == HARNESS_FAILURES and all(e.status is EvaluationStatus.HARNESS_ERROR for e in last):
+            self.run_log.put(attempt.model_copy(update={"status": AttemptStatus.CODED, "evaluation": None}))
             raise HarnessError(
                 f"the referee failed {HARNESS_FAILURES} times in a row ({'; '.join(failed.reasons)}): "
                 "run `agentforge doctor`, then resume the run"

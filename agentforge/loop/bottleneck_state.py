@@ -110,14 +110,22 @@ def costs_of(attempts: Iterable[Attempt], evaluations: Mapping[str, Evaluation])
     return [a.usage.seconds for a in attempts if a.usage.seconds > 0 and a.id not in copied]
 
 
-def twin_of(attempt: Attempt, attempts: Iterable[Attempt]) -> Attempt | None:
-    """The earlier attempt of the bottleneck that was evaluated and runs the same machine code; None without
-    one, or if the code is not known."""
+def twin_of(
+    attempt: Attempt, attempts: Iterable[Attempt], evaluations: Mapping[str, Evaluation]
+) -> Attempt | None:
+    """The earlier attempt of the bottleneck that the referee judged and that runs the same machine code; None
+    without one, or if the code is not known.
+
+    Args:
+        evaluations: by attempt.
+    """
     if not attempt.machine_code:
         return None
     for other in attempts:
         same = other.machine_code == attempt.machine_code and other.solution != attempt.solution
-        if same and other.number < attempt.number and other.evaluation:
+        verdict = evaluations.get(other.id)
+        judged = verdict is not None and verdict.status is not EvaluationStatus.HARNESS_ERROR
+        if same and judged and other.number < attempt.number:
             return other
     return None
 
@@ -306,8 +314,9 @@ class BottleneckState:
         for attempt in self.attempts:
             if attempt.id in self.evaluations:
                 found[attempt.id] = attempt.id
-            elif attempt.status is AttemptStatus.FAILED and (twin := twin_of(attempt, self.attempts)):
-                found[attempt.id] = twin.id
+            elif attempt.status is AttemptStatus.FAILED:
+                twin = twin_of(attempt, self.attempts, self.evaluations)
+                found |= {attempt.id: twin.id} if twin else {}
         return found
 
     @cached_property

@@ -81,6 +81,14 @@ class RunLog:
         self._attempts[attempt.id] = attempt
         return attempt
 
+    def give_up(self, identifier: str | None) -> None:
+        """Turn the repair that an attempt's judge asks for into `abandon`: no planner takes it up, and
+        without a child the attempt would be chosen again in each round."""
+        attempt = self.attempt(identifier or "")
+        if attempt is not None and attempt.critique is not None and attempt.critique.kind == "repair":
+            critique = attempt.critique.model_copy(update={"kind": "abandon"})
+            self.put(attempt.model_copy(update={"critique": critique}))
+
     def past(self, bottleneck: str) -> tuple[Past, ...]:
         """The bottleneck's attempts as the agents see them, oldest first."""
         return tuple(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
 
-from agentforge.agents import Hardware
+from agentforge.agents import CODER_FAILED, Hardware
 from agentforge.config import SearchSettings
 from agentforge.knowledge import KnowledgeBase
 from agentforge.llm import CannotAfford
@@ -106,6 +106,8 @@ class Supervisor:
             reason = f"the planner has nothing {'left to propose' if task.past else kind}"
             self.run_log.event(BottleneckClosed(bottleneck=name, reason=reason))
             return False
+        if parent != child["parent"]:
+            self.run_log.give_up(child["parent"])
         usage = add_usage(Usage(), plan.usage, started=started)
         self.keep_plan(with_cards(new, task.served, plan=plan, parent=parent, usage=usage))
         return True
@@ -156,7 +158,7 @@ class Supervisor:
         except AgentForgeError:
             raise
         except Exception as why:
-            self.fail(with_cards(attempt, task.served), f"the coder failed: {sentence(why)}", started, why)
+            self.fail(with_cards(attempt, task.served), f"{CODER_FAILED}: {sentence(why)}", started, why)
             return
         usage = add_usage(attempt.usage, draft.usage, started=started)
         self.keep_solution(with_cards(attempt, task.served, usage=usage), draft.solution)
@@ -264,9 +266,8 @@ class Supervisor:
         except AgentForgeError:
             raise
         except Exception as error:
-            critique = Critique(
-                kind="abandon", cause=f"the judge failed: {sentence(error)}", author="supervisor"
-            )
+            cause = f"the judge failed: {sentence(error)}"
+            critique = Critique(kind="abandon", cause=cause, author="supervisor")
         usage = add_usage(attempt.usage, critique.usage, started=started)
         self.run_log.put(attempt.model_copy(update={"critique": critique, "usage": usage}))
         self.run_log.event(
@@ -385,7 +386,7 @@ class Supervisor:
     def _critique(self, attempt: Attempt, first: int) -> Critique:
         evaluation, solution = self.measured(attempt)
         if evaluation.status is EvaluationStatus.HARNESS_ERROR:
-            self.referee.check_health(evaluation)
+            self.referee.check_health(attempt, evaluation)
             return Critique(kind="abandon", cause="the referee failed; nothing is said", author="supervisor")
         assert attempt.plan is not None
         task = self.tasks.task(attempt.bottleneck, attempt.id, hide_critiques_from=first)
@@ -394,8 +395,7 @@ class Supervisor:
 
     def _promote(self, attempt: Attempt, evaluation: Evaluation) -> None:
         state = self.bottleneck_state(attempt.bottleneck)
-        if state.incumbent is None or state.incumbent[0].id != attempt.id:
-            return
-        self.run_log.promote(attempt)
-        self.run_log.event(promotion(attempt, evaluation, state.bottleneck.time_s, state.time_s))
-        self.rank()
+        if state.incumbent is not None and state.incumbent[0].id == attempt.id:
+            self.run_log.promote(attempt)
+            self.run_log.event(promotion(attempt, evaluation, state.bottleneck.time_s, state.time_s))
+            self.rank()

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from agentforge.agents import Past, Task, coders, judges, planners
+from agentforge.agents import CODER_FAILED, Past, Task, coders, judges, planners
 from agentforge.agents.playbook.coder import PROGRAM, PlaybookCoder
 from agentforge.agents.playbook.facts import changes
 from agentforge.agents.playbook.judge import PlaybookJudge
@@ -114,6 +114,15 @@ def test_a_template_that_was_refused_is_not_tried_again() -> None:
     plan = planner.plan(make_task(), None)
     past = (Past("1", None, plan, None, None, None, "aten.fft is not supported"),)
     assert planner.plan(make_task(strategies=(STRATEGY, OTHER), past=past), None) is None
+
+
+def test_a_coder_that_failed_refuses_no_template() -> None:
+    planner = PlaybookPlanner()
+    plan = planner.plan(make_task(), None)
+    past = (Past("1", None, plan, None, None, None, f"{CODER_FAILED}: openai: too many requests"),)
+    found = planner.plan(make_task(strategies=(STRATEGY, OTHER), past=past), None)
+    assert found is not None
+    assert found.strategy == OTHER.id
 
 
 def test_tuning_changes_one_parameter_of_the_best() -> None:

@@ -96,6 +96,12 @@ def test_equal_machine_code_is_not_measured_again(bench: Bench) -> None:
     assert attempts[1].solution not in measured
 
 
+def test_machine_code_that_the_referee_could_not_judge_is_measured(bench: Bench) -> None:
+    script = [{"speed": 1.5, "code": "one", "status": "HARNESS_ERROR"}, {"speed": 1.6, "code": "one"}]
+    region = profile(bottleneck("a", sol_s=1e-6))
+    assert len(bench.search(region, {"a": script}, patience=99, coder="openai:m").wins) == 1
+
+
 def test_what_the_playbook_writes_is_not_compared(bench: Bench) -> None:
     script = [{"speed": 1.5, "code": "one"}, {"speed": 1.6, "code": "one"}]
     bench.search(profile(bottleneck("a", sol_s=1e-6)), {"a": script}, patience=99)

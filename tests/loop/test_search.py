@@ -11,6 +11,7 @@ from agentforge.llm import CallFailed
 from agentforge.schema import (
     AttemptStatus,
     Budget,
+    EvaluationStatus,
     HarnessError,
     Level,
     MachineError,
@@ -169,6 +170,22 @@ def test_a_referee_that_keeps_failing_stops_the_run(bench: Bench) -> None:
     assert bench.knowledge.recorded == []
 
 
+@pytest.mark.parametrize("children", [1, 3])
+def test_a_run_that_the_referee_stopped_goes_on_once_it_is_well(bench: Bench, children: int) -> None:
+    found, script = profile(bottleneck("a", sol_s=1e-6)), {"a": [{"speed": 2.0 + i} for i in range(5)]}
+    bench.referee.status = EvaluationStatus.HARNESS_ERROR
+    for _ in range(2):  # doctor did not help yet
+        with pytest.raises(HarnessError, match="then resume the run"):
+            bench.search(found, script, patience=99, children=children)
+    bench.referee.status = None
+    result = bench.search(found, script, patience=99, children=children)
+    attempts = bench.store.attempts("run")
+    assert [a.status for a in attempts] == [AttemptStatus.DONE] * 5
+    judged = [bench.store.get_evaluation(a.evaluation or "").passed for a in attempts]
+    assert judged.count(False) <= 2, "the one at which the run stopped is measured"
+    assert len(result.wins) == 1
+
+
 def test_a_region_that_cannot_be_judged_is_left_and_the_others_go_on(bench: Bench) -> None:
     broken = bottleneck("broken", time_s=5.0)
 
@@ -227,6 +244,17 @@ def test_a_failure_is_repaired_from_itself(bench: Bench) -> None:
     bench.search(profile(bottleneck("a")), script)
     first, second = bench.store.attempts("run")
     assert second.parent == first.id
+
+
+def test_a_repair_that_its_planner_does_not_take_is_given_up(bench: Bench) -> None:
+    failure = {"speed": 1.0, "status": "COMPILE_ERROR"}
+    script = [{**failure, "fresh": 0}, {**failure, "fresh": 1}, {"speed": 2.0, "fresh": 2}, {"speed": 3.0}]
+    bench.search(profile(bottleneck("a", sol_s=1e-6)), {"a": script}, patience=99)
+    first, second, third, fourth = bench.store.attempts("run")
+    assert [a.parent for a in (first, second, third, fourth)] == [None, None, None, third.id]
+    asked = [parent for _, parent in bench.planner.calls]
+    assert (asked.count(first.id), asked.count(second.id)) == (1, 1)
+    assert [a.critique and a.critique.kind for a in (first, second)] == ["abandon", "abandon"]
 
 
 def test_the_same_solution_again_is_not_measured_again(bench: Bench) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from heapq import nlargest
 
 from agentforge.agents._base import Past, ShownLesson, Task
-from agentforge.agents.playbook.facts import speedup
+from agentforge.agents.playbook.facts import refusal, speedup
 from agentforge.knowledge import APART
 from agentforge.schema import (
     Evaluation,
@@ -107,8 +107,13 @@ def cheated(past: Past) -> bool:
 
 
 def closed_strategies(task: Task) -> dict[str, str]:
-    """Strategies that must not be chosen again, with the reason."""
+    """Strategies that must not be chosen again, with the reason.
+
+    Failures whose repair by the same strategy passed do not count, nor attempts that were neither judged nor
+    refused by the coder.
+    """
     closed: dict[str, str] = {}
+    repaired = _repaired(task)
     failures: Counter[tuple[str, str]] = Counter()
     for past in earlier_attempts(task):
         if past.plan is None:
@@ -116,11 +121,30 @@ def closed_strategies(task: Task) -> dict[str, str]:
         strategy = past.plan.strategy
         if cheated(past):
             closed[strategy] = "the referee rejected its solution as cheating"
-        elif mark := fingerprint(past):
+        elif past.id not in repaired and (past.evaluation or refusal(past)) and (mark := fingerprint(past)):
             failures[strategy, mark] += 1
             if failures[strategy, mark] >= REPEATED:
                 closed.setdefault(strategy, f"it failed {REPEATED} times in the same way ({failure(past)})")
     return closed
+
+
+def _repaired(task: Task) -> set[str]:
+    """Failures that led, by repairs of the same strategy, to an attempt that passed."""
+    by_id, repaired = {past.id: past for past in task.past}, set[str]()
+    for past in earlier_attempts(task):
+        above = by_id.get(past.parent or "") if _passed(past) else None
+        while above is not None and not _passed(above) and _strategy(above) == _strategy(past):
+            repaired.add(above.id)
+            above = by_id.get(above.parent or "")
+    return repaired
+
+
+def _passed(past: Past) -> bool:
+    return past.evaluation is not None and past.evaluation.passed
+
+
+def _strategy(past: Past) -> str:
+    return past.plan.strategy if past.plan is not None else ""
 
 
 def earlier_attempts(task: Task) -> Iterator[Past]:

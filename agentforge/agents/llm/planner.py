@@ -43,6 +43,8 @@ class LLMPlanner:
         if changed is not None:
             return changed
         if parent is not None and parent.plan is not None and parent.plan.strategy in closed:
+            if parent.evaluation is not None and parent.evaluation.passed:
+                return None  # its code would be built upon with another strategy's plan
             parent = None
         values, measured = facts.of_task(task, parent), parent.evaluation if parent else None
         shown = [s for s in task.strategies if s.id not in closed and s.id not in GENERATED_ONLY]

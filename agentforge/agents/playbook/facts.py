@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agentforge.agents._base import Past, Task
+from agentforge.agents._base import CODER_FAILED, Past, Task
 from agentforge.schema import Citation, Context, Evaluation, Plan, Strategy
 
 Parameters = Mapping[str, int | float | str | bool]
@@ -122,12 +122,18 @@ def changes(strategy: Strategy, current: Parameters) -> tuple[tuple[str, int | f
     return tuple((name, value) for _, name, value in sorted(found, key=lambda change: -change[0]))
 
 
+def refusal(past: Past) -> str:
+    """Why the coder could not carry out an attempt's plan; empty if it could, or if the coder failed."""
+    written, failed = past.solution is not None, past.error.startswith(CODER_FAILED)
+    return "" if past.plan is None or written or failed else past.error
+
+
 def refused(task: Task, template: str) -> str:
     """Why the coder could not carry out a plan with this template; empty if it could."""
     for past in task.past:
-        failed = past.plan is not None and past.plan.template == template and past.solution is None
-        if failed and past.error and SAME_CODE not in past.error:
-            return past.error
+        why = refusal(past) if past.plan is not None and past.plan.template == template else ""
+        if why and SAME_CODE not in why:
+            return why
     return ""
 
 

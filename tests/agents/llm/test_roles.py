@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from agentforge.agents import Aim, NothingLeft, Past, Task
+from agentforge.agents import CODER_FAILED, Aim, NothingLeft, Past, Task
 from agentforge.agents.llm import LLMCoder, LLMJudge, LLMPlanner
-from agentforge.agents.llm.history import fingerprint
+from agentforge.agents.llm.history import closed_strategies, fingerprint
 from agentforge.agents.llm.prompts import example, render
 from agentforge.agents.llm.role import Role
 from agentforge.config import LLMSettings
@@ -37,6 +37,7 @@ from agentforge.schema import (
     Reason,
     ReasonCode,
     ResourceUsage,
+    Solution,
     Strategy,
 )
 from agentforge.search.cells import CPU_DIMENSIONS, GPU_DIMENSIONS, LEVELS
@@ -199,6 +200,34 @@ def test_after_two_equal_failures_another_strategy_must_come(planner: LLMPlanner
     assert plan.strategy == "other"
     assert "`rows`: it failed 2 times in the same way" in model.asked[0].messages[0].text
     assert "strategy 'rows' is closed" in model.prompt
+
+
+def unwritten(number: int, error: str, solution: Solution | None = None) -> Past:
+    return failed(number, evaluation=None, error=error, solution=solution)
+
+
+def test_what_says_nothing_of_a_strategy_does_not_close_it(coder: LLMCoder, model: Scripted) -> None:
+    wrote = solution(coder, model)
+    outage, twin = f"{CODER_FAILED}: openai: rate limit", "its machine code is that of attempt 1"
+    assert closed_strategies(task(unwritten(1, outage), unwritten(2, outage))) == {}
+    assert closed_strategies(task(unwritten(1, twin, wrote), unwritten(2, twin, wrote))) == {}
+    assert [*closed_strategies(task(unwritten(1, "no template"), unwritten(2, "no template")))] == ["rows"]
+
+
+def test_failures_that_were_repaired_do_not_close_a_strategy() -> None:
+    first, second = failed(1), failed(3)
+    repairs = [failed(n + 1, parent=f"run/{n:04d}", evaluation=evaluation()) for n in (1, 3)]
+    assert closed_strategies(task(first, repairs[0], second, repairs[1])) == {}
+    assert [*closed_strategies(task(first, repairs[0], second, failed(4, parent=second.id)))] == ["rows"]
+    other = replace(repairs[1], plan=PLAN.model_copy(update={"strategy": "other"}))
+    assert [*closed_strategies(task(failed(2), second, other))] == ["rows"], "that repaired nothing"
+
+
+def test_a_solution_of_a_closed_strategy_is_not_built_upon(planner: LLMPlanner, model: Scripted) -> None:
+    parent = failed(1, evaluation=evaluation(), critique=Critique(kind="optimize", change="unroll"))
+    asked = task(parent, failed(2, parent=parent.id), failed(3, parent=parent.id))
+    assert planner.plan(asked, parent) is None
+    assert not model.asked
 
 
 def test_strategies_in_any_script_are_told_apart(planner: LLMPlanner, model: Scripted) -> None:
