@@ -57,6 +57,8 @@ adversarial: $(STAMP)  ## run the referee on the adversarial corpus: catch rate,
 	$(BIN)/python benchmarks/adversarial/run.py
 
 $(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "AgentForge needs Python 3.11 or newer: add PYTHON=python3.12, or the one that you have"; exit 1; }
 	@command -v g++ >/dev/null || { apt-get update -q && apt-get install -yq g++; } \
 	  || { echo "AgentForge needs g++: install it with your package manager"; exit 1; }
 	$(PYTHON) -m venv $(VENV)

@@ -50,7 +50,7 @@ def _imported(source: str) -> list[str]:
     """Packages that the top level of a source imports; imports within `try` do not count."""
     try:
         body = ast.parse(source).body
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []  # the frontend says why
     names: list[str] = []
     for node in body:

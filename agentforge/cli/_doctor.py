@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
+import sysconfig
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -43,13 +45,12 @@ class Check:
 _APT = "apt-get install "
 _TOOLKIT = "install NVIDIA's CUDA toolkit: https://developer.nvidia.com/cuda-downloads"
 _TOOLS = (
-    # group, tool, required, how to install it
-    ("compilers", "g++", True, f"{_APT}g++: builds the C++ kernels"),
-    ("compilers", "clang++", False, f"{_APT}clang: an alternative C++ compiler"),
-    ("compilers", "nvcc", False, f"{_TOOLKIT}: builds CUDA kernels"),
-    ("profilers", "ncu", False, f"{_TOOLKIT}: hardware metrics of GPU kernels"),
-    ("profilers", "nsys", False, f"{_TOOLKIT}: timelines of GPU programs"),
-    ("profilers", "compute-sanitizer", False, f"{_TOOLKIT}: memory checks of GPU kernels"),
+    # group, tool, how to install it
+    ("compilers", "clang++", f"{_APT}clang; export CXX=clang++: an alternative C++ compiler"),
+    ("compilers", "nvcc", f"{_TOOLKIT}: builds CUDA kernels"),
+    ("profilers", "ncu", f"{_TOOLKIT}: hardware metrics of GPU kernels"),
+    ("profilers", "nsys", f"{_TOOLKIT}: timelines of GPU programs"),
+    ("profilers", "compute-sanitizer", f"{_TOOLKIT}: memory checks of GPU kernels"),
 )
 _PACKAGES = (
     # distribution, required, what it is for
@@ -156,12 +157,28 @@ def tools() -> Iterator[Check]:
     """Compilers and profilers."""
     from agentforge.devices import tool_version
 
-    for group, tool, required, fix in _TOOLS:
+    compiler = os.environ.get("CXX") or "g++"
+    install = f"{_APT}g++" if compiler == "g++" else "let CXX name one program, without flags, or unset it"
+    needed = ("compilers", compiler, f"{install}: builds the C++ kernels")
+    for row in (needed, *(other for other in _TOOLS if other[1] != compiler)):
+        group, tool, fix = row
         version = tool_version(tool)
         if version is not None:
             yield Check(group, tool, State.OK, version)
         else:
-            yield Check(group, tool, State.MISSING if required else State.OPTIONAL, "not found", fix)
+            short = State.MISSING if row is needed else State.OPTIONAL
+            yield Check(group, tool, short, "not found", fix)
+    yield _headers()
+
+
+def _headers() -> Check:
+    """Python's own headers, which each C++ kernel of torch.compile includes."""
+    folder, name = Path(sysconfig.get_path("include")), "Python.h"
+    if os.path.exists(folder / name):  # noqa: PTH110 - see `storage`
+        return Check("compilers", name, State.OK, str(folder))
+    package = f"python{sys.version_info.major}.{sys.version_info.minor}-dev"
+    fix = f"{_APT}{package}: torch.compile on a CPU, a baseline that is left out without it"
+    return Check("compilers", name, State.OPTIONAL, f"not in {folder}", fix)
 
 
 def sandboxes() -> Iterator[Check]:
@@ -274,7 +291,9 @@ def keys() -> Iterator[Check]:
 
 def storage(settings: Settings) -> Iterator[Check]:
     """The home folder, its disk and the database."""
-    place = next(p for p in (settings.home.absolute(), *settings.home.absolute().parents) if p.exists())
+    home = settings.home.absolute()
+    # Path.exists raises where one may not look.
+    place = next(p for p in (home, *home.parents) if os.path.exists(p))  # noqa: PTH110
     if not os.access(place, os.W_OK):
         yield Check("storage", "home", State.MISSING, f"{place} is not writable", "set AGENTFORGE_HOME")
     free = shutil.disk_usage(place).free
@@ -294,7 +313,7 @@ def _database(settings: Settings) -> Check:
 
     try:
         url = make_url(settings.url)
-        if url.get_backend_name() == "sqlite" and url.database and not Path(url.database).exists():
+        if url.get_backend_name() == "sqlite" and url.database and not os.path.exists(url.database):  # noqa: PTH110
             return Check("storage", "database", State.OK, f"none yet: the first run creates {url.database}")
         with Store(settings.url) as store:
             store.check()

@@ -98,6 +98,10 @@ def _version(asked: bool) -> None:
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit with one of the codes above."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if sys.platform != "linux":
+        why = f"candidates run in a sandbox of Linux, and this is {sys.platform}: use Linux or a container"
+        _say(why, USAGE, as_json="--json" in arguments, shown="")
+        sys.exit(USAGE)
     if argv is None:
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):  # for letters that the locale lacks

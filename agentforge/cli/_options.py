@@ -313,8 +313,11 @@ def settings(overrides: Sequence[str] | None, **changes: Any) -> Settings:
     return load_settings(overrides or (), flags)
 
 
-def write_out(file: Path, text: str, *, option: str = "--out") -> None:
+def write_out(file: Path, text: str, *, option: str = "--out", mode: str = "w") -> None:
     """Write the file of an option.
+
+    Args:
+        mode: `a` with an empty text finds out before hours of work whether the file can be written.
 
     Raises:
         UsageError: it cannot be written.
@@ -322,7 +325,8 @@ def write_out(file: Path, text: str, *, option: str = "--out") -> None:
     from agentforge.schema import UsageError
 
     try:
-        file.write_text(text, encoding="utf-8", errors="backslashreplace")
+        with file.open(mode, encoding="utf-8", errors="backslashreplace") as opened:
+            opened.write(text)
     except OSError as error:
         raise UsageError(
             f"{option} {file} cannot be written ({error.strerror}): name another file"

@@ -40,6 +40,7 @@ def test_another_package_is_named_itself(tmp_path: Path) -> None:
         "try:\n    import nowhere_to_be_found\nexcept ImportError:\n    pass\n",
         "def f():\n    import nowhere_to_be_found\n",
         "no python (\n",
+        "-" * 100_000 + "1",
     ],
 )
 def test_what_is_there_or_optional_passes(source: str, tmp_path: Path) -> None:

@@ -35,6 +35,14 @@ def test_bad_input_is_one_sentence(run: Run, tmp_path: Path, arguments: tuple[st
     assert len(answer.err.strip().splitlines()) == 1
 
 
+def test_a_file_that_cannot_be_written_is_refused_before_the_work(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "claims.json").write_text('[{"solution": "a.py", "reference": "b.py"}]')
+    answer = run("audit", str(tmp_path), "--device", "cpu", "--markdown", "nowhere/audit.md")
+    assert answer.code == 2
+    assert "--markdown nowhere/audit.md cannot be written" in answer.err
+    assert "[1/1]" not in answer.err
+
+
 def test_a_folder_without_usable_kernels_is_answered_without_the_referee(run: Run, tmp_path: Path) -> None:
     (tmp_path / "claims.json").write_text('[{"solution": "a.py", "reference": "b.py", "speedup": 9}]')
     answer = run("audit", str(tmp_path), "--device", "cpu", "--json", "--markdown", "audit.md")

@@ -90,6 +90,36 @@ def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["ncu"].state is _checks.State.OPTIONAL
 
 
+@pytest.mark.parametrize(("chosen", "state"), [("clang++", "ok"), ("ccache g++", "missing")])
+def test_the_compiler_that_builds_is_checked(
+    monkeypatch: pytest.MonkeyPatch, chosen: str, state: str
+) -> None:
+    monkeypatch.setenv("CXX", chosen)
+    monkeypatch.setattr("agentforge.devices.tool_version", {"clang++": "14.0.6"}.get)
+    found = [check for check in _checks.tools() if check.name in (chosen, "g++")]
+    assert [(check.name, check.state.value) for check in found] == [(chosen, state)]
+    assert "let CXX name one program" in found[0].fix or state == "ok"
+
+
+def test_headers_of_python(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("sysconfig.get_path", lambda _: str(tmp_path))
+    assert _checks._headers().state is _checks.State.OPTIONAL
+    assert re.search(r"apt-get install python3\.\d+-dev: torch\.compile", _checks._headers().fix)
+    (tmp_path / "Python.h").touch()
+    assert _checks._headers().state is _checks.State.OK
+
+
+def test_a_home_that_one_may_not_look_into(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def closed(path: Path) -> bool:
+        raise PermissionError(f"[Errno 13] Permission denied: {path}")
+
+    monkeypatch.setattr(Path, "exists", closed)
+    monkeypatch.setattr("os.access", lambda *_: False)
+    found = {check.name: check for check in _checks.storage(Settings(home=tmp_path / "closed" / "home"))}
+    assert (found["home"].state, found["home"].fix) == (_checks.State.MISSING, "set AGENTFORGE_HOME")
+    assert found["database"].state is _checks.State.OK
+
+
 @pytest.mark.parametrize(
     ("version", "state"), [("2.7.1", "missing"), ("2.13.0+cpu", "ok"), (None, "missing")]
 )

@@ -29,6 +29,13 @@ def test_help_imports_nothing_heavy() -> None:
     assert "optimize" in done.stdout
 
 
+def test_another_system_is_one_sentence(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    answer = run("doctor")
+    assert answer.code == 2
+    assert "this is darwin: use Linux or a container" in answer.err
+
+
 @pytest.mark.timing
 def test_help_is_fast() -> None:
     took = []

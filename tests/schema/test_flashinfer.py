@@ -231,7 +231,10 @@ class TestSolution:
         with pytest.raises(UsageError, match=drop):
             fi.solution_from_flashinfer(theirs, written(4), "d")
 
-    @pytest.mark.parametrize("changes", [{"spec": []}, {"sources": [{"path": "../x", "content": "y"}]}])
+    @pytest.mark.parametrize(
+        "changes",
+        [{"spec": []}, {"spec": {"languages": []}}, {"sources": [{"path": "../x", "content": "y"}]}],
+    )
     def test_rubbish(self, changes: dict[str, Any]) -> None:
         with pytest.raises(UsageError, match="solution fast"):
             fi.solution_from_flashinfer(foreign(self._data()) | changes, written(4), "d")

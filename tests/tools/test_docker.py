@@ -43,6 +43,14 @@ def test_a_worker_runs_a_command_that_there_is(compose: dict[str, Any]) -> None:
     assert re.fullmatch(r"\$\{CAMPAIGN:-\w+\}", words[2])
 
 
+def test_the_quickstarts_container_keeps_its_home_and_its_result() -> None:
+    (line,) = re.findall(r"^\$ docker run (.+)$", (ROOT / "docs" / "quickstart.md").read_text(), re.MULTILINE)
+    image = (ROOT / "docker" / "Dockerfile.cpu").read_text()
+    home, workspace = re.findall(r"^VOLUME (\S+)\nWORKDIR (\S+)$", image, re.MULTILINE)[0]
+    assert {place for _, place in re.findall(r'-v "?([\w$]+):([\w/]+)', line)} == {home, workspace}
+    assert re.search(r"--out \w+$", line)  # relative to the folder of the model
+
+
 @pytest.mark.parametrize("file", ["Dockerfile.cpu", "Dockerfile.cuda"])
 def test_an_image_has_every_file_of_the_wheel(file: str) -> None:
     copied = set(re.findall(r"^COPY (.+) \S+$", (ROOT / "docker" / file).read_text(), re.MULTILINE))

@@ -150,6 +150,16 @@ def read_text(path: Path) -> str:
         raise UsageError(f"{path} cannot be read ({error}): correct it or leave it out") from error
 
 
+def read_lines(path: Path) -> list[tuple[int, Any]]:
+    """Number and value of each line of a file of JSON lines that is not empty.
+
+    Raises:
+        UsageError: it cannot be read, is too large, or a line is no JSON.
+    """
+    lines = enumerate(read_text(path).split("\n"), 1)  # `splitlines` also cuts within strings, at U+2028
+    return [(number, parse_json(line, f"{path}, line {number}")) for number, line in lines if line.strip()]
+
+
 def parse_json(text: str, where: str) -> Any:
     """A JSON text.
 

@@ -29,6 +29,7 @@ from agentforge.schema import (
     Level,
     Solution,
     StoreError,
+    Target,
     UsageError,
     Workload,
 )
@@ -36,6 +37,9 @@ from agentforge.store import Store
 
 from ..packages import missing_package
 from ._base import Claim, Submission
+
+_VARIANTS = {"ada", "d", "laptop", "max", "mobile", "super", "ti"}
+"""Words that make another device of a GPU's name."""
 
 
 class Outcome(StrEnum):
@@ -147,7 +151,8 @@ class _Auditor:
         self._level, self._again = level, again
         self._referee = Referee(settings.referee, device=device, cache=settings.cache)
         self._conditions = conditions_of(device, settings.referee)
-        self._problem: tuple[Path, Definition, tuple[Workload, ...]] | None = None
+        self._problem: tuple[Path, Target | AgentForgeError] | None = None
+        """The reference, or why it cannot be used: one that hangs is not run for each submission."""
 
     def close(self) -> None:
         self._referee.close()
@@ -204,12 +209,17 @@ class _Auditor:
     def _load(self, path: Path, submission: Submission) -> tuple[Definition, tuple[Workload, ...]]:
         if self._problem is None or self._problem[0] != path:
             options = FrontendOptions(device=self._device.torch_device)
-            target = load_target(str(path), options, self._settings.frontend_options)
-            self._problem = (path, target.definition, target.workloads)
-        _, definition, workloads = self._problem
+            try:
+                self._problem = path, load_target(str(path), options, self._settings.frontend_options)
+            except AgentForgeError as error:
+                self._problem = path, error
+        target = self._problem[1]
+        if isinstance(target, AgentForgeError):
+            raise target
+        definition = target.definition
         if submission.policy is not None:
             definition = Definition.model_validate({**definition.model_dump(), "policy": submission.policy})
-        return definition, workloads
+        return definition, target.workloads
 
     def _evaluate(
         self, definition: Definition, workloads: Sequence[Workload], solution: Solution
@@ -254,9 +264,13 @@ def compare(claim: Claim, evaluation: Evaluation) -> tuple[Outcome, str]:
 
 
 def _names(device: str, here: str) -> bool:
-    """Whether a claim's device is this one: `a100` names an NVIDIA A100-SXM4-80GB, and h20 no H200."""
-    claimed, found = (" ".join(re.findall(r"[^\W_]+", name.casefold())) for name in (device, here))
-    return f" {claimed} " in f" {found} "
+    """Whether a claim's device is this one.
+
+    `a100` names an NVIDIA A100-SXM4-80GB, but h20 no H200, and `RTX 4070` no RTX 4070 Ti.
+    """
+    claimed, found = (re.findall(r"[^\W_]+", name.casefold()) for name in (device, here))
+    other = _VARIANTS & (set(found) - set(claimed))
+    return not other and f" {' '.join(claimed)} " in f" {' '.join(found)} "
 
 
 def caught_by(evaluation: Evaluation) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from agentforge.schema import UsageError
 
-from ._base import Claim, Submission, number, parse_json, read_text, text_file
+from ._base import Claim, Submission, number, read_lines, text_file
 from .kernelbench import problem_files
 
 _HEAD = 1 << 20
@@ -37,8 +37,7 @@ class CudaL1Release:
         if not files:
             raise UsageError(f"{place} has no file of CUDA-L1's release: name one, for example a100.json")
         for path in files:
-            lines = read_text(path).splitlines()
-            entries = [(n, parse_json(x, f"{path}, line {n}")) for n, x in enumerate(lines, 1) if x.strip()]
+            entries = read_lines(path)
             for line, entry in entries:
                 if not _is_entry(entry):
                     raise UsageError(f"{path}, line {line}: no level_id, task_id and ref_code")

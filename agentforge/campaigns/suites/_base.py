@@ -143,7 +143,7 @@ def other_hardware(source: str) -> str:
     """Why a source cannot run on any device that AgentForge knows; empty if nothing says so."""
     try:
         nodes = list(ast.walk(ast.parse(source)))
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""  # the frontend says why
     named = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     named += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]

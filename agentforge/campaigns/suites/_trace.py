@@ -72,7 +72,7 @@ def read_lines(path: Path) -> list[Json]:
     Raises:
         UsageError: it cannot be read, or a line is no JSON object.
     """
-    lines = enumerate(read_problem(path).splitlines(), 1)
+    lines = enumerate(read_problem(path).split("\n"), 1)  # `splitlines` also cuts within strings, at U+2028
     return [_object(line, f"{path}, line {number}") for number, line in lines if line.strip()]
 
 

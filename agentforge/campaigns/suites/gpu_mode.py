@@ -217,8 +217,9 @@ def _module(path: Path, flat: frozenset[str]) -> str:
     text = read_problem(path)
     try:
         body = ast.parse(text).body
-    except (SyntaxError, ValueError) as error:
-        raise UsageError(f"{path} is not Python ({error}): correct it") from error
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        why = str(error) or type(error).__name__
+        raise UsageError(f"{path} is not Python ({why}): correct it") from error
     lines = text.splitlines()
     for node in body:
         begin, end = node.lineno - 1, node.end_lineno or node.lineno

@@ -62,6 +62,8 @@ def audit_command(
     name, found = read_submissions(
         place, layout=layout, problems=problems, scratch=settings.home / "audits", only=only
     )
+    if markdown is not None:
+        _options.write_out(markdown, "", option="--markdown", mode="a")
     _interrupt.last_word(
         lambda: _print.aside("agentforge: interrupted; the same command continues the audit")
     )

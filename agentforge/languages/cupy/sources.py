@@ -41,7 +41,7 @@ def find_kernels(files: Mapping[str, str]) -> Found:
         try:
             tree = ast.parse(content)
             _read(tree, name, found)
-        except (SyntaxError, ValueError, RecursionError):
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
         found.on_torch_stream |= any(word in content for word in _STREAM)
     return found

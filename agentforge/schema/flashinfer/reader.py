@@ -147,5 +147,5 @@ def _reading(data: Mapping[str, Any]) -> Iterator[None]:
         raise UsageError(f"{what}: field {field!r}: {first['msg']}") from error
     except KeyError as error:
         raise UsageError(f"{what}: {error} is missing") from error
-    except (TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise UsageError(f"{what} does not follow the FlashInfer Trace schema: {error}") from error

@@ -125,8 +125,9 @@ def _source(
 def _check(name: str, reference: str, functions: Sequence[str]) -> None:
     try:
         tree = ast.parse(reference)
-    except (SyntaxError, ValueError) as error:
-        raise UsageError(f"definition {name}: its reference is not Python ({error}): correct it") from error
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        why = str(error) or type(error).__name__
+        raise UsageError(f"definition {name}: its reference is not Python ({why}): correct it") from error
     there = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     for function in functions:
         if function not in there:

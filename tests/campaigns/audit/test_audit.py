@@ -58,6 +58,11 @@ def test_a_verdict_is_compared_with_its_claim(claim: Claim, evaluation: Evaluati
         ("NVIDIA_B200", "NVIDIA B200", True),
         ("h20", "NVIDIA H200", False),
         ("l40", "NVIDIA L40S", False),
+        ("RTX 4070", "NVIDIA GeForce RTX 4070", True),
+        ("RTX 4070", "NVIDIA GeForce RTX 4070 Ti", False),
+        ("RTX 4070", "NVIDIA GeForce RTX 4070 Laptop GPU", False),
+        ("RTX 4070 Ti", "NVIDIA GeForce RTX 4070 Ti SUPER", False),
+        ("RTX 4070 Ti", "NVIDIA GeForce RTX 4070 Ti", True),
     ],
 )
 def test_a_claim_counts_on_its_own_device(claimed: str, here: str, same: bool) -> None:
@@ -160,6 +165,17 @@ def test_an_audit_judges_all_and_takes_stored_verdicts_the_next_time(run: Run, t
     again = run("audit", where, *QUICK, "--only", "wrong", "--again", "--json")
     known = [item["evaluation"] for item in first.json["items"]]
     assert again.json["items"][0]["evaluation"] not in known
+
+
+def test_a_reference_that_cannot_be_used_is_run_once(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("open('runs', 'a').write('x')\nraise ValueError('too bad')\n")
+    (tmp_path / "right.py").write_text(SOLUTION.format("x"))
+    entries = [{"id": name, "solution": "right.py", "reference": "broken.py"} for name in ("a", "b", "c")]
+    (tmp_path / "claims.json").write_text(json.dumps(entries))
+    items = run("audit", str(tmp_path), *QUICK, "--json").json["items"]
+    assert [item["outcome"] for item in items] == ["unsupported"] * 3
+    assert all("too bad" in item["reasons"][0] for item in items)
+    assert (tmp_path / "runs").read_text() == "x"
 
 
 HEADER = """#pragma once

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,11 @@ class TestCudaL1(LayoutContract):
         assert by_id(found)["a100/level1/1"].reference == tmp_path / "KernelBench/level1/1_x.py"
         assert "no problem 1 at level 2" in by_id(found)["a100/level2/1"].unusable
 
+    def test_only_newlines_end_a_line(self, tmp_path: Path) -> None:
+        raw = json.dumps({**json.loads(line()), "custom_code": "x = '\u2028'"}, ensure_ascii=False)
+        (tmp_path / "a100.json").write_text(f"{raw}\n{line(task=2)}\n", encoding="utf-8")
+        assert len(read_submissions(tmp_path / "a100.json", scratch=tmp_path)[1]) == 2
+
     def test_a_line_of_another_form_is_named(self, tmp_path: Path) -> None:
         (tmp_path / "a100.json").write_text(f"{line()}\n{{}}\n")
         with pytest.raises(UsageError, match="line 2: no level_id"):
@@ -167,6 +173,14 @@ class TestSol(LayoutContract):
         assert read_solution(one.solution, "x").entry_class == "ModelNew"
         assert "is bound by tvm-ffi" in found["L1/scaled/1/kernel"].unusable
 
+    def test_a_solution_without_languages_is_one_that_cannot_be_judged(self, tmp_path: Path) -> None:
+        place, _ = self.good(tmp_path)
+        poor = {**solution("poor", SCALE), "spec": {"languages": []}}
+        (place / "L1" / "scaled" / "solution_3.json").write_text(json.dumps(poor))
+        found = by_id(self.read(tmp_path))
+        assert "does not follow the FlashInfer Trace schema" in found["L1/scaled/1/poor"].unusable
+        assert not found["L1/scaled/1/right"].unusable
+
     def test_references_of_another_place_are_refused(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="leave out --problems"):
             read_submissions(self.good(tmp_path)[0], problems=tmp_path, scratch=tmp_path)
@@ -191,6 +205,24 @@ class TestFlashInfer(LayoutContract):
         assert [found[f"scaled/{n}/right"].claim for n in (1, 2, 3)] == [
             Claim(correct=True, speedup=1.5, device="B200"), Claim(correct=False), Claim(),
         ]  # fmt: skip
+
+    def test_traces_may_be_longer_than_a_problem(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """They have logs of each run."""
+        place, _ = self.good(tmp_path)
+        traces = place / "traces/a/scaled.jsonl"
+        said = json.loads(traces.read_text().splitlines()[0])
+        traces.write_text(json.dumps({**said, "log": "x" * 100_000}))
+        monkeypatch.setattr("agentforge.campaigns.suites._base._MOST_BYTES", 100_000)
+        _, found = read_submissions(place, scratch=tmp_path / "scratch")
+        assert by_id(found)["scaled/1/right"].claim.speedup == 1.5
+
+    def test_a_trace_that_is_no_object_is_named(self, tmp_path: Path) -> None:
+        place, _ = self.good(tmp_path)
+        (place / "traces/a/scaled.jsonl").write_text("\n[]\n")
+        with pytest.raises(UsageError, match="line 2 is no JSON object"):
+            read_submissions(place, scratch=tmp_path)
 
 
 SUBMISSION = """from task import input_t, output_t
@@ -261,6 +293,15 @@ class TestGpuMode(LayoutContract):
         got = space["ModelNew"]()(*inputs)
         assert got.tolist() == [2.0] * 5
         assert (got.data_ptr() != inputs[-1].data_ptr()) is fresh
+
+    @pytest.mark.parametrize("deep", ["-" * 100_000 + "1", "+".join("1" * 20_000)])
+    def test_a_file_that_exhausts_the_parser_is_refused_alone(self, tmp_path: Path, deep: str) -> None:
+        place, task = self.good(tmp_path)
+        files(place, "broken.py", text=f"def custom_kernel(data):\n    return data\n\n\nx = {deep}\n")
+        _, submissions = read_submissions(place, problems=task, scratch=tmp_path / "scratch")
+        found = by_id(submissions)
+        assert re.search(r"is not Python \(.+\)", found["scale_py/benchmarks/broken"].unusable)
+        assert not found["scale_py/benchmarks/right"].unusable
 
     def test_the_folder_of_the_task_may_hold_the_submissions(self, tmp_path: Path) -> None:
         _, task = self.good(tmp_path)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from agentforge.campaigns.suites import Selection, selected
+from agentforge.campaigns.suites._base import other_hardware
 from agentforge.frontends import load_target
 from agentforge.problems.kernelbench import load_problem
 from agentforge.schema import Definition, SuiteProblem, UsageError
@@ -355,6 +356,9 @@ class TestMultiKernelBench(SuiteContract):
         args, _ = loaded.inputs(0)
         assert [tuple(a.shape) for a in args] == [(3, 8)]
         assert torch.equal(loaded.build(0)(*args), torch.nn.functional.layer_norm(args[0], [8]))
+
+    def test_a_file_that_exhausts_the_parser_stays_for_the_frontend(self) -> None:
+        assert other_hardware("-" * 100_000 + "1") == ""
 
     @pytest.mark.parametrize("name", ["activation/relu.py", "level1/1_norm.py"])
     def test_what_needs_other_hardware_is_unsupported(self, tmp_path: Path, name: str) -> None:

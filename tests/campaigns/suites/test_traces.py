@@ -97,6 +97,12 @@ class TestSol(SuiteContract):
         (write_sol(folder / "L1" / "scaled", definition(), workload(3)) / "definition.json").unlink()
         return str(folder)
 
+    def test_only_newlines_end_a_workload(self, tmp_path: Path) -> None:
+        place = write_sol(tmp_path, definition(), workload(3))
+        raw = json.dumps({**workload(3), "note": "\u2028"}, ensure_ascii=False)
+        (place / "workload.jsonl").write_text(raw, encoding="utf-8")
+        assert len(selected(self.open(str(place)), Selection())) == 1
+
     def test_a_definition_without_workloads_is_unsupported(self, tmp_path: Path) -> None:
         self.good(tmp_path)
         (tmp_path / "L1" / "scaled" / "workload.jsonl").unlink()
@@ -225,6 +231,7 @@ class TestSol(SuiteContract):
         ("changes", "words"),
         [
             ({"reference": "def run(:"}, "its reference is not Python"),
+            ({"reference": "-" * 100_000 + "1"}, r"its reference is not Python \(.+\)"),
             ({"reference": "x = 1"}, "no function run"),
             ({"custom_inputs_entrypoint": "gone"}, "no function gone"),
             ({"axes": {"M": {"type": "var"}}}, "'K' is missing"),

@@ -20,6 +20,10 @@ from agentforge.testing.language import make_solution
 from .files import SCALE
 
 
+def test_a_file_that_exhausts_the_parser_has_no_kernels() -> None:
+    assert not find_kernels({"deep.py": f"import cupy\nx = {'-' * 100_000}1\n"}).sources
+
+
 def test_literal_sources_are_found_with_their_lines_options_and_templates() -> None:
     text = """from cupy import RawKernel as Raw, RawModule
 import cupy

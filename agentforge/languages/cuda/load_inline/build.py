@@ -26,7 +26,7 @@ def inline_sources(files: Mapping[str, str]) -> dict[str, str]:
             continue
         try:
             tree = ast.parse(content)
-        except (SyntaxError, ValueError, RecursionError):
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and "__global__" in node.value:

@@ -79,7 +79,7 @@ def inline_calls(files: Mapping[str, str]) -> list[InlineCall]:
         try:
             tree = ast.parse(content)
             values = LiteralValues(tree)
-        except (SyntaxError, ValueError, RecursionError):
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and called_name(node.func) == "load_inline":
