@@ -212,9 +212,7 @@ class SearchSettings(BaseModel, extra="forbid", allow_inf_nan=False):
     @property
     def policy_options(self) -> dict[str, Any]:
         """The policy's options. If only language models plan, best-first builds on attempts that passed.
-
-        Starts made side by side are not yet judged when they begin: `restarts` leaves one beyond them.
-        """
+        Starts made side by side do not know that one passed, and leave a restart."""
         models = all(":" in planner for planner in self.planner.split(","))
         return {
             **({"starts": 1, "restarts": self.width} if models and self.policy == "best-first" else {}),

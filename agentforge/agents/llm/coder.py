@@ -107,7 +107,7 @@ class LLMCoder:
             plan=plan,
             language=language,
             parent=_shown(base),
-            told=base is not None and _told(task, plan, base),
+            with_change=base is not None and _with_change(task, plan, base),
             contrast=contrast(task, leave_out=base.id if base else None),
         )
         if template in _FREE:
@@ -242,11 +242,11 @@ def _base(plan: Plan, parent: Past | None) -> Past | None:
     return parent
 
 
-def _told(task: Task, plan: Plan, base: Past) -> bool:
-    """Whether the coder is told the judge's change to `base`.
+def _with_change(task: Task, plan: Plan, base: Past) -> bool:
+    """Whether the prompt shows the judge's change to `base`.
 
-    A repair and the plan that carries the change out need it. Otherwise only the first attempt on `base` is
-    told, so that siblings do not all carry out the same change, and none with a target of its own.
+    A repair and the plan that carries the change out need it. Otherwise only the first attempt on `base` sees
+    it, so that siblings do not all carry out the same change; one with a target of its own does not.
     """
     if plan.change or (base.critique is not None and base.critique.kind == "repair"):
         return True
