@@ -211,10 +211,11 @@ class SearchSettings(BaseModel, extra="forbid", allow_inf_nan=False):
 
     @property
     def policy_options(self) -> dict[str, Any]:
-        """The policy's options. If only language models plan, best-first builds on attempts that passed."""
+        """The policy's options. If only language models plan, best-first builds on attempts that passed.
+        Starts made side by side do not know that one passed, and leave a restart."""
         models = all(":" in planner for planner in self.planner.split(","))
         return {
-            **({"starts": 1, "restarts": 1} if models and self.policy == "best-first" else {}),
+            **({"starts": 1, "restarts": self.width} if models and self.policy == "best-first" else {}),
             **self.options,
         }
 

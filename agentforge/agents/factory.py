@@ -37,7 +37,8 @@ def check_agents(search: SearchSettings, settings: LLMSettings, budget: Budget |
         budget: of a run; None has no limit.
 
     Raises:
-        UsageError: no such name or provider, no key, or dollars are limited and a model's price is unknown.
+        UsageError: no such name or provider, no key, or dollars are limited and a model's price is unknown;
+            or the playbook shall judge alone what models plan and write.
         MachineError: the provider's package is missing.
     """
     from agentforge.llm import Prices, forms, open_model
@@ -55,6 +56,12 @@ def check_agents(search: SearchSettings, settings: LLMSettings, budget: Budget |
         raise UsageError(
             f"search.directives changes the prompt of language models, and the coder is {search.coder!r}: "
             "name only language models with --coder"
+        )
+    modelled = all(any(":" in s for s in agents_in(role)) for role in (search.planner, search.coder))
+    if modelled and search.judge == "playbook":
+        raise UsageError(
+            "language models plan and write kernels, and the playbook's rules judge only what the playbook "
+            f"writes: add --judge {models[0]}"
         )
     limited = budget is not None and budget.dollars is not None
     prices = Prices(settings.prices) if models and limited else None

@@ -22,7 +22,7 @@ from agentforge.schema import (
     ReasonCode,
     obstacle,
 )
-from agentforge.search import BASELINE, Node, Tree, cell_of, gain_of, reward_of
+from agentforge.search import BASELINE, Node, Tree, cell_of, gain_of, highest_cell, reward_of
 
 FINISHED = frozenset({AttemptStatus.DONE, AttemptStatus.FAILED})
 
@@ -262,6 +262,7 @@ class BottleneckState:
         warm: bool = True,
         strategies: tuple[tuple[str, float], ...] = (),
         seed: str = "",
+        vector_bits: int = 0,
     ) -> Tree:
         """What the search policy sees.
 
@@ -269,6 +270,7 @@ class BottleneckState:
             prior: the knowledge base's probability that an attempt gains here.
             cost_s: expected seconds of an attempt, used until this bottleneck has its own.
             strategies, seed: as in `Tree`.
+            vector_bits: width of the machine's vectors; 0 if unknown.
         """
         made = [a for a in self.attempts if a.status in FINISHED]
         costs = costs_of(made, self.evaluations)
@@ -282,6 +284,7 @@ class BottleneckState:
             exhausted=planless or bool(self.closed(settings)),
             seed=seed,
             strategies=strategies,
+            highest=highest_cell(vector_bits) if settings.language == "cpp" else (),
         )
 
     def _accepted(self) -> bool:

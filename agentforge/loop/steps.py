@@ -234,6 +234,7 @@ class Steps:
                 prior=searched.prior,
                 strategies=searched.strategies,
                 seed=run_log.run.id,
+                vector_bits=self.supervisor.hardware.vector_bits,
                 cost_s=cost_s,
                 planless=name in planless or bool(searched.skip_reason),
                 warm=name == last,

@@ -126,8 +126,13 @@ class Tasks:
 
 
 def _aim(past: Sequence[Past], target: Cell, parent: str | None) -> Aim | None:
-    """What the machine code of an attempt shall be, and what such moves brought; None without a target."""
+    """What the machine code of an attempt shall be, and what such moves brought; None without a target.
+
+    Of a repair, the levels now are those of the nearest attempt before it that passed: a failure has none.
+    """
     base = find(past, parent)
+    while base is not None and not (base.evaluation and base.evaluation.passed):
+        base = find(past, base.parent)
     if not target or base is None or base.evaluation is None:
         return None
     cells = {p.id: cell_of(p.evaluation) for p in past}

@@ -2,7 +2,7 @@
 
 from ._base import Allocator, Choice, Node, Offer, Tree, TreePolicy, allocators, next_choice, policies
 from .best_first import BestFirst
-from .cells import Cell, cell_of, dimensions, mean_gains
+from .cells import Cell, cell_of, dimensions, highest_cell, mean_gains
 from .chance import draw, draw_by
 from .gain_per_cost import GainPerCost, expected_gain
 from .repairs import newest_repairable
@@ -26,6 +26,7 @@ __all__ = [
     "draw_by",
     "expected_gain",
     "gain_of",
+    "highest_cell",
     "mean_gains",
     "newest_repairable",
     "next_choice",

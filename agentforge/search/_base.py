@@ -65,6 +65,8 @@ class Tree:
     strategies: tuple[tuple[str, float], ...] = ()
     """Applicable strategies with the gain in log speedup that the knowledge base expected of each before
     the run, best first."""
+    highest: tuple[int, ...] = ()
+    """Level of each dimension that machine code can have here (`search/cells.py`); empty if all."""
 
     @property
     def closed(self) -> bool:

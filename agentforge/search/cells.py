@@ -58,13 +58,22 @@ def cell_of(evaluation: Evaluation | None) -> Cell:
     return () if set(cell) == {UNKNOWN} else cell
 
 
-def neighbours(cell: Cell) -> list[Cell]:
-    """The cells that differ by one level in one known dimension."""
+def highest_cell(vector_bits: int) -> Cell:
+    """The highest level of each dimension of C++ with vectors this wide; empty if it is unknown (0)."""
+    return (bisect_right(_VECTOR_BITS, vector_bits), *[LEVELS - 1] * 3) if vector_bits else ()
+
+
+def neighbours(cell: Cell, highest: Cell = ()) -> list[Cell]:
+    """The cells that differ by one level in one known dimension.
+
+    Args:
+        highest: level of each dimension that the machine allows; empty if all.
+    """
     return [
         (*cell[:place], level + step, *cell[place + 1 :])
         for place, level in enumerate(cell)
         for step in (1, -1)
-        if level != UNKNOWN and 0 <= level + step < LEVELS
+        if level != UNKNOWN and 0 <= level + step <= (highest[place] if highest else LEVELS - 1)
     ]
 
 

@@ -13,7 +13,7 @@ from agentforge.schema import FrozenModel
 
 from ._base import Choice, Node, Tree
 from .chance import draw
-from .repairs import newest_repairable
+from .repairs import newest_repairable, without_repairs
 
 SHARPNESS = 10.0
 """Slope of the sigmoid that weighs parents, per median absolute deviation of the rewards (ShinkaEvolve)."""
@@ -31,7 +31,8 @@ class Evolution(FrozenModel):
 
     name: ClassVar[str] = "evolution"
     islands: int = Field(default=2, ge=1, le=1000)
-    """Number of populations; attempt i belongs to island i modulo this, a repair to its parent's."""
+    """Number of populations; attempt i, repairs not counted, belongs to island i modulo this, a repair to its
+    parent's."""
     archive: int = Field(default=8, ge=1)
     """Best attempts of an island that can be parents."""
     migration: int = Field(default=10, ge=0)
@@ -47,7 +48,7 @@ class Evolution(FrozenModel):
         if broken is not None:
             return Choice(tree.bottleneck, broken.id)
         islands = self._populations(tree)
-        turn, island = divmod(len(tree.nodes), self.islands)
+        turn, island = divmod(len(without_repairs(tree)), self.islands)
         pool = self._archive(islands[island])
         if not pool or self._stuck(islands[island]):
             return Choice(tree.bottleneck, None)
@@ -59,12 +60,10 @@ class Evolution(FrozenModel):
     def _populations(self, tree: Tree) -> list[list[Node]]:
         """The attempts of each island, in the order of their numbers."""
         found: list[list[Node]] = [[] for _ in range(self.islands)]
-        failed: dict[str | None, int] = {}
-        for index, node in enumerate(tree.nodes):
-            island = failed.get(node.parent, index % self.islands)
+        turns = {node.id: index % self.islands for index, node in enumerate(without_repairs(tree))}
+        for node in tree.nodes:
+            island = turns.setdefault(node.id, turns.get(node.parent or "", 0))
             found[island].append(node)
-            if node.finished and not node.passed:
-                failed[node.id] = island
         return found
 
     def _archive(self, population: list[Node]) -> list[Node]:

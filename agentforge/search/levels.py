@@ -8,7 +8,7 @@ from heapq import nlargest
 from itertools import islice
 
 from ._base import Choice, Node, Tree
-from .repairs import newest_repairable
+from .repairs import newest_repairable, without_repairs
 
 
 def select_by_levels(
@@ -48,11 +48,11 @@ def select_by_levels(
 
 def _attempts(tree: Tree) -> Iterator[tuple[Node, Node]]:
     """Each attempt that repairs none, with the last repair of it, or itself."""
-    failed = {node.id for node in tree.nodes if node.finished and not node.passed}
-    repair = {node.parent: node for node in tree.nodes if node.parent in failed}
-    for node in tree.nodes:
-        if node.parent not in failed:
-            last = node
-            while last.id in repair:
-                last = repair[last.id]
-            yield node, last
+    begun = without_repairs(tree)
+    own = {node.id for node in begun}
+    repair = {node.parent: node for node in tree.nodes if node.id not in own}
+    for node in begun:
+        last = node
+        while last.id in repair:
+            last = repair[last.id]
+        yield node, last

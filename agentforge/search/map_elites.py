@@ -12,7 +12,7 @@ from agentforge.schema import FrozenModel
 from ._base import Choice, Node, Tree
 from .cells import Cell, neighbours
 from .chance import draw
-from .repairs import newest_repairable
+from .repairs import newest_repairable, without_repairs
 
 
 class MapElites(FrozenModel):
@@ -31,7 +31,7 @@ class MapElites(FrozenModel):
     any: float = Field(default=0.1, ge=0, le=1)
     """Probability that the parent is any attempt that may be built upon."""
     asks: int = Field(default=2, ge=1)
-    """Attempts with the same target before it is not asked for again."""
+    """Attempts with the same target, without their repairs, before it is not asked for again."""
     restart: int = Field(default=12, ge=1)
     """Attempts without a new elite before a start from the definition."""
     repairs: int = Field(default=2, ge=1)
@@ -75,10 +75,12 @@ class MapElites(FrozenModel):
     def _frontier(self, tree: Tree, elites: dict[Cell, Node]) -> tuple[Node | None, list[Cell]]:
         """The elite with the most empty neighbours that may be asked for, the best one of equals."""
         taken = {node.cell for node in tree.nodes if node.passed}
-        asked = Counter(node.target for node in tree.nodes if node.target)
+        asked = Counter(node.target for node in without_repairs(tree) if node.target)
         best: tuple[Node | None, list[Cell]] = (None, [])
         for node in elites.values():
-            empty = [c for c in neighbours(node.cell) if c not in taken and asked[c] < self.asks]
+            empty = [
+                c for c in neighbours(node.cell, tree.highest) if c not in taken and asked[c] < self.asks
+            ]
             before, found = best
             if empty and (
                 before is None or (len(empty), node.reward) > (len(found), before.reward)

@@ -16,6 +16,12 @@ def newest_repairable(tree: Tree, most: int) -> Node | None:
     return next((n for n in reversed(waiting) if _failures(n, by_id, most) <= most), None)
 
 
+def without_repairs(tree: Tree) -> list[Node]:
+    """The attempts that repair none, in order."""
+    failed = {node.id for node in tree.nodes if node.finished and not node.passed}
+    return [node for node in tree.nodes if node.parent not in failed]
+
+
 def _failures(node: Node, by_id: Mapping[str, Node], most: int) -> int:
     """Failures in a row that end with this one, counted up to one more than `most`."""
     failures, cursor = 0, by_id.get(node.id)

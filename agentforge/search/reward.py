@@ -41,7 +41,8 @@ def speed_reward(speedup: float, limit: float) -> float:
 
     Args:
         speedup: over the best baseline.
-        limit: speedup that can be expected to be reachable.
+        limit: speedup over eager that can be expected to be reachable. Where a compiled baseline is faster
+            than eager, a kernel at the reachable time has less than 1 (docs/search.md).
     """
     if speedup < 1.0:
         return BASELINE / 2 * (1.0 + max(0.0, speedup))
@@ -54,7 +55,7 @@ def reward_of(evaluation: Evaluation | None, parent: Evaluation | None = None, *
 
     Args:
         parent: of the attempt that it builds on.
-        limit: speedup that can be expected to be reachable; the same for all attempts of a tree.
+        limit: speedup over eager that can be expected to be reachable; the same for all attempts of a tree.
     """
     if evaluation is None:
         return 0.0

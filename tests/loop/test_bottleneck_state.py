@@ -251,6 +251,13 @@ def test_reachable_is_never_below_the_speed_of_light() -> None:
     assert tree.reachable_s == pytest.approx(0.1)
 
 
+@pytest.mark.parametrize(("language", "highest"), [("cpp", (2, 3, 3, 3)), ("triton", ())])
+def test_cells_of_cpp_have_no_wider_vectors_than_the_machine(language: str, highest: tuple[int, ...]) -> None:
+    settings = SETTINGS.model_copy(update={"language": language})
+    tree = bottleneck_state().tree(settings, prior=0.5, cost_s=1.0, planless=False, vector_bits=256)
+    assert tree.highest == highest
+
+
 def test_a_node_has_what_policies_read() -> None:
     state = bottleneck_state(measured(2.0), broken(), measured(4.0), None, gain_s=0.75)
     plan = Plan(strategy="tile")

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentforge.config import SearchSettings
 from agentforge.search import (
     Allocator,
     BestFirst,
+    Choice,
     GainPerCost,
     Tree,
     TreePolicy,
@@ -90,6 +92,18 @@ def test_starts_after_a_success_are_limited() -> None:
     assert choose(worn, tree("b", time_s=0.6), starts=1, restarts=1) == ("b", None)
     failures = tree("a", *[node(str(i), passed=False, verdict="abandon") for i in range(5)])
     assert choose(failures, starts=1, restarts=1)[1] is None
+
+
+def test_starts_made_side_by_side_leave_a_restart() -> None:
+    settings = SearchSettings(planner="openai:m", coder="openai:m", judge="openai:m")
+    round_ = [node("one", verdict="abandon"), *(node(x, passed=False, verdict="abandon") for x in "23")]
+    assert settings.width == len(round_)
+    policy = BestFirst(**settings.policy_options)
+    again = tree("a", *round_)
+    assert policy.select(again) == Choice("a", None)
+    assert policy.select(replace(again, nodes=(*again.nodes, node("4", verdict="abandon")))) is None
+    one = settings.model_copy(update={"children": 1})
+    assert one.policy_options == {"starts": 1, "restarts": 1}
 
 
 def test_repairs_in_a_row_are_bounded() -> None:

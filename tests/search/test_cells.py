@@ -18,6 +18,7 @@ from agentforge.search.cells import (
     UNKNOWN,
     cell_of,
     dimensions,
+    highest_cell,
     mean_gains,
     neighbours,
 )
@@ -71,6 +72,13 @@ def test_a_gpu_kernels_cell_is_what_the_assembler_says() -> None:
 def test_neighbours_differ_by_one_level_in_a_known_dimension() -> None:
     assert neighbours((0, 3, UNKNOWN, 1)) == [(1, 3, -1, 1), (0, 2, -1, 1), (0, 3, -1, 2), (0, 3, -1, 0)]
     assert neighbours(()) == []
+
+
+@pytest.mark.parametrize(("bits", "vectors"), [(0, [2, 0]), (128, [0]), (256, [2, 0]), (512, [2, 0])])
+def test_no_neighbour_has_wider_vectors_than_the_machine(bits: int, vectors: list[int]) -> None:
+    own = (1, UNKNOWN, UNKNOWN, UNKNOWN)
+    assert neighbours(own, highest_cell(bits)) == [(level, *own[1:]) for level in vectors]
+    assert ((3, 3, 2, 3) in neighbours((2, 3, 2, 3), highest_cell(bits))) == (bits in (0, 512))
 
 
 def test_the_mean_gain_of_a_move_is_told_if_it_was_seen_often() -> None:

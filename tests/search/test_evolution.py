@@ -71,4 +71,16 @@ def test_a_repair_stays_on_the_island_of_its_failure() -> None:
     policy = Evolution(islands=2, migration=0)
     broken = node("broken", passed=False, verdict="repair")
     fixed = node("fixed", parent="broken", speedup=2.0)
-    assert set(parents(policy, broken, fixed, draws=3)) == {"fixed"}
+    begun = node("s1", speedup=1.0)
+    assert set(parents(policy, broken, fixed, begun, draws=3)) == {"fixed"}
+
+
+def test_repairs_take_no_islands_turn() -> None:
+    policy = Evolution(islands=2, migration=0)
+    failures = [node(f"f{i}", passed=False, verdict="abandon") for i in range(2)]
+    repairs = [node(f"r{i}", parent=f"f{i}", speedup=1.0 + i) for i in range(2)]
+    (first, second), (mended, again) = failures, repairs
+    assert set(parents(policy, first, mended, draws=3)) == {None}, "the other island has no attempt yet"
+    assert set(parents(policy, first, mended, second, again, draws=3)) == {"r0"}
+    begun = node("s2", parent="r0", speedup=1.0)
+    assert set(parents(policy, first, mended, second, again, begun, draws=3)) == {"r1"}

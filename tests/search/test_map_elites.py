@@ -61,12 +61,26 @@ def test_the_target_is_an_empty_neighbour_of_the_elite_with_most_of_them() -> No
     assert choices(policy, OTHER, FAST, *closed).keys() == {Choice("a", "fast", (0, 1))}
 
 
+def test_no_target_is_beyond_what_the_machine_can_do() -> None:
+    policy, grown = MapElites(targets=1.0, starts=1), tree("a", OTHER)
+    choices_ = (policy.select(replace(grown, highest=(2, 1), seed=str(run))) for run in range(50))
+    assert {choice.target for choice in choices_ if choice} == {(1, 0), (2, 1)}
+
+
 def test_a_target_is_asked_for_a_few_times() -> None:
     policy = MapElites(targets=1.0, any=0.0, asks=2)
     asked = [replace(node(f"n{i}", parent="fast", cell=(0, 0)), target=(0, 1)) for i in range(2)]
     fast, line = replace(FAST, cell=(0, 0)), [node(f"x{i}", cell=(i, 0)) for i in (1, 2, 3)]
     wanted = {choice.target for choice in choices(policy, fast, *line, *asked)}
     assert (0, 1) not in wanted and {(1, 1), (2, 1), (3, 1)} >= wanted
+
+
+def test_a_repair_uses_up_no_ask() -> None:
+    policy = MapElites(targets=1.0, any=0.0, asks=2)
+    broken = replace(node("broken", parent="fast", passed=False, verdict="abandon"), target=(0, 1))
+    repair = replace(node("fixed", parent="broken", cell=(0, 0)), target=(0, 1))
+    fast, line = replace(FAST, cell=(0, 0)), [node(f"x{i}", cell=(i, 0)) for i in (1, 2, 3)]
+    assert (0, 1) in {choice.target for choice in choices(policy, fast, *line, broken, repair)}
 
 
 def test_a_repair_keeps_the_target_of_what_it_repairs() -> None:

@@ -107,6 +107,7 @@ class LLMCoder:
             plan=plan,
             language=language,
             parent=_shown(base),
+            with_change=base is not None and _with_change(task, plan, base),
             contrast=contrast(task, leave_out=base.id if base else None),
         )
         if template in _FREE:
@@ -239,6 +240,18 @@ def _base(plan: Plan, parent: Past | None) -> Past | None:
     if failed and parent.plan is not None and parent.plan.strategy != plan.strategy:
         return None
     return parent
+
+
+def _with_change(task: Task, plan: Plan, base: Past) -> bool:
+    """Whether the prompt shows the judge's change to `base`.
+
+    A repair and the plan that carries the change out need it. Otherwise only the first attempt on `base` sees
+    it, so that siblings do not all carry out the same change; one with a target of its own does not.
+    """
+    if plan.change or (base.critique is not None and base.critique.kind == "repair"):
+        return True
+    first = next((past.id for past in task.past if past.parent == base.id), task.attempt)
+    return task.aim is None and first == task.attempt
 
 
 def _template(base: Past | None) -> str:

@@ -15,6 +15,7 @@ from agentforge.schema import (
     Evaluation,
     EvaluationStatus,
     Finding,
+    Plan,
     Precedent,
     ReasonCode,
     Solution,
@@ -28,7 +29,7 @@ MOST_SHOWN = 20_000
 """Earlier attempts with more characters are not shown, so that prompts stay below 30k tokens."""
 
 MOST_MESSAGE = 160
-"""Most characters of a failure's message in a list of attempts."""
+"""Most characters of a failure's message, and of a plan's step, in a list of attempts."""
 
 CHARACTERS_PER_TOKEN = 4
 """For the budget of earlier runs' solutions."""
@@ -71,6 +72,8 @@ class Reflection:
 
     number: str
     strategy: str
+    step: str
+    """The plan's last step, which is the judge's change if it carries one out; empty if it has no steps."""
     expected: float
     outcome: str
 
@@ -222,10 +225,20 @@ def told_findings(evaluation: Evaluation) -> tuple[Finding, ...]:
 def reflections(task: Task) -> list[Reflection]:
     """Expected against measured, oldest first."""
     return [
-        Reflection(number_of(past), past.plan.strategy, past.plan.expected_speedup, outcome(past))
+        Reflection(
+            number_of(past),
+            past.plan.strategy,
+            _last_step(past.plan),
+            past.plan.expected_speedup,
+            outcome(past),
+        )
         for past in earlier_attempts(task)
         if past.plan is not None
     ]
+
+
+def _last_step(plan: Plan) -> str:
+    return " ".join(plan.steps[-1].split())[:MOST_MESSAGE] if plan.steps else ""
 
 
 def best_lessons(task: Task) -> tuple[ShownLesson, ...]:

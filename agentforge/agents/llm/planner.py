@@ -11,7 +11,7 @@ from agentforge.llm import Response, strict_schema
 from agentforge.schema import CardKind, Plan, Strategy, Usage
 
 from . import facts
-from .history import best_lessons, closed_strategies, number_of, reflections
+from .history import best_lessons, closed_strategies, earlier_attempts, number_of, reflections
 from .prompts import problem, render, simulated, with_advice, with_target
 from .role import Objection, Role, parsed
 from .schemas import LearnedPlanAnswer, PlanAnswer
@@ -63,6 +63,7 @@ class LLMPlanner:
             closed=dict(list(closed.items())[-_MOST_CLOSED:]),
             lessons=(lessons := best_lessons(task)),
             parent=parent,
+            taken=_taken(task, parent),
             languages=task.languages,
         )
         prompt = with_target(prompt, task)
@@ -147,6 +148,12 @@ class LLMPlanner:
             risks=tuple(answer.risks),
             author=self.name,
         )
+
+
+def _taken(task: Task, parent: Past | None) -> str:
+    """The attempt that carries the judge's change to `parent` out, for example `#3`; empty if none does."""
+    built = (p for p in earlier_attempts(task) if parent is not None and p.parent == parent.id)
+    return next((number_of(p) for p in built if p.plan is not None and p.plan.change), "")
 
 
 def _slug(text: str) -> str:

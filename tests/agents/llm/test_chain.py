@@ -117,6 +117,19 @@ def test_specifications(tmp_path: Path) -> None:
         create_planner(spec)
 
 
+@pytest.mark.parametrize("coder", ["openai:m@http://h/v1", "bandit(openai:m@http://h/v1)"])
+def test_the_playbook_does_not_judge_what_models_plan_and_write(
+    coder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTFORGE_LLM_API_KEY", "sk-none")
+    model = "openai:m@http://h/v1"
+    with pytest.raises(UsageError, match=f"add --judge {model}"):
+        check_agents(SearchSettings(planner=f"playbook,{model}", coder=coder), LLMSettings())
+    check_agents(SearchSettings(planner=model, coder=coder, judge=f"playbook,{model}"), LLMSettings())
+    check_agents(SearchSettings(coder=coder), LLMSettings())
+    check_agents(SearchSettings(planner=model), LLMSettings())
+
+
 @pytest.mark.parametrize("spec", ["nope", "playbook,", "playbook,nope", "nobody:m", "openai:"])
 def test_bad_names_are_said_at_once(spec: str) -> None:
     with pytest.raises(UsageError):

@@ -264,6 +264,11 @@ def test_the_judges_improvement_is_the_next_plan_without_a_call(planner: LLMPlan
     model.answers.append(plan_answer())
     assert planner.plan(task(passed, failed(2, parent=passed.id)), passed) is not None
     assert len(model.asked) == 1, "a change is carried out once"
+    assert "carries it out" not in model.prompt
+    model.answers.append(plan_answer())
+    assert planner.plan(task(passed, failed(2, parent=passed.id, plan=plan, evaluation=None)), passed)
+    assert "Proposed change: swap the loops (#2 carries it out: plan another one)" in model.prompt
+    assert '#2 `rows`, last step "Improve attempt #1: swap the loops": 3x expected' in model.prompt
 
 
 def test_a_planner_may_say_that_nothing_is_left(planner: LLMPlanner, model: Scripted) -> None:
@@ -282,7 +287,7 @@ def test_a_plan_without_steps_is_sent_back(planner: LLMPlanner, model: Scripted)
 def test_expected_and_measured_are_shown(planner: LLMPlanner, model: Scripted) -> None:
     model.answers.append(plan_answer())
     planner.plan(task(failed(1, evaluation=evaluation(speed=1.7)), failed(2)), None)
-    assert "#1 `rows`: 3x expected, 1.7x measured" in model.prompt
+    assert f'#1 `rows`, last step "{PLAN.steps[-1]}": 3x expected, 1.7x measured' in model.prompt
     assert "COMPILE_ERROR boom" in model.prompt
     assert "#1.latency_s = " in model.prompt
 
@@ -498,6 +503,29 @@ def test_repairs_differ_by_error_class(coder: LLMCoder, model: Scripted, error_c
     assert "the cause" in model.prompt
     assert "rms_norm(const float" in model.prompt
     assert "double sum" in draft.solution.source("kernel.cpp")
+
+
+@pytest.mark.parametrize("error_class", ["", "slower"])
+def test_siblings_are_not_told_the_same_change(coder: LLMCoder, model: Scripted, error_class: str) -> None:
+    critique = Critique(
+        kind="optimize", error_class=error_class, cause="strided", change="swap the loops", author="m"
+    )
+    parent = failed(1, solution=solution(coder, model), evaluation=evaluation(), critique=critique)
+    carries = PLAN.model_copy(update={"change": "strided: swap the loops"})
+    first, second = failed(2, parent=parent.id, plan=carries), failed(3, parent=parent.id)
+    asked = (
+        (task(parent, first, second, attempt=first.id), carries),
+        (task(parent, first, second, attempt=second.id), PLAN),
+        (task(parent, second, attempt=second.id), PLAN),  # its planner carries out no change itself
+        (replace(task(parent, second, attempt=second.id), aim=Aim((("vectors", 2, 3),))), PLAN),
+    )
+    told = []
+    for one, plan in asked:
+        model.answers.append(RIGHT_AND_FAST.replace("float sum", "double sum"))
+        coder.code(one, plan, parent)
+        assert "The judge says: strided" in model.prompt
+        told.append("Proposed fix: swap the loops" in model.prompt)
+    assert told == [True, False, True, False]
 
 
 def test_slower_and_faster_attempts_stand_side_by_side(coder: LLMCoder, model: Scripted) -> None:
