@@ -1,4 +1,4 @@
-"""A campaign in KernelBench's run layout, which `scripts/benchmark_eval_analysis.py` of its commit 423217d reads.
+"""A campaign in KernelBench's run layout; its `benchmark_eval_analysis.py` at commit 423217d reads it.
 
 Its older versions, such as 21fbe5a, read one object in place of a problem's list of samples.
 

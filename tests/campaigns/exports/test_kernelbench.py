@@ -22,7 +22,7 @@ _CLONE = Path(os.environ.get("KERNELBENCH_CLONE", ""))
 _ANALYSIS = """
 import importlib.util, json, sys, types
 clone, run, baseline, output = sys.argv[1:]
-for name in ("pydra", "tabulate", "kernelbench"):  # options, tables, and a package that imports clients of LLMs
+for name in ("pydra", "tabulate", "kernelbench"):  # the last one imports clients of LLMs
     sys.modules[name] = types.ModuleType(name)
 sys.modules["kernelbench"].__path__ = [clone + "/src/kernelbench"]
 sys.modules["pydra"].Config, sys.modules["pydra"].REQUIRED = object, None
