@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agentforge.exports import WinningKernel, layouts, write_export
+from agentforge.exports import WinningKernel, layouts, leaderboard_limits, write_export
 from agentforge.languages import read_solution
 from agentforge.languages.cpp.language import compiler_version
 from agentforge.schema import BuildSpec, SourceFile, UsageError
@@ -167,6 +167,21 @@ def test_a_gpu_kernel_is_for_cuda() -> None:
     files = layouts.create("hf-kernels").files([winning_kernel("triton")])
     assert json.loads(files["build/torch-cuda/metadata.json"])["backend"] == {"type": "cuda"}
     assert 'backends = ["cuda"]' in files["build.toml"]
+
+
+def test_what_gpu_modes_leaderboards_refuse_is_said(tmp_path: Path) -> None:
+    """kernelbot refuses each text with this word, wherever it is, and more than 1,000,000 bytes."""
+    whole = winning_kernel()
+    kernel = SourceFile(path="kernel.cpp", content="// STREAMING stores\n")
+    sources = [kernel if s.path == kernel.path else s for s in whole.solution.sources]
+    odd = whole.solution.model_copy(update={"sources": tuple(sources)})
+    named = WinningKernel("odd_abc123", odd, whole.definition, whole.workload, whole.outputs)
+    files = write_export("gpu-mode", [whole, named], tmp_path)
+    (limit,) = leaderboard_limits(files)
+    assert limit.endswith("odd_abc123.py: the word 'stream' is not allowed, and it is in kernel.cpp")
+    files[0].write_text("#" * 1_000_001)
+    (limit, _) = leaderboard_limits(files)
+    assert limit.endswith("it has 1,000,001 bytes, and at most 1,000,000 are allowed")
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
