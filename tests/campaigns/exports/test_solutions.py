@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from agentforge.campaigns.audit.traces import FlashInferSolutions, SolSolutions
-from agentforge.campaigns.exports import export_campaign
+from agentforge.campaigns.exports import export_campaign, not_built
 from agentforge.campaigns.exports.by_shape import ShapeKernels, entry_files
 from agentforge.campaigns.suites import Selection, open_suite, selected
 from agentforge.exports import leaderboard_limits
 from agentforge.languages.solutions.single_file import embedded_files
-from agentforge.schema import Campaign, SourceFile, SuiteProblem, TryOutcome, UsageError
+from agentforge.schema import Campaign, SourceFile, StitchResult, SuiteProblem, TryOutcome, UsageError
 from agentforge.schema.flashinfer.reader import solution_from_flashinfer
 from agentforge.stitch.files import OPTIONAL
 from agentforge.store import Store
@@ -185,6 +185,31 @@ def test_run_time_modules_of_another_version_stay_beside_their_kernels(tmp_path:
     both = [ShapeKernels(made, ((1,),)), ShapeKernels(made.model_copy(update={"sources": changed}), ((2,),))]
     found = [path for path in entry_files("", both) if path.endswith("agentforge_cpp.py")]
     assert found == ["runtime/agentforge_cpp.py", "workload_2/agentforge_cpp.py"]
+
+
+def test_what_sol_does_not_build_is_left_out_and_named(store: Store, tmp_path: Path) -> None:
+    """Its driver replaces `load_inline` by an error."""
+    suite = tmp_path / "suite"
+    write_sol(suite / "scaled", definition(), workload(3), workload(5))
+    made, problems = campaign(store, f"sol:{suite}", tmp_path)
+    assert not_built(store, made.name) == ()
+    names = []
+    for number, problem in enumerate(problems, 1):
+        stitched = store.get_record(f"run-{number}", StitchResult)
+        assert stitched is not None and stitched.solution is not None
+        old = store.get_solution(stitched.solution)
+        inline = SourceFile(
+            path="kernels/a/k.py", content="from torch.utils.cpp_extension import load_inline"
+        )
+        changed = store.save_solution(old.model_copy(update={"sources": (*old.sources, inline)}))
+        store.save_record(f"run-{number}", stitched.model_copy(update={"solution": changed}))
+        names.append(f"{problem.id} ({made.arms[0].name})")
+        assert not_built(store, made.name) == tuple(names)
+        if number == 1:
+            (file,) = export_campaign(store, made.name, tmp_path / "out")
+            assert "load_inline" not in file.read_text() and "for 1 of its workloads" in file.read_text()
+    with pytest.raises(UsageError, match="which SOL-ExecBench forbids: write artifacts"):
+        export_campaign(store, made.name, tmp_path / "out")
 
 
 def test_a_campaign_without_a_verified_solution_has_nothing_to_write(store: Store, tmp_path: Path) -> None:
