@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from agentforge.languages import export_single_file
+from agentforge.languages.solutions.single_file import embedded_files
 from agentforge.schema.flashinfer import code
 
 from ._base import WinningKernel
@@ -17,6 +20,27 @@ def custom_kernel(data):
     """Call the kernel with the task's inputs, a tuple in the order {order}; its outputs are returned."""
     return _run(*data) if isinstance(data, (tuple, list)) else _run(data)
 '''
+
+
+_MOST_BYTES, _WORD = 1_000_000, "stream"
+
+
+def leaderboard_limits(files: Iterable[Path]) -> Iterator[str]:
+    """A sentence for each exported file that GPU MODE's leaderboards refuse, with the reason.
+
+    The limits are those of kernelbot's `src/kernelbot/api/api_utils.py`.
+    """
+    for path in files:
+        content = path.read_bytes()
+        why = []
+        if len(content) > _MOST_BYTES:
+            why.append(f"it has {len(content):,} bytes, and at most {_MOST_BYTES:,} are allowed")
+        if _WORD in (text := content.decode("utf-8", "surrogatepass")).lower():
+            parts = embedded_files(ast.parse(text)) or {}
+            where = [name for name, part in parts.items() if _WORD in (name + part).lower()]
+            why.append(f"the word '{_WORD}' is not allowed, and it is in {', '.join(where) or 'its code'}")
+        if why:
+            yield f"GPU MODE's leaderboards refuse {path}: {'; '.join(why)}"
 
 
 class KernelBench:

@@ -39,6 +39,9 @@ precision, which only a user's permission allows; `streams` runs independent ste
 several GPU streams.
 """
 
+OPTIONAL = {"agentforge_stitch/graph.py": "graph", "agentforge_stitch/branches.py": "streams"}
+"""Run-time modules that an artifact imports only if its mode has this part."""
+
 _RUNTIME = Path(__file__).with_name("runtime")
 
 _PACKAGE = '''"""{title}

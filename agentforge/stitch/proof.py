@@ -9,11 +9,11 @@ from agentforge.languages.cpp.shipped.agentforge_cpp import parse_prototypes
 from agentforge.languages.cuda.shipped.agentforge_cuda import parse_kernels
 from agentforge.schema import Evaluation, Solution
 
+from .runtime.branches import STREAMS
 from .runtime.derived import DERIVED
 from .runtime.graph import REPLAY
 from .runtime.low_precision import LOWERED
 from .runtime.products import PACKED
-from .runtime.streams import STREAMS
 from .variants import Variant
 
 _WAYS = {

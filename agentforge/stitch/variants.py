@@ -14,11 +14,11 @@ from agentforge.schema import Definition, MoveKind, Profile, Solution, Target, T
 
 from .files import Mode, as_solution, kernel_name, stitched_files
 from .graph.streams import WORTH_TRYING
+from .runtime.branches import STREAMS
 from .runtime.derived import DERIVED
 from .runtime.graph import REPLAY
 from .runtime.low_precision import LOWERED, WAYS
 from .runtime.products import PACKED
-from .runtime.streams import STREAMS
 
 _CHILD_TIMEOUT_S = 600.0
 _AROUND = {"compile": " under torch.compile", "graph": " in a CUDA graph", "streams": " on several streams",
@@ -252,7 +252,7 @@ class VariantBuilder:
         if "graph" in ways:
             expected[REPLAY] = self._calls_of(rewritten, "replayable")
         if key.streams:
-            expected[STREAMS] = self._calls_of(rewritten, "streams")
+            expected[STREAMS] = self._calls_of(rewritten, "branches")
         if key.packed or self._calls_of(rewritten, "products"):
             lowered = not WAYS.keys().isdisjoint(ways)
             expected[LOWERED if lowered else PACKED] = self._calls_of(rewritten, "products")

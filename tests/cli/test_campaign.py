@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from agentforge.campaigns import exports
 from agentforge.cli.answers import ANSWERS
 from agentforge.schema import ItemState, TryOutcome
 from agentforge.store import Store
@@ -130,6 +131,23 @@ def test_a_campaign_moves_to_another_database(run: Run, queued: str, home: Path,
     here = run("campaign", "status", "night", "--json").json
     assert taken["states"] == here["states"]
     assert run("campaign", "resume", "night", "--workers", "0", "-c", there).code == 0
+
+
+def test_an_export_says_what_its_suite_refuses(
+    run: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submission = tmp_path / "submission_base.py"
+    submission.write_text("torch.cuda.current_stream()\n")
+    with Store(f"sqlite:///{home / 'agentforge.db'}") as store:
+        for name, suite in (("board", "gpu-mode:/x"), ("sol", "sol:/x")):
+            campaign, problems = nouns.campaign(2, name=name, suite=suite)
+            store.create_campaign(campaign, problems)
+    monkeypatch.setattr(exports, "export_campaign", lambda *_: [submission])
+    monkeypatch.setattr(exports, "not_built", lambda _, name: ("a (base)",) if name == "sol" else ())
+    answer = run("campaign", "export", "board", str(tmp_path))
+    assert "refuse" in answer.err and "the word 'stream' is not allowed, and it is in its code" in answer.err
+    answer = run("campaign", "export", "sol", str(tmp_path))
+    assert "with which they compile (1): a (base)" in answer.err and "'stream'" not in answer.err
 
 
 @pytest.mark.parametrize(

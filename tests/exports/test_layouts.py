@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from agentforge.exports import layouts, write_export
+from agentforge.exports import WinningKernel, layouts, leaderboard_limits, write_export
 from agentforge.languages import read_solution
 from agentforge.languages.cpp.language import compiler_version
-from agentforge.schema import UsageError
+from agentforge.schema import BuildSpec, SourceFile, UsageError
 from agentforge.testing.exports import ExportContract, winning_kernel
 
 needs_compiler = pytest.mark.skipif(not compiler_version(), reason="needs g++")
@@ -78,6 +78,48 @@ def test_flashinfers_solution_runs_from_its_own_files(tmp_path: Path) -> None:
     assert definition["reference"].startswith(winning_kernel().task()[0].reference)
 
 
+_AS_FLASHINFER_BENCH = """
+import importlib
+sys.path.insert(0, "build")
+first, second = (importlib.import_module(f"{name}.agentforge_run").run for name in ("fib_one", "fib_two"))
+assert torch.equal(second(x), 3 * x + 1) and torch.equal(first(x), 2 * x)
+assert "helper" not in sys.modules and not {"build/fib_one", "build/fib_two"} & set(sys.path)
+"""
+
+
+def test_flashinfers_solutions_are_packages_that_share_a_process(tmp_path: Path) -> None:
+    """flashinfer-bench unpacks each into a package, and puts only the folder above it on the path."""
+    whole = winning_kernel()
+    for package, factor, offset in (("fib_one", "2.0", "0"), ("fib_two", "3.0", "1")):
+        reference = (
+            f"import torch\n\n\nclass Model(torch.nn.Module):\n    def __init__(self, factor):\n"
+            "        super().__init__()\n\n    def forward(self, x):\n        return x\n\n\n"
+            f"def get_init_inputs():\n    return [{factor}]\n"
+        )
+        entry = (
+            "import torch\nfrom helper import OFFSET\n\n\nclass ModelNew(torch.nn.Module):\n"
+            "    def __init__(self, factor):\n        super().__init__()\n        self.factor = factor\n\n"
+            "    def forward(self, x):\n        return x * self.factor + OFFSET\n"
+        )
+        assert whole.definition is not None
+        definition = whole.definition.model_copy(update={"reference": reference})
+        sources = {"model_new.py": entry, "helper.py": f"OFFSET = {offset}\n"}
+        solution = whole.solution.model_copy(
+            update={
+                "definition": definition.hash,
+                "spec": BuildSpec(language="python"),
+                "sources": tuple(SourceFile(path=path, content=text) for path, text in sources.items()),
+            }
+        )
+        kernel = WinningKernel(package, solution, definition, whole.workload, whole.outputs)
+        for path, text in layouts.create("flashinfer").files([kernel]).items():
+            for source in json.loads(text)["sources"] if path.startswith("solutions/") else ():
+                place = tmp_path / "build" / package / source["path"]
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_text(source["content"])
+    alone(_AS_FLASHINFER_BENCH, tmp_path)
+
+
 def test_flashinfers_package_reads_both(tmp_path: Path) -> None:
     data = pytest.importorskip("flashinfer_bench.data", reason="flashinfer-bench is not installed")
     write_export("flashinfer", [winning_kernel()], tmp_path)
@@ -125,6 +167,21 @@ def test_a_gpu_kernel_is_for_cuda() -> None:
     files = layouts.create("hf-kernels").files([winning_kernel("triton")])
     assert json.loads(files["build/torch-cuda/metadata.json"])["backend"] == {"type": "cuda"}
     assert 'backends = ["cuda"]' in files["build.toml"]
+
+
+def test_what_gpu_modes_leaderboards_refuse_is_said(tmp_path: Path) -> None:
+    """kernelbot refuses each text with this word, wherever it is, and more than 1,000,000 bytes."""
+    whole = winning_kernel()
+    kernel = SourceFile(path="kernel.cpp", content="// STREAMING stores\n")
+    sources = [kernel if s.path == kernel.path else s for s in whole.solution.sources]
+    odd = whole.solution.model_copy(update={"sources": tuple(sources)})
+    named = WinningKernel("odd_abc123", odd, whole.definition, whole.workload, whole.outputs)
+    files = write_export("gpu-mode", [whole, named], tmp_path)
+    (limit,) = leaderboard_limits(files)
+    assert limit.endswith("odd_abc123.py: the word 'stream' is not allowed, and it is in kernel.cpp")
+    files[0].write_text("#" * 1_000_001)
+    (limit, _) = leaderboard_limits(files)
+    assert limit.endswith("it has 1,000,001 bytes, and at most 1,000,000 are allowed")
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -27,10 +28,16 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield store
 
 
-def _won(store: Store, **changes: object) -> str:
+def _won(store: Store, source: str = "", **changes: object) -> str:
     """Save a result in which the profile's first region has a kernel; the solution's hash."""
     bottleneck = nouns.profile().bottlenecks[0]
     solution = winning_kernel().solution.model_copy(update={"definition": bottleneck.definition.hash})
+    if source:
+        sources = (
+            s.model_copy(update={"content": source}) if s.path == "kernel.cpp" else s
+            for s in solution.sources
+        )
+        solution = solution.model_copy(update={"sources": tuple(sources)})
     store.save_definition(bottleneck.definition)
     store.save_solution(solution)
     chosen = {bottleneck.definition.hash: solution.hash}
@@ -59,7 +66,7 @@ def test_a_runs_kernels_come_with_their_tasks(store: Store) -> None:
         {"calls": {}, "mode": "kernels+packed"},
     ],
 )
-def test_a_run_without_a_winner_says_so(store: Store, changes: dict[str, object]) -> None:
+def test_a_run_without_a_winner_says_so(store: Store, changes: dict[str, Any]) -> None:
     _won(store, **changes)
     with pytest.raises(UsageError, match="no kernel won in run run"):
         winners_of_run(store, "run")
@@ -92,6 +99,16 @@ def test_the_command_exports_an_artifact(artifact: Path, tmp_path: Path) -> None
     )
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["files"] == [str(tmp_path / "out" / "scale_abc123.py")]
+
+
+def test_the_command_says_what_a_leaderboard_refuses(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _won(store, source="// a stream")
+    monkeypatch.setenv("AGENTFORGE_DATABASE_URL", f"sqlite:///{tmp_path / 'agentforge.db'}")
+    done = CliRunner().invoke(_main.build(), ["export", "run", str(tmp_path / "out"), "--to", "gpu-mode"])
+    assert done.exit_code == 0, done.output
+    assert "the word 'stream' is not allowed, and it is in kernel.cpp" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from agentforge.stitch.files import Mode
+from agentforge.stitch.runtime.branches import STREAMS
 from agentforge.stitch.runtime.graph import REPLAY
-from agentforge.stitch.runtime.streams import STREAMS
 
 from .making import TOWERS, moved, same, stitch_in_process
 from .test_gpu_artifact import stitched

@@ -22,8 +22,8 @@ from agentforge.stitch.graph.dataflow import needs, schedule
 from agentforge.stitch.graph.derived import Split
 from agentforge.stitch.graph.printer import events_of, print_forward
 from agentforge.stitch.graph.streams import StepCost, place
+from agentforge.stitch.runtime.branches import STREAMS, Branched
 from agentforge.stitch.runtime.graph import REPLAY, Replayed
-from agentforge.stitch.runtime.streams import STREAMS, Branched
 
 from .making import BLOCK, CNN, TOWERS, Stitched, same, stitch_in_process
 from .simulated import Gpu
@@ -225,7 +225,7 @@ def on(gpu: Gpu, values: Any) -> Any:
 
 def test_without_a_gpu_and_under_torch_compile_the_statements_do_nothing(tmp_path: Path) -> None:
     made = stitch_in_process(TOWERS, tmp_path / "towers", "kernels+streams", lambda _: None)
-    assert made.plans[0]["streams"]["streams"] > 1
+    assert made.plans[0]["branches"]["streams"] > 1
     original = made.model()
     optimized = made.package.optimize(copy.deepcopy(original))
     args, _ = made.inputs(0)

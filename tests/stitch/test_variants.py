@@ -31,8 +31,8 @@ from agentforge.schema import (
 )
 from agentforge.stitch.files import Mode, as_solution, stitched_files
 from agentforge.stitch.proof import engagement
+from agentforge.stitch.runtime.branches import STREAMS
 from agentforge.stitch.runtime.graph import REPLAY
-from agentforge.stitch.runtime.streams import STREAMS
 from agentforge.stitch.variants import VariantBuilder, promoted
 
 from .making import BLOCK, TOWERS, from_reference, import_folder, rms_kernel, target_of

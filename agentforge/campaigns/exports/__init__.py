@@ -10,16 +10,17 @@ from agentforge.store import Store
 
 from ..report import build_report
 from .kernelbench import export_kernelbench
-from .solutions import SUITES, export_solutions
+from .solutions import SUITES, export_solutions, not_built
 from .stitched import elsewhere, nothing_here, stitched_solution
 
-__all__ = ["elsewhere", "export_artifacts", "export_campaign"]
+__all__ = ["elsewhere", "export_artifacts", "export_campaign", "not_built"]
 
 
 def export_campaign(store: Store, name: str, folder: Path) -> list[Path]:
     """Write a campaign's results in the layout of its suite; KernelBench's if the suite has none of its own.
 
-    Solutions that this database lacks are left out: see `elsewhere`.
+    Solutions that this database lacks are left out (see `elsewhere`), and those that the suite does not build
+    (see `not_built`).
 
     Returns:
         The files.

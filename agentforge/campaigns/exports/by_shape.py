@@ -1,19 +1,25 @@
 """One entry for several workloads: a call runs the kernels for its shapes, or the reference.
 
 A stitched solution has kernels for the shapes of one workload. Each gets a folder of its own, and the entry
-chooses by the shapes, dtypes and numbers of a call. Nothing of a solution or a task runs here.
+chooses by the shapes, dtypes and numbers of a call. They share one copy of the run-time modules. Nothing of a
+solution or a task runs here.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 from agentforge.schema import Solution, content_hash
+from agentforge.stitch.files import OPTIONAL
 
 ENTRY_FILE = "agentforge_entry.py"
+_RUNTIME = "runtime"
+_RUNTIME_FILE = re.compile(r"agentforge_\w+(\.py|/.*)")
 _REFERENCE = "reference/problem.py"
 
 _COMMON = '''"""Runs the kernels that were verified for a call's shapes, and the reference for other shapes.
@@ -30,6 +36,7 @@ from torch.utils import _pytree
 
 _HERE = Path(__file__).resolve().parent
 _REFERENCE = {reference!r}
+_RUNTIME = _HERE / {runtime!r}
 inf = float("inf")
 _KERNELS = {{
 {table}}}
@@ -47,9 +54,21 @@ def _module(file):
     return sys.modules[name]
 
 
+def _provide_runtimes():
+    """Make the run-time modules importable; all kernels share one copy."""
+    sys.path.insert(0, str(_RUNTIME))
+    try:
+        from agentforge_stitch.kernel import provide_runtimes
+    finally:
+        sys.path.remove(str(_RUNTIME))
+    provide_runtimes(_RUNTIME)
+
+
 def _model(place):
     if place not in _MODELS:
         file, kind = place
+        if file != _REFERENCE:
+            _provide_runtimes()
         with torch.random.fork_rng(range(torch.cuda.device_count())):  # it may draw inputs
             _MODELS[place] = getattr(_module(file), kind)().eval()
     return _MODELS[place]
@@ -127,17 +146,46 @@ def entry_files(
         reference: source in KernelBench's convention.
         names: parameters of `run`; if there are none, the entry is GPU MODE's `custom_kernel(data)`.
     """
-    files, table = {_REFERENCE: reference}, dict[Key, list[tuple[str, str]]]()
+    solutions = [kernels.solution for kernels in found]
+    # Solutions for the other suites may share a process, in which the first one's modules serve all.
+    unused = set() if names else _unused(solutions)
+    runtime = _runtime_files(solutions)
+    files = {_REFERENCE: reference}
+    files |= {f"{_RUNTIME}/{path}": text for path, text in runtime.items() if path not in unused}
+    table = dict[Key, list[tuple[str, str]]]()
     for number, kernels in enumerate(found, 1):
         folder = f"workload_{number}"
-        files |= {f"{folder}/{file.path}": file.content for file in kernels.solution.sources}
+        for file in kernels.solution.sources:
+            if runtime.get(file.path) != file.content:  # another version's are kept: its loader warns
+                files[f"{folder}/{file.path}"] = file.content
         place = f"{folder}/{kernels.solution.entry_file}", kernels.solution.entry_class
         if all(value == value for value in kernels.key):  # no call has a number that is none
             table.setdefault(kernels.key, []).append(place)
     below = _RUN.format(names=", ".join(names)) if names else _CUSTOM_KERNEL
     common = _COMMON.format(
         reference=_REFERENCE,
+        runtime=_RUNTIME,
         table="".join(f"    {key!r}: {places!r},\n" for key, places in table.items()),
         tag=content_hash(files, length=12),
     )
     return {ENTRY_FILE: common + below, **files}
+
+
+def _runtime_files(solutions: Sequence[Solution]) -> dict[str, str]:
+    """Texts of the solutions' run-time modules by path; those of the first one that has such a file."""
+    files: dict[str, str] = {}
+    for solution in solutions:
+        for file in solution.sources:
+            if _RUNTIME_FILE.fullmatch(file.path):
+                files.setdefault(file.path, file.content)
+    return files
+
+
+def _unused(solutions: Sequence[Solution]) -> set[str]:
+    """Run-time modules that none of the solutions imports; older ones import all of them."""
+    texts = [(file.path, file.content) for solution in solutions for file in solution.sources]
+    modes = "+".join(json.loads(text)["mode"] for path, text in texts if path == "plan.json").split("+")
+    imported = {name for _, text in texts for name in re.findall(r"^from \.(\w+) import", text, re.M)}
+    return {
+        path for path, part in OPTIONAL.items() if part not in modes and PurePath(path).stem not in imported
+    }

@@ -1,4 +1,6 @@
-"""A campaign in KernelBench's own run layout, which its `scripts/benchmark_eval_analysis.py` reads.
+"""A campaign in KernelBench's run layout; its `benchmark_eval_analysis.py` at commit 423217d reads it.
+
+Its older versions, such as 21fbe5a, read one object in place of a problem's list of samples.
 
 Below the folder: `runs/CAMPAIGN-ARM-levelL/` with `level_L_problem_P_sample_0_kernel.py` for each verified
 solution and `eval_results.json`, and `results/timing/DEVICE/BASELINE.json`. Times are milliseconds. They are
@@ -59,9 +61,11 @@ def _arm(store: Store, report: CampaignReport, arm: str) -> Iterator[tuple[Path,
             file = f"level_{level}_problem_{number}_sample_0_kernel.py"
             yield Path("runs", _run(report, arm, level), file), export_single_file(solution)
         results.setdefault(level, {})[str(number)] = [_result(item)]
-        for baseline, entry in _baselines(store, item, evaluation).items():
-            levels = baselines.setdefault(baseline, {})
-            levels.setdefault(f"level{level}", {})[f"{item.problem.partition('/')[2]}.py"] = entry
+        measured = _baselines(store, item, evaluation)
+        for baseline in ("eager", "compile"):
+            entries = baselines.setdefault(baseline, {}).setdefault(f"level{level}", {})
+            if baseline in measured or not item.verified:
+                entries[f"{item.problem.partition('/')[2]}.py"] = _timing(item, measured.get(baseline))
     for level, found in results.items():
         yield Path("runs", _run(report, arm, level), "eval_results.json"), json.dumps(found, indent=1)
     for baseline, times in baselines.items():
@@ -100,8 +104,8 @@ def _result(item: ItemReport) -> dict[str, Any]:
     }
 
 
-def _baselines(store: Store, item: ItemReport, evaluation: Evaluation | None) -> dict[str, dict[str, Any]]:
-    """KernelBench's entry of a baseline; each problem has one, because the analysis counts them.
+def _baselines(store: Store, item: ItemReport, evaluation: Evaluation | None) -> dict[str, tuple[float, int]]:
+    """Measured baselines: seconds a call, and the calls that they rest on.
 
     Eager was measured for each problem that was profiled, torch.compile only beside some solutions.
     """
@@ -110,11 +114,15 @@ def _baselines(store: Store, item: ItemReport, evaluation: Evaluation | None) ->
         found["eager"] = profile.total_s, profile.traces
     if evaluation and (timed := evaluation.performance) is not None:
         found |= {name: (s, timed.blocks * timed.processes) for name, s in timed.baseline_s.items()}
-    return {name: _timing(item, found.get(name)) for name in ("eager", "compile")}
+    return found
 
 
 def _timing(item: ItemReport, measured: tuple[float, int] | None) -> dict[str, Any]:
-    """KernelBench's entry of seconds a call and of the calls that they rest on."""
+    """KernelBench's entry of seconds a call and of the calls that they rest on.
+
+    Its analysis counts only problems that have an entry, and divides by the times of verified ones. So a
+    problem without a verified solution has an entry even if nothing was measured.
+    """
     if measured is None:
         return {"mean": _UNKNOWN_MS, "statistic": _STATISTIC, "device": item.device}
     seconds, trials = measured

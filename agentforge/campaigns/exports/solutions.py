@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from agentforge.exports import write_texts
+from agentforge.languages import builds_at_import
 from agentforge.languages.solutions.single_file import export_single_file
 from agentforge.schema import BuildSpec, Solution, SourceFile, SuiteProblem, UsageError
 from agentforge.store import Store
@@ -29,6 +30,8 @@ SUITES = ("flashinfer", "sol", "gpu-mode")
 def export_solutions(store: Store, name: str, folder: Path) -> list[Path]:
     """Write a campaign's verified solutions; files of an earlier export are replaced.
 
+    Those that SOL-ExecBench does not build are left out: see `not_built`.
+
     Returns:
         `solutions/agentforge/OP_TYPE/DEFINITION/NAME.json` for FlashInfer Trace, `PROBLEM/solution_ARM.json`
         for SOL-ExecBench, `TASK/submission_ARM.py` for GPU MODE.
@@ -36,20 +39,39 @@ def export_solutions(store: Store, name: str, folder: Path) -> list[Path]:
     Raises:
         UsageError: there is no such campaign, it has no verified solution, or the folder cannot be written.
     """
-    report = build_report(store, name)
+    report, without = build_report(store, name), not_built(store, name)
     form = report.campaign.suite.partition(":")[0]
     texts: dict[str, str] = {}
     for arm in report.campaign.arms:
         tasks: dict[str, list[tuple[SuiteProblem, Solution]]] = {}
         for item in report.of_arm(arm.name).values():
             solution, problem = stitched_solution(store, item), store.campaign_problem(name, item.problem)
-            if solution is not None and problem.source:  # an import may have neither
+            left_out = f"{item.problem} ({item.arm})" in without
+            if solution is not None and problem.source and not left_out:  # an import may have neither
                 tasks.setdefault(_task(problem), []).append((problem, solution))
         for task, found in tasks.items():
             texts.update(_files(form, task, arm.name, found))
+    if not texts and without:
+        raise UsageError(
+            f"each verified solution of campaign {name} compiles with load or load_inline of torch, which "
+            "SOL-ExecBench forbids: write artifacts with --format artifacts"
+        )
     if not texts:
         raise UsageError(nothing_here(report, "solution"))
     return write_texts(texts, folder)
+
+
+def not_built(store: Store, name: str) -> tuple[str, ...]:
+    """`PROBLEM (ARM)` of each verified solution for SOL-ExecBench that it does not build.
+
+    For solutions in Python its `driver/templates/eval_driver.py` replaces `load` and `load_inline` of
+    `torch.utils.cpp_extension` by an error.
+    """
+    report = build_report(store, name)
+    if report.campaign.suite.partition(":")[0] != "sol":
+        return ()
+    found = ((item, stitched_solution(store, item)) for item in report.items)
+    return tuple(f"{item.problem} ({item.arm})" for item, one in found if one and builds_at_import(one))
 
 
 def _task(problem: SuiteProblem) -> str:

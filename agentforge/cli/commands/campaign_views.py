@@ -243,8 +243,9 @@ def export(
     json: _options.Json = False,
 ) -> None:
     """Write the results: kernels, evaluations and baseline times, or a state to continue elsewhere."""
-    from agentforge.campaigns.exports import elsewhere, export_artifacts, export_campaign
+    from agentforge.campaigns.exports import elsewhere, export_artifacts, export_campaign, not_built
     from agentforge.campaigns.exports.state import export_state
+    from agentforge.exports import leaderboard_limits
     from agentforge.schema import UsageError
 
     if solutions and form != "state":
@@ -253,6 +254,14 @@ def export(
         lacking = elsewhere(store, name) if form != "state" else ()
         if form == "suite":
             files = export_campaign(store, name, place)
+            if without := not_built(store, name):
+                _print.aside(
+                    "left out, because SOL-ExecBench forbids load and load_inline of torch, with which they "
+                    f"compile ({len(without)}): {', '.join(without)}"
+                )
+            if store.get_campaign(name).suite.startswith("gpu-mode:"):
+                for limit in leaderboard_limits(files):
+                    _print.aside(limit)
         elif form == "artifacts":
             files = export_artifacts(store, name, place, _options.settings(config).cache)
         else:

@@ -168,7 +168,13 @@ def register(app: typer.Typer) -> None:
         json: _options.Json = False,
     ) -> None:
         """Write the kernels that won as other projects load them."""
-        from agentforge.exports import layouts, winners_of_artifact, winners_of_run, write_export
+        from agentforge.exports import (
+            layouts,
+            leaderboard_limits,
+            winners_of_artifact,
+            winners_of_run,
+            write_export,
+        )
 
         layouts.check(to)
         if Path(source).is_dir():
@@ -177,6 +183,8 @@ def register(app: typer.Typer) -> None:
             with _options.store(config, create=False) as store:
                 kernels = winners_of_run(store, source)
         files = write_export(to, kernels, folder)
+        for limit in leaderboard_limits(files) if to == "gpu-mode" else ():
+            _print.aside(limit)
         if json:
             _print.as_json({"files": [str(path) for path in files]})
         else:

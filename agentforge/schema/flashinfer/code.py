@@ -34,20 +34,47 @@ def run({names}):
     return _MODEL({call})
 '''
 
-_RUN_NEW = '''"""Enters `ModelNew` with the reference's init arguments and, where they fit, its weights."""
+_RUN_NEW = '''"""Enters the solution with the reference's init arguments and, where they fit, its weights."""
+
+import importlib.util
+import sys
+from pathlib import Path
 
 import torch
 
-import agentforge_reference as reference
-from {module} import {cls}
-
+_HERE = Path(__file__).resolve().parent
 _MODEL = None
 
 
+def _module(file):
+    """Import a file of this folder under a name that no other solution in this process has.
+
+    Its neighbours are found beside it. Only run-time modules (agentforge_*) stay importable for others.
+    """
+    spec = importlib.util.spec_from_file_location("agentforge_{tag}_" + Path(file).stem, _HERE / file)
+    sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)
+    before, folders = set(sys.modules), dict.fromkeys([str((_HERE / file).parent), str(_HERE)])
+    sys.path[:0] = folders
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        for folder in folders:
+            sys.path.remove(folder)
+        for name in set(sys.modules) - before:
+            if not name.startswith("agentforge_") and _is_here(sys.modules[name]):
+                del sys.modules[name]
+    return module
+
+
+def _is_here(module):
+    return _HERE in Path(getattr(module, "__file__", None) or "/").parents
+
+
 def _build():
+    reference = _module({reference!r})
     init = reference.get_init_inputs()
     built = []
-    for kind in (reference.Model, {cls}):
+    for kind in (reference.Model, ModelNew):
         torch.manual_seed(0)
         built.append((kind(**init) if isinstance(init, dict) else kind(*init)).eval())
     old, new = built
@@ -55,6 +82,9 @@ def _build():
     if shapes[0] == shapes[1]:
         new.load_state_dict(old.state_dict())
     return new
+
+
+ModelNew = _module({entry!r}).{cls}
 
 
 def run({names}):
@@ -97,7 +127,13 @@ def with_run(reference: str, inputs: Sequence[InputSpec]) -> str:
 
 def run_files(solution: Solution, definition: Definition, inputs: Sequence[InputSpec]) -> dict[str, str]:
     """Files that let the schema enter our solution."""
-    text = _RUN_NEW.format(module=_module(solution.entry_file), cls=solution.entry_class, **_calling(inputs))
+    text = _RUN_NEW.format(
+        tag=solution.hash,
+        reference=REFERENCE_FILE,
+        entry=solution.entry_file,
+        cls=solution.entry_class,
+        **_calling(inputs),
+    )
     return {RUN_FILE: text, REFERENCE_FILE: definition.reference}
 
 

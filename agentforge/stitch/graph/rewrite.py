@@ -93,7 +93,7 @@ def rewrite(
         "written": [n for n, weight in enumerate(weights) if weight in written],
         "calls": callables,
         "output_spec": spec,
-        "streams": {"streams": streams.count, "events": len(events_of(streams))} if streams else None,
+        "branches": {"streams": streams.count, "events": len(events_of(streams))} if streams else None,
         "products": [node.name for node in running if node in products or convolution_of(node)],
         "derived": bool(parts.values),
     }
@@ -136,7 +136,7 @@ def outline(
         "written": [],
         "calls": {},
         "output_spec": None,
-        "streams": None,
+        "branches": None,
         "products": [],
         "derived": False,
     }

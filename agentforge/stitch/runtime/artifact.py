@@ -18,13 +18,11 @@ import torch
 
 from .baseline import compile_model
 from .derived import Derived, derived
-from .graph import Replayed
 from .kernel import Kernel, opaque_operator, provide_runtimes
 from .layout import Layout
 from .low_precision import products_for
 from .products import convolution, product
 from .ranges import Ranges
-from .streams import Branched, nothing
 from .swap import stitched_class
 from .unit import Unit
 
@@ -64,14 +62,16 @@ class Artifact:
             text = self.folder / "constants.json"
             if text.exists():
                 for name, data in json.loads(text.read_text()).items():
-                    stream = io.BytesIO(base64.b64decode(data))
+                    content = io.BytesIO(base64.b64decode(data))
                     # On a machine without a GPU, GPU constants load on the CPU so that the original forward
                     # works.
                     location = None if torch.cuda.is_available() else "cpu"
-                    self._constants[name] = torch.load(stream, map_location=location, weights_only=True)
+                    self._constants[name] = torch.load(content, map_location=location, weights_only=True)
             for plan in self._plan["units"]:
                 direct, opaque = self._forwards(plan, counts)
                 if "graph" in self.mode.split("+") and plan["replayable"]:
+                    from .graph import Replayed  # an export may leave it out
+
                     still = len(plan["tensors"]) + len(plan["constants"])
                     direct = Replayed(direct, still, list(self.kernels.values()), counts)
                 compiled = plan.get("compiled", False)
@@ -104,8 +104,11 @@ class Artifact:
             opaque[name] = opaque_operator(operator, call, site["inputs"], layouts, site["tuple"])
         path = self.folder / plan["source"]
         code = compile(path.read_text(), str(path), "exec")
-        branched = Branched(**plan["streams"], counts=counts) if plan["streams"] else None
-        if branched is not None:
+        branched = None
+        if plan["branches"]:
+            from .branches import Branched, nothing  # an export may leave it out
+
+            branched = Branched(**plan["branches"], counts=counts)
             direct |= branched.statements
             opaque |= dict.fromkeys(branched.statements, nothing)
         direct |= {

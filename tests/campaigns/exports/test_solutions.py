@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentforge.campaigns.audit.traces import FlashInferSolutions, SolSolutions
-from agentforge.campaigns.exports import export_campaign
+from agentforge.campaigns.exports import export_campaign, not_built
+from agentforge.campaigns.exports.by_shape import ShapeKernels, entry_files
 from agentforge.campaigns.suites import Selection, open_suite, selected
-from agentforge.schema import Campaign, SuiteProblem, TryOutcome, UsageError
+from agentforge.exports import leaderboard_limits
+from agentforge.languages.solutions.single_file import embedded_files
+from agentforge.schema import Campaign, SourceFile, StitchResult, SuiteProblem, TryOutcome, UsageError
 from agentforge.schema.flashinfer.reader import solution_from_flashinfer
+from agentforge.stitch.files import OPTIONAL
 from agentforge.store import Store
 from tests.campaigns.conftest import finish
 from tests.campaigns.suites.test_repositories import write_task
 from tests.campaigns.suites.test_traces import definition, lines, workload, write_sol
+from tests.runs.conftest import MODEL
 from tests.stitch.making import stitch_in_process
 from tests.store import nouns
 
+LOADER = "agentforge_stitch/artifact.py"
 _RUN = """
 import importlib.util, json, sys, torch
 sys.modules["agentforge"] = None  # as on a machine that lacks it
@@ -142,6 +149,67 @@ def test_a_submission_to_gpu_mode_is_one_file(
     assert fallen_back
     assert 0 < first < second == third
     assert run(file, [5], _OTHER_FACTOR) == [True, 0]
+    files = embedded_files(ast.parse(file.read_text())) or {}
+    assert [path for path in files if path.endswith("/artifact.py")] == [f"runtime/{LOADER}"]
+    assert list(leaderboard_limits([file])) == []
+    assert {f"runtime/{path}" for path in OPTIONAL}.isdisjoint(files)
+
+
+def test_optional_modules_of_the_runtime_stay_where_they_may_be_imported(tmp_path: Path) -> None:
+    made = stitch_in_process(MODEL, tmp_path / "stitched").solution
+    texts = {file.path: file.content for file in made.sources}
+    graph, branches = OPTIONAL
+
+    def kept(names: tuple[str, ...] = (), changes: Mapping[str, str] | None = None) -> set[str]:
+        sources = tuple(SourceFile(path=p, content=t) for p, t in {**texts, **(changes or {})}.items())
+        one = ShapeKernels(made.model_copy(update={"sources": sources}), ((1,),))
+        files = entry_files("", [one], names=names)
+        return {path for path in OPTIONAL if f"runtime/{path}" in files}
+
+    assert kept() == set()
+    assert kept(("x",)) == {graph, branches}  # another solution in the process may need them
+    mode = {"plan.json": texts["plan.json"].replace('"mode": "kernels"', '"mode": "kernels+graph+streams"')}
+    assert kept(changes=mode) == {graph, branches}
+    older = {LOADER: f"from .graph import Replayed\n{texts[LOADER]}"}
+    assert kept(changes=older) == {graph}
+
+
+def test_run_time_modules_of_another_version_stay_beside_their_kernels(tmp_path: Path) -> None:
+    made = stitch_in_process(MODEL, tmp_path / "stitched").solution
+    changed = tuple(
+        file.model_copy(update={"content": f"{file.content}# another version\n"})
+        if file.path == "agentforge_cpp.py"
+        else file
+        for file in made.sources
+    )
+    both = [ShapeKernels(made, ((1,),)), ShapeKernels(made.model_copy(update={"sources": changed}), ((2,),))]
+    found = [path for path in entry_files("", both) if path.endswith("agentforge_cpp.py")]
+    assert found == ["runtime/agentforge_cpp.py", "workload_2/agentforge_cpp.py"]
+
+
+def test_what_sol_does_not_build_is_left_out_and_named(store: Store, tmp_path: Path) -> None:
+    """Its driver replaces `load_inline` by an error."""
+    suite = tmp_path / "suite"
+    write_sol(suite / "scaled", definition(), workload(3), workload(5))
+    made, problems = campaign(store, f"sol:{suite}", tmp_path)
+    assert not_built(store, made.name) == ()
+    names = []
+    for number, problem in enumerate(problems, 1):
+        stitched = store.get_record(f"run-{number}", StitchResult)
+        assert stitched is not None and stitched.solution is not None
+        old = store.get_solution(stitched.solution)
+        inline = SourceFile(
+            path="kernels/a/k.py", content="from torch.utils.cpp_extension import load_inline"
+        )
+        changed = store.save_solution(old.model_copy(update={"sources": (*old.sources, inline)}))
+        store.save_record(f"run-{number}", stitched.model_copy(update={"solution": changed}))
+        names.append(f"{problem.id} ({made.arms[0].name})")
+        assert not_built(store, made.name) == tuple(names)
+        if number == 1:
+            (file,) = export_campaign(store, made.name, tmp_path / "out")
+            assert "load_inline" not in file.read_text() and "for 1 of its workloads" in file.read_text()
+    with pytest.raises(UsageError, match="which SOL-ExecBench forbids: write artifacts"):
+        export_campaign(store, made.name, tmp_path / "out")
 
 
 def test_a_campaign_without_a_verified_solution_has_nothing_to_write(store: Store, tmp_path: Path) -> None:
