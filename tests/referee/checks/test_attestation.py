@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentforge.referee import Referee
-from agentforge.referee.checks.behaviour.attestation import Attestation, _missed, _operator_uses
+from agentforge.referee.checks.behaviour.attestation import Attestation, _found_again, _missed, _operator_uses
 from agentforge.referee.workers.failures import WorkerFailure
 from agentforge.schema import Definition, ReasonCode
 from tests.referee.judging import examined, problem
@@ -106,6 +106,15 @@ def test_a_wait_while_it_is_watched_does_not_hide_operators(referee: Referee) ->
 )  # fmt: skip
 def test_what_was_missed_counts_if_it_takes_long(name: str, spent: int, shares: list[float]) -> None:
     assert [use.share for use in _missed({name: [spent, 1_000_000]})] == shares
+
+
+def test_what_only_one_look_missed_is_a_pause() -> None:
+    usual, held_up = {"aten.gelu": [600_000, 10**6]}, {"aten.gelu": [600_000, 10**6], "": [900_000, 10**6]}
+    replies = iter([{"other": held_up}, {"other": usual}, {"other": {}}, {"other": held_up}])
+    found = _found_again(_missed(held_up), lambda: next(replies))
+    assert [use.name for use in found] == ["aten.gelu"]
+    assert _found_again(found, lambda: next(replies)) == []
+    assert _found_again([], lambda: next(replies)) == []
 
 
 @pytest.mark.parametrize("answer", [[], {"a": 1}, {"a": ["x", 1]}, {1: [1, 1]}])

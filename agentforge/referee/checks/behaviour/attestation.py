@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from agentforge.languages import kernel_suffixes, language_info
@@ -22,7 +22,7 @@ _UNKNOWN = 0.5, 200_000
 """Share and nanoseconds above which time counts in which neither own kernels nor operators ran."""
 _MOST_NAMES, _NAMED = 200, 3
 _AGAIN = 2
-"""Further looks at a call that a dispatch mode seems to miss a part of: all must find it."""
+"""Further looks at a call of which a dispatch mode seems to miss a part."""
 _STRETCH, _STRETCH_NS = 4, 2_000_000
 """How much longer than a usual call one that is watched may take before its operators' shares grow."""
 
@@ -63,10 +63,7 @@ class Attestation(Check):
         ):
             raise _false()
         operators = _entries(reply.get("operators"))
-        missed = _missed(reply.get("other", {}))
-        for _ in range(_AGAIN if missed else 0):  # other programs may have held it up
-            seen = {use.name for use in _missed(look().get("other", {}))}
-            missed = [use for use in missed if use.name in seen]
+        missed = _found_again(_missed(reply.get("other", {})), look)
         if asks_for_own:
             total = min(total, _STRETCH * context.candidate.call(0) + _STRETCH_NS)
         uses = [*_operator_uses(operators, total), *missed]
@@ -189,6 +186,14 @@ def _missed(other: object) -> list[KernelUse]:
             what = name[:120] or "work outside own kernels and torch"
             found.append(KernelUse(name=what, own=False, calls=1, share=min(1.0, spent / max(total, 1))))
     return found
+
+
+def _found_again(missed: list[KernelUse], look: Callable[[], dict[str, object]]) -> list[KernelUse]:
+    """Those that further looks miss too: other programs may have held up the first one."""
+    for _ in range(_AGAIN if missed else 0):
+        seen = {use.name for use in _missed(look().get("other", {}))}
+        missed = [use for use in missed if use.name in seen]
+    return missed
 
 
 def _operator_uses(operators: dict[str, list[int]], total: int) -> list[KernelUse]:
