@@ -54,10 +54,18 @@ torch::Tensor scale(torch::Tensor x, c10::optional<torch::Tensor> none, double b
     C10_CUDA_KERNEL_LAUNCH_CHECK();
     return out;
 }
-"""
-DECLARED = "torch::Tensor scale(torch::Tensor, c10::optional<torch::Tensor>, double, int, int);"
 
-module = load_inline(name="scale", cpp_sources=[DECLARED], cuda_sources=SOURCE, functions=["scale"])
+int64_t resident(int threads, int shared) {
+    int blocks = 0;
+    cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, scaled<float, 1>, threads, shared);
+    return blocks;
+}
+"""
+DECLARED = [
+    "torch::Tensor scale(torch::Tensor, c10::optional<torch::Tensor>, double, int, int);",
+    "int64_t resident(int, int);",
+]
+module = load_inline(name="m", cpp_sources=DECLARED, cuda_sources=SOURCE, functions=["scale", "resident"])
 
 
 class ModelNew(torch.nn.Module):
@@ -74,6 +82,9 @@ model, told = ModelNew(), {}
 x, half = torch.randn(1000), torch.randn(33, 7).half()
 told["right"] = torch.equal(model(x), x * 2) and torch.equal(model(half), half * 2)
 told["calls"] = agentforge_prelude.calls()
+resident = sys.modules["model_new"].module.resident
+asked = ((32, 0), (100, 0), (128, 100 << 10), (1024, 0), (2048, 0))
+told["resident"] = [resident(threads, shared) for threads, shared in asked]
 for name, arguments in {"past": (x, 1), "launch": (x, 0, 2048), "slow": (x, 0, 1)}.items():
     try:
         model(*arguments)
@@ -334,6 +345,7 @@ def test_a_file_runs_and_its_faults_have_lines(tmp_path: Path) -> None:
         1 + next(i for i, x in enumerate(lines) if part in x) for part in ("x[i + beyond]", "<<<")
     )
     assert told["right"] and told["calls"] == {"scaled": 2}
+    assert told["resident"] == [32, 16, 2, 2, 0]
     assert told["past"].startswith(
         f"model_new.py:{load}: out of bounds: thread (39, 0, 0) of block (15, 0, 0)"
     )

@@ -189,7 +189,7 @@ class Compiler:
                     Job(literal.place, literal.code, target, options, "", literal.instances, literal.standard)
                 )
         for job in jobs:
-            if device != "cuda" or job.target != gpu_target():
+            if device != "cuda" or job.target.rstrip("af") != gpu_target():
                 target_limits(job.target)
         return jobs
 
