@@ -133,7 +133,7 @@ class Generator(torch.Generator):
 
 
 class CUDAGraph:
-    """Stands for what records or replays graphs.
+    """What records or replays graphs.
 
     Raises:
         Unsimulated: always.
