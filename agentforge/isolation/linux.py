@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import os
+import re
 import signal
 import socket
 import struct
+from pathlib import Path
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUTS = 0x04000000
@@ -33,6 +36,8 @@ _CAPABILITY_VERSION_3 = 0x20080522
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 0x1
 _SANDBOX_ARGUMENTS = 32
 """Bytes of `__sanitizer_sandbox_arguments` and more; all zero."""
+_OUT_OF_REACH = (errno.EACCES, errno.ENOENT, errno.ENOTCONN, errno.EINVAL)
+"""Errors at a mount that this process, and so a candidate, cannot reach; EINVAL at one that another hides."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -63,10 +68,31 @@ def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> No
 def bind(source: str, target: str, *, read_only: bool) -> None:
     """Show `source` (and all mounts under it) at `target`."""
     mount(source, target, "", MS_BIND | MS_REC)
-    if read_only:
-        # The flags that the source was mounted with are locked in a user namespace: keep them.
-        locked = os.statvfs(target).f_flag & ~MS_RDONLY & 0xFFF
-        mount("", target, "", MS_BIND | MS_REMOUNT | MS_RDONLY | locked)
+    if not read_only:
+        return
+    _remount_read_only(target)
+    for place in _mounts_below(target):
+        try:
+            _remount_read_only(place)
+        except OSError as error:
+            if error.errno not in _OUT_OF_REACH:
+                raise
+
+
+def _remount_read_only(target: str) -> None:
+    """Make one mount read-only, and none below it."""
+    # The flags that the source was mounted with are locked in a user namespace: keep them.
+    locked = os.statvfs(target).f_flag & ~MS_RDONLY & 0xFFF
+    mount("", target, "", MS_BIND | MS_REMOUNT | MS_RDONLY | locked)
+
+
+def _mounts_below(folder: str) -> list[str]:
+    """Places of the mounts below a folder, also of those that later ones hide."""
+    beginning = f"{os.path.realpath(folder)}/"
+    lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
+    # A blank in a place is written as `\040`.
+    places = [re.sub(rb"\\(\d{3})", lambda m: bytes([int(m[1], 8)]), line.split()[4]) for line in lines]
+    return [place for place in map(os.fsdecode, places) if place.startswith(beginning)]
 
 
 def pivot_root(new: str, old: str) -> None:

@@ -64,6 +64,9 @@ _TKILL = {"x86_64": 200, "aarch64": 130}
 _FCNTL = {"x86_64": 72, "aarch64": 25}
 _F_SETOWN, _F_SETOWN_EX = 8, 15
 """Of fcntl: the kernel sends signals to the owner of a file."""
+_IOCTL = {"x86_64": 16, "aarch64": 29}
+_FIOSETOWN, _SIOCSPGRP = 0x8901, 0x8902
+"""Of ioctl: they set a socket's owner."""
 
 
 _Instruction = tuple[int, int, int, int]
@@ -92,8 +95,13 @@ def program(machine: str, *, memory_files: bool = False, signals_only_to: int = 
             _judged(number, _FIRST_ARGUMENT, _JUMP_EQUAL, own, _ALLOW, refuse)
             for number in _SIGNALS[machine].values()
         ]
-        owner = (_F_SETOWN, _F_SETOWN_EX)
-        judged.append(_judged(_FCNTL[machine], _SECOND_ARGUMENT, _JUMP_EQUAL, owner, refuse, _ALLOW))
+        judged += [
+            _judged(number, _SECOND_ARGUMENT, _JUMP_EQUAL, set_owner, refuse, _ALLOW)
+            for number, set_owner in (
+                (_FCNTL[machine], (_F_SETOWN, _F_SETOWN_EX)),
+                (_IOCTL[machine], (_FIOSETOWN, _SIOCSPGRP)),
+            )
+        ]
     code: list[_Instruction] = [
         (_LOAD, 0, 0, _ARCH),
         (_JUMP_EQUAL, 1, 0, _AUDIT_ARCH[machine]),

@@ -48,7 +48,10 @@ TARGETS: dict[str, TargetLimits] = {
         TargetLimits("sm_89", warps=48, blocks=24, shared_bytes=100 << 10, shared_bytes_block=99 << 10),
         TargetLimits("sm_90", warps=64, blocks=32, shared_bytes=228 << 10, shared_bytes_block=227 << 10),
         TargetLimits("sm_100", warps=64, blocks=32, shared_bytes=228 << 10, shared_bytes_block=227 << 10),
+        TargetLimits("sm_103", warps=64, blocks=32, shared_bytes=228 << 10, shared_bytes_block=227 << 10),
+        TargetLimits("sm_110", warps=48, blocks=24, shared_bytes=228 << 10, shared_bytes_block=227 << 10),
         TargetLimits("sm_120", warps=48, blocks=24, shared_bytes=100 << 10, shared_bytes_block=99 << 10),
+        TargetLimits("sm_121", warps=48, blocks=24, shared_bytes=100 << 10, shared_bytes_block=99 << 10),
     )
 }
 """Targets that kernels can be compiled for ahead of time."""

@@ -28,8 +28,8 @@ _INSTALL = f"to install NVRTC, run {pip_install('cuda')}"
 class Cuda:
     """`.cu` sources with `extern "C" __global__` kernels launched by a Python file, or a `load_inline` file.
 
-    `spec.flags` may contain a target, `--target=sm_90a` (without a GPU several, to compile for each), and
-    NVRTC options.
+    `spec.flags` may contain targets, `--target=sm_90a` (without a GPU each is compiled for, on a GPU the one
+    that fits it), and NVRTC options.
     """
 
     name = "cuda"

@@ -27,7 +27,7 @@ _UNSUPPORTED: tuple[tuple[str, str], ...] = (
     (r"\b__pipeline_arrive_on\b|\bmemcpy_async\b", "asynchronous copies of groups"),
     (r"\bCUtensorMap\b", "TMA"),
     (r"\b(?:cub|thrust|cute|cutlass)\s*::", "CUB, Thrust or CUTLASS"),
-    (r"\b__cluster_dims__|\bcluster_", "thread block clusters"),
+    (r"\b__cluster_dims__|\bcluster_(?:group|dims)\b", "thread block clusters"),
     (r"\b(?:tex[123]D\w*|surf[123]D\w*|cudaTextureObject_t)\b", "textures"),
     (r"\b__activemask\b", "__activemask()"),
     (r"\bcurand_\w+\s*\(|\bcurandState\w*", "cuRAND"),

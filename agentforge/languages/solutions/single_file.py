@@ -25,6 +25,7 @@ C++ by NVRTC at the first launch. Written by AgentForge; it needs torch, and tri
 import hashlib
 import importlib.util
 import os
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -48,7 +49,12 @@ def _folder():
         for name, text in AGENTFORGE_FILES.items():
             (scratch / name).parent.mkdir(parents=True, exist_ok=True)
             (scratch / name).write_text(text, encoding="utf-8", errors="surrogatepass", newline="")
-        os.rename(scratch, folder) if not folder.exists() else None
+        try:
+            os.rename(scratch, folder)
+        except OSError:
+            shutil.rmtree(scratch, ignore_errors=True)
+            if not folder.exists():  # no other process was first
+                raise
     return folder
 
 

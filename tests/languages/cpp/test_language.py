@@ -187,6 +187,19 @@ class TestFailures:
         result = build(make_solution("cpp", RMSNORM, ("-fno-such-thing",)))
         assert not result.ok and "-fno-such-thing" in result.log
 
+    def test_a_compiler_that_cannot_write_json(
+        self, build: Callable[..., BuildResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """g++ 16 cannot."""
+        newer = tmp_path / "newer"
+        newer.write_text('#!/bin/sh\ncase "$*" in *format=json*) exit 1;; esac\nexec g++ "$@"\n')
+        newer.chmod(0o755)
+        monkeypatch.setenv("CXX", str(newer))
+        assert build(rmsnorm_solution()).ok
+        result = build(rmsnorm_solution(kernel_cpp="#warning read me\n#error no\n"), "wrong")
+        found = [(d.severity, d.file, d.line) for d in result.diagnostics]
+        assert found == [("error", "kernel.cpp", 2), ("warning", "kernel.cpp", 1)]
+
     def test_time_out(self, build: Callable[..., BuildResult]) -> None:
         slow = "template<int N> struct F { static constexpr long v = F<N-1>::v + F<N-2>::v; };\n"
         endless = (

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from agentforge.languages.cuda.compile import pipeline
 from agentforge.languages.cuda.compile.nvrtc import find_toolkit
 from agentforge.languages.cuda.compile.pipeline import gpu_target
 from agentforge.languages.cuda.shipped import agentforge_cuda
@@ -57,6 +58,34 @@ def test_the_target_is_the_first_visible_gpus(
         assert gpu_target() == target
     finally:
         gpu_target.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("named", "capability", "target"),
+    [
+        ((), (9, 0), "sm_90"),
+        (("sm_80", "sm_90", "sm_100"), (9, 0), "sm_90"),
+        (("sm_90a", "sm_100f"), (10, 0), "sm_100f"),
+        (("sm_80", "sm_100"), (9, 0), "sm_90"),
+        (("sm_100f",), (10, 3), "sm_100f"),
+    ],
+)
+def test_a_gpu_gets_the_named_target_that_fits_it(
+    named: tuple[str, ...], capability: tuple[int, int], target: str, tmp_path: Path
+) -> None:
+    flags = [f"--target={one}" for one in named]
+    assert agentforge_cuda.target_of(tmp_path / "scale.cu", flags, capability) == target
+
+
+@pytest.mark.parametrize("here", ["sm_103", "sm_999"])
+def test_a_gpu_that_is_new_gets_architecture_specific_kernels(
+    here: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "// agentforge: arch-specific\n"
+    (tmp_path / "scale.cu").write_text(text)
+    monkeypatch.setattr(pipeline, "gpu_target", lambda: here)
+    jobs = pipeline.Compiler(None, "nvcc", "", "")._jobs({"scale.cu": text}, [], tmp_path, "cuda", [])
+    assert [job.target for job in jobs] == [f"{here}a"]
 
 
 def test_a_cubin_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

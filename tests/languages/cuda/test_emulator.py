@@ -251,11 +251,17 @@ def test_a_fault_before_that_is_a_fault(kernels: Library) -> None:
         ("__global__ void k() {\n auto grid = cg::this_grid();\n}", "cooperative groups"),
         ("__global__ void k() {\n cub::BlockReduce<float, 256> r;\n}", "CUB"),
         ("__global__ void k() {\n curandState state;\n}", "cuRAND"),
+        ("__global__ void k(\n cg::cluster_group all) {}", "thread block clusters"),
     ],
 )
 def test_what_has_no_emulation_is_named_with_its_line(text: str, what: str) -> None:
     found = unsupported_in(text, "k.cu")
     assert found is not None and what in str(found) and str(found).startswith("k.cu:2 ")
+
+
+def test_clusters_of_points_are_no_clusters_of_blocks() -> None:
+    text = "__global__ void assign(const float* cluster_centers, int* cluster_ids) { cluster_ids[0] = 0; }\n"
+    assert unsupported({"k.cu": text}) is None
 
 
 def test_headers_alone_are_no_use_of_what_they_hold() -> None:

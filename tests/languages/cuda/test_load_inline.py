@@ -20,6 +20,7 @@ from agentforge.languages.cuda.load_inline.build import cuda_calls, device_code,
 from agentforge.languages.cuda.load_inline.parse import Literal, NotLiteral, call_key, inline_calls
 from agentforge.languages.cuda.load_inline.port import python_for_cpu
 from agentforge.languages.cuda.shipped.agentforge_launches import EmulatorTooSlow
+from agentforge.testing.language import make_solution
 
 FILE = '''
 import torch
@@ -53,10 +54,18 @@ torch::Tensor scale(torch::Tensor x, c10::optional<torch::Tensor> none, double b
     C10_CUDA_KERNEL_LAUNCH_CHECK();
     return out;
 }
-"""
-DECLARED = "torch::Tensor scale(torch::Tensor, c10::optional<torch::Tensor>, double, int, int);"
 
-module = load_inline(name="scale", cpp_sources=[DECLARED], cuda_sources=SOURCE, functions=["scale"])
+int64_t resident(int threads, int shared) {
+    int blocks = 0;
+    cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, scaled<float, 1>, threads, shared);
+    return blocks;
+}
+"""
+DECLARED = [
+    "torch::Tensor scale(torch::Tensor, c10::optional<torch::Tensor>, double, int, int);",
+    "int64_t resident(int, int);",
+]
+module = load_inline(name="m", cpp_sources=DECLARED, cuda_sources=SOURCE, functions=["scale", "resident"])
 
 
 class ModelNew(torch.nn.Module):
@@ -73,6 +82,9 @@ model, told = ModelNew(), {}
 x, half = torch.randn(1000), torch.randn(33, 7).half()
 told["right"] = torch.equal(model(x), x * 2) and torch.equal(model(half), half * 2)
 told["calls"] = agentforge_prelude.calls()
+resident = sys.modules["model_new"].module.resident
+asked = ((32, 0), (100, 0), (128, 100 << 10), (1024, 0), (2048, 0))
+told["resident"] = [resident(threads, shared) for threads, shared in asked]
 for name, arguments in {"past": (x, 1), "launch": (x, 0, 2048), "slow": (x, 0, 1)}.items():
     try:
         model(*arguments)
@@ -206,7 +218,10 @@ def test_cuda_sources_may_have_no_kernel_of_their_own(call: str, number: int) ->
         ("load_inline('n', '', open(__file__).read())", "known only when model_new.py runs"),
         ("load('n', ['kernel.cu'])", "by other means than load_inline"),
         ("load_inline('n', '', CODE); torch.cuda.Stream()", "model_new.py:4: torch.cuda.Stream needs a GPU"),
-        ("load_inline('n', '', CODE + 'asm volatile();')", "model_new.py:3 uses inline PTX"),
+        (
+            "load_inline('n', '', CODE + '__device__ void f() { asm(\"nop;\"); }')",
+            "model_new.py:3 uses inline PTX",
+        ),
     ],
 )
 @pytest.mark.skipif(compilers() is None, reason="needs NVRTC or nvcc")
@@ -221,6 +236,41 @@ def test_what_cannot_be_judged_is_said(tmp_path: Path, call: str, why: str) -> N
     folder.mkdir()
     result = languages.create("cuda").build(solution, folder, cache=tmp_path, run=run_command, timeout_s=60.0)
     assert solution.spec.language == "cuda" and result.ok and why in result.unjudged
+
+
+_HELPER = "HELPER = '''\n__device__ float twice(float x) { return 2 * x; }\n'''\n"
+_TWICE = "KERNEL = '''\n__global__ void k(float* x) { x[0] = twice(x[N]); }\n'''\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('"""One `__global__` kernel per row."""\nload_inline("n", "", "__global__ void k() {}")\n', ""),
+        ('N = 4\nload_inline("n", "", f"__global__ void k(float* x) {{ x[{N}] = 1; }}")\n', ""),
+        (f'{_HELPER}{_TWICE}load_inline("n", "", (HELPER + KERNEL).replace("N", "256"))\n', ""),
+        (f'{_HELPER}{_TWICE}load_inline("n", "", [HELPER, KERNEL], extra_cuda_cflags=["-DN=4"])\n', ""),
+        (f'{_TWICE}{_HELPER}load_inline("n", "", [HELPER, KERNEL])\n', 'm.py:2:0: error: identifier "N"'),
+        (f'{_HELPER}{_TWICE}load_inline("n", "", [HELPER, KERNEL])\n', 'm.py:5:0: error: identifier "N"'),
+        (
+            'load_inline("n", "", "#include <cuda_fp16.h>\\n__global__ void k(half* x) { x[0] = -x[1]; }"'
+            ', extra_cuda_cflags=["-U__CUDA_NO_HALF_OPERATORS__"])\n',
+            "",
+        ),
+        (
+            'load_inline("n", "", "__global__ void k() {}" + open("more").read())\n',
+            "note: not compiled ahead for a GPU: the sources of load_inline are known only when",
+        ),
+    ],
+)
+@pytest.mark.skipif(compilers() is None, reason="needs NVRTC or nvcc")
+def test_a_gpus_compiler_sees_what_torch_would_compile(tmp_path: Path, text: str, message: str) -> None:
+    text = f"{text}from torch.utils.cpp_extension import load_inline\nclass ModelNew: ...\n"
+    solution = make_solution("cuda", {"m.py": text, "model_new.py": "from m import ModelNew\n"})
+    result = languages.create("cuda").build(
+        solution, tmp_path, cache=tmp_path / "cache", run=run_command, timeout_s=60.0, device="cuda"
+    )
+    assert result.ok == ("error" not in message), result.log
+    assert result.log.startswith(message) and bool(message) == bool(result.log)
 
 
 _DOUBLED = "\n".join(f"a{i + 1} = a{i} + a{i}" for i in range(40))
@@ -300,6 +350,7 @@ def test_a_file_runs_and_its_faults_have_lines(tmp_path: Path) -> None:
         1 + next(i for i, x in enumerate(lines) if part in x) for part in ("x[i + beyond]", "<<<")
     )
     assert told["right"] and told["calls"] == {"scaled": 2}
+    assert told["resident"] == [32, 16, 2, 2, 0]
     assert told["past"].startswith(
         f"model_new.py:{load}: out of bounds: thread (39, 0, 0) of block (15, 0, 0)"
     )

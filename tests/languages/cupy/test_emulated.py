@@ -73,6 +73,10 @@ launch(x.data_ptr(), out.data.ptr, n, cupy.float32(3))
 seen["addresses"] = torch.equal(torch.from_dlpack(out), 3 * x)
 seen["unknown"] = fails(lambda: launch(8, out, n, cupy.float32(2)))
 seen["needs"] = fails(lambda: cupy.cuda.runtime)
+with cupy.cuda.Device(0) as device:
+    seen["attributes"] = [device.attributes["MultiProcessorCount"], device.id]
+seen["device"] = fails(lambda: device.mem_info)
+seen["stream"] = fails(lambda: cupy.cuda.get_current_stream().begin_capture())
 seen["gradient"] = fails(lambda: cupy.from_dlpack(torch.ones(1, requires_grad=True)))
 seen["narrow"] = fails(lambda: cupy.from_dlpack(torch.ones(1, dtype=torch.bfloat16)))
 seen["other"] = fails(lambda: cupy.RawKernel(SOURCE, "nothing")((1,), (1,), ()))
@@ -84,6 +88,9 @@ seen["other"] = fails(lambda: cupy.RawKernel(SOURCE, "nothing")((1,), (1,), ()))
     assert seen["tensor"].startswith("TypeError")
     assert "max_dynamic_shared_size_bytes" in seen["shared"] and "out of range" in seen["grid"]
     assert seen["unknown"].startswith("unsupported") and seen["needs"].startswith("unsupported")
+    assert seen["attributes"] == [132, 0]
+    assert seen["device"].startswith("unsupported: cupy.cuda.Device.mem_info needs a GPU")
+    assert seen["stream"].startswith("unsupported: cupy.cuda.Stream.begin_capture needs a GPU")
     assert "detach" in seen["gradient"] and seen["narrow"].startswith("unsupported")
     assert "no kernel 'nothing'" in seen["other"]
 

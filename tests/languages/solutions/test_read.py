@@ -163,6 +163,20 @@ class TestSingleFileRuns:
         self.run(tmp_path, program)
         assert built.stat().st_mtime_ns == stamp, "the second process compiled again"
 
+    def test_by_two_processes_at_once(self, tmp_path: Path) -> None:
+        program = """
+            import os, shutil
+            rename = os.rename
+            def late(scratch, folder):
+                shutil.copytree(scratch, folder)
+                rename(scratch, folder)
+            os.rename = late
+            exec(open(path).read(), {})
+        """
+        self.run(tmp_path, program)
+        (unpacked,) = (tmp_path / "xdg" / "agentforge" / "solutions").iterdir()
+        assert not unpacked.name.startswith(".")
+
     @pytest.mark.slow
     def test_imported_from_a_temporary_file(self, tmp_path: Path) -> None:
         program = """

@@ -41,6 +41,12 @@ assert start.elapsed_time(end) > 0 and x.numpy().shape == (3, 4)
 driver = triton.runtime.driver.active
 assert driver.utils.get_device_properties(0)["multiprocessor_count"] == 132
 torch.zeros(3, device=driver.get_active_torch_device())
+graphed = lambda: torch.cuda.make_graphed_callables(linear, (x,))
+for use in (torch.cuda.CUDAGraph, lambda: torch.cuda.graph(None), graphed):
+    fails(use, "Unsimulated: a CUDA graph cannot be simulated")
+assert not torch.cuda.is_current_stream_capturing()
+with torch.cuda.nvtx.range("forward"):
+    torch.cuda.nvtx.mark("here")
 """
 AS_THE_COMPILER_READS_IT = """
 from triton.language import constexpr as C

@@ -26,7 +26,8 @@ from agentforge.schema import Diagnostic, Solution, UsageError, content_hash, pi
 
 from .. import source as cuda_source
 from ..launch_syntax import instances
-from ..load_inline.build import device_code, inline_sources
+from ..load_inline.build import cuda_calls, cuda_text, device_code, too_long
+from ..load_inline.parse import InlineCall, NotLiteral
 from ..shipped import agentforge_cuda
 from . import nvrtc
 from .diagnostics import parse_diagnostics, parse_resources, too_much_shared
@@ -51,7 +52,8 @@ class Job(NamedTuple):
     """One source for one target."""
 
     file: str
-    """Path in the solution's folder, or `model_new.py:12` for CUDA inside Python."""
+    """Path in the solution's folder; with the first line, as `model_new.py:12`, unless `content` begins with
+    the file's first line."""
     content: str
     target: str
     flags: tuple[str, ...]
@@ -137,13 +139,14 @@ class Compiler:
             deadline: by `time.monotonic`.
             device: `cuda` compiles for the GPU of this machine.
         """
+        files = {f.path: f.content for f in solution.sources}
+        calls, notes = _inline_calls(files)
         try:
-            jobs = self._jobs(solution, folder, device, literals)
+            jobs = self._jobs(files, calls, folder, device, literals)
         except UsageError as error:
             return BuildStep(False, (Diagnostic(message=str(error)),))
         objects = ObjectCache(cache / "cuda")
-        files = {f.path: f.content for f in solution.sources}
-        part, missing = BuildStep(True), []
+        part, missing = BuildStep(True, notes), []
         for job in jobs:
             record = objects.fetch(self._key(job, files), folder / job.output) if job.output else None
             if record is None:
@@ -157,22 +160,26 @@ class Compiler:
         return part.joined(self._fresh(missing, files, folder, objects, run, deadline)) if missing else part
 
     def _jobs(
-        self, solution: Solution, folder: Path, device: str, literals: Sequence[LiteralSource]
+        self,
+        files: Mapping[str, str],
+        calls: Sequence[InlineCall],
+        folder: Path,
+        device: str,
+        literals: Sequence[LiteralSource],
     ) -> list[Job]:
-        files = {f.path: f.content for f in solution.sources}
         jobs = []
         for name in sorted(n for n in files if n.endswith(cuda_source.SOURCES)):
             stated, flags = _flags(folder / name)
             for target in self._targets(folder / name, stated, device):
                 output = agentforge_cuda.object_name(folder / name, flags, f"{target}.cubin")
                 jobs.append(Job(name, files[name], target, flags, str(Path(name).parent / output)))
-        for name, content in inline_sources(files).items():
-            place = folder / name.partition(":")[0]
-            stated, flags = _flags(place)
-            target = self._targets(place, stated, device)[0]
-            jobs.append(
-                Job(name, device_code(content), target, (*_LOAD_INLINE, *flags), "", instances(content))
-            )
+        for call in calls:
+            content = device_code(cuda_text(call))
+            if "__global__" in content:
+                stated, flags = _flags(folder / call.file)
+                target = self._targets(folder / call.file, stated, device)[0]
+                options = (*_LOAD_INLINE, *flags, *call.defines)
+                jobs.append(Job(call.file, content, target, options, "", instances(content)))
         for literal in literals:
             place = folder / literal.place.partition(":")[0]
             stated, flags = _flags(place)
@@ -182,7 +189,7 @@ class Compiler:
                     Job(literal.place, literal.code, target, options, "", literal.instances, literal.standard)
                 )
         for job in jobs:
-            if device != "cuda" or job.target != gpu_target():
+            if device != "cuda" or job.target.rstrip("af") != gpu_target():
                 target_limits(job.target)
         return jobs
 
@@ -253,6 +260,18 @@ def not_compiled() -> BuildStep:
     """The step on a machine without a CUDA compiler."""
     message = f"not compiled for a GPU: there is no CUDA compiler; run {pip_install('cuda')}"
     return BuildStep(True, (Diagnostic(severity="note", message=message),))
+
+
+def _inline_calls(files: Mapping[str, str]) -> tuple[list[InlineCall], tuple[Diagnostic, ...]]:
+    """Calls of `load_inline` to compile ahead, and a note if they can only be compiled when the file runs."""
+    try:
+        calls = cuda_calls(files)
+        problem = too_long(calls)
+    except NotLiteral as error:
+        problem = f"the sources of load_inline are known only when the file runs: {error}"
+    if not problem:
+        return calls, ()
+    return [], (Diagnostic(severity="note", message=f"not compiled ahead for a GPU: {problem}"),)
 
 
 def _placed(found: Diagnostic, job: Job) -> Diagnostic:

@@ -52,7 +52,7 @@ def kernel_command(
         output: shared object; it uses torch's OpenMP once torch is loaded.
         races: report accesses to shared memory that no barrier orders.
     """
-    defines = [f"-DCUDA_ON_CPU_RACES={int(races)}", "-w", "-fdiagnostics-format=json"]
+    defines = [f"-DCUDA_ON_CPU_RACES={int(races)}", "-w"]
     includes = [f"-I{emulator}", f"-I{folder}", "-include", "prelude.h"]
     return [agentforge_cpp.compiler(), *_COMMON, *_CHECKED, *defines, *includes, "-shared", "-x", "c++",
             source, "-x", "none", scheduler, "-o", output, "-ldl", "-lm"]  # fmt: skip
@@ -68,7 +68,7 @@ def inline_command(
     """
     includes, libraries = agentforge_cpp.torch_folders(("torch-headers",))
     host = emulator / "host"
-    flags = [f"-DCUDA_ON_CPU_RACES={int(races)}", "-w", "-fdiagnostics-format=json", *defines]
+    flags = [f"-DCUDA_ON_CPU_RACES={int(races)}", "-w", *defines]
     return [agentforge_cpp.compiler(), *_COMMON, *_CHECKED, *flags, f"-I{host}", f"-I{emulator}", *includes,
             "-include", "host.h", "-shared", "-x", "c++", source, "-x", "none", scheduler, "-o", output,
             f"-Wl,--version-script={host / 'exports.map'}", *libraries, "-ldl", "-lm"]  # fmt: skip

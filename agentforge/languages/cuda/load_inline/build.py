@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..source import without_comments
 from .parse import InlineCall, NotLiteral, inline_calls
@@ -16,11 +16,12 @@ _HOST = re.compile(
 _HOST_INCLUDE = re.compile(
     r"#\s*include\s*[<\"](?:torch|ATen|c10|pybind11|THC|vector|string|iostream|cuda_runtime|cublas|cudnn|cusparse)"
 )
+_MOST_TEXT = 256 << 10
+"""Maximum characters of C++ that are rewritten; ten times what people write."""
 
 
-def inline_sources(files: Mapping[str, str]) -> dict[str, str]:
-    """Literal CUDA sources passed to `load_inline` or `load`, by `<file>:<line>` of their first line."""
-    found: dict[str, str] = {}
+def contains_kernels(files: Mapping[str, str]) -> bool:
+    """True if a Python file that uses torch's `cpp_extension` has a string with `__global__`."""
     for name, content in files.items():
         if not name.endswith(".py") or "cpp_extension" not in content:
             continue
@@ -30,8 +31,8 @@ def inline_sources(files: Mapping[str, str]) -> dict[str, str]:
             continue
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and "__global__" in node.value:
-                found[f"{name}:{node.lineno}"] = node.value
-    return found
+                return True
+    return False
 
 
 def cuda_calls(files: Mapping[str, str]) -> list[InlineCall]:
@@ -40,7 +41,7 @@ def cuda_calls(files: Mapping[str, str]) -> list[InlineCall]:
     Raises:
         NotLiteral: there is a kernel, and a source or the functions are not literals.
     """
-    kernels = bool(inline_sources(files))
+    kernels = contains_kernels(files)
     try:
         calls = inline_calls(files)
     except NotLiteral:
@@ -49,6 +50,22 @@ def cuda_calls(files: Mapping[str, str]) -> list[InlineCall]:
         return []
     given = any(literal.text.strip() for call in calls for literal in call.cuda)
     return calls if kernels or given else []
+
+
+def too_long(calls: Sequence[InlineCall]) -> str:
+    """Why the calls' sources are too long to rewrite; empty if they are not."""
+    length = sum(len(literal.text) for call in calls for literal in (*call.cpp, *call.cuda))
+    return f"{calls[0].file} has more than {_MOST_TEXT >> 10} KiB of C++" if length > _MOST_TEXT else ""
+
+
+def cuda_text(call: InlineCall) -> str:
+    """The CUDA sources of a call, which torch joins, on the lines that they have in the Python file."""
+    text = ""
+    for literal in call.cuda:
+        missing = literal.line - 1 - text.count("\n")
+        text += "\n" * missing if missing >= 0 else f"#line {literal.line}\n"
+        text += literal.text + "\n"
+    return text
 
 
 def device_code(source: str) -> str:

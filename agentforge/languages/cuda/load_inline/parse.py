@@ -46,7 +46,7 @@ class InlineCall:
     cuda: tuple[Literal, ...]
     functions: tuple[str, ...]
     defines: tuple[str, ...]
-    """Compiler flags that define macros."""
+    """Compiler flags that define macros or remove them."""
 
     @property
     def key(self) -> str:
@@ -109,7 +109,7 @@ def _read(call: ast.Call, file: str, values: LiteralValues) -> InlineCall:
         cpp=tuple(values.pieces(arguments.get("cpp_sources"))),
         cuda=tuple(values.pieces(arguments.get("cuda_sources"))),
         functions=tuple(values.texts(arguments["functions"])) if "functions" in arguments else (),
-        defines=tuple(flag for flag in flags if flag.startswith("-D")),
+        defines=tuple(flag for flag in flags if flag.startswith(("-D", "-U"))),
     )
 
 

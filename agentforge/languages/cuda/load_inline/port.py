@@ -11,7 +11,7 @@ from agentforge.schema import Solution
 
 from ..launch_syntax import rewritten_launches, without_shadows
 from ..source import for_cpu, unsupported_in
-from .build import cuda_calls, inline_sources
+from .build import contains_kernels, cuda_calls, too_long
 from .parse import InlineCall, NotLiteral
 
 _DEVICE = (
@@ -24,8 +24,6 @@ _CUDA_CALLS = {"is_available": "True", "device_count": "1", "current_device": "0
                "empty_cache": "None", "init": "None", "get_device_capability": "(9, 0)",
                "manual_seed": "None", "manual_seed_all": "None"}  # fmt: skip
 """Functions of `torch.cuda` and their replacements on the CPU."""
-_MOST_TEXT = 256 << 10
-"""Maximum characters of C++ that are rewritten; ten times what people write."""
 
 _PRELUDE = '''"""Imported before the solution, in the process that runs it."""
 
@@ -48,12 +46,12 @@ def prepare_inline(solution: Solution, folder: Path) -> str | None:
         calls = cuda_calls(files)
     except NotLiteral as error:
         return f"the sources of load_inline are known only when {solution.entry_file} runs: {error}"
-    if not calls and not inline_sources(files):
+    if not calls and not contains_kernels(files):
         return None
     if not calls:
         return f"{solution.entry_file} compiles CUDA C++ by other means than load_inline, which needs a GPU"
-    if sum(len(literal.text) for call in calls for literal in (*call.cpp, *call.cuda)) > _MOST_TEXT:
-        return f"{solution.entry_file} has more than {_MOST_TEXT >> 10} KiB of C++, too much for the emulator"
+    if long := too_long(calls):
+        return f"{long}, too much for the emulator"
     for call in calls:
         for literal in (*call.cpp, *call.cuda):
             found = unsupported_in(literal.text, call.file, line=literal.line)

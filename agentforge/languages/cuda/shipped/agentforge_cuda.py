@@ -118,12 +118,16 @@ def named_targets(flags: Sequence[str]) -> list[str]:
 def target_of(source: Path, flags: Sequence[str], capability: tuple[int, int]) -> str:
     """Target to compile for: `sm_90`, or `sm_90a` for architecture-specific instructions.
 
-    `sm_90a` is used if the kernel or a header contains such instructions or `// agentforge: arch-specific`.
+    A target that the flags name for the capability comes first, then one that they name alone. `sm_90a` is
+    used if the kernel or a header contains such instructions or `// agentforge: arch-specific`.
     """
-    named = named_targets(flags)
+    named = list(dict.fromkeys(named_targets(flags)))
     number = capability[0] * 10 + capability[1]
+    fitting = [target for target in named if target.rstrip("af") == f"sm_{number}"]
+    if fitting or len(named) == 1:
+        return (fitting or named)[-1]
     specific = number >= 90 and any(_SPECIFIC.search(path.read_text()) for path in _related(source))
-    return named[-1] if named else f"sm_{number}{'a' if specific else ''}"
+    return f"sm_{number}{'a' if specific else ''}"
 
 
 def compiler_flags(flags: Sequence[str]) -> list[str]:

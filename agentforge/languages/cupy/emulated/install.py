@@ -20,13 +20,42 @@ from .arrays import AddressRecorder, NotEmulated, as_array, from_torch, ndarray
 VERSION = "14.2.0"
 """Version of CuPy whose interface this module has."""
 
+_ATTRIBUTES = {
+    "ComputeCapabilityMajor": fake_cuda.CAPABILITY[0],
+    "ComputeCapabilityMinor": fake_cuda.CAPABILITY[1],
+    **{
+        name: fake_cuda.PROPERTIES[torchs]
+        for name, torchs in (
+            ("L2CacheSize", "L2_cache_size"),
+            ("MaxRegistersPerMultiprocessor", "regs_per_multiprocessor"),
+            ("MaxSharedMemoryPerBlock", "shared_memory_per_block"),
+            ("MaxSharedMemoryPerBlockOptin", "shared_memory_per_block_optin"),
+            ("MaxSharedMemoryPerMultiprocessor", "shared_memory_per_multiprocessor"),
+            ("MaxThreadsPerBlock", "max_threads_per_block"),
+            ("MaxThreadsPerMultiProcessor", "max_threads_per_multi_processor"),
+            ("MultiProcessorCount", "multi_processor_count"),
+            ("WarpSize", "warp_size"),
+        )
+    },
+}
+"""An H100's, under CuPy's names."""
+
 
 def calls() -> dict[str, int]:
     """Number of launches so far, by kernel name."""
     return dict(program.calls)
 
 
-class Stream(fake_cuda.Stream):
+class _Emulated:
+    """An object whose missing attributes need a GPU."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NotEmulated(f"cupy.cuda.{type(self).__name__}.{name} needs a GPU to run")
+
+
+class Stream(_Emulated, fake_cuda.Stream):
     """`cupy.cuda.Stream` and `ExternalStream`; work completes immediately."""
 
     null: Stream
@@ -45,10 +74,11 @@ class Stream(fake_cuda.Stream):
 Stream.null = Stream()
 
 
-class Device:
+class Device(_Emulated):
     """`cupy.cuda.Device`."""
 
     compute_capability = "90"
+    attributes = _ATTRIBUTES
 
     def __init__(self, device: int = 0) -> None:
         self.id = int(device)

@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from .patches import Unsimulated
+
 NAME = "NVIDIA H100 80GB HBM3"
 CAPABILITY = (9, 0)
 PROPERTIES = {
@@ -130,17 +132,31 @@ class Generator(torch.Generator):
         return super().__new__(cls, "cpu")
 
 
+class CUDAGraph:
+    """What records or replays graphs.
+
+    Raises:
+        Unsimulated: always.
+    """
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise Unsimulated("a CUDA graph cannot be simulated without a GPU")
+
+
 def _always(value: Any) -> Callable[..., Any]:
     return lambda *_, **__: value
 
 
 _NOTHING = """synchronize empty_cache set_device set_stream ipc_collect seed seed_all init
 reset_peak_memory_stats reset_max_memory_allocated"""
+_GRAPHS = "CUDAGraph graph graph_pool_handle make_graphed_callables"
+_NVTX = "mark range_push range_pop range_start range_end"
 _MEMORY = "memory_allocated max_memory_allocated memory_reserved max_memory_reserved"
 _CUDA: dict[str, Any] = {
     "is_available": _always(True),
     "is_initialized": _always(True),
     "is_bf16_supported": _always(True),
+    "is_current_stream_capturing": _always(False),
     "device_count": _always(1),
     "current_device": _always(0),
     "get_device_name": _always(NAME),
@@ -163,6 +179,7 @@ _CUDA: dict[str, Any] = {
     "manual_seed_all": torch.default_generator.manual_seed,
     # A separate function for each: torch.compile keeps rules per object.
     **{name: _always(None) for name in _NOTHING.split()},
+    **dict.fromkeys(_GRAPHS.split(), CUDAGraph),
     **{name: _always(0) for name in _MEMORY.split()},
 }
 
@@ -171,6 +188,8 @@ def install() -> None:
     """Fake the GPU in this thread, from now on."""
     for name, value in _CUDA.items():
         setattr(torch.cuda, name, value)
+    for name in _NVTX.split():  # marks for a profiler
+        setattr(torch.cuda.nvtx, name, _always(0))
     torch.Generator = Generator
     # Inductor's generated code imports this directly from torch's internals.
     torch._C._cuda_getCurrentRawStream = _always(0)

@@ -2,6 +2,7 @@
 // they return, streams and events have no state.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -32,7 +33,16 @@ struct Event {
     std::chrono::steady_clock::time_point at;
 };
 constexpr size_t shared_without_asking = 48 << 10, most_shared = 227 << 10;
-constexpr int processors = 132, most_threads = 1024, threads_of_processor = 2048;
+constexpr int processors = 132, most_threads = 1024, threads_of_processor = 2048, blocks_of_processor = 32;
+constexpr size_t shared_of_processor = 228 << 10, shared_of_system = 1 << 10;  // the latter in each block
+
+// Blocks that a multiprocessor holds at once, as far as threads and dynamic shared memory limit them.
+inline int resident_blocks(int threads, size_t shared) {
+    if (threads < 1 || threads > most_threads) return 0;
+    const int by_threads = threads_of_processor / ((threads + 31) / 32 * 32);
+    const int by_shared = static_cast<int>(shared_of_processor / (shared + shared_of_system));
+    return std::min({blocks_of_processor, by_threads, by_shared});
+}
 
 // Register and unregister memory that kernels may touch; in host.h.
 void remember(const void* begin, size_t bytes);
@@ -51,11 +61,11 @@ struct cudaDeviceProp {
     size_t totalGlobalMem = size_t{80} << 30;
     size_t sharedMemPerBlock = cuda_on_cpu::shared_without_asking;
     size_t sharedMemPerBlockOptin = cuda_on_cpu::most_shared;
-    size_t sharedMemPerMultiprocessor = cuda_on_cpu::most_shared + 1024;
+    size_t sharedMemPerMultiprocessor = cuda_on_cpu::shared_of_processor;
     int regsPerBlock = 65536, warpSize = 32, maxThreadsPerBlock = cuda_on_cpu::most_threads;
     int maxThreadsDim[3] = {1024, 1024, 64}, maxGridSize[3] = {2147483647, 65535, 65535};
     int major = 9, minor = 0, multiProcessorCount = cuda_on_cpu::processors;
-    int maxThreadsPerMultiProcessor = cuda_on_cpu::threads_of_processor, maxBlocksPerMultiProcessor = 32;
+    int maxThreadsPerMultiProcessor = cuda_on_cpu::threads_of_processor, maxBlocksPerMultiProcessor = cuda_on_cpu::blocks_of_processor;
     int l2CacheSize = 50 << 20;
 };
 
@@ -154,13 +164,13 @@ inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, 
     return cudaSuccess;
 }
 template <class F>
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, F, int threads, size_t) {
-    *blocks = cuda_on_cpu::threads_of_processor / (threads > 0 ? threads : 1);
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, F, int threads, size_t shared) {
+    *blocks = cuda_on_cpu::resident_blocks(threads, shared);
     return cudaSuccess;
 }
 template <class F>
-cudaError_t cudaOccupancyMaxPotentialBlockSize(int* blocks, int* threads, F, size_t = 0, int = 0) {
+cudaError_t cudaOccupancyMaxPotentialBlockSize(int* blocks, int* threads, F, size_t shared = 0, int = 0) {
     *threads = 256;
-    *blocks = cuda_on_cpu::processors * (cuda_on_cpu::threads_of_processor / *threads);
+    *blocks = cuda_on_cpu::processors * cuda_on_cpu::resident_blocks(*threads, shared);
     return cudaSuccess;
 }
