@@ -288,6 +288,9 @@ class Supervisor:
         self.remember(attempt)
         self.run_log.put(attempt.model_copy(update={"status": AttemptStatus.DONE}))
         self.run_log.spend(self.meter.seconds)
+        self._ended(attempt)
+
+    def _ended(self, attempt: Attempt) -> None:
         self.run_log.event(BudgetLeft(left=self.budget_left()))
         self.close_if_finished(attempt.bottleneck)
 
@@ -296,14 +299,10 @@ class Supervisor:
         plan, (evaluation, solution) = attempt.plan, self.measured(attempt)
         assert plan is not None
         if evaluation.status is not EvaluationStatus.HARNESS_ERROR:
+            context, parent = self.bottlenecks[attempt.bottleneck].context, self.run_log.built_on(attempt)
+            values = {**plan.parameters, **solution.parameters}
             self.knowledge.record(
-                plan.strategy,
-                self.bottlenecks[attempt.bottleneck].context,
-                solution,
-                evaluation,
-                {**plan.parameters, **solution.parameters},
-                attempt.run,
-                parent=self.run_log.built_on(attempt),
+                plan.strategy, context, solution, evaluation, values, attempt.run, parent=parent
             )
         self._promote(attempt, evaluation)
         self.run_log.event(reflected(attempt, plan, evaluation, gain_over_best(evaluation)))
@@ -373,14 +372,12 @@ class Supervisor:
         update = {"status": AttemptStatus.FAILED, "error": error, "usage": usage}
         self.run_log.put(attempt.model_copy(update=update))
         self.run_log.event(AttemptFailed(**which(attempt), error=error))
-        self.run_log.event(BudgetLeft(left=self.budget_left()))
-        self.close_if_finished(attempt.bottleneck)
+        self._ended(attempt)
 
     def close_if_finished(self, bottleneck: str) -> None:
         """Say that a bottleneck is closed, unless an attempt at it is to be measured again first."""
         state = self.bottleneck_state(bottleneck)
-        reason = state.closed(self.settings)
-        if reason and not state.contenders(1):
+        if (reason := state.closed(self.settings)) and not state.contenders(1):
             self.run_log.event(BottleneckClosed(bottleneck=bottleneck, reason=reason))
 
     def _critique(self, attempt: Attempt, first: int) -> Critique:
