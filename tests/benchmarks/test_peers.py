@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -97,6 +97,38 @@ def test_a_model_is_measured_again_for_another_commit_or_after_a_disturbance(pee
     assert peers.finished(model, "a")
     assert not peers.finished(model, "b")
     assert not peers.finished(model | {"machine": 1.2}, "a")
+
+
+def test_an_artifact_is_used_again_unless_the_search_would_be_another(
+    peers: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searches = list[str]()
+
+    def run(command: list[str], **_: Any) -> SimpleNamespace:
+        out = Path(command[command.index("--out") + 1])
+        assert not out.exists()
+        out.mkdir()
+        (out / "plan.json").touch()
+        searches.append(command[command.index("--minutes") + 1])
+        return SimpleNamespace(stdout="{}")
+
+    (tmp_path / "tiny.py").write_text(MODEL)
+    target = peers.load_target(str(tmp_path / "tiny.py"), peers.FrontendOptions())
+    monkeypatch.setattr(peers, "load_target", lambda *_: target)
+    monkeypatch.setattr(peers, "provenance", dict)
+    monkeypatch.setattr(peers, "group", lambda *_: ({}, {}))
+    monkeypatch.setattr(peers.subprocess, "run", run)
+    options = SimpleNamespace(parties=["AgentForge"], minutes=1.0, groups=1, blocks=1, threads=2, again=False)
+
+    def searched(**changes: Any) -> bool:
+        before = len(searches)
+        peers.measured("tiny.py", tmp_path / "work", SimpleNamespace(**{**vars(options), **changes}))
+        return len(searches) > before
+
+    assert searched() and not searched()
+    assert searched(again=True) and not searched()
+    assert searched(minutes=5.0) and searches[-1] == "5.0"
+    assert searched(threads=1)
 
 
 @pytest.mark.slow
