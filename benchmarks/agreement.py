@@ -97,9 +97,9 @@ class InterleavedTimer(Timer):
         self._group.steal.append(stolen(before, processor_jiffies()))
         self._patience.waited += time.monotonic() - begin  # no part of the referee's time
 
-    def _call(self, client: WorkerClient, call: Any) -> tuple[int, Any, float]:
+    def _call(self, client: WorkerClient, call: Any, *, watched: bool) -> tuple[int, Any, float]:
         before = procfs.page_faults(client.worker.pid)
-        found = super()._call(client, call)
+        found = super()._call(client, call, watched=watched)
         if call.timed:
             self._group.faults.setdefault(client.name, []).append(
                 procfs.page_faults(client.worker.pid) - before
