@@ -44,7 +44,7 @@ from typing import Any
 from unittest import mock
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE)]
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from _provenance import provenance, same_code  # noqa: E402
 from loops.operators import OPERATORS  # noqa: E402

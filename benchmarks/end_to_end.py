@@ -2,13 +2,16 @@
 
     python benchmarks/end_to_end.py examples/gpt2.py --out benchmarks/results/gpt2.json
 
-The result of each file is the command's `--json` answer. A failure is recorded as a failure.
+Each run has a home of its own, so that it knows only what a fresh clone knows: no outcomes of earlier runs.
+The home is removed afterwards; `--option=--out --option=FOLDER` keeps the artifact. The result of each file
+is the command's `--json` answer. A failure is recorded as a failure.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import subprocess
 import sys
@@ -24,9 +27,17 @@ def optimize(path: str, options: list[str]) -> dict[str, Any]:
     """One run: wall time of the whole command and peak resident memory of its process."""
     command = ["agentforge", "optimize", path, "--json", "-c", "search.reuse_verdicts=false", *options]
     started = time.perf_counter()
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
+    with (
+        tempfile.TemporaryDirectory(prefix="end-to-end-") as home,
+        tempfile.TemporaryFile("w+") as out,
+        tempfile.TemporaryFile("w+") as errors,
+    ):
+        own = {"AGENTFORGE_HOME": home, "AGENTFORGE_DATABASE_URL": f"sqlite:///{home}/agentforge.db"}
         supervisor = subprocess.Popen(
-            [sys.executable, "-m", "agentforge.cli", *command[1:]], stdout=out, stderr=errors
+            [sys.executable, "-m", "agentforge.cli", *command[1:]],
+            stdout=out,
+            stderr=errors,
+            env={**os.environ, **own},
         )
         peak = 0
         while supervisor.poll() is None:

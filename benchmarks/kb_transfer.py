@@ -42,7 +42,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE)]
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from _provenance import provenance  # noqa: E402
 from search.lab import ENOUGH, LANDSCAPES, LEAST_GAIN  # noqa: E402

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE)]
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import torch  # noqa: E402
 from _provenance import provenance, same_code  # noqa: E402
@@ -188,8 +188,10 @@ def measured(spec: str, work: Path, options: argparse.Namespace) -> dict[str, An
         target = load_target(spec, FrontendOptions())
     except AgentForgeError as error:
         return {"refused": str(error), "outcome": "not measured", "provenance": provenance()}
-    folder = work / target.definition.hash
+    folder = work / f"{target.definition.hash}-{options.minutes:g}-{options.threads}"
     folder.mkdir(parents=True, exist_ok=True)
+    if options.again:
+        shutil.rmtree(folder / "artifact", ignore_errors=True)
     no_artifact = "" if OURS not in options.parties else optimized(spec, folder, options)
     parties = [n for n in options.parties if n != OURS or not no_artifact]
     groups, records = [], dict[str, dict[str, Any]]()
@@ -262,7 +264,7 @@ def main() -> int:
     parser.add_argument("--blocks", type=int, default=BLOCKS, help="in each group: one turn of each party")
     parser.add_argument("--threads", type=int, default=RefereeSettings().threads)
     parser.add_argument("--parties", nargs="+", choices=list(PARTIES)[2:], default=list(PARTIES)[2:])
-    parser.add_argument("--again", action="store_true", help="measure models again that have a result")
+    parser.add_argument("--again", action="store_true", help="search and measure again what has a result")
     parser.add_argument("--busy", action="store_true", help="measure also if other programs run")
     parser.add_argument("--table", action="store_true", help="only write the table into docs/peers.md")
     parser.add_argument("--work", type=Path, help="folder for artifacts; default: in AgentForge's cache")

@@ -327,7 +327,7 @@ def goals(result: dict[str, Any]) -> dict[str, bool]:
 
 
 def _before(path: Path) -> dict[str, Any]:
-    """An earlier result, of which one part is measured again."""
+    """An earlier result, whose other parts stay."""
     found: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
     return found
 
@@ -338,14 +338,19 @@ def main() -> int:
     )
     parser.add_argument("--repetitions", type=int, default=9)
     parser.add_argument("--load-inline", type=int, default=3, help="repetitions of the load_inline script")
-    parser.add_argument("--part", choices=("all", "speed", "memory", "verdicts"), default="all")
+    parser.add_argument(
+        "--part",
+        choices=("all", "speed", "memory", "verdicts"),
+        default="all",
+        help="all: speed and memory; a part that is not measured stays as it was",
+    )
     parser.add_argument("--only", default="*", help="verdicts: pattern of the cases' names")
     parser.add_argument("--sample", type=int, default=sys.maxsize, help="verdicts: judge at most N cases")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="verdicts: begin none after that")
     parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     settings = RefereeSettings()
-    result: dict[str, Any] = _before(arguments.out) if arguments.part != "all" else {}
+    result = _before(arguments.out)
     with tempfile.TemporaryDirectory(prefix="referee-speed-") as temporary:
         folder = Path(temporary)
         if arguments.part == "verdicts":

@@ -10,11 +10,15 @@ from __future__ import annotations
 
 import json
 import statistics
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from agentforge.schema import baseline_name
-from tools.generated import ROOT, GeneratedPart
+sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
+
+from agentforge.schema import baseline_name  # noqa: E402
+from tools.generated import ROOT, GeneratedPart  # noqa: E402
 
 TABLE = GeneratedPart("docs/models.md", "coverage", "tools/coverage_table.py")
 RESULTS = ROOT / "benchmarks" / "results" / "model_coverage.json"

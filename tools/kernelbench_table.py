@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import re
 import statistics
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from agentforge.campaigns.exports.state import import_state, read_state
-from agentforge.campaigns.report import BEST, ArmReport, CampaignReport, ItemReport, build_report
-from agentforge.schema import ItemState, baseline_name
-from agentforge.store import Store
-from tools.generated import ROOT, GeneratedPart
+sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
+
+from agentforge.campaigns.exports.state import import_state, read_state  # noqa: E402
+from agentforge.campaigns.report import BEST, ArmReport, CampaignReport, ItemReport, build_report  # noqa: E402
+from agentforge.schema import ItemState, baseline_name  # noqa: E402
+from agentforge.store import Store  # noqa: E402
+from tools.generated import ROOT, GeneratedPart  # noqa: E402
 
 TABLE = GeneratedPart("docs/campaigns.md", "kernelbench", "tools/kernelbench_table.py")
 STATE = ROOT / "benchmarks" / "results" / "kernelbench_cpu.jsonl.gz"

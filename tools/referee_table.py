@@ -6,10 +6,15 @@ python tools/referee_table.py --check    # fail if the table in the file is not 
 
 from __future__ import annotations
 
-from agentforge.referee import checks
-from agentforge.referee.checks import PIPELINE, Check, When
-from agentforge.schema import Level
-from tools.generated import GeneratedPart
+import sys
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
+
+from agentforge.referee import checks  # noqa: E402
+from agentforge.referee.checks import PIPELINE, Check, When  # noqa: E402
+from agentforge.schema import Level  # noqa: E402
+from tools.generated import GeneratedPart  # noqa: E402
 
 TABLE = GeneratedPart("docs/referee.md", "checks", "tools/referee_table.py")
 

@@ -7,10 +7,14 @@ python tools/results_table.py --check    # fail if the table in the file is not 
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 from typing import Any
 
-from agentforge.schema import baseline_name
-from tools.generated import ROOT, GeneratedPart
+sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
+
+from agentforge.schema import baseline_name  # noqa: E402
+from tools.generated import ROOT, GeneratedPart  # noqa: E402
 
 TABLE = GeneratedPart("README.md", "results", "tools/results_table.py")
 RESULTS = ROOT / "benchmarks" / "results"

@@ -3,11 +3,13 @@
     python benchmarks/gpu/run.py all --minutes 40
     python benchmarks/gpu/run.py list
     python benchmarks/gpu/run.py operators --output benchmarks/results
+    python benchmarks/gpu/run.py operators --only softmax
     python benchmarks/gpu/run.py operators --dry
 
 Writes gpu-PIECE.json with device, driver, versions, date and command, repeatedly during the run, so that an
-interrupted piece keeps its results. `--dry` follows the same code path on tiny sizes without a GPU and writes
-nothing. The exit code is 1 if something failed, and 2 if there is no GPU or a package is missing.
+interrupted piece keeps its results. `--only` writes gpu-PIECE-part.json instead: a part is no result of the
+piece. `--dry` follows the same code path on tiny sizes without a GPU and writes nothing. The exit code is 1
+if something failed, and 2 if there is no GPU or a package is missing.
 """
 
 from __future__ import annotations
@@ -263,7 +265,7 @@ def measure(piece: str, output: Path, seconds: float, only: tuple[str, ...] = ()
     telemetry = Telemetry(visible_gpu())
     head = {**provenance(), "driver": driver(), "before": telemetry.read().model_dump(), "piece": piece}
     output.mkdir(parents=True, exist_ok=True)
-    place = output / f"gpu-{piece}.json"
+    place = output / (f"gpu-{piece}-part.json" if only else f"gpu-{piece}.json")
 
     kept: Answer = {}
 

@@ -169,6 +169,20 @@ def test_a_piece_that_raises_keeps_what_it_measured(
     assert not found["ok"] and not found["cut_off"] and found["commit"] == found["driver"] == ""
 
 
+def test_a_part_of_a_piece_leaves_the_result_of_the_piece(
+    run: ModuleType, sitting: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(RUN.parents[1]))
+    monkeypatch.setitem(run.PIECES, "operators", lambda given: {"ok": True, "names": [*given.only]})
+    assert run.measure("operators", tmp_path, 30.0, ("softmax",)) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["gpu-operators-part.json"]
+    part = json.loads((tmp_path / "gpu-operators-part.json").read_text())
+    assert part["names"] == ["softmax"]
+    assert not sitting.complete(tmp_path, "operators", part["commit"])
+    assert run.measure("operators", tmp_path, 30.0) == 0
+    assert sitting.complete(tmp_path, "operators", part["commit"])
+
+
 def test_each_attack_is_kept_before_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(RUN.parents[1]))
     attacks = importlib.import_module("gpu.attacks")

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -100,18 +100,48 @@ def test_a_model_is_measured_again_for_another_commit_or_after_a_disturbance(pee
     assert not peers.finished(model | {"machine": 1.2}, "a")
 
 
-@pytest.mark.slow
-def test_a_tiny_model_runs_in_every_installed_runtime(tmp_path: Path):
+def test_an_artifact_is_used_again_unless_the_search_would_be_another(
+    peers: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searches = list[str]()
+
+    def run(command: list[str], **_: Any) -> SimpleNamespace:
+        out = Path(command[command.index("--out") + 1])
+        assert not out.exists()
+        out.mkdir()
+        (out / "plan.json").touch()
+        searches.append(command[command.index("--minutes") + 1])
+        return SimpleNamespace(stdout="{}")
+
     (tmp_path / "tiny.py").write_text(MODEL)
-    parties = ["ONNX Runtime", "OpenVINO"] if find_spec("onnxruntime") and find_spec("openvino") else []
-    options = "tiny.py --busy --groups 1 --blocks 2 --out found.json --work work --parties"
-    command = [
-        sys.executable,
-        str(BENCHMARKS / "peers.py"),
-        *options.split(),
-        *(parties or ["torch.compile"]),
-    ]
+    target = peers.load_target(str(tmp_path / "tiny.py"), peers.FrontendOptions())
+    monkeypatch.setattr(peers, "load_target", lambda *_: target)
+    monkeypatch.setattr(peers, "provenance", dict)
+    monkeypatch.setattr(peers, "group", lambda *_: ({}, {}))
+    monkeypatch.setattr(peers.subprocess, "run", run)
+    options = SimpleNamespace(parties=["AgentForge"], minutes=1.0, groups=1, blocks=1, threads=2, again=False)
+
+    def searched(**changes: Any) -> bool:
+        before = len(searches)
+        peers.measured("tiny.py", tmp_path / "work", SimpleNamespace(**{**vars(options), **changes}))
+        return len(searches) > before
+
+    assert searched() and not searched()
+    assert searched(again=True) and not searched()
+    assert searched(minutes=5.0) and searches[-1] == "5.0"
+    assert searched(threads=1)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("party", ["torch.compile", "freezing", "ONNX Runtime", "OpenVINO", "AgentForge"])
+def test_each_party_runs_a_tiny_model(peers: ModuleType, tmp_path: Path, party: str) -> None:
+    if missing := [package for package in peers.PACKAGES.get(party, ()) if not find_spec(package)]:
+        pytest.skip(f"{', '.join(missing)} is not installed: run pip install '.[peers]'")
+    (tmp_path / "tiny.py").write_text(MODEL)
+    options = "tiny.py --busy --minutes 0.05 --groups 1 --blocks 2 --out found.json --work work --parties"
+    command = [sys.executable, str(BENCHMARKS / "peers.py"), *options.split(), party]
     subprocess.run(command, cwd=tmp_path, check=True)
     records = json.loads((tmp_path / "found.json").read_text())["models"]["tiny.py"]["parties"]
-    assert len(records) >= 3
+    assert list(records) == ["eager", "control", party]
     assert all(record.get("agrees") for record in records.values()), records

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -51,3 +52,30 @@ def test_the_results_in_the_readme_are_those_on_record() -> None:
 def test_the_command_runs_from_any_folder(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "tools" / "results_table.py"), "--check"]
     subprocess.run(command, cwd=tmp_path, check=True, timeout=60)
+
+
+_RUN_WITHOUT_THE_ROOT = """
+import runpy, sys
+from pathlib import Path
+
+import agentforge  # its package is found hereafter as in an installed wheel
+
+found = [path for path in sys.path if not (Path(path) / "tools" / "generated.py").is_file()]
+for script in sys.argv[1:]:
+    for name in sys.modules.keys() & {"tools", "tools.generated", "agreement", "kb_transfer"}:
+        del sys.modules[name]
+    sys.path[:] = [str(Path(script).parent), *found]
+    runpy.run_path(script)
+"""
+
+
+def test_a_clone_need_not_be_installed_as_editable(tmp_path: Path) -> None:
+    scripts = [
+        str(path)
+        for folder in ("benchmarks", "tools")
+        for path in (ROOT / folder).rglob("*.py")
+        if re.search(r"^from (tools|agreement|kb_transfer)\b", path.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    assert len(scripts) > 8
+    command = [sys.executable, "-c", _RUN_WITHOUT_THE_ROOT, *scripts]
+    subprocess.run(command, cwd=tmp_path, check=True, timeout=120)

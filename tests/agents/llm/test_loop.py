@@ -10,6 +10,7 @@ from typing import Literal
 
 import pytest
 
+from agentforge.agents.llm.facts import steady
 from agentforge.config import LLMSettings, RefereeSettings, SearchSettings, load_settings
 from agentforge.devices import DeviceSpec, detect
 from agentforge.frontends import FrontendOptions
@@ -200,7 +201,10 @@ def get_init_inputs():
 def test_what_is_verified_is_stored_and_stitched(
     server: LLMServer, referee: SteadyReferee, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: str
 ) -> None:
-    """The kernel reads each row once, eager five times; torch.compile comes close to it."""
+    """The kernel reads each row once, eager five times; torch.compile comes close to it.
+
+    On a real clock nothing but noise and torch.compile may keep it from winning.
+    """
     monkeypatch.setenv("AGENTFORGE_HOME", str(tmp_path))
     (tmp_path / "model.py").write_text(MODEL)
     whole = kernels.RIGHT_AND_FAST + kernels.MODEL
@@ -223,12 +227,13 @@ def test_what_is_verified_is_stored_and_stitched(
         won = [(p.solution, p.evaluation) for p in store.promotions(report.run.id)]
         (strategy,) = (s for s in KnowledgeBase(store, ()).strategies() if s.id == "one-pass-rows")
     assert [e.status.value for e in judged] == ["COMPILE_ERROR", "INCORRECT_NUMERICAL", "PASSED", "PASSED"]
-    if clock == "real" and not (won and report.proven and report.mode.startswith("kernels")):
-        why = (*judged[3].reasons, report.summary)
-        assert any(why), "what was not confirmed by the clock has a reason"
-        pytest.skip(f"the clock did not confirm it here: {'; '.join(why)}")
+    if clock == "real" and not steady(judged[3]):
+        pytest.skip(f"the machine disturbed the clock: {'; '.join(judged[3].reasons)}")
+    assert judged[3].verified, judged[3].reasons
     assert won == [(attempts[3].solution, attempts[3].evaluation)]
-    assert judged[3].verified
+    least = min(judged[3].speedup.values(), key=lambda interval: interval.low)
+    if clock == "real" and not report.mode.startswith("kernels") and least.low <= 1:
+        pytest.skip(f"torch.compile is as fast here: {least} over it")
     assert sum(record.n for record in strategy.records) >= 1
     assert report.proven, report.headline
     assert report.headline.startswith("Verified: ")

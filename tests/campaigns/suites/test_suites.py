@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from agentforge.campaigns.suites import Selection, open_suite, selected
 from agentforge.schema import UsageError
@@ -61,7 +63,6 @@ class TestKernelBench(SuiteContract):
     def test_the_data_set_in_the_cache_of_hugging_face(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
         monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
         with pytest.raises(UsageError, match="has no data set of KernelBench: run `hf download"):
             selected(self.open("hf"), Selection())
@@ -69,7 +70,7 @@ class TestKernelBench(SuiteContract):
         data.mkdir(parents=True)
         rows = [(10, "10_b"), (9, "9_a")]
         made = [{"code": MODEL, "level": 1, "name": name, "problem_id": number} for number, name in rows]
-        parquet.write_table(arrow.Table.from_pylist(made), data / "level_1-00000-of-00001.parquet")
+        parquet.write_table(pyarrow.Table.from_pylist(made), data / "level_1-00000-of-00001.parquet")
         found = selected(self.open("hf"), Selection())
         assert [(p.id, p.group, p.source) for p in found] == [
             ("level1/9_a", "level1", MODEL),
