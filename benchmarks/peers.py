@@ -288,6 +288,7 @@ def main() -> int:
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
     options.parties = ["eager", HIDDEN, *options.parties]
     commit = provenance()["commit"]
+    options.again |= not same_code(commit, commit)  # an unknown or changed state: nothing made before fits
     work = (options.work or load_settings([]).cache / "peers" / commit).absolute()
     for spec in options.models or standard_models():
         name = spec.removeprefix("hf:").rpartition("/")[2]
