@@ -141,14 +141,7 @@ def read_database(where: str, own: str, *, evidence: bool = False) -> Bundle:
         raise UsageError(f"{where} is this database itself: name another one")
     with Store(url, read_only=True) as other:
         name = file.name if file else other.where
-        try:
-            return _bundle(other, other.stored_strategies(), evidence=evidence, origin=name)
-        except ValidationError as error:
-            first = error.errors()[0]
-            field = ".".join(str(part) for part in first["loc"])
-            raise UsageError(
-                f"{where} has an invalid {error.title}, field {field!r}: {first['msg']}"
-            ) from error
+        return _bundle(other, other.stored_strategies(), evidence=evidence, origin=name)
 
 
 def _file(url: str) -> Path | None:

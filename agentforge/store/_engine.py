@@ -144,9 +144,10 @@ class Database:
             try:
                 yield session
             except ValidationError as error:
+                field = ".".join(str(part) for part in error.errors()[0]["loc"])
                 raise StoreError(
-                    f"database {self.where} has a {error.title} that another version of AgentForge wrote: "
-                    "use it, or set AGENTFORGE_HOME to another folder"
+                    f"database {self.where} has an invalid {error.title} (field {field!r}), perhaps of "
+                    "another version of AgentForge: use that one, or another database"
                 ) from error
 
     @contextmanager

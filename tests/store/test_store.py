@@ -185,7 +185,7 @@ class TestNouns:
             connection.execute(text("UPDATE run_records SET name = 'newer'"))
         engine.dispose()
         for ask in (store.list_runs, lambda: store.get_run(nouns.run().id), lambda: store.get_solution(key)):
-            with pytest.raises(StoreError, match="another version of AgentForge wrote"):
+            with pytest.raises(StoreError, match="perhaps of another version"):
                 ask()
         assert store.records(nouns.run().id) == {}
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from .patches import Unsimulated
+from .fake_cuda import Unsimulated
 
 Range = tuple[int, int]
 

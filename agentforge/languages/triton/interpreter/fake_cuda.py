@@ -11,8 +11,6 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from .patches import Unsimulated
-
 NAME = "NVIDIA H100 80GB HBM3"
 CAPABILITY = (9, 0)
 PROPERTIES = {
@@ -130,6 +128,13 @@ class Generator(torch.Generator):
     def __new__(cls, device: Any = "cpu") -> Generator:
         """Create a CPU generator for any device."""
         return super().__new__(cls, "cpu")
+
+
+class Unsimulated(Exception):
+    """A kernel needs a GPU: it is neither right nor wrong here."""
+
+    agentforge_code = "unsupported"
+    """Code of the error in the worker's reply to the referee."""
 
 
 class CUDAGraph:

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ..recorder import Recorder, compile_time
-from .patches import Unsimulated, imported_builtins
+from .fake_cuda import Unsimulated
+from .patches import imported_builtins
 
 _GRID = (2**31 - 1, 65535, 65535)
 _WARPS = (1, 2, 4, 8, 16, 32)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .patches import Unsimulated
+from .fake_cuda import Unsimulated
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "abs": np.abs, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "rint": np.rint,

@@ -17,13 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-
-class Unsimulated(Exception):
-    """A kernel needs a GPU: it is neither right nor wrong here."""
-
-    agentforge_code = "unsupported"
-    """Code of the error in the worker's reply to the referee."""
-
+from .fake_cuda import Unsimulated
 
 _LARGEST = {"fp8e4nv": 448.0, "fp8e5": 57344.0}
 """Larger values (infinity too) are rounded to it, as on GPUs."""
