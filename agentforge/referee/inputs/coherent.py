@@ -19,6 +19,8 @@ _NOISE = 1 / 64
 _FARTHEST = 1024.0
 """Largest squared distance."""
 _LEAST_POINTS = 16
+_APART = 4.0
+"""How many times their own spread the means of columns differ by."""
 _NEARLY_ONE = 1 - 1 / 64
 
 
@@ -61,6 +63,16 @@ def squared_distances(tensor: torch.Tensor) -> torch.Tensor:
     return ((one - other) ** 2 * _FARTHEST).to(tensor.dtype) + tensor * _NOISE  # alone they are singular
 
 
+def columns_apart(tensor: torch.Tensor) -> torch.Tensor:
+    """Values whose mean is another one in each column, so that most rows have their largest ones at the same
+    places: a router that sends most tokens to few experts."""
+    if tensor.dim() < 2 or tensor.is_complex() or two_values(tensor) or _exact_square(tensor):
+        return tensor
+    spread = _APART * float(tensor.float().std())  # NaN for one element
+    apart = spread * torch.randn(tensor.shape[-1])
+    return tensor + apart.to(tensor.dtype) if bool(apart.isfinite().all()) else tensor
+
+
 def both_zeros(tensor: torch.Tensor) -> torch.Tensor:
     """Zeros of either sign."""
     return torch.where(torch.rand(tensor.shape) < 0.5, 0.0, -0.0).to(tensor.dtype)
@@ -70,6 +82,7 @@ COHERENT = (
     Content("runs of nearly equal values", in_runs, ties=True, whole=True),
     Content("rising values", rising, whole=True),
     Content("squared distances", squared_distances, ties=True, whole=True),
+    Content("columns of other means", columns_apart, whole=True),
     Content("shifted by -30", lambda t: t - 30),
     Content("shifted by -120", lambda t: t - 120),
     Content("zeros of either sign", both_zeros, ties=True),

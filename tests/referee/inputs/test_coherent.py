@@ -13,6 +13,7 @@ from agentforge.referee.inputs.coherent import (
     COHERENT,
     both_zeros,
     coherent,
+    columns_apart,
     in_runs,
     rising,
     squared_distances,
@@ -78,6 +79,16 @@ def test_values_rise_along_the_longer_dimension(shape: tuple[int, ...], dim: int
     made = rising(tensor)
     assert bool((made.diff(dim=dim) > 0).all())
     assert torch.equal(made.reshape(-1).sort().values, tensor.reshape(-1).sort().values)
+
+
+def test_most_rows_have_their_largest_values_at_the_same_places() -> None:
+    logits = torch.randn(4096, 16)
+    made = columns_apart(logits)
+    most = made.topk(2, 1).indices.flatten().bincount(minlength=16).max()
+    assert int(most) > 2048
+    assert torch.allclose((made - logits).std(0), torch.zeros(16), atol=1e-5)
+    for alone in (torch.randn(1, 1), torch.randn(16), torch.rand(8, 8) < 0.5):
+        assert torch.equal(columns_apart(alone), alone)
 
 
 def test_the_shortest_way_between_points_leads_over_those_between() -> None:

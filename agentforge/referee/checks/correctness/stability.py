@@ -31,8 +31,8 @@ class Stability(Check):
     when = When.EXAMINATION
     catches = (
         "wrong values for large, small, zero, equal, shifted, negated and mixed inputs, few large values, "
-        "NaN, infinities, either zero, runs, ramps, distances, chains, other integers, places that repeat, "
-        "masks and orders, "
+        "NaN, infinities, either zero, runs, ramps, distances, columns apart, chains, other integers, "
+        "places that repeat, masks and orders, "
         "ends of ranges, empty rows and bags, shorter lengths, rows and infinities in common"
     )
 
