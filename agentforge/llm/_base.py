@@ -212,4 +212,7 @@ providers: Registry[LanguageModel] = Registry(
         "replay": "agentforge.llm.cassette:Replay",
     },
 )
-"""Factories `(target, options) -> LanguageModel`; `target` is the text after the colon."""
+"""Factories `(target, settings, **options) -> LanguageModel`.
+
+`target` is the text after the first colon, `settings` are the `LLMSettings`.
+"""

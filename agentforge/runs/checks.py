@@ -9,6 +9,8 @@ from pathlib import Path
 
 from agentforge.config import Settings, check_threads
 from agentforge.devices import DeviceSpec
+from agentforge.frontends import frontends
+from agentforge.isolation.sandboxes import sandboxes
 from agentforge.ladder import find_device
 from agentforge.languages import languages
 from agentforge.schema import MachineError, Permission, RunKind, UsageError
@@ -51,7 +53,7 @@ def check_run(settings: Settings, out: Path | None) -> None:
 
     Raises:
         UsageError: a setting or `out` cannot be used.
-        MachineError: a policy's or tracker's package cannot be imported.
+        MachineError: a plug-in's package cannot be imported.
     """
     check_out(out)
     check_record(settings.llm.record)
@@ -60,6 +62,27 @@ def check_run(settings: Settings, out: Path | None) -> None:
     check_tuning(settings.search.tune)
     check_trackers(settings.trackers, settings.tracker_options)
     check_threads(settings.referee)
+    check_options(settings)
+
+
+def check_options(settings: Settings) -> None:
+    """Refuse options of languages, frontends and sandboxes that nothing would read.
+
+    Raises:
+        UsageError: a name or an option is unknown, or no sandbox is named that the options are for.
+        MachineError: a plug-in cannot be imported.
+    """
+    referee = settings.referee
+    for language, options in referee.language_options.items():
+        languages.check(language, options)
+    for frontend, options in settings.frontend_options.items():
+        frontends.check(frontend, options)
+    if referee.sandbox != "auto":
+        sandboxes.check(referee.sandbox, referee.sandbox_options)
+    elif referee.sandbox_options:
+        raise UsageError(
+            "referee.sandbox_options are for one sandbox, and referee.sandbox is auto: name the sandbox too"
+        )
 
 
 def check_out(out: Path | None) -> None:

@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from agentforge.config import load_settings
+from agentforge.devices import detect
+from agentforge.frontends import FrontendOptions
 from agentforge.languages import languages
-from agentforge.runs.kinds.kernel import as_one
+from agentforge.runs.kinds.kernel import KernelStart, as_one
 from agentforge.schema import Definition, Target
 from tests.cli.conftest import Answer, Run, home, run
+from tests.distributions import install
 from tests.loop.scripted import bottleneck, profile
 
 from .test_user_kernels import KERNEL, REFERENCE
@@ -145,3 +149,36 @@ def test_a_run_of_one_kernel_offers_no_merges() -> None:
     whole = as_one(parts.model_copy(update={"merges": (bottleneck("ab"),)}), target)
     assert len(whole.bottlenecks) == 1
     assert whole.merges == ()
+
+
+FRONTEND = f"""
+from agentforge.frontends import make_target
+
+SOURCE = {REFERENCE!r}
+
+
+class Rows:
+    name = "rows"
+    form = "rows:NAME"
+
+    def __init__(self, *, rows=32):
+        self.rows = rows
+
+    def accepts(self, spec):
+        return spec.startswith("rows:")
+
+    def load(self, spec, options):
+        source = SOURCE.replace("32", str(self.rows))
+        return make_target(name="rows", origin=spec, source=source, import_root=None, device=options.device)
+"""
+
+
+def test_the_reference_of_a_kernel_gets_the_options_of_its_frontend(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries = {"agentforge.frontends": {"rows": "rows_pack:Rows"}}
+    install(monkeypatch, tmp_path / "site", "rows_pack", FRONTEND, entries)
+    (tmp_path / "rms.cpp").write_text(KERNEL)
+    start = KernelStart(tmp_path / "rms.cpp", "rows:any", FrontendOptions())
+    found = start.load(load_settings(["frontend_options.rows.rows=8"]), detect("cpu"))
+    assert found.target.workloads[0].inputs[0].shape == (8, 67)

@@ -67,7 +67,8 @@ class KernelStart:
 
     def load(self, settings: Settings, device: DeviceSpec) -> RunInput:
         """The reference, loaded in a child process, and the kernel as its solution."""
-        target = load_target(self.against, replace(self.options, device=device.torch_device))
+        options = replace(self.options, device=device.torch_device)
+        target = load_target(self.against, options, settings.frontend_options)
         kernel = read_kernel(self.kernel, whole(target.definition), target.workloads[0], device.kind)
         named = target.model_copy(update={"name": self.kernel.stem, "origin": str(self.kernel)})
         return given_kernels(named, [kernel], settings)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from pydantic import BaseModel, Field
 
@@ -42,11 +41,6 @@ class Cautious:
         if not self._enabled:
             return Availability(False, "set referee.sandbox_options.enabled=true to use it")
         return self._inner.available()
-
-    def wrap(
-        self, argv: Sequence[str], *, scratch: Path, readable: Sequence[Path], env: Mapping[str, str]
-    ) -> list[str]:
-        return self._inner.wrap(argv, scratch=scratch, readable=readable, env=env)
 
     def enter(self, limits: Limits, *, keep_fds: Sequence[int], box: Box) -> None:
         smaller = replace(limits, file_bytes=min(limits.file_bytes, self._file_bytes))
