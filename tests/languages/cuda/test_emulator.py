@@ -139,39 +139,40 @@ extern "C" __global__ void wide_tile(const __half* a, const __half* b, float* ou
 """
 
 ARITHMETIC = """\
-// Each lane adds what lies `step` places before its own, in place.
+// Each lane adds the sum that lies `step` places before its own.
 extern "C" __global__ void warp_scan(const float* x, float* out, bool sync) {
     __shared__ float sums[64];
     float* mine = sums + threadIdx.x / 32 * 32;
     const int lane = threadIdx.x % 32;
-    mine[lane] = x[threadIdx.x];
+    float own = x[threadIdx.x];
+    mine[lane] = own;
     __syncwarp();
     for (int step = 1; step < 32; step *= 2) {
         const float before = lane >= step ? mine[lane - step] : 0.0f;
         if (sync) __syncwarp();
-        mine[lane] += before;
+        own += before;
+        mine[lane] = own;
         __syncwarp();
     }
-    out[threadIdx.x] = mine[lane];
+    out[threadIdx.x] = own;
 }
 
-// The first warp reads a value twice, then its first lane changes it; or the second warp does.
-extern "C" __global__ void state_of_a_warp(float* out, bool other) {
-    __shared__ float state;
-    if (threadIdx.x == 0) state = 1;
+// All lanes of a warp read half of a word; then the first reads the word and changes that half, or another warp
+// does. The compiler reports a store beside a load of the same bytes as a load alone.
+extern "C" __global__ void state_of_a_warp(int* out, int more, bool other) {
+    __shared__ __align__(4) unsigned short state[2];
+    if (threadIdx.x < 2) state[threadIdx.x] = 1;
     __syncthreads();
-    float sum = 0;
+    int sum = 0;
     if (threadIdx.x < 32) {
-        sum = state;
+        sum = state[1];
         __syncwarp();
-        sum += state;
-        __syncwarp();
-        if (threadIdx.x == 0) state += 1;
+        if (threadIdx.x == 0) state[1] = (*reinterpret_cast<const unsigned*>(state) >> 16) + more;
     } else if (other) {
-        state = 5;
+        state[1] = 5;
     }
     __syncthreads();
-    out[threadIdx.x] = sum + state;
+    out[threadIdx.x] = sum + state[1];
 }
 
 extern "C" __global__ void conversions(const float* x, long long* out) {
@@ -345,12 +346,13 @@ def test_reads_that_a_warp_operation_orders_are_no_race(arithmetic: Library) -> 
     x, out = torch.randint(-8, 9, (2, 32)).float(), torch.empty(2, 32)
     arithmetic.warp_scan(x, out, True, grid=1, block=64)
     assert torch.equal(out, x.cumsum(1))
-    arithmetic.state_of_a_warp(out, False, grid=1, block=64)
-    assert out.tolist() == [[4.0] * 32, [2.0] * 32]
+    sums = torch.empty(2, 32, dtype=torch.int32)
+    arithmetic.state_of_a_warp(sums, 2, False, grid=1, block=64)
+    assert sums.tolist() == [[4] * 32, [3] * 32]
     with pytest.raises(CudaError, match=r"race: .* __syncwarp\(\) is missing"):
         arithmetic.warp_scan(x, out, False, grid=1, block=64)
     with pytest.raises(CudaError, match="race: thread 32 writes shared memory"):
-        arithmetic.state_of_a_warp(out, True, grid=1, block=64)
+        arithmetic.state_of_a_warp(sums, 2, True, grid=1, block=64)
 
 
 def test_conversions_end_at_the_limits_of_their_type(arithmetic: Library) -> None:
