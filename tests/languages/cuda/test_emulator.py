@@ -157,7 +157,7 @@ extern "C" __global__ void warp_scan(const float* x, float* out, bool sync) {
     out[threadIdx.x] = own;
 }
 
-// All lanes of a warp read half of a word; then the first reads the word and changes that half, or another warp
+// All lanes of a warp read half of a word; then the first reads it all and changes that half, or another warp
 // does. The compiler reports a store beside a load of the same bytes as a load alone.
 extern "C" __global__ void state_of_a_warp(int* out, int more, bool other) {
     __shared__ __align__(4) unsigned short state[2];
