@@ -149,8 +149,9 @@ def run(body: str, folder: Path, ours: Path) -> subprocess.CompletedProcess[str]
     return subprocess.run([str(program)], env=environment, capture_output=True, text=True, check=False)
 
 
-def solution(source: str) -> Solution:
-    files = (SourceFile(path="model_new.py", content=""), SourceFile(path="kernel.cpp", content=source))
+def solution(source: str, header: str = "") -> Solution:
+    contents = {"model_new.py": "", "kernel.cpp": source, "spin.h": header}
+    files = tuple(SourceFile(path=path, content=content) for path, content in contents.items())
     spec = BuildSpec(language="cpp", entry_point="model_new.py::ModelNew")
     return Solution(name="s", definition="d", author="test", spec=spec, sources=files)
 
@@ -194,6 +195,15 @@ def test_what_our_openmp_lacks_is_not_checked(tmp_path):
 def test_fences_are_not_checked_for_races(tmp_path, fence):
     with pytest.raises(NotBuilt, match="ThreadSanitizer does not support"):
         build(solution(fence), tmp_path, RACES, cache=tmp_path / "cache", run=plain, timeout_s=120)
+
+
+def test_a_fence_in_a_header_is_not_checked_for_races(tmp_path):
+    fence = "inline void all() { std::atomic_thread_fence(std::memory_order_seq_cst); }\n"
+    made = solution('#include "spin.h"\n', fence)
+    for file in made.sources:
+        (tmp_path / file.path).write_text(file.content)
+    with pytest.raises(NotBuilt, match=r"spin\.h uses atomic_thread_fence"):
+        build(made, tmp_path, RACES, cache=tmp_path / "cache", run=plain, timeout_s=120)
 
 
 @pytest.mark.skipif(not MEMORY.available(), reason="the compiler brings no AddressSanitizer")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -59,6 +61,11 @@ extern "C" __global__ void odd_functions(float* out, const float* x) {
     out[threadIdx.x + 64] = __low2float(pair) + __half2float(hlog10(__float2half(100.0f))) + __hadd(3, 4);
     const float high = __umul64hi(1ull << 40, 1ull << 30);
     out[threadIdx.x + 96] = high + __rhadd(-3, -4) + umax(1u, 2u);
+}
+
+extern "C" __global__ void tiles_of_warps(int* out) {
+    auto quad = cg::tiled_partition<4>(cg::tiled_partition<32>(cg::this_thread_block()));
+    out[threadIdx.x] = quad.meta_group_rank() + 100 * quad.meta_group_size();
 }
 
 extern "C" __global__ void endless(float* out, int n) {
@@ -129,6 +136,94 @@ extern "C" __global__ void square(const __half* a, const __half* b, float* out, 
 extern "C" __global__ void wide_tile(const __half* a, const __half* b, float* out, bool sync) {
     multiply_copy<32, 8>(a, b, out, sync);
 }
+"""
+
+ARITHMETIC = """\
+// Each lane adds the sum that lies `step` places before its own.
+extern "C" __global__ void warp_scan(const float* x, float* out, bool sync) {
+    __shared__ float sums[64];
+    float* mine = sums + threadIdx.x / 32 * 32;
+    const int lane = threadIdx.x % 32;
+    float own = x[threadIdx.x];
+    mine[lane] = own;
+    __syncwarp();
+    for (int step = 1; step < 32; step *= 2) {
+        const float before = lane >= step ? mine[lane - step] : 0.0f;
+        if (sync) __syncwarp();
+        own += before;
+        mine[lane] = own;
+        __syncwarp();
+    }
+    out[threadIdx.x] = own;
+}
+
+// All lanes of a warp read half of a word; then the first reads it all and changes that half, or another warp
+// does. The compiler reports a store beside a load of the same bytes as a load alone.
+extern "C" __global__ void state_of_a_warp(int* out, int more, bool other) {
+    __shared__ __align__(4) unsigned short state[2];
+    if (threadIdx.x < 2) state[threadIdx.x] = 1;
+    __syncthreads();
+    int sum = 0;
+    if (threadIdx.x < 32) {
+        sum = state[1];
+        __syncwarp();
+        if (threadIdx.x == 0) state[1] = (*reinterpret_cast<const unsigned*>(state) >> 16) + more;
+    } else if (other) {
+        state[1] = 5;
+    }
+    __syncthreads();
+    out[threadIdx.x] = sum + state[1];
+}
+
+extern "C" __global__ void conversions(const float* x, long long* out) {
+    const float value = x[threadIdx.x];
+    long long* mine = out + 4 * threadIdx.x;
+    mine[0] = __float2int_rn(value);
+    mine[1] = __float2uint_rz(value);
+    mine[2] = __float2ll_rn(value);
+    mine[3] = __double2int_rz(value);
+}
+
+extern "C" __global__ void products(const int* a, const float* x, float* out) {
+    out[0] = __dp4a(a[0], a[1], 1);
+    out[1] = __dp4a(static_cast<unsigned>(a[0]), static_cast<unsigned>(a[1]), 1u);
+    out[2] = __powf(x[0], 2.0f);
+    out[3] = __powf(-x[0], 2.0f);
+    out[4] = __fadd_rn(__fmul_rn(x[1], x[1]), x[2]);
+    out[5] = __fadd_rn(x[1] * x[1], x[2]);
+}
+
+extern "C" __global__ void fill(float* out) { out[blockIdx.x * blockDim.x + threadIdx.x] = 1; }
+"""
+
+MANY_THREADS = """
+import resource
+import sys
+import threading
+
+import torch
+
+from agentforge.languages.cuda.shipped.agentforge_cuda import load
+
+torch.set_num_threads(64)
+torch.ones(1 << 22).add_(1)  # starts them
+resource.setrlimit(resource.RLIMIT_DATA, (3 << 30, 3 << 30))
+kernels = load(sys.argv[1], "k.cu")
+out, failed = torch.zeros(64 * 1024), []
+kernels.fill(out, grid=64, block=1024)
+assert out.sum() == out.numel()
+
+def launch():
+    try:
+        kernels.fill(out, grid=1, block=1024)
+    except Exception as error:
+        failed.append(error)
+
+for _ in range(40):
+    thread = threading.Thread(target=launch)
+    thread.start()
+    thread.join()
+assert not failed, failed[0]
 """
 
 
@@ -229,6 +324,66 @@ def test_a_copy_by_lanes_needs_a_barrier_before_a_matrix_is_read(tensor_cores: L
         torch.testing.assert_close(found, a.float() @ b.float(), rtol=1e-5, atol=1e-5)
         with pytest.raises(CudaError, match=r"race: .* __syncwarp\(\) is missing"):
             multiply(a, b, found, False, grid=1, block=32)
+
+
+def test_tiles_of_a_tile_are_counted_in_it(kernels: Library) -> None:
+    out = torch.empty(64, dtype=torch.int32)
+    kernels.tiles_of_warps(out, grid=1, block=64)
+    assert out.tolist() == [800 + thread % 32 // 4 for thread in range(64)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("arithmetic")
+
+
+@pytest.fixture(scope="module")
+def arithmetic(folder: Path) -> Library:
+    return loaded(folder, ARITHMETIC)
+
+
+def test_reads_that_a_warp_operation_orders_are_no_race(arithmetic: Library) -> None:
+    x, out = torch.randint(-8, 9, (2, 32)).float(), torch.empty(2, 32)
+    arithmetic.warp_scan(x, out, True, grid=1, block=64)
+    assert torch.equal(out, x.cumsum(1))
+    sums = torch.empty(2, 32, dtype=torch.int32)
+    arithmetic.state_of_a_warp(sums, 2, False, grid=1, block=64)
+    assert sums.tolist() == [[4] * 32, [3] * 32]
+    with pytest.raises(CudaError, match=r"race: .* __syncwarp\(\) is missing"):
+        arithmetic.warp_scan(x, out, False, grid=1, block=64)
+    with pytest.raises(CudaError, match="race: thread 32 writes shared memory"):
+        arithmetic.state_of_a_warp(sums, 2, True, grid=1, block=64)
+
+
+def test_conversions_end_at_the_limits_of_their_type(arithmetic: Library) -> None:
+    x = torch.tensor([2.5, 1e10, -1e10, float("nan"), float("inf")])
+    out = torch.empty(5, 4, dtype=torch.int64)
+    arithmetic.conversions(x, out, grid=1, block=5)
+    most = 2**31 - 1
+    assert out.tolist() == [
+        [2, 2, 2, 2],
+        [most, 2**32 - 1, 10**10, most],
+        [-most - 1, 0, -(10**10), -most - 1],
+        [0, 0, -(2**63), -most - 1],
+        [most, 2**32 - 1, 2**63 - 1, most],
+    ]
+
+
+def test_bytes_powers_and_rounded_products(arithmetic: Library) -> None:
+    a = torch.tensor([0xFF010203 - 2**32, 0x80010101 - 2**32], dtype=torch.int32)
+    x, out = torch.tensor([-3.0, 1 + 2**-12, -1 - 2**-11]), torch.empty(6)
+    arithmetic.products(a, x, out, grid=1, block=1)
+    assert out[:2].tolist() == [3 + 2 + 1 + 128 + 1, 3 + 2 + 1 + 255 * 128 + 1]
+    assert out[2].isnan() and abs(float(out[3]) - 9) < 1e-5
+    assert out[4:].tolist() == [0, 0]  # 2**-24 if they are fused
+
+
+def test_stacks_fit_into_a_process_with_many_threads(arithmetic: Library, folder: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", MANY_THREADS, str(folder / "model_new.py")],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.slow

@@ -108,6 +108,10 @@ def build(
     from ..shipped import agentforge_cpp
 
     deadline = time.monotonic() + timeout_s
+    for file in solution.sources if sanitizer is RACES else ():
+        fence = None if file.path.endswith(".py") else _FENCE.search(file.content)
+        if fence is not None:
+            raise NotBuilt(f"{file.path} uses {fence[0]}, which ThreadSanitizer does not support")
     headers = {f.path: f.content for f in solution.sources if not f.path.endswith((".py", *SUFFIXES))}
     shared = content_hash(
         [compiler_version(), headers, sanitizer.compile, sanitizer.link, _ANY_SIZE, _OPENMP.read_text()]
@@ -116,9 +120,6 @@ def build(
     for file in solution.sources:
         if not file.path.endswith(SUFFIXES):
             continue
-        fence = _FENCE.search(file.content) if sanitizer is RACES else None
-        if fence is not None:
-            raise NotBuilt(f"{file.path} uses {fence[0]}, which ThreadSanitizer does not support")
         source = folder / file.path
         flags, dependencies = agentforge_cpp.settings(source)
         target = source.parent / agentforge_cpp.object_name(source, flags, dependencies)

@@ -30,8 +30,8 @@ struct thread_block_tile {
     static constexpr unsigned size() { return Size; }
     static constexpr unsigned num_threads() { return Size; }
     static unsigned thread_rank() { return cuda_on_cpu::lane() % Size; }
-    static unsigned meta_group_rank() { return thread_block::thread_rank() / Size; }
-    static unsigned meta_group_size() { return (thread_block::size() + Size - 1) / Size; }
+    static unsigned meta_group_rank() { return Parent::thread_rank() / Size; }
+    static unsigned meta_group_size() { return (Parent::size() + Size - 1) / Size; }
 
     template <class T>
     T shfl(T value, int source, CUDA_ON_CPU_LINE) const { return __shfl_sync(mask(), value, source, Size, line); }

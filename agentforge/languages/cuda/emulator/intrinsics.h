@@ -6,6 +6,7 @@
 #include <climits>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #include "threads.h"
@@ -72,7 +73,8 @@ inline float __exp10f(float x) { return std::pow(10.0f, x); }
 inline float __logf(float x) { return std::log(x); }
 inline float __log2f(float x) { return std::log2(x); }
 inline float __log10f(float x) { return std::log10(x); }
-inline float __powf(float x, float y) { return std::pow(x, y); }
+// As a GPU does it: a negative base gives NaN.
+inline float __powf(float x, float y) { return std::exp2(y * std::log2(x)); }
 inline float __sinf(float x) { return std::sin(x); }
 inline float __cosf(float x) { return std::cos(x); }
 inline float __tanf(float x) { return std::tan(x); }
@@ -80,29 +82,60 @@ inline float __tanhf(float x) { return std::tanh(x); }
 inline void __sincosf(float x, float* sine, float* cosine) { *sine = std::sin(x), *cosine = std::cos(x); }
 inline float __saturatef(float x) { return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f; }
 
-#define CUDA_ON_CPU_ROUNDED(mode)                                                        \
-    inline float __fadd_##mode(float a, float b) { return a + b; }                       \
-    inline float __fsub_##mode(float a, float b) { return a - b; }                       \
-    inline float __fmul_##mode(float a, float b) { return a * b; }                       \
-    inline float __fdiv_##mode(float a, float b) { return a / b; }                       \
-    inline float __fmaf_##mode(float a, float b, float c) { return std::fma(a, b, c); }  \
-    inline float __frcp_##mode(float x) { return 1.0f / x; }                             \
-    inline float __fsqrt_##mode(float x) { return std::sqrt(x); }                        \
-    inline double __dadd_##mode(double a, double b) { return a + b; }                    \
-    inline double __dmul_##mode(double a, double b) { return a * b; }                    \
-    inline double __ddiv_##mode(double a, double b) { return a / b; }                    \
-    inline double __fma_##mode(double a, double b, double c) { return std::fma(a, b, c); }
-CUDA_ON_CPU_ROUNDED(rn)
+namespace cuda_on_cpu {
+
+// The same value, which no multiply-add absorbs: functions with a rounding in their name are never fused.
+template <class T>
+T rounded(T x) {
+#if defined(__x86_64__)
+    asm("" : "+x"(x));
+#else
+    asm("" : "+w"(x));
+#endif
+    return x;
+}
+
+}  // namespace cuda_on_cpu
+
+#define CUDA_ON_CPU_ROUNDED(mode, T, f, fused)                                                                \
+    inline T __##f##add_##mode(T a, T b) { return cuda_on_cpu::rounded(a) + cuda_on_cpu::rounded(b); }        \
+    inline T __##f##sub_##mode(T a, T b) { return cuda_on_cpu::rounded(a) - cuda_on_cpu::rounded(b); }        \
+    inline T __##f##mul_##mode(T a, T b) { return cuda_on_cpu::rounded(a * b); }                              \
+    inline T __##f##div_##mode(T a, T b) { return a / b; }                                                    \
+    inline T fused##_##mode(T a, T b, T c) { return std::fma(a, b, c); }                                      \
+    inline T __##f##rcp_##mode(T x) { return T(1) / x; }                                                      \
+    inline T __##f##sqrt_##mode(T x) { return std::sqrt(x); }
+CUDA_ON_CPU_ROUNDED(rn, float, f, __fmaf)
+CUDA_ON_CPU_ROUNDED(rn, double, d, __fma)
 #undef CUDA_ON_CPU_ROUNDED
 inline float __frsqrt_rn(float x) { return rsqrtf(x); }
 
 // ----------------------------------------------------------------------------------------- conversions
 
-#define CUDA_ON_CPU_TO_INTEGER(mode, round)                                                                   \
-    inline int __float2int_##mode(float x) { return static_cast<int>(round(x)); }                             \
-    inline unsigned __float2uint_##mode(float x) { return static_cast<unsigned>(round(x)); }                  \
-    inline long long __float2ll_##mode(float x) { return static_cast<long long>(round(x)); }                  \
-    inline int __double2int_##mode(double x) { return static_cast<int>(round(x)); }
+namespace cuda_on_cpu {
+
+// As a GPU does it: what lies beyond the type becomes its nearest value, NaN 0 or, for 64 bits, the highest bit.
+template <class To, class From>
+To to_integer(From x) {
+    using Limits = std::numeric_limits<To>;
+    if (std::isnan(x)) {
+        if (sizeof(To) < 8 && sizeof(From) < 8) return 0;
+        return static_cast<To>(std::make_unsigned_t<To>{1} << (8 * sizeof(To) - 1));
+    }
+    if (x >= static_cast<From>(Limits::max())) return Limits::max();
+    if (x <= static_cast<From>(Limits::min())) return Limits::min();
+    return static_cast<To>(x);
+}
+
+}  // namespace cuda_on_cpu
+
+#define CUDA_ON_CPU_TO_INTEGER(mode, round)                                                                      \
+    inline int __float2int_##mode(float x) { return cuda_on_cpu::to_integer<int>(round(x)); }                    \
+    inline unsigned __float2uint_##mode(float x) { return cuda_on_cpu::to_integer<unsigned>(round(x)); }         \
+    inline long long __float2ll_##mode(float x) { return cuda_on_cpu::to_integer<long long>(round(x)); }         \
+    inline int __double2int_##mode(double x) { return cuda_on_cpu::to_integer<int>(round(x)); }                  \
+    inline unsigned __double2uint_##mode(double x) { return cuda_on_cpu::to_integer<unsigned>(round(x)); }       \
+    inline long long __double2ll_##mode(double x) { return cuda_on_cpu::to_integer<long long>(round(x)); }
 CUDA_ON_CPU_TO_INTEGER(rn, std::nearbyint)
 CUDA_ON_CPU_TO_INTEGER(rz, std::trunc)
 CUDA_ON_CPU_TO_INTEGER(rd, std::floor)
@@ -167,9 +200,22 @@ inline unsigned __sad(int a, int b, unsigned c) { return c + (a > b ? unsigned(a
 inline unsigned __usad(unsigned a, unsigned b, unsigned c) { return c + (a > b ? a - b : b - a); }
 // Time passes, but not as on a GPU.
 inline long long clock64() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
-inline int __dp4a(int a, int b, int c) {
-    for (int i = 0; i < 32; i += 8) c += static_cast<int8_t>(a >> i) * static_cast<int8_t>(b >> i);
+// Four products of bytes, added to `c`; sums wrap.
+inline unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
+    for (int i = 0; i < 32; i += 8) c += (a >> i & 0xff) * (b >> i & 0xff);
     return c;
+}
+inline int __dp4a(int a, int b, int c) {
+    auto sum = static_cast<unsigned>(c);
+    for (int i = 0; i < 32; i += 8)
+        sum += static_cast<unsigned>(static_cast<int8_t>(a >> i) * static_cast<int8_t>(b >> i));
+    return static_cast<int>(sum);
+}
+inline int __dp4a(char4 a, char4 b, int c) {
+    return __dp4a(__builtin_bit_cast(int, a), __builtin_bit_cast(int, b), c);
+}
+inline unsigned __dp4a(uchar4 a, uchar4 b, unsigned c) {
+    return __dp4a(__builtin_bit_cast(unsigned, a), __builtin_bit_cast(unsigned, b), c);
 }
 
 // ------------------------------------------------------------------------------------ loads and stores

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "intrinsics.h"
 #include "threads.h"
 
 namespace cuda_on_cpu {
@@ -164,8 +165,8 @@ CUDA_ON_CPU_NARROW CUDA_ON_CPU_N min(CUDA_ON_CPU_N a, CUDA_ON_CPU_N b) { return 
     inline T __uint2##name##_rn(unsigned x) { return x; }                                                       \
     inline T __short2##name##_rn(short x) { return x; }                                                         \
     inline T __ushort2##name##_rn(unsigned short x) { return x; }                                               \
-    inline int __##name##2int_rn(T x) { return static_cast<int>(std::nearbyint(float(x))); }                    \
-    inline int __##name##2int_rz(T x) { return static_cast<int>(float(x)); }                                    \
+    inline int __##name##2int_rn(T x) { return __float2int_rn(x); }                                             \
+    inline int __##name##2int_rz(T x) { return __float2int_rz(x); }                                             \
     inline unsigned short __##raw##_as_ushort(T x) { return x.bits; }                                           \
     inline short __##raw##_as_short(T x) { return static_cast<short>(x.bits); }                                 \
     inline T __ushort_as_##raw(unsigned short bits) { return T::of(bits); }                                     \

@@ -8,16 +8,20 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #if !defined(__x86_64__)
 #include <ucontext.h>
 #endif
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdarg>
 #include <cstdio>
 #include <vector>
+
+extern "C" int omp_get_thread_num();
 
 namespace cuda_on_cpu {
 namespace {
@@ -25,6 +29,8 @@ namespace {
 constexpr size_t stack_bytes = 128 << 10;  // per CUDA thread; untouched pages cost nothing
 constexpr size_t page = 4096;
 constexpr unsigned warp_size = 32;
+// Of one launch. A process may hold some 65,000 mappings, two for each stack, and a candidate has a memory limit.
+constexpr size_t most_stacks = 4096;
 constexpr double seconds_before_a_guess = 4, most_seconds = 50;  // per launch
 
 // ------------------------------------------------------------------------------------------ contexts
@@ -85,15 +91,21 @@ struct Context {
 // Stacks of one operating-system thread, kept for its life; below each is a guard page.
 class Stacks {
 public:
+    ~Stacks() { release(); }
+    // Null if there is no memory for it.
     char* at(size_t index) {
         while (stacks_.size() <= index) {
             void* memory = mmap(nullptr, stack_bytes + page, PROT_READ | PROT_WRITE,
                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
             if (memory == MAP_FAILED) return nullptr;
-            mprotect(memory, page, PROT_NONE);
             stacks_.push_back(static_cast<char*>(memory) + page);
+            if (mprotect(memory, page, PROT_NONE)) return nullptr;
         }
         return stacks_[index];
+    }
+    void release() {
+        for (char* stack : stacks_) munmap(stack - page, stack_bytes + page);
+        stacks_.clear();
     }
 
 private:
@@ -272,11 +284,23 @@ bool Worker::begin(Shared& all) {
     for (size_t i = 0; i < threads; i++) {
         fibers[i].stack = stacks.at(i);
         if (!fibers[i].stack) {
-            report(nullptr, 0, "there is no memory for the stacks of %zu threads", threads);
+            stacks.release();
             return false;
         }
     }
     return true;
+}
+
+// The worker of the calling operating-system thread, which ends with it.
+Worker* new_worker() {
+    static const pthread_key_t key = [] {
+        pthread_key_t made;
+        const auto end = [](void* ended) { delete static_cast<Worker*>(ended); };
+        return pthread_key_create(&made, end) ? ~pthread_key_t{0} : made;
+    }();
+    auto* made = new Worker;
+    pthread_setspecific(key, made);
+    return made;
 }
 
 // Shared memory is not initialised: all bits are set, which is NaN or -1 and never a lucky zero. The object's
@@ -492,8 +516,8 @@ void Worker::touch(std::vector<Shadow>& shadows, size_t offset, size_t bytes, Ac
                    "__syncthreads() or __syncwarp() is missing", self.number, shadow.writer);
             abandon();
         }
-        const bool read = shadow.read_epoch == epoch && shadow.reader != self.number &&
-                          !(shadow.reader_warp == warp && shadow.read_step < step);
+        const bool ordered = shadow.reader_warp == warp && shadow.read_step < step;  // reads, by a warp operation
+        const bool read = shadow.read_epoch == epoch && shadow.reader != self.number && !ordered;
         if (read && access != Access::read) {
             char who[32] = "other threads";
             if (shadow.reader != several) snprintf(who, sizeof who, "thread %u", shadow.reader);
@@ -503,7 +527,8 @@ void Worker::touch(std::vector<Shadow>& shadows, size_t offset, size_t bytes, Ac
             abandon();
         }
         if (access == Access::read) {
-            const bool same = shadow.read_epoch == epoch;
+            // Reads that are ordered before this one are ordered before later writes too.
+            const bool same = shadow.read_epoch == epoch && !ordered;
             shadow.reader_warp = same && shadow.reader_warp != warp ? several : warp;
             shadow.reader = same && shadow.reader != self.number ? several : self.number;
             shadow.read_epoch = epoch;
@@ -667,11 +692,23 @@ void* dynamic_shared() { return worker->dynamic; }
 int run(const Launch& launch, void (*body)(void*), void* context, size_t context_bytes, bool check_races) {
     const uint64_t blocks = uint64_t{1} * launch.grid[0] * launch.grid[1] * launch.grid[2];
     Shared shared{launch, body, context, context_bytes, check_races, blocks};
+    const size_t threads = size_t{1} * launch.block[0] * launch.block[1] * launch.block[2];
+    const uint64_t fit = most_stacks / std::max<size_t>(1, threads);
+    const uint64_t workers = std::max<uint64_t>(1, std::min(blocks, fit));
+    std::atomic<bool> begun{false};
+    // A team of `workers` threads would end the others, which torch starts again.
 #pragma omp parallel
-    {
-        if (!worker) worker = new Worker;
-        if (worker->begin(shared)) worker->run_blocks();
+    if (static_cast<uint64_t>(omp_get_thread_num()) < workers) {
+        if (!worker) worker = new_worker();
+        if (worker->begin(shared)) {
+            begun = true;
+            worker->run_blocks();
+        }
         current = nullptr;
+    }
+    if (!begun) {
+        snprintf(launch.message, launch.message_bytes, "there is no memory for the stacks of %zu threads", threads);
+        return 1;
     }
     return shared.slow ? 2 : shared.failed ? 1 : 0;
 }
