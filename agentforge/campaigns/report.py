@@ -263,7 +263,7 @@ def _item(
     stitched = store.get_record(run.id, StitchResult)
     if stitched is None:
         return bare, None
-    trials = store.run_evaluations(run.id, store.whole_model(run))
+    trials = store.run_evaluations(run.id, store.definition_of(run))
     evaluation = store.get_evaluation(stitched.evaluation) if stitched.evaluation else None
     own = stitched.mode.partition("+")[0] not in KEPT
     performance = evaluation.performance if evaluation else None

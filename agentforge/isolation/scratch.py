@@ -7,8 +7,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 _PREFIX = "agentforge-"
@@ -45,15 +44,12 @@ class Scratch:
             os.close(self._lock)
 
 
-@contextmanager
-def readable_by_all() -> Iterator[None]:
-    """Every user may read what this process writes meanwhile, whatever the umask is: root's workers run as
-    other users."""
-    before = os.umask(0o022)
-    try:
-        yield
-    finally:
-        os.umask(before)
+def readable_by_all(folder: Path) -> None:
+    """Let every user read a folder and all below it: root's workers run as other users, and root's umask may
+    forbid it."""
+    for path in (folder, *folder.rglob("*")) if os.geteuid() == 0 else ():
+        if not path.is_symlink():
+            path.chmod(path.stat().st_mode & 0o7777 | (0o555 if path.is_dir() else 0o444))
 
 
 def close_all() -> None:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from agentforge.isolation.sandboxes import Limits, Sandbox
-from agentforge.isolation.scratch import readable_by_all
 from agentforge.schema import HarnessError
 
 from .candidates.build import writable_box
@@ -23,7 +22,6 @@ _MEMORY, _TOTAL = 1 << 30, 2 << 30
 _TIMEOUT_S = 60.0
 
 
-@readable_by_all()
 def probe_worker(
     sandbox: Sandbox, *, backend: DeviceBackend = CPU, program: str = "", total_bytes: int = _TOTAL
 ) -> str:

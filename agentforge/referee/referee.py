@@ -14,7 +14,7 @@ from typing import Any, Self
 from agentforge.config import RefereeSettings
 from agentforge.devices import DeviceSpec, Fallback, with_fallbacks
 from agentforge.isolation.sandboxes import Sandbox, sandboxes
-from agentforge.isolation.scratch import Scratch, readable_by_all
+from agentforge.isolation.scratch import Scratch
 from agentforge.languages import CommandRunner
 from agentforge.languages.cpp.disassembly import machine_code, object_hash
 from agentforge.languages.normal import of_compiled
@@ -106,7 +106,6 @@ class Referee:
     ) -> None:
         self.close()
 
-    @readable_by_all()
     def _open(self) -> None:
         if self._folder is not None:
             return
@@ -209,7 +208,6 @@ class Referee:
 
     # -- evaluation
 
-    @readable_by_all()
     def evaluate(self, request: EvaluationRequest, *, progress: OnStage | None = None) -> Evaluation:
         """See `Evaluator`."""
         if not request.workloads:
@@ -294,17 +292,14 @@ class Referee:
     ) -> Iterator[Subject]:
         """See `Presenter`. Not while one is evaluated."""
         self._open()
-        with (
-            readable_by_all(),
-            profiled(
-                solution,
-                self.baselines(definition, workloads),
-                self._candidate_builder(),
-                sandbox=self.sandbox,
-                environment=self._environment(),
-                programs=programs,
-            ) as ready,
-        ):
+        with profiled(
+            solution,
+            self.baselines(definition, workloads),
+            self._candidate_builder(),
+            sandbox=self.sandbox,
+            environment=self._environment(),
+            programs=programs,
+        ) as ready:
             yield ready
 
     def _candidate_builder(self, solution: Solution | None = None) -> CandidateBuilder:

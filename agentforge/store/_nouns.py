@@ -50,7 +50,7 @@ class Nouns:
         """
         return self._noun(TargetRow, key, Target, "target")
 
-    def whole_model(self, run: Run) -> str:
+    def definition_of(self, run: Run) -> str:
         """Hash of the definition of a run's target. A run may be here without its target."""
         try:
             return self.get_target(run.target).definition.hash

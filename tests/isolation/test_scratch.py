@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentforge.isolation.scratch import Scratch, remove_leftovers
+from agentforge.isolation.scratch import Scratch, readable_by_all, remove_leftovers
 
 KILLED = """
 import os, signal
@@ -48,3 +48,19 @@ def test_a_folder_without_an_owner_is_removed_an_hour_after_its_process_has_gone
             os.utime(folder, (0, 0))
     remove_leftovers()
     assert [folder.exists() for folder in (stale, living, fresh, other)] == [False, True, True, True]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's workers are other users")
+def test_every_user_may_read_a_tree(tmp_path: Path) -> None:
+    folder, secret = tmp_path / "a" / "b", tmp_path / "secret"
+    before = os.umask(0o077)
+    try:
+        folder.mkdir(parents=True)
+        (folder / "file").write_text("")
+        secret.write_text("")
+    finally:
+        os.umask(before)
+    (folder / "link").symlink_to(secret)
+    readable_by_all(tmp_path / "a")
+    modes = [path.stat().st_mode & 0o777 for path in (tmp_path / "a", folder, folder / "file", secret)]
+    assert modes == [0o755, 0o755, 0o644, 0o600]

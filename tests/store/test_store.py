@@ -170,8 +170,8 @@ class TestNouns:
         assert [store.get_target(key) for key in keys[:2]] == [nouns.target(), other]
         for key in keys:
             run = nouns.run().model_copy(update={"target": key})
-            assert store.whole_model(run) == other.definition.hash
-        assert store.whole_model(nouns.run().model_copy(update={"target": "elsewhere"})) == "elsewhere"
+            assert store.definition_of(run) == other.definition.hash
+        assert store.definition_of(nouns.run().model_copy(update={"target": "elsewhere"})) == "elsewhere"
 
     def test_what_another_version_wrote_is_named(self, store: Store, url: str) -> None:
         store.create_run(nouns.run())

@@ -19,7 +19,7 @@ from agentforge.languages.solutions.single_file import export_single_file
 from agentforge.schema import BuildSpec, Solution, SourceFile, SuiteProblem, UsageError
 from agentforge.store import Store
 
-from ..report import build_report
+from ..report import CampaignReport, build_report
 from .by_shape import ENTRY_FILE, entry_files, shape_kernels
 from .stitched import nothing_here, stitched_solution
 
@@ -39,7 +39,8 @@ def export_solutions(store: Store, name: str, folder: Path) -> list[Path]:
     Raises:
         UsageError: there is no such campaign, it has no verified solution, or the folder cannot be written.
     """
-    report, without = build_report(store, name), not_built(store, name)
+    report = build_report(store, name)
+    without = _not_built(store, report)
     form = report.campaign.suite.partition(":")[0]
     texts: dict[str, str] = {}
     for arm in report.campaign.arms:
@@ -67,7 +68,10 @@ def not_built(store: Store, name: str) -> tuple[str, ...]:
     For solutions in Python its `driver/templates/eval_driver.py` replaces `load` and `load_inline` of
     `torch.utils.cpp_extension` by an error.
     """
-    report = build_report(store, name)
+    return _not_built(store, build_report(store, name))
+
+
+def _not_built(store: Store, report: CampaignReport) -> tuple[str, ...]:
     if report.campaign.suite.partition(":")[0] != "sol":
         return ()
     found = ((item, stitched_solution(store, item)) for item in report.items)

@@ -136,7 +136,7 @@ def _path(folder: Path) -> str:
 def _result(store: Store, run: Run) -> ItemResult:
     stitched = store.get_record(run.id, StitchResult)
     final = store.get_evaluation(stitched.evaluation) if stitched and stitched.evaluation else None
-    trials = store.run_evaluations(run.id, store.whole_model(run))
+    trials = store.run_evaluations(run.id, store.definition_of(run))
     weak = (e for e in trials if e.because(ReasonCode.WEAK_TASK))
     return ItemResult(
         run=run.model_copy(update={"origin": Path(run.origin).name, "artifact": None}),

@@ -22,6 +22,7 @@ import agentforge.languages
 from agentforge.config import RefereeSettings
 from agentforge.isolation import procfs
 from agentforge.isolation.sandboxes import Box, Limits
+from agentforge.isolation.scratch import readable_by_all
 from agentforge.languages import (
     AheadOfTimeLanguage,
     BuildResult,
@@ -165,6 +166,7 @@ class CandidateBuilder:
             shutil.rmtree(folder, ignore_errors=True)
             status = EvaluationStatus.TIMEOUT if result.timed_out else EvaluationStatus.COMPILE_ERROR
             raise BuildFailure(status, _first_error(result), result)
+        readable_by_all(folder)
         return folder, result
 
     def _language(self, solution: Solution) -> Language:

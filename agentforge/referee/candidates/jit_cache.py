@@ -17,6 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from agentforge.isolation.scratch import readable_by_all
 from agentforge.schema import Solution
 
 _MOST_BYTES, _MOST_FILES = 256 << 20, 8192
@@ -90,6 +91,7 @@ class CompiledCode:
         fresh = self.folder.with_name(self.folder.name + "-fresh")
         try:
             if _copy(source, fresh):
+                readable_by_all(fresh)
                 self.forget()
                 fresh.rename(self.folder)
         except (OSError, RecursionError):

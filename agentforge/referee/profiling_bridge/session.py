@@ -169,6 +169,7 @@ def _write_requests(
     load = builder.load_request(solution, built, baselines.weights)
     workload = {"op": "workload", **prepared.body(), "slots": 1}
     (folder / REQUESTS).write_text(json.dumps([load, workload]))
+    (folder / REQUESTS).chmod(0o644)
     _copy(baselines.weights.block.fd, folder / WEIGHTS)
     try:
         with prepared.inputs.kept(0):

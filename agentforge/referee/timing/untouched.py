@@ -1,6 +1,6 @@
 """Pages of an answer that its writer never touched.
 
-The kernel makes them when they are read, after the clock has stopped: the time of those page faults is added.
+The kernel makes them when they are read, after the clock has stopped. The time of these page faults is added.
 """
 
 from __future__ import annotations

@@ -221,6 +221,7 @@ def main() -> None:
     """A forkserver that is started as a program."""
     control_fd, options = int(sys.argv[1]), json.loads(sys.argv[2])
     os.set_inheritable(control_fd, False)
+    os.umask(0o022)  # what it makes for a candidate is another user's, if root runs it
     linux.set_dumpable(False)
     linux.die_with_parent()
     serve(Channel(socket.socket(fileno=control_fd), accept_fds=True), options)
