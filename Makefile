@@ -61,6 +61,9 @@ $(STAMP): pyproject.toml constraints.txt
 	  || { echo "AgentForge needs Python 3.11 or newer: add PYTHON=python3.12, or the one that you have"; exit 1; }
 	@command -v g++ >/dev/null || { apt-get update -q && apt-get install -yq g++; } \
 	  || { echo "AgentForge needs g++: install it with your package manager"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, pathlib, sysconfig; pathlib.Path(sysconfig.get_path("include"), "Python.h").stat()' \
+	  2>/dev/null || { apt-get update -q && apt-get install -yq python3-dev python3-venv; } \
+	  || echo "without Python's headers torch.compile fails: install them (python3-dev) with your package manager"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev]"
 	touch $@

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,25 @@ def refuse_part(
     if asked:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in asked)
         parser.error(f"the published results are of a run without {names}: name a file with --{output}")
+
+
+def whole_or_elsewhere(
+    parser: argparse.ArgumentParser,
+    argv: Sequence[str] | None,
+    results: Path,
+    *,
+    output: str = "out",
+    free: Collection[str] = (),
+) -> argparse.Namespace:
+    """The command line, with an option for the file of results; only a whole run may write the published one.
+
+    Args:
+        output, free: as of `refuse_part`.
+    """
+    parser.add_argument(f"--{output}", type=Path, default=results)
+    options = parser.parse_args(argv)
+    refuse_part(parser, options, output, free)
+    return options
 
 
 def write_results(path: Path, content: Mapping[str, Any], *, whole: bool) -> None:

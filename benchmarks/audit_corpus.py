@@ -25,7 +25,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE / "adversarial")]
 
 from _provenance import provenance  # noqa: E402
-from _published import refuse_part  # noqa: E402
+from _published import whole_or_elsewhere  # noqa: E402
 from corpus import ROOT, Case, front_matter, load_cases  # noqa: E402
 
 RESULTS = HERE / "results" / "audit_corpus.json"
@@ -79,10 +79,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--only", action="append", default=[], help="pattern of names; repeat")
     parser.add_argument("--level", choices=["quick", "full"], default="full")
     parser.add_argument("--home", type=Path, default=None, help="AGENTFORGE_HOME that keeps the verdicts")
-    parser.add_argument("--output", type=Path, default=RESULTS)
-    options = parser.parse_args(argv)
-    refuse_part(parser, options, "output", ("home",))
-    return options
+    return whole_or_elsewhere(parser, argv, RESULTS, output="output", free=("home",))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

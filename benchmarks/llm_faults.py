@@ -21,7 +21,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 from _provenance import provenance  # noqa: E402
-from _published import refuse_part  # noqa: E402
+from _published import whole_or_elsewhere  # noqa: E402
 
 from agentforge.store import Store  # noqa: E402
 from tests.agents.llm.chaos import FAULTS, ODD, Chaos, check, run_through  # noqa: E402
@@ -42,10 +42,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=2)
     parser.add_argument("--faults", type=float, default=0.3, help="fraction of calls that fail")
-    parser.add_argument("--out", type=Path, default=RESULT)
-    asked = parser.parse_args(argv)
-    refuse_part(parser, asked, "out")
-    return asked
+    return whole_or_elsewhere(parser, argv, RESULT)
 
 
 def main() -> int:

@@ -29,7 +29,7 @@ from unittest.mock import patch
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 from _provenance import provenance  # noqa: E402
-from _published import refuse_part  # noqa: E402
+from _published import whole_or_elsewhere  # noqa: E402
 
 from agentforge.agents import Task  # noqa: E402
 from agentforge.agents.llm import LLMCoder, LLMJudge, LLMPlanner  # noqa: E402
@@ -407,10 +407,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=3, help="runs of each problem and strength")
     parser.add_argument("--noisy-runs", type=int, default=1000, help="runs that look for lost winners")
     parser.add_argument("--workers", type=int, default=2, help="processes")
-    parser.add_argument("--out", type=Path, default=RESULT)
-    asked = parser.parse_args(argv)
-    refuse_part(parser, asked, "out", ("workers",))
-    return asked
+    return whole_or_elsewhere(parser, argv, RESULT, free=("workers",))
 
 
 def main() -> int:

@@ -28,7 +28,7 @@ from typing import Any
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 from _provenance import provenance  # noqa: E402
-from _published import refuse_part  # noqa: E402
+from _published import whole_or_elsewhere  # noqa: E402
 
 from agentforge.agents import create_coder, create_judge, create_planner  # noqa: E402
 from agentforge.config import LLMSettings, SearchSettings  # noqa: E402
@@ -222,10 +222,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--attempts", type=int, default=50)
-    parser.add_argument("--out", type=Path, default=RESULT)
-    asked = parser.parse_args(argv)
-    refuse_part(parser, asked, "out")
-    return asked
+    return whole_or_elsewhere(parser, argv, RESULT)
 
 
 def main() -> int:

@@ -32,7 +32,7 @@ sys.path.insert(0, str(HERE))
 
 import psutil  # noqa: E402
 from _provenance import provenance  # noqa: E402
-from _published import refuse_part  # noqa: E402
+from _published import whole_or_elsewhere  # noqa: E402
 
 from agentforge.config import RefereeSettings  # noqa: E402
 from agentforge.devices import detect  # noqa: E402
@@ -258,10 +258,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--evaluations", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=3600.0, help="time limit in seconds")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    options = parser.parse_args(argv)
-    refuse_part(parser, options, "out")
-    return options
+    return whole_or_elsewhere(parser, argv, RESULTS)
 
 
 def main() -> int:

@@ -81,3 +81,14 @@ def no_solution_is_imported() -> Iterator[None]:
     yield
     for name in [m for m in sys.modules if m.partition(".")[0] in _SOLUTIONS]:
         del sys.modules[name]
+
+
+@pytest.fixture(scope="module")
+def flat_imports() -> Iterator[None]:
+    """Scripts of benchmarks import each other flatly, as they do when they are run."""
+    benchmarks = Path(__file__).resolve().parents[1] / "benchmarks"
+    added = [str(benchmarks / "adversarial"), str(benchmarks)]
+    sys.path[:0] = added
+    yield
+    for path in added:
+        sys.path.remove(path)

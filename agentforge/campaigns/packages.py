@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 
 from agentforge.languages import runtime_files
-from agentforge.schema import Solution, SuiteProblem, UsageError, pip_install
+from agentforge.schema import NOT_PYTHON, Solution, SuiteProblem, UsageError, pip_install
 
 from .suites import suites
 
@@ -50,7 +50,7 @@ def _imported(source: str) -> list[str]:
     """Packages that the top level of a source imports; imports within `try` do not count."""
     try:
         body = ast.parse(source).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except NOT_PYTHON:
         return []  # the frontend says why
     names: list[str] = []
     for node in body:

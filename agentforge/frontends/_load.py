@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from agentforge.isolation.child_process import ChildFailure, Progress, run_child
-from agentforge.schema import Definition, DType, Target, TargetError, UnsupportedTargetError, Workload
+from agentforge.schema import (
+    NOT_PYTHON,
+    Definition,
+    DType,
+    Target,
+    TargetError,
+    UnsupportedTargetError,
+    Workload,
+)
 
 _TIMEOUT_S = 600.0
 _STARTING_S, _FORWARDS = 60.0, 10
@@ -61,7 +69,7 @@ def read_source(path: Path) -> str:
         ast.parse(source, path.name)
     except (OSError, UnicodeDecodeError) as error:
         raise TargetError(f"{path} cannot be read: {error}") from error
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except NOT_PYTHON as error:
         raise TargetError(f"{path} is not valid Python ({error}); correct it first") from error
     return _absolute_imports(source, path)
 

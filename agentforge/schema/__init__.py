@@ -8,6 +8,7 @@ from .call import LLMCall
 from .campaign import Arm, Campaign, CampaignItem, CampaignState, ItemState, SuiteProblem, TryOutcome
 from .definition import Definition, DType, Precision, TolerancePolicy, WorkPolicy
 from .errors import (
+    NOT_PYTHON,
     AgentForgeError,
     BusyError,
     CannotCode,
@@ -120,6 +121,7 @@ from .workload import Distribution, InputSpec, ScalarInput, TensorInput, Workloa
 __all__ = [
     "EVENTS",
     "MOST_DIRECTIVE",
+    "NOT_PYTHON",
     "REUSED",
     "Advice",
     "AgentForgeError",

@@ -63,6 +63,10 @@ class CannotCode(Exception):
     """A coder or the generator cannot carry out a plan."""
 
 
+NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What `ast.parse` raises for a text that is no Python, or that is nested too deep for its parser."""
+
+
 def pip_install(extra: str) -> str:
     """The command that installs an extra, and its folder: on PyPI, `agentforge` is another project."""
     return f"pip install '.[{extra}]' in AgentForge's clone"

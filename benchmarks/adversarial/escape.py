@@ -28,7 +28,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import psutil  # noqa: E402
 from _provenance import provenance  # noqa: E402
-from _published import refuse_part, write_results  # noqa: E402
+from _published import whole_or_elsewhere, write_results  # noqa: E402
 from corpus import Case, load_cases  # noqa: E402
 from pydantic import BaseModel  # noqa: E402
 from rich.console import Console  # noqa: E402
@@ -163,10 +163,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Escape tests of the referee.")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--only", default="", help="part of a name")
-    parser.add_argument("--output", type=Path, default=RESULTS)
-    options = parser.parse_args(argv)
-    refuse_part(parser, options, "output")
-    return options
+    return whole_or_elsewhere(parser, argv, RESULTS, output="output")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

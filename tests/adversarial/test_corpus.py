@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,15 +30,7 @@ LANGUAGES = {
 }
 """Of single files; all others are Python, and folders are C++."""
 
-
-@pytest.fixture(scope="module", autouse=True)
-def flat_imports() -> Iterator[None]:
-    """The benchmark's scripts import each other flatly, as they do when they are run."""
-    added = [str(FOLDER), str(FOLDER.parent)]
-    sys.path[:0] = added
-    yield
-    for path in added:
-        sys.path.remove(path)
+pytestmark = pytest.mark.usefixtures("flat_imports")
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +11,7 @@ import pytest
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "adversarial"
 
-
-@pytest.fixture(scope="module", autouse=True)
-def flat_imports() -> Iterator[None]:
-    """The benchmark's scripts import each other flatly, as they do when they are run."""
-    added = [str(FOLDER), str(FOLDER.parent)]
-    sys.path[:0] = added
-    yield
-    for path in added:
-        sys.path.remove(path)
+pytestmark = pytest.mark.usefixtures("flat_imports")
 
 
 def resolved(target: str) -> Any:

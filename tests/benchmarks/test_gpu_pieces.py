@@ -24,6 +24,8 @@ from agentforge.languages.triton.language import triton_version
 ROOT = Path(__file__).resolve().parents[2]
 RUN = ROOT / "benchmarks" / "gpu" / "run.py"
 
+pytestmark = pytest.mark.usefixtures("flat_imports")
+
 
 @pytest.fixture(scope="module")
 def run() -> ModuleType:
@@ -173,6 +175,8 @@ def test_a_part_of_a_piece_leaves_the_result_of_the_piece(
     run: ModuleType, sitting: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(RUN.parents[1]))
+    # Of a checkout with changes nothing is complete.
+    monkeypatch.setattr(importlib.import_module("_provenance"), "commit", lambda: "452db012")
     monkeypatch.setitem(run.PIECES, "operators", lambda given: {"ok": True, "names": [*given.only]})
     assert run.measure("operators", tmp_path, 30.0, ("softmax",)) == 0
     assert [path.name for path in tmp_path.iterdir()] == ["gpu-operators-part.json"]

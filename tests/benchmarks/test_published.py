@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +11,7 @@ import pytest
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
-
-@pytest.fixture(scope="module", autouse=True)
-def flat_imports() -> Iterator[None]:
-    """The benchmarks import each other flatly, as they do when they are run."""
-    added = [str(BENCHMARKS / "adversarial"), str(BENCHMARKS)]
-    sys.path[:0] = added
-    yield
-    for path in added:
-        sys.path.remove(path)
-
+pytestmark = pytest.mark.usefixtures("flat_imports")
 
 PARTS = [
     ("run", "--level quick"),

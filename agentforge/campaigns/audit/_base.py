@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from fnmatch import fnmatch
 from pathlib import Path
@@ -12,6 +11,8 @@ from pydantic import Field
 
 from agentforge.registry import Registry
 from agentforge.schema import FrozenModel, UsageError, WorkPolicy, content_hash
+
+from ..suites._base import parse_json
 
 _MOST_BYTES = 256 << 20
 """Of a file of claims or results."""
@@ -148,28 +149,6 @@ def read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read ({error}): correct it or leave it out") from error
-
-
-def read_lines(path: Path) -> list[tuple[int, Any]]:
-    """Number and value of each line of a file of JSON lines that is not empty.
-
-    Raises:
-        UsageError: it cannot be read, is too large, or a line is no JSON.
-    """
-    lines = enumerate(read_text(path).split("\n"), 1)  # `splitlines` also cuts within strings, at U+2028
-    return [(number, parse_json(line, f"{path}, line {number}")) for number, line in lines if line.strip()]
-
-
-def parse_json(text: str, where: str) -> Any:
-    """A JSON text.
-
-    Raises:
-        UsageError: it is no JSON.
-    """
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{where} is not JSON ({error}): correct it") from error
 
 
 def number(value: Any) -> float | None:

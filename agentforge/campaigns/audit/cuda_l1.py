@@ -14,7 +14,8 @@ from typing import Any
 
 from agentforge.schema import UsageError
 
-from ._base import Claim, Submission, number, read_lines, text_file
+from ..suites._base import json_lines
+from ._base import Claim, Submission, number, read_text, text_file
 from .kernelbench import problem_files
 
 _HEAD = 1 << 20
@@ -37,10 +38,10 @@ class CudaL1Release:
         if not files:
             raise UsageError(f"{place} has no file of CUDA-L1's release: name one, for example a100.json")
         for path in files:
-            entries = read_lines(path)
-            for line, entry in entries:
+            entries = json_lines(read_text(path), path)
+            for at, entry in entries:
                 if not _is_entry(entry):
-                    raise UsageError(f"{path}, line {line}: no level_id, task_id and ref_code")
+                    raise UsageError(f"{at}: no level_id, task_id and ref_code")
             levels = sorted({entry["level_id"] for _, entry in entries})
             own = problem_files(problems, levels) if problems else {}
             for _, entry in entries:

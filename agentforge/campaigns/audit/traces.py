@@ -14,10 +14,10 @@ from agentforge.languages.solutions.folder import write_or_explain
 from agentforge.schema import SuiteProblem, UsageError
 from agentforge.schema.flashinfer.reader import solution_from_flashinfer
 
-from ..suites._trace import TraceTask
+from ..suites._trace import TraceTask, json_objects
 from ..suites.flashinfer import FlashInfer
 from ..suites.sol import SolExecBench
-from ._base import Claim, Submission, number, read_lines, text_file
+from ._base import Claim, Submission, number, read_text, text_file
 
 _ANY = "0" * 16
 """Hash of a definition that is not loaded yet."""
@@ -99,9 +99,7 @@ def _submission(
 def _claims(place: Path) -> Iterator[tuple[tuple[str, str, str], Claim]]:
     """By definition, workload and solution."""
     for path in sorted((place / "traces").rglob("*.jsonl")):
-        for at, line in read_lines(path):
-            if not isinstance(line, dict):
-                raise UsageError(f"{path}, line {at} is no JSON object: correct it")
+        for line in json_objects(read_text(path), path):
             said, workload = line.get("evaluation"), line.get("workload")
             if not isinstance(said, dict) or not isinstance(workload, dict):
                 continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
 from agentforge.registry import Registry
-from agentforge.schema import SuiteProblem, UsageError
+from agentforge.schema import NOT_PYTHON, SuiteProblem, UsageError
 
 _MOST_BYTES = 16 << 20
 """Of a problem's file."""
@@ -143,7 +144,7 @@ def other_hardware(source: str) -> str:
     """Why a source cannot run on any device that AgentForge knows; empty if nothing says so."""
     try:
         nodes = list(ast.walk(ast.parse(source)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except NOT_PYTHON:
         return ""  # the frontend says why
     named = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     named += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
@@ -188,6 +189,29 @@ def read_problem(path: Path) -> str:
         raise UsageError(f"the name {shown} is not UTF-8: rename the file or leave it out") from error
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read ({error}): correct it or leave it out") from error
+
+
+def parse_json(text: str, where: str) -> Any:
+    """A JSON text.
+
+    Raises:
+        UsageError: it is no JSON.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{where} is not JSON ({error}): correct it") from error
+
+
+def json_lines(text: str, path: Path) -> list[tuple[str, Any]]:
+    """Place and value of each line of a file of JSON lines that is not empty.
+
+    Raises:
+        UsageError: a line is no JSON.
+    """
+    lines = enumerate(text.split("\n"), 1)  # `splitlines` also cuts within strings, at U+2028
+    places = ((f"{path}, line {number}", line) for number, line in lines if line.strip())
+    return [(place, parse_json(line, place)) for place, line in places]
 
 
 def python_files(folder: Path) -> list[Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 from agentforge.schema import SuiteProblem, UsageError
 from agentforge.schema.flashinfer.source import CannotRunError, NamedInput, workload_source
 
-from ._base import generated_problem, read_problem
+from ._base import generated_problem, json_lines, parse_json, read_problem
 
 Json = dict[str, Any]
 _NATIVE = ("name", "op_type", "constraints", "tags")
@@ -63,7 +62,7 @@ def read_json(path: Path) -> Json:
     Raises:
         UsageError: it cannot be read or is no JSON object.
     """
-    return _object(read_problem(path), str(path))
+    return _object(parse_json(read_problem(path), str(path)), str(path))
 
 
 def read_lines(path: Path) -> list[Json]:
@@ -72,15 +71,19 @@ def read_lines(path: Path) -> list[Json]:
     Raises:
         UsageError: it cannot be read, or a line is no JSON object.
     """
-    lines = enumerate(read_problem(path).split("\n"), 1)  # `splitlines` also cuts within strings, at U+2028
-    return [_object(line, f"{path}, line {number}") for number, line in lines if line.strip()]
+    return json_objects(read_problem(path), path)
 
 
-def _object(text: str, where: str) -> Json:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{where} is not JSON ({error}): correct it") from error
+def json_objects(text: str, path: Path) -> list[Json]:
+    """One object a line of the text of a file.
+
+    Raises:
+        UsageError: a line is no JSON object.
+    """
+    return [_object(value, place) for place, value in json_lines(text, path)]
+
+
+def _object(value: Any, where: str) -> Json:
     if not isinstance(value, dict):
         raise UsageError(f"{where} is no JSON object: correct it")
     return value

@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from agentforge.schema import SuiteProblem, UsageError
+from agentforge.schema import NOT_PYTHON, SuiteProblem, UsageError
 
 from ..native.ranking import RANKINGS
 from ._base import Selection, generated_problem, no_levels, other_hardware, read_problem, suite_folder
@@ -217,7 +217,7 @@ def _module(path: Path, flat: frozenset[str]) -> str:
     text = read_problem(path)
     try:
         body = ast.parse(text).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except NOT_PYTHON as error:
         why = str(error) or type(error).__name__
         raise UsageError(f"{path} is not Python ({why}): correct it") from error
     lines = text.splitlines()

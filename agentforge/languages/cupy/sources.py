@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from agentforge.schema import NOT_PYTHON
+
 from ..cuda.compile.pipeline import LiteralSource
 from ..cuda.load_inline.parse import LiteralValues, NotLiteral, called_name
 from ..cuda.source import kernel_bodies, unsupported_in
@@ -41,7 +43,7 @@ def find_kernels(files: Mapping[str, str]) -> Found:
         try:
             tree = ast.parse(content)
             _read(tree, name, found)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
+        except NOT_PYTHON:
             continue
         found.on_torch_stream |= any(word in content for word in _STREAM)
     return found

@@ -26,7 +26,7 @@ def check_syntax(file: SourceFile) -> Diagnostic | None:
     except SyntaxError as error:
         return Diagnostic(message=error.msg, file=file.path, line=error.lineno or 0, column=error.offset or 0)
     except (ValueError, RecursionError, MemoryError) as error:
-        return Diagnostic(message=f"cannot be parsed: {error or type(error).__name__}", file=file.path)
+        return Diagnostic(message=f"cannot be parsed: {str(error) or type(error).__name__}", file=file.path)
     return None
 
 

@@ -75,7 +75,7 @@ def _parse(path: Path, text: str) -> ast.Module:
     except SyntaxError as error:
         raise UsageError(f"{path} is not Python: line {error.lineno}: {error.msg}") from error
     except (ValueError, RecursionError, MemoryError) as error:
-        raise UsageError(f"{path} is not Python: {error or type(error).__name__}") from error
+        raise UsageError(f"{path} is not Python: {str(error) or type(error).__name__}") from error
 
 
 def _bound(body: list[ast.stmt]) -> set[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from agentforge.languages import AblatableLanguage, languages
 from agentforge.languages.cuda.source import kernel_bodies
+from agentforge.schema import NOT_PYTHON
 
 from .elf import SharedObject
 
@@ -71,7 +72,7 @@ def disable_jitted(path: Path) -> list[str]:
     """
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+    except (OSError, *NOT_PYTHON):
         return []
     found = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and _is_jitted(n)]
     for function in found:

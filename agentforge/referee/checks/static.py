@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from agentforge.schema import Solution
+from agentforge.schema import NOT_PYTHON, Solution
 
 from ._base import BOTH_LEVELS, Check, CheckContext, When
 
@@ -57,7 +57,7 @@ def _notes(content: str) -> list[tuple[int, str]]:
         return [(0, "too long to parse")]
     try:
         tree = ast.parse(content)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except NOT_PYTHON as error:
         return [(getattr(error, "lineno", 0) or 0, f"does not parse: {type(error).__name__}")]
     found = []
     for node in ast.walk(tree):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from ..errors import UsageError
+from ..errors import NOT_PYTHON, UsageError
 
 _MOST_CHARACTERS, _MOST_DEPTH, _MOST_POWER = 1000, 50, 64
 _MOST = 1 << 62
@@ -89,7 +89,7 @@ def _parsed(expression: str) -> ast.expr:
         if len(expression) > _MOST_CHARACTERS:
             raise ValueError("too long")
         return ast.parse(expression.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except NOT_PYTHON as error:
         raise UsageError(f"{expression[:80]!r} is no expression over axes: correct it") from error
 
 

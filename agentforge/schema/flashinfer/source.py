@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..definition import DType
-from ..errors import UsageError
+from ..errors import NOT_PYTHON, UsageError
 from .sizes import axis_sizes
 
 _AROUND = '''
@@ -125,7 +125,7 @@ def _source(
 def _check(name: str, reference: str, functions: Sequence[str]) -> None:
     try:
         tree = ast.parse(reference)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except NOT_PYTHON as error:
         why = str(error) or type(error).__name__
         raise UsageError(f"definition {name}: its reference is not Python ({why}): correct it") from error
     there = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}

@@ -6,6 +6,8 @@ import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from agentforge.schema import NOT_PYTHON
+
 from ..source import without_comments
 from .parse import InlineCall, NotLiteral, inline_calls
 
@@ -27,7 +29,7 @@ def contains_kernels(files: Mapping[str, str]) -> bool:
             continue
         try:
             tree = ast.parse(content)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
+        except NOT_PYTHON:
             continue
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and "__global__" in node.value:

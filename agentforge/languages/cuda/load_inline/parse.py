@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agentforge.schema import NOT_PYTHON
+
 _POSITIONS = ("name", "cpp_sources", "cuda_sources", "sycl_sources", "functions", "extra_cflags",
               "extra_cuda_cflags")  # fmt: skip
 _METHODS = frozenset({"strip", "lstrip", "rstrip", "replace", "join"})
@@ -79,7 +81,7 @@ def inline_calls(files: Mapping[str, str]) -> list[InlineCall]:
         try:
             tree = ast.parse(content)
             values = LiteralValues(tree)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
+        except NOT_PYTHON:
             continue
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and called_name(node.func) == "load_inline":
