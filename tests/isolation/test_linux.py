@@ -14,9 +14,13 @@ BIND = """
 import os, sys
 from pathlib import Path
 from agentforge.isolation import linux
+from agentforge.isolation.sandboxes.namespaces import map_user
 
 source, target = map(Path, sys.argv[1:])
-linux.unshare(linux.CLONE_NEWNS | (0 if os.geteuid() == 0 else linux.CLONE_NEWUSER))
+user, group = os.geteuid(), os.getegid()
+linux.unshare(linux.CLONE_NEWNS | (0 if user == 0 else linux.CLONE_NEWUSER))
+if user != 0:
+    map_user(user, group)
 linux.mount("", "/", "", linux.MS_REC | linux.MS_PRIVATE)
 linux.mount("none", str(source / "a volume"), "tmpfs", 0)
 (source / "a volume" / "inner").mkdir()

@@ -61,7 +61,7 @@ class Namespaces:
         flags = linux.CLONE_NEWPID | linux.CLONE_NEWNET | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS
         linux.unshare(flags | linux.CLONE_NEWNS | (0 if root else linux.CLONE_NEWUSER))
         if not root:
-            _map_user(uid, gid)
+            map_user(uid, gid)
         if box.loopback:
             linux.raise_loopback()
         parent = _fork_and_become_child()
@@ -82,7 +82,7 @@ class Namespaces:
             seccomp.confine(memory_files=bool(box.devices))
 
 
-def _map_user(uid: int, gid: int) -> None:
+def map_user(uid: int, gid: int) -> None:
     """Keep the caller's user and group in a fresh user namespace.
 
     The forkserver is not dumpable, so root owns the files below: the caller is dumpable while it opens them.
