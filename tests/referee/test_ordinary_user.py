@@ -98,7 +98,7 @@ def test_the_doctor_tries_it_as_the_forkserver_does(home: Path) -> None:
         "from agentforge.isolation.sandboxes import namespaces\n"
         "def write(uid, gid):\n"
         "    pathlib.Path('/proc/self/setgroups').write_text('deny')\n"
-        "namespaces._map_user = write\n"
+        "namespaces.map_user = write\n"
     )
     python, dash_c, code, *rest = probe_command(scratch(home))
     done = ordinary.run(home, python, dash_c, careless + code, *rest)
