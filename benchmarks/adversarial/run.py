@@ -51,7 +51,7 @@ def settings(level: Level, *, compiled: bool, sandbox: str = "auto") -> RefereeS
     return RefereeSettings(
         sandbox=sandbox,
         call_timeout_s=8.0,
-        build_timeout_s=30.0,
+        build_timeout_s=60.0,
         evaluation_timeout_s=400.0,
         full_blocks=16,
         full_seconds=2.5,
