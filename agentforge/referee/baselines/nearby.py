@@ -26,6 +26,8 @@ from .prepared import PreparedWorkload
 
 _DRAWS = 4
 """Times that the error is taken."""
+_OF_ONE = 16
+"""Elements of an output below which 4 draws leave to chance how far it moves, and the draws that do not."""
 _UNITS_ALIKE, _UNITS = 16.0, 4096.0
 """Twice the units in the last place that inputs and weights move by, at most. Inputs that are alike must stay
 so. Other inputs move so far that the sum of a row, which moves less, is rounded in another way."""
@@ -96,16 +98,17 @@ def _with_long_sums(
     chosen = [0 < form.numel < _FEW and form.nbytes >= 4 * form.numel for form in prepared.outputs]
     if not any(chosen):
         return list(bounds)
+    fewest = min(form.numel for form, wanted in zip(prepared.outputs, chosen, strict=True) if wanted)
+    draws = {"draws": _DRAWS if fewest >= _OF_ONE else _OF_ONE, "least": _DRAWS}
     try:
-        draws = [reference.held_against(prepared, slot, "spread") for _ in range(_DRAWS)]
+        moved = reference.eager.request({"op": "spread", "slot": slot, **draws})["spread"]
     except WorkerFailure:
         if not reference.eager.worker.running:
             raise
         return list(bounds)
     wider = list(bounds)
     for n in (n for n, wanted in enumerate(chosen) if wanted and bounds[n].relative):
-        moved = math.sqrt(sum(draw[n].bound.reference_error ** 2 for draw in draws) / _DRAWS)
-        error = min(_SERIAL * math.sqrt(prepared.reduction) * moved, LARGEST_BOUND)
+        error = min(_SERIAL * math.sqrt(prepared.reduction) * moved[n], LARGEST_BOUND)
         bound = wider[n]
         wider[n] = replace(bound, relative=max(bound.relative, error), element=max(bound.element, error))
     return wider

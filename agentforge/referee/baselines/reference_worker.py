@@ -15,7 +15,7 @@ from torch.utils import _pytree as pytree
 from agentforge.problems.kernelbench import Problem, load_problem
 from agentforge.schema import Definition, Precision, TolerancePolicy
 
-from ..comparison.exactness import exactness, permitted
+from ..comparison.exactness import exactness, permitted, spread
 from ..comparison.tolerance import Bound, alternative, widest
 from ..inputs.transforms import less_precise
 from ..timing.gpu.device import GraphedModel
@@ -54,6 +54,7 @@ class BaselineServer(Server):
             "alternatives": self._alternatives,
             "recomputed": self._recomputed,
             "shape": self._shape,
+            "spread": self._spread,
             "ordered": self._ordered,
             "without": self._without,
             "rounded": self._rounded,
@@ -211,15 +212,12 @@ class BaselineServer(Server):
 
         `against` is `float64`, or `moved` for inputs moved by half a unit in the last place: conditioning
         if float64 fails, or `reordered` for another order among equals. `nearby` compares the answer to moved
-        inputs and weights with float64, and `spread` that of float64 with float64's to moved inputs.
+        inputs and weights with float64.
         """
         slot, against, given = body["slot"], body["against"], self._kept[-1]
         policy = TolerancePolicy.model_validate(body["policy"])
         if against == "nearby":
             given, better = self._nearby(slot, body["units"])
-        elif against == "spread":
-            given = self._in_float64(slot)
-            better = self._widely(self._module, pytree.tree_map(nudged, self._inputs(slot)))
         else:
             compute = {"float64": self._in_float64, "moved": self._moved, "reordered": self._reordered}
             better = compute[against](slot)
@@ -242,6 +240,12 @@ class BaselineServer(Server):
                 for e, x in zip(found, given, strict=True)
             ]
         return {"exactness": [dataclasses.asdict(x) for x in found]}
+
+    def _spread(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
+        """How far each output in float64 moves with the inputs' last bits, see `exactness.spread`."""
+        inputs = (pytree.tree_map(nudged, self._inputs(body["slot"])) for _ in range(body["draws"]))
+        moves = (self._widely(self._module, moved) for moved in inputs)
+        return {"spread": spread(self._in_float64(body["slot"]), moves, body["least"])}
 
     def _error_in_single(self, slot: int, policy: TolerancePolicy, reduction: float) -> dict[str, Bound]:
         """Bounds of outputs in double precision, by path: nothing more exact exists to hold them against.
@@ -353,15 +357,17 @@ class BaselineServer(Server):
             return {"changed": False}
         try:
             tensor.fill_(body["value"])
-            if body["exact"]:
-                return {"changed": True, **self._exact(body, ())}
-            args, kwargs = self._inputs(body["slot"])
-            return {
-                "changed": True,
-                **self._given(self._answer(self._module(*args, **kwargs), (args, kwargs))),
-            }
+            return {"changed": True, **self._changed(body)}
         finally:
             tensor.copy_(held)
+
+    def _changed(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The answer of the model as it is now, in the outputs block."""
+        assert self._module is not None
+        if body["exact"]:
+            return self._exact(body, ())
+        args, kwargs = self._inputs(body["slot"])
+        return self._given(self._answer(self._module(*args, **kwargs), (args, kwargs)))
 
     def _rounded(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """Output with all weights and buffers in less precision: see `inputs.transforms.less_precise`."""
@@ -371,10 +377,7 @@ class BaselineServer(Server):
         try:
             for tensor in state.values():
                 tensor.copy_(less_precise(tensor))
-            if body["exact"]:
-                return self._exact(body, ())
-            args, kwargs = self._inputs(body["slot"])
-            return self._given(self._answer(self._module(*args, **kwargs), (args, kwargs)))
+            return self._changed(body)
         finally:
             for key, tensor in state.items():
                 tensor.copy_(held[key])

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 
 from agentforge.schema import TolerancePolicy
 
+from ..workers.pytree import Leaf
 from .tolerance import LARGEST_BOUND, NOTHING, Bound, all_finite, derive, kinds, own_error
 
 _UNDECIDED = 1e-3
@@ -51,6 +55,31 @@ def exactness(ours: object, better: object, policy: TolerancePolicy, reduction: 
         nan=bool(torch.isnan(ours).any()),
         equal=exact is not None and torch.equal(ours.to(exact.dtype), exact),
     )
+
+
+def spread(exact: Sequence[Leaf], moves: Iterable[Sequence[Leaf]], least: int) -> list[float]:
+    """Relative L2 distance of each output from the same of other computations, root mean square.
+
+    Args:
+        least: computations that are made also if they take longer than a second.
+    """
+    start, squares, made = time.monotonic(), [0.0] * len(exact), 0
+    for made, moved in enumerate(moves, 1):
+        pairs = zip(squares, exact, moved, strict=True)
+        squares = [x + _distance(a.value, b.value) ** 2 for x, a, b in pairs]
+        if made >= least and time.monotonic() - start > 1:
+            break
+    return [math.sqrt(x / made) for x in squares]
+
+
+def _distance(ours: object, other: object) -> float:
+    """Relative L2 distance of two computations of an output; 0 if they cannot be compared."""
+    if not isinstance(ours, torch.Tensor) or not isinstance(other, torch.Tensor) or ours.shape != other.shape:
+        return 0.0
+    if not (ours.is_floating_point() or ours.is_complex()):
+        return 0.0
+    found = own_error(ours, other)[0]
+    return found if math.isfinite(found) else 0.0
 
 
 def permitted(found: Exactness, low: object, better: object, factor: float) -> Exactness:

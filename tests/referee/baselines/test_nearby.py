@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import statistics
+
 import pytest
 import torch
 
 from agentforge.referee.baselines.nearby import NotDefined, bounds_nearby
+from agentforge.referee.comparison.tolerance import Bound
 
 from ..judging import WORKLOAD, problem
 
@@ -54,3 +57,15 @@ def test_a_long_sum_that_cancels_may_be_summed_in_fewer_parts(referee, signed: b
     assert wider[0].relative < max(abs(half), 2**-12)
     assert (wider[0].relative > 2 * own[0].relative) is signed
     assert wider[1] == own[1]
+
+
+def test_chance_hardly_decides_how_far_one_number_may_be_off(referee) -> None:  # type: ignore[no-untyped-def]
+    """Four draws of how far a sum moves are small by chance once in some hundred calls."""
+    baselines = referee.baselines(problem("return x.sum()", "torch.randn(1 << 14)"), [WORKLOAD])
+    prepared = baselines.prepared[0]
+    x = prepared.inputs.tensors(0)[0]
+    x.copy_(x - x.mean() + 1 / 4096)
+    baselines.expect(prepared, 0)
+    bounds = [Bound(1e-12, 0.0, 0.0, 0.0)]
+    found = [bounds_nearby(baselines, prepared, 0, bounds, every=False)[0].relative for _ in range(200)]
+    assert min(found) > 0.35 * statistics.median(found)
