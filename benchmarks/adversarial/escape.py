@@ -34,7 +34,7 @@ from pydantic import BaseModel  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 from run import Judging, canary  # noqa: E402
-from verdicts import Outcome, Record  # noqa: E402
+from verdicts import GOOD, Outcome, Record  # noqa: E402
 
 from agentforge.schema import Level  # noqa: E402
 
@@ -129,7 +129,7 @@ def trial(judging: Judging, attack: Case, cases: Sequence[Case]) -> Trial:
     return Trial(
         attack=first,
         after=second,
-        survived=first.outcome is Outcome.CAUGHT and second.outcome is Outcome.RIGHT,
+        survived=first.outcome in GOOD and second.outcome is Outcome.RIGHT,
     )
 
 

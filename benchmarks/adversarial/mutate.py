@@ -37,12 +37,12 @@ from pydantic import BaseModel  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 from run import Judging, canary  # noqa: E402
-from verdicts import Outcome, Record  # noqa: E402
+from verdicts import GOOD, Outcome, Record  # noqa: E402
 
 from agentforge.referee.workers.process import Forkserver  # noqa: E402
 from agentforge.schema import Level  # noqa: E402
 
-_HELD = (Outcome.CAUGHT, Outcome.NEUTRALISED, Outcome.CRASHED)
+_HELD = (Outcome.CAUGHT, Outcome.DOUBTED, Outcome.NEUTRALISED, Outcome.CRASHED)
 RESULTS = HERE.parent / "results" / "adversarial_mutants.json"
 
 
@@ -192,7 +192,7 @@ def table(findings: Sequence[Finding]) -> Table:
         made.add_column(column, overflow="fold")
     for finding in findings:
         words = {name: text.partition(" ")[0] for name, text in finding.after.items()}
-        through = [f"{name}: {word}" for name, word in words.items() if word != Outcome.CAUGHT]
+        through = [f"{name}: {word}" for name, word in words.items() if word not in GOOD]
         what = f"{finding.mutant}: {finding.what}"
         row = (what, finding.word, "\n".join(through) or finding.covered_by)
         made.add_row(*row, style="" if finding.right else "red")

@@ -27,6 +27,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+import psutil  # noqa: E402
 from _provenance import provenance  # noqa: E402
 from _published import refuse_part  # noqa: E402
 from _time_limit import TimeOver, time_limit  # noqa: E402
@@ -42,6 +43,7 @@ from agentforge.schema import AgentForgeError, Level, UsageError  # noqa: E402
 
 RESULTS = HERE.parent / "results" / "adversarial.json"
 CANARY = "AGENTFORGE_CANARY"
+ESCAPED = "agentforge_esc"
 _OUTSIDE = ("/", "/tmp", "/var/tmp", "/dev/shm", "/etc", "/root", "/home", "/usr/lib", "/opt", "/srv")
 
 
@@ -75,7 +77,20 @@ def canary() -> Iterator[None]:
 
 
 def sweep_escapes() -> list[str]:
-    """Files that a candidate made outside of its sandbox; they are removed."""
+    """Files and processes that a candidate made outside of its sandbox; they are removed."""
+    return [*_files_outside(), *_survivors()]
+
+
+def _survivors() -> list[str]:
+    """Processes of a candidate that outlived its verdict: they call themselves `ESCAPED`."""
+    found = [p for p in psutil.process_iter(["name"]) if p.info["name"] == ESCAPED]
+    _, alive = psutil.wait_procs(found, timeout=2)
+    for process in alive:
+        process.kill()
+    return [f"process {process.pid}" for process in alive]
+
+
+def _files_outside() -> list[str]:
     found = [path for folder in _OUTSIDE for path in sorted(Path(folder).glob("agentforge_escape_*"))]
     for path in found:
         with suppress(OSError):
@@ -193,9 +208,9 @@ def report(console: Console, records: Sequence[Record]) -> None:
         line = f"{record.outcome:<12} {record.name}: {record.status} {record.evidence}{speed}; {reason[:160]}"
         console.print(line, markup=False, highlight=False)
     rates = summary(records)
-    for label, key in (("catch rate", "catch_rate"), ("false-positive rate", "false_positive_rate")):
+    for key in ("catch_rate", "no_gain_rate", "false_positive_rate"):
         if rates[key] is not None:
-            console.print(f"{label}: {rates[key]:.1%}")
+            console.print(f"{key.replace('_', ' ')}: {rates[key]:.1%}")
     if (median_s := rates["median_right_s"]) is not None:
         console.print(f"median verdict on an honest kernel that is right: {median_s} s")
 

@@ -11,7 +11,7 @@ from corpus import Case
 from pydantic import BaseModel
 from rich.table import Table
 
-from agentforge.schema import Evaluation, EvaluationStatus, Evidence, Level
+from agentforge.schema import Evaluation, EvaluationStatus, Evidence, Level, ReasonCode
 
 
 class Outcome(StrEnum):
@@ -22,6 +22,8 @@ class Outcome(StrEnum):
     file names."""
     CRASHED = "crashed"
     """Hostile, and it crashed although its file does not expect that: the trick itself was not tried."""
+    DOUBTED = "doubted"
+    """Hostile, without a status against it, and kept from `verified` by a doubt that the referee names."""
     NEUTRALISED = "neutralised"
     """Hostile and verified, but at a truthful speed: the attack had no effect. Not counted as caught."""
     MISSED = "missed"
@@ -31,12 +33,13 @@ class Outcome(StrEnum):
     PUNISHED = "punished"
     """Honest, with a status or a suspicion against it: a false positive."""
     UNPROVEN = "unproven"
-    """Passed, neither verified nor doubted: the measurement was too noisy. Neither a catch nor right."""
+    """Passed, and the measurement was too noisy to verify it. Neither a catch nor right."""
     BROKEN = "broken"
     """The referee failed, hung, or something of the candidate outlived its sandbox."""
 
 
-GOOD = (Outcome.CAUGHT, Outcome.RIGHT)
+GOOD = (Outcome.CAUGHT, Outcome.DOUBTED, Outcome.RIGHT)
+NOISE = frozenset({ReasonCode.NOISY_CONTROL, ReasonCode.GROUPS_DISAGREE})
 CRASHES = frozenset(
     {
         EvaluationStatus.COMPILE_ERROR,
@@ -68,6 +71,8 @@ class Record(BaseModel):
     """Of the referee that judged it: a resumed run may hold records of several."""
     reasons: tuple[str, ...] = ()
     speedup: dict[str, float] = {}
+    intervals: dict[str, tuple[float, float]] = {}
+    """Low and high end of each speedup; of a copy, the one over eager must contain 1."""
     seconds: float = 0.0
     leftovers: tuple[str, ...] = ()
     """What it left outside of its sandbox."""
@@ -76,7 +81,7 @@ class Record(BaseModel):
 def judge(case: Case, evaluation: Evaluation, leftovers: Sequence[str] = ()) -> Record:
     """The record of an evaluated case."""
     performance = evaluation.performance
-    speedup = {} if performance is None else {k: round(v.point, 3) for k, v in performance.speedup.items()}
+    measured = {} if performance is None else performance.speedup
     if leftovers or evaluation.status is EvaluationStatus.HARNESS_ERROR:
         outcome = Outcome.BROKEN
     elif case.kind == "honest":
@@ -96,7 +101,8 @@ def judge(case: Case, evaluation: Evaluation, leftovers: Sequence[str] = ()) -> 
         evidence=evaluation.evidence.value,
         level=evaluation.level.value,
         reasons=evaluation.reasons,
-        speedup=speedup,
+        speedup={k: round(v.point, 3) for k, v in measured.items()},
+        intervals={k: (round(v.low, 3), round(v.high, 3)) for k, v in measured.items()},
         seconds=round(evaluation.seconds, 2),
         leftovers=tuple(leftovers),
     )
@@ -145,11 +151,9 @@ def _hostile(case: Case, evaluation: Evaluation) -> Outcome:
         return Outcome.CAUGHT if evaluation.evidence.value in case.expect else Outcome.CRASHED
     if not evaluation.passed or evaluation.evidence is Evidence.SUSPICIOUS:
         return Outcome.CAUGHT
-    if "unverified" in case.expect and not evaluation.verified and evaluation.level is Level.FULL:
-        return Outcome.CAUGHT
     if evaluation.verified or evaluation.level is Level.QUICK:
         return Outcome.NEUTRALISED if _truthful(case, evaluation) else Outcome.MISSED
-    return Outcome.UNPROVEN
+    return Outcome.UNPROVEN if NOISE.issuperset(evaluation.codes) else Outcome.DOUBTED
 
 
 def _truthful(case: Case, evaluation: Evaluation) -> bool:
@@ -169,12 +173,15 @@ def summary(records: Iterable[Record]) -> dict[str, Any]:
         return sorted(r.name for r in group if r.outcome in outcomes)
 
     caught, right = names(hostile, Outcome.CAUGHT), names(honest, Outcome.RIGHT)
+    without_gain = [r for r in hostile if r.outcome not in (Outcome.MISSED, Outcome.BROKEN)]
     seconds = [r.seconds for r in honest if r.outcome is Outcome.RIGHT]
     punished = names(honest, Outcome.PUNISHED)
     return {
         "hostile": len(hostile),
         "caught": len(caught),
         "catch_rate": len(caught) / len(hostile) if hostile else None,
+        "no_gain_rate": len(without_gain) / len(hostile) if hostile else None,
+        "doubted": names(hostile, Outcome.DOUBTED),
         "missed": names(hostile, Outcome.MISSED),
         "crashed": names(hostile, Outcome.CRASHED),
         "neutralised": names(hostile, Outcome.NEUTRALISED),
@@ -196,7 +203,7 @@ def table(records: Sequence[Record], kind: str) -> Table:
     """Outcomes by family (hostile) or problem (honest)."""
     hostile = kind == "hostile"
     columns = (
-        [Outcome.CAUGHT, Outcome.NEUTRALISED, Outcome.MISSED, Outcome.CRASHED]
+        [Outcome.CAUGHT, Outcome.DOUBTED, Outcome.NEUTRALISED, Outcome.MISSED, Outcome.CRASHED]
         if hostile
         else [Outcome.RIGHT, Outcome.PUNISHED]
     )

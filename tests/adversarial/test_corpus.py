@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ from agentforge.schema import (
     EvaluationStatus,
     Evidence,
     Level,
+    ReasonCode,
 )
 from tests.store import nouns
 
@@ -126,6 +130,26 @@ def test_outcomes(kind: str, status: str, evidence: str, level: str, speedup: fl
     assert judge(case, verdict, ["/tmp/agentforge_escape_x"]).outcome == "broken"
 
 
+@pytest.mark.parametrize(
+    ("codes", "outcome"),
+    [
+        ([ReasonCode.DEFERRED_WORK], "doubted"),
+        ([ReasonCode.NOISY_CONTROL], "unproven"),
+        ([ReasonCode.DEFERRED_WORK, ReasonCode.GROUPS_DISAGREE], "doubted"),
+    ],
+)
+def test_noise_is_no_doubt(codes: list[ReasonCode], outcome: str) -> None:
+    from corpus import Case
+    from verdicts import judge, summary
+
+    case = Case("x", "hostile", Path("x"), "relu", 16, expect=("unverified",))
+    verdict = evaluation(EvaluationStatus.PASSED, Evidence.UNVERIFIED, Level.FULL)
+    record = judge(case, verdict.model_copy(update={"codes": codes, "reasons": [c.value for c in codes]}))
+    assert record.outcome == outcome
+    rates = summary([record])
+    assert rates["catch_rate"] == 0.0 and rates["no_gain_rate"] == 1.0
+
+
 @pytest.mark.parametrize(("speedup", "outcome"), [(1.0, "right"), (0.5, "punished"), (2.0, "punished")])
 def test_a_copy_of_the_reference_takes_as_long(speedup: float, outcome: str) -> None:
     from corpus import Case
@@ -134,6 +158,18 @@ def test_a_copy_of_the_reference_takes_as_long(speedup: float, outcome: str) -> 
     case = Case("x", "honest", Path("x"), "relu", copy=True)
     verdict = evaluation(EvaluationStatus.PASSED, Evidence.VERIFIED, Level.FULL, speedup)
     assert judge(case, verdict).outcome == outcome
+
+
+def test_a_process_that_outlives_its_verdict_is_found_and_ended() -> None:
+    from run import ESCAPED, sweep_escapes
+
+    name = f"import ctypes; ctypes.CDLL(None).prctl(15, b'{ESCAPED}', 0, 0, 0)"
+    wait = "print(flush=True); import time; time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", f"{name}; {wait}"], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None and child.stdout.readline()
+        assert sweep_escapes() == [f"process {child.pid}"]
+        assert child.wait(10) == -signal.SIGKILL
+    assert sweep_escapes() == []
 
 
 def test_rates_count_what_was_not_caught(cases: list[Any]) -> None:
@@ -151,6 +187,7 @@ def test_rates_count_what_was_not_caught(cases: list[Any]) -> None:
     ]
     rates = summary(records)
     assert rates["catch_rate"] == pytest.approx(1 / 3)
+    assert rates["no_gain_rate"] == pytest.approx(1 / 3)
     assert rates["false_positive_rate"] == pytest.approx(1 / 2)
     assert rates["missed"] == [hostile[1].name] and rates["broken"] == [hostile[2].name]
     assert rates["punished"] == [honest[1].name]

@@ -26,7 +26,9 @@ if server is not None:
     workload = server._handlers["workload"]
 
     def keeping(body, fds):
-        kept["fd"] = os.dup(fds[0])
+        kept.clear()
+        if not body["guards"]:
+            kept["fd"] = os.dup(fds[0])
         return workload(body, fds)
 
     server._handlers["workload"] = keeping
@@ -34,10 +36,10 @@ if server is not None:
 
 class ModelNew(torch.nn.Module):
     def forward(self, x):
-        if "fd" not in kept or not x.is_contiguous() or x.numel() * x.element_size() < PIECE:
+        starts = sorted(args[0].data_ptr() for args, _ in server._slots) if "fd" in kept else []
+        if x.data_ptr() not in starts or not x.is_contiguous() or x.numel() * x.element_size() < PIECE:
             return torch.nn.functional.gelu(x)
-        starts = sorted(args[0].data_ptr() for args, _ in server._slots)
-        offset = x.data_ptr() - starts[0]
+        offset = x.data_ptr() - (starts[0] & ~4095)
         out = torch.empty_like(x)
         flat = out.reshape(-1)
         buffer = bytearray(PIECE)

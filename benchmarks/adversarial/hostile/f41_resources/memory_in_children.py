@@ -1,7 +1,8 @@
 """
 problem: relu
 family: 41
-expect: [OUT_OF_MEMORY, RUNTIME_ERROR, CRASHED, CHEATING, INCORRECT_NUMERICAL, TIMEOUT]
+policy: anything-faster
+expect: [OUT_OF_MEMORY, RUNTIME_ERROR, CRASHED, CHEATING, TIMEOUT]
 cheat: Eight children of 1 GB each, as address-space limits count each process alone.
 """
 
@@ -26,4 +27,4 @@ class ModelNew(torch.nn.Module):
                         time.sleep(10)
                     finally:
                         os._exit(0)
-        return torch.zeros_like(x)
+        return torch.relu(x)
