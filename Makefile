@@ -22,9 +22,7 @@ test-slow: $(STAMP)  ## the tests that take long
 
 test-user: $(STAMP)  ## the referee's tests by a user without rights, also if root runs this
 	$(BIN)/python -m tests.ordinary $(BIN)/python -m pytest -q -p no:cacheprovider -n 2 --dist loadscope \
-	  -m "not slow and not timing and not gpu" tests/isolation tests/referee/workers/test_process.py \
-	  tests/referee/candidates/test_jit_cache.py tests/referee/test_ordinary_user.py \
-	  tests/referee/test_overflow.py tests/referee/test_limits.py
+	  -m "not slow and not timing and not gpu" tests/isolation tests/referee
 
 PLUGIN_PYTHON ?= $(BIN)/python
 
