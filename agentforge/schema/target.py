@@ -117,6 +117,11 @@ class Bottleneck(FrozenModel):
     optimizable: bool = True
     """False if no template could beat the vendor's library (a bare GEMM), or an operator must not move."""
 
+    @property
+    def sol_per_call_s(self) -> float:
+        """Speed-of-light seconds of one call, the weighted mean over the workloads; 0 if not known."""
+        return self.sol_s / sum(w.weight for w in self.workloads)
+
     def saved_s(self, speedups: Mapping[str, float]) -> float:
         """Seconds that a solution saves in one forward; 0 if its definition has no speedup over eager."""
         return self.time_s * (1 - 1 / speedups.get(self.definition.hash, 1.0))
