@@ -64,7 +64,8 @@ class CallSite(FrozenModel):
     operators: tuple[str, ...]
     """Their operators, e.g. `aten.rsqrt.default`."""
     kinds: dict[str, int] = {}
-    """How many of them are of each kind that does work: `pointwise`, `reduction`; empty if unknown."""
+    """How many of them are of each kind that does work: `pointwise`, `reduction`; empty if unknown. A whole
+    reference that cannot be traced, such as a C function, is one operator of a kind that no other has."""
     inputs: tuple[TensorInput, ...] = ()
     """Tensors that enter the region, with the shapes, dtypes and strides really seen."""
     outputs: tuple[TensorInput, ...] = ()
