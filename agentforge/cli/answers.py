@@ -14,7 +14,7 @@ from agentforge.campaigns.recheck import Recheck
 from agentforge.campaigns.report import CampaignReport
 from agentforge.campaigns.status import CampaignStatus
 from agentforge.devices.fallbacks import Fallback
-from agentforge.knowledge import CardUse, Doubt, JudgedClaim, KnowledgeStats, SymptomCell
+from agentforge.knowledge import CardUse, Doubt, JudgedClaim, KnowledgeStats, SymptomCell, UnjudgedClaim
 from agentforge.ladder import Ladder
 from agentforge.schema import (
     Advice,
@@ -303,6 +303,8 @@ class ImportedKnowledge(ExportedKnowledge):
     lessons: int
     judged: tuple[JudgedClaim, ...] = ()
     """Only with `--verify`."""
+    unjudged: tuple[UnjudgedClaim, ...] = ()
+    """Only with `--verify`: claims that this machine cannot judge, and why. They stay claims."""
 
 
 class CheckedMachine(FrozenModel):

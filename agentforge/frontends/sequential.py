@@ -173,6 +173,11 @@ def reference(found: Sequential) -> str:
     )
 
 
+def without_sizes(text: str) -> str:
+    """What references of one function in all sizes have in common; all of a reference of another kind."""
+    return text.partition("\nSHAPES = ")[0]
+
+
 def _quoted(text: str) -> str:
     """A Python literal over several lines, readable for people and models."""
     escaped = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')

@@ -4,7 +4,7 @@ from .advice import Advisor
 from .base import APART, KnowledgeBase, KnowledgeStats
 from .cards import Card, kind_of, load_cards, load_folder, parse_card
 from .check import Doubt, doubtful, remove
-from .claims import JudgedClaim, judge_claims
+from .claims import ClaimVerdicts, JudgedClaim, UnjudgedClaim, judge_claims
 from .context import WHOLE_REFERENCE, context_for
 from .entries import lesson_text
 from .lint import Fault, lint
@@ -21,6 +21,7 @@ __all__ = [
     "Bundle",
     "Card",
     "CardUse",
+    "ClaimVerdicts",
     "Doubt",
     "Draft",
     "Fault",
@@ -29,6 +30,7 @@ __all__ = [
     "KnowledgeStats",
     "Posterior",
     "SymptomCell",
+    "UnjudgedClaim",
     "card_uses",
     "context_for",
     "doubtful",

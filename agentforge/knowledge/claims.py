@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from agentforge.devices import DeviceSpec
 from agentforge.referee import EvaluationRequest
 from agentforge.schema import (
-    Bottleneck,
     Context,
     Evaluation,
     EvaluationStatus,
     Evidence,
     Level,
+    MachineError,
     Outcome,
     Solution,
     Strategy,
+    TargetError,
+    UsageError,
 )
 from agentforge.store import Store
 
@@ -41,6 +43,26 @@ class JudgedClaim:
     evaluation: Evaluation
 
 
+@dataclass(frozen=True)
+class UnjudgedClaim:
+    """A claim that cannot be judged on this machine; it stays a claim."""
+
+    strategy: str
+    claimed_speedup: float
+    why: str
+
+
+@dataclass(frozen=True)
+class ClaimVerdicts:
+    """What became of the claims that wait for a verdict."""
+
+    judged: tuple[JudgedClaim, ...]
+    unjudged: tuple[UnjudgedClaim, ...]
+    """Their language cannot be built here, or their reference does not run here."""
+    unknown: int
+    """Claims about operators that no run here has profiled."""
+
+
 def judge_claims(
     base: KnowledgeBase,
     store: Store,
@@ -50,7 +72,7 @@ def judge_claims(
     evaluate: Callable[[EvaluationRequest], Evaluation],
     device: DeviceSpec,
     trust_references: bool = False,
-) -> tuple[JudgedClaim, ...]:
+) -> ClaimVerdicts:
     """Judge the most promising claims of an imported bundle: verified elsewhere, the highest speedup first.
 
     A solution that passes becomes an outcome of this database, faster or slower. A strategy that nothing here
@@ -60,23 +82,42 @@ def judge_claims(
     only the bundle says that it is an instance of it. In both cases, what the bundle claims of the solution
     on this architecture is removed, and not judged again.
 
+    The referee gets the speed of light from this database's profile of the operator on this device, if there
+    is one; never from the bundle.
+
     Args:
         base: receives the outcomes.
         store: has the claims.
         bundle: as imported, with solutions.
-        most: how many claims to judge.
+        most: how many claims to judge; those that cannot be judged here do not count.
         evaluate: asks the referee.
         device: of the referee.
         trust_references: judge also operators that no run of this database has profiled. Their references
             come from the bundle, run without a sandbox, and decide what counts as slow.
     """
-    judged: list[JudgedClaim] = []
-    for outcome, solution, bottleneck in _judgeable(base, store, bundle, device, trust_references):
+    profiled = known_bottlenecks(store, device)
+    known = {**(bundle.bottlenecks if trust_references else {}), **known_bottlenecks(store), **profiled}
+    judged, unjudged, unknown = list[JudgedClaim](), list[UnjudgedClaim](), 0
+    for outcome, solution in _waiting(base, store, bundle, device):
         if len(judged) == most:
             break
-        request = EvaluationRequest(bottleneck.definition, bottleneck.workloads, solution, Level.FULL)
-        evaluation = evaluate(request)
+        bottleneck, own = known.get(solution.definition), profiled.get(solution.definition)
+        if bottleneck is None:
+            unknown += 1
+            continue
+        request = EvaluationRequest(
+            bottleneck.definition,
+            bottleneck.workloads,
+            solution,
+            Level.FULL,
+            sol_s=own.sol_per_call_s if own is not None else None,
+        )
         claimed = math.exp(min(outcome.log_speedup or 0.0, _MOST_LOG))
+        try:
+            evaluation = evaluate(request)
+        except (UsageError, TargetError, MachineError) as error:
+            unjudged.append(UnjudgedClaim(outcome.strategy, claimed, str(error)))
+            continue
         judged.append(JudgedClaim(outcome.strategy, claimed, evaluation))
         if evaluation.status is EvaluationStatus.HARNESS_ERROR:
             continue
@@ -88,7 +129,7 @@ def judge_claims(
         about = (o for o in bundle.outcomes if o.solution == solution.hash)
         same = (o for o in about if o.context.architecture == device.architecture)
         store.remove_outcomes(claim_of(o).id for o in same)
-    return tuple(judged)
+    return ClaimVerdicts(tuple(judged), tuple(unjudged), unknown)
 
 
 def _accept(
@@ -111,10 +152,10 @@ def _accept(
     store.record_outcomes([outcome.model_copy(update={"after": claim.after})])
 
 
-def _judgeable(
-    base: KnowledgeBase, store: Store, bundle: Bundle, device: DeviceSpec, trust_references: bool
-) -> Iterator[tuple[Outcome, Solution, Bottleneck]]:
-    known = {**(bundle.bottlenecks if trust_references else {}), **known_bottlenecks(store)}
+def _waiting(
+    base: KnowledgeBase, store: Store, bundle: Bundle, device: DeviceSpec
+) -> list[tuple[Outcome, Solution]]:
+    """Claims that were verified elsewhere and not judged here, each solution once, the fastest first."""
     outcomes, here = store.outcomes(), device.architecture
     waiting = {o.id for o in outcomes if o.claimed}
     done = {o.solution for o in outcomes if not o.claimed and o.context.architecture == here}
@@ -126,15 +167,14 @@ def _judgeable(
         and o.evidence is Evidence.VERIFIED
         and o.log_speedup is not None
         and o.solution in bundle.solutions
+        and o.solution not in done
         and (o.strategy in base.cards or _is_name(o.strategy))
         and claim_of(o).id in waiting
     ]
+    fastest: dict[str, Outcome] = {}
     for outcome in sorted(promising, key=lambda o: -(o.log_speedup or 0.0)):
-        solution = bundle.solutions[outcome.solution]
-        bottleneck = known.get(solution.definition)
-        if bottleneck is not None and solution.hash not in done:
-            done.add(solution.hash)
-            yield outcome, solution, bottleneck
+        fastest.setdefault(outcome.solution, outcome)
+    return [(outcome, bundle.solutions[solution]) for solution, outcome in fastest.items()]
 
 
 def _is_name(text: str) -> bool:

@@ -40,6 +40,8 @@ SAME_TEXT = 0.4
 _SOURCE = re.compile(r"https?://\S+\.\S+|\b(19|20)\d\d\b|benchmarks/results/\w+\.json")
 _WORDS = re.compile(r"[\w'-]+")
 _SENTENCE = re.compile(r"(?<=[.!?:;])\s+|\n\s*\n|\n\s*[-*|] ")
+_TODO = re.compile(r"\bTODO\b")
+"""What drafts of `kb propose` leave to a person."""
 _STILTED = re.compile(
     r"\b(utili[sz]e[sd]?|leverag\w+|in order to|blazing\w*|seamless\w*|simply|obviously)\b",
     re.IGNORECASE,
@@ -119,6 +121,9 @@ def _faults(
             yield "architectures", "facts of hardware need an architecture"
     elif kind is CardKind.TECHNIQUE and not card.summary.strip():
         yield "summary", "say in one paragraph when it helps, and why"
+    for field, text in (("title", card.title), ("summary", card.summary), ("body", card.body)):
+        if _TODO.search(text):
+            yield field, "replace 'TODO' by your own words"
     most = MOST_TECHNIQUE if kind is CardKind.TECHNIQUE else MOST_BODY
     for field, text, limit in (("summary", card.summary, MOST_SUMMARY), ("body", card.body, most)):
         if (n := len(_WORDS.findall(text))) > limit:

@@ -29,12 +29,13 @@ def drafts(
 ) -> tuple[Draft, ...]:
     """Drafts for what local, verified outcomes show, by identifier.
 
-    A strategy without a card (not in `known`) gets a technique from at least 3 verified wins in at least 2
-    contexts. Any strategy gets an `avoid` card for an operator class in which it lost at least 4 times and
-    never won. A loss is a failure, or a verified result that is slower than what it was built on: another
-    strategy, or else the best baseline.
+    A strategy without a card gets a technique from at least 3 verified wins in at least 2 contexts. Any
+    strategy gets an `avoid` card for an operator class in which it lost at least 4 times and never won. A
+    loss is a failure, or a verified result that is slower than what it was built on: another strategy, or
+    else the best baseline.
 
     Args:
+        known: identifiers of the cards that exist; none of them is drafted again.
         languages: of strategies without a card.
     """
     carded, found = set(known), []
@@ -49,8 +50,9 @@ def drafts(
         for op_type, part in groupby(own, key=lambda o: o.context.op_type):
             here = list(part)
             lost = [o for o in here if _lost(o)]
-            if len(lost) >= LOSSES and not any(map(_won, here)):
-                found.append(_draft(f"{strategy}-for-{op_type.replace('_', '-')}", CardKind.AVOID, lost))
+            name = f"{strategy}-for-{op_type.replace('_', '-')}"
+            if f"avoid-{name}" not in carded and len(lost) >= LOSSES and not any(map(_won, here)):
+                found.append(_draft(name, CardKind.AVOID, lost))
     return tuple(sorted(found, key=lambda d: d.id))
 
 

@@ -16,7 +16,8 @@ class SymptomCell(FrozenModel):
     """One symptom and one strategy."""
 
     symptom: str
-    """A metric that decided the class of what was built on; the bottleneck class of a first attempt."""
+    """A metric that decided the class of what was built on. For a first attempt, and what repairs or tunes
+    it, the bottleneck class."""
     strategy: str
     n: int
     """Verified results."""
@@ -36,7 +37,9 @@ def symptom_matrix(outcomes: Iterable[Outcome]) -> tuple[SymptomCell, ...]:
         if outcome.claimed or outcome.status is EvaluationStatus.HARNESS_ERROR:
             continue
         bound = outcome.context.bound
-        signs = outcome.symptoms or (f"{bound}-bound" if bound else "unknown",)
+        # without `after` the credit is the whole speedup, most of which may have come before the symptoms
+        seen = outcome.symptoms if outcome.after else ()
+        signs = seen or (f"{bound}-bound" if bound else "unknown",)
         for key in ((sign, outcome.strategy) for sign in signs):
             if outcome.status is not EvaluationStatus.PASSED:
                 failures[key] += 1

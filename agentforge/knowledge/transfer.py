@@ -20,6 +20,7 @@ from pydantic_core import from_json
 from sqlalchemy import make_url
 
 from agentforge.config import sqlite_url
+from agentforge.devices import DeviceSpec
 from agentforge.schema import (
     Bottleneck,
     Evidence,
@@ -149,12 +150,19 @@ def _file(url: str) -> Path | None:
     return Path(make_url(url).database or "") if url.startswith("sqlite:///") else None
 
 
-def known_bottlenecks(store: Store) -> dict[str, Bottleneck]:
-    """What runs of this database have profiled, by the hash of the definition, as the newest run did."""
+def known_bottlenecks(store: Store, device: DeviceSpec | None = None) -> dict[str, Bottleneck]:
+    """What runs of this database have profiled, by the hash of the definition, as the newest run did.
+
+    Args:
+        device: only what was profiled on this one; None for any.
+    """
     known: dict[str, Bottleneck] = {}
     for run in reversed(store.list_runs()):
         profile = store.get_profile(run.id)
-        known.update({b.definition.hash: b for b in profile.bottlenecks} if profile is not None else {})
+        if profile is None:
+            continue
+        if device is None or (profile.device, profile.architecture) == (device.name, device.architecture):
+            known.update({b.definition.hash: b for b in profile.bottlenecks})
     return known
 
 

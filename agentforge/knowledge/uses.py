@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from functools import cache
 from statistics import fmean
 
-from agentforge.schema import Evidence, FrozenModel
+from agentforge.schema import Attempt, Evidence, FrozenModel
 from agentforge.store import Store
+
+from .entries import log_speedup_of
 
 
 class CardUse(FrozenModel):
@@ -24,7 +27,7 @@ class CardUse(FrozenModel):
     verified: int = 0
     """Attempts that were shown it and are verified, faster or slower."""
     gain: float | None = None
-    """Geometric mean of what they gained: over the attempt that they were built on, else over the best
+    """Geometric mean of what they gained: over the nearest attempt above that passed, else over the best
     baseline. None if none is verified."""
     gain_if_cited: float | None = None
     """The same of those that cited it."""
@@ -33,19 +36,37 @@ class CardUse(FrozenModel):
 def card_uses(store: Store) -> dict[str, CardUse]:
     """How often each card was shown and cited, and what the attempts gained, by identifier."""
     planned = [(a, a.plan.strategy) for a in store.attempts_with_cards() if a.plan is not None]
-    credit = {
-        (strategy, o.evaluation): o.credit
+    verified = {
+        (strategy, o.evaluation): o.log_speedup
         for strategy in {strategy for _, strategy in planned}
         for o in store.outcomes(strategy)
         if not o.claimed and o.evidence is Evidence.VERIFIED
     }
+
+    @cache
+    def attempts(run: str) -> dict[str, Attempt]:
+        return {attempt.id: attempt for attempt in store.attempts(run)}
+
+    @cache
+    def measured(identifier: str) -> float | None:
+        evaluation = store.get_evaluation(identifier)
+        return log_speedup_of(evaluation) if evaluation.passed else None
+
+    def gained(attempt: Attempt, strategy: str) -> float | None:
+        own, above = verified.get((strategy, attempt.evaluation or "")), attempt.parent
+        while own is not None and above is not None and (node := attempts(attempt.run).get(above)):
+            before, above = measured(node.evaluation) if node.evaluation else None, node.parent
+            if before is not None:
+                return own - before
+        return own
+
     served: dict[str, list[float | None]] = defaultdict(list)
     cited: dict[str, list[float | None]] = defaultdict(list)
     for attempt, strategy in planned:
-        gained = credit.get((strategy, attempt.evaluation or ""))
+        gain = gained(attempt, strategy)
         for found, cards in ((served, attempt.served), (cited, attempt.cited)):
             for card in cards:
-                found[card].append(gained)
+                found[card].append(gain)
     return {
         card: CardUse(
             served=len(gains),

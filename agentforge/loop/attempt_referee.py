@@ -74,7 +74,7 @@ class AttemptReferee:
                     solution,
                     level=level,
                     deadline=deadline,
-                    sol_s=bottleneck.sol_s / sum(w.weight for w in bottleneck.workloads),
+                    sol_s=bottleneck.sol_per_call_s,
                 )
             )
             found = self.run_log.put_evaluation(evaluation, self.run_log.conditions(*key[:2])), evaluation

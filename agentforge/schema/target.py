@@ -64,7 +64,8 @@ class CallSite(FrozenModel):
     operators: tuple[str, ...]
     """Their operators, e.g. `aten.rsqrt.default`."""
     kinds: dict[str, int] = {}
-    """How many of them are of each kind that does work: `pointwise`, `reduction`; empty if unknown."""
+    """How many of them are of each kind that does work: `pointwise`, `reduction`; empty if unknown. A whole
+    reference that cannot be traced, such as a C function, is one operator of a kind that no other has."""
     inputs: tuple[TensorInput, ...] = ()
     """Tensors that enter the region, with the shapes, dtypes and strides really seen."""
     outputs: tuple[TensorInput, ...] = ()
@@ -116,6 +117,11 @@ class Bottleneck(FrozenModel):
     """Amdahl: 1 / (1 - share (1 - 1/s)); s = time_s / the larger of sol_s and the cost of its calls."""
     optimizable: bool = True
     """False if no template could beat the vendor's library (a bare GEMM), or an operator must not move."""
+
+    @property
+    def sol_per_call_s(self) -> float:
+        """Speed-of-light seconds of one call, the weighted mean over the workloads; 0 if not known."""
+        return self.sol_s / sum(w.weight for w in self.workloads)
 
     def saved_s(self, speedups: Mapping[str, float]) -> float:
         """Seconds that a solution saves in one forward; 0 if its definition has no speedup over eager."""

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from agentforge.devices import DeviceSpec, detect
 from agentforge.knowledge import KnowledgeBase
-from agentforge.schema import Strategy
+from agentforge.schema import BuildSpec, Strategy
 from agentforge.store import Store
 from tests.store import nouns
 
@@ -139,3 +140,52 @@ def test_words_of_another_database_do_not_reach_the_terminal_raw(run: Run, home:
         assert shown.replace("\n", "").isprintable()
         assert "\\u001b" in shown
     assert "B\\u0007\nmore" in shown
+
+
+@pytest.fixture
+def bundle(run: Run, home: Path) -> str:
+    """A file with two claims. Nothing can judge them: one needs a language of a plug-in, and the reference of
+    the other one does not run."""
+    home.mkdir()
+    with Store(f"sqlite:///{home}/agentforge.db") as store:
+        store.create_run(nouns.run())
+        store.save_profile(nouns.run().id, nouns.profile())
+        for number, language in enumerate(("cpp", "nope"), start=2):
+            solution = nouns.solution(language, spec=BuildSpec(language=language))
+            evaluation = nouns.evaluation(solution, speedup=float(number))
+            store.save_solution(solution)
+            store.save_evaluation(evaluation)
+            KnowledgeBase(store, []).record(f"{language}-trick", nouns.context(), solution, evaluation)
+    file = str(home / "k.jsonl")
+    assert run("kb", "export", file).code == 0
+    return file
+
+
+def test_if_nothing_is_judged_the_command_says_why(
+    run: Run, bundle: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verify = ("kb", "import", bundle, "--verify", "1", "--device", "cpu")
+    assert "no claim waits for a verdict" in run(*verify).out, "all were measured here"
+    monkeypatch.setenv("AGENTFORGE_HOME", str(tmp_path / "other"))
+    assert "run `agentforge optimize` on the model first" in run(*verify).out
+    answer = run(*verify, "--trust-references")
+    assert answer.code == 0
+    first, second = (line for line in answer.out.splitlines() if "cannot be judged here: " in line)
+    assert first.startswith("nope-trick (3.00x)")
+    assert second.startswith("cpp-trick (2.00x)")
+    listed = run(*verify, "--trust-references", "--json").json
+    assert (listed["judged"], len(listed["unjudged"])) == ([], 2)
+
+
+def test_claims_are_judged_on_a_device_whose_ladder_was_climbed(
+    run: Run, bundle: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def find_device(kind: str, cache: Path, progress: object = None) -> DeviceSpec:
+        asked.append(kind)
+        return detect("cpu")
+
+    monkeypatch.setattr("agentforge.ladder.find_device", find_device)
+    assert run("kb", "import", bundle, "--verify", "1", "--device", "cuda").code == 0
+    assert asked == ["cuda"]

@@ -15,10 +15,28 @@ import pytest
 from agentforge.config import Settings
 from agentforge.devices.null import detect_null
 from agentforge.frontends import FrontendOptions
-from agentforge.knowledge import Bundle, KnowledgeBase, import_knowledge, judge_claims
+from agentforge.knowledge import (
+    Bundle,
+    ClaimVerdicts,
+    KnowledgeBase,
+    doubtful,
+    import_knowledge,
+    judge_claims,
+)
 from agentforge.referee import EvaluationRequest, Referee
 from agentforge.runs import ModelStart, start_run
-from agentforge.schema import Evaluation, EvaluationStatus, Evidence, Level, Outcome, Solution
+from agentforge.schema import (
+    AgentForgeError,
+    Evaluation,
+    EvaluationStatus,
+    Evidence,
+    Level,
+    MachineError,
+    Outcome,
+    Solution,
+    TargetError,
+    UsageError,
+)
 from agentforge.store import Store
 from tests.cli.conftest import Run, home, run
 from tests.runs.conftest import model, settings
@@ -46,14 +64,14 @@ def claim(solution: Solution, speedup: float, strategy: str = "trick", **changes
     return Outcome.model_validate({**fields, **changes})
 
 
-def judge(
+def judged(
     store: Store,
     claims: list[tuple[Solution, Outcome]],
     most: int,
     verdict: Callable[[Solution], Evaluation],
     **options: Any,
-) -> tuple[list[str], KnowledgeBase]:
-    """The solutions that were judged, in order."""
+) -> tuple[list[str], KnowledgeBase, ClaimVerdicts]:
+    """The solutions that the referee was asked about, in order."""
     asked, playbooks = list[str](), options.pop("playbooks", [])
 
     def evaluate(request: EvaluationRequest) -> Evaluation:
@@ -67,8 +85,13 @@ def judge(
     )
     import_knowledge(store, bundle)
     base = KnowledgeBase(store, playbooks)
-    judge_claims(base, store, bundle, most, evaluate=evaluate, device=detect_null(), **options)
-    return asked, base
+    verdicts = judge_claims(base, store, bundle, most, evaluate=evaluate, device=detect_null(), **options)
+    return asked, base, verdicts
+
+
+def judge(*arguments: Any, **options: Any) -> tuple[list[str], KnowledgeBase]:
+    """As `judged`, without the verdicts."""
+    return judged(*arguments, **options)[:2]
 
 
 def test_the_most_promising_are_judged_and_become_local(store: Store) -> None:
@@ -177,6 +200,63 @@ def test_a_failure_of_the_referee_leaves_the_claim(store: Store) -> None:
     assert [o.claimed for o in store.outcomes()] == [True]
 
 
+@pytest.mark.parametrize(
+    ("machine", "sol_s"),
+    [({}, 5e-5), ({"name": "another device"}, None), ({"architecture": "elsewhere"}, None)],
+    ids=["profiled here", "another device", "another architecture"],
+)
+def test_the_referee_gets_the_speed_of_light_of_this_device(
+    store: Store, machine: dict[str, str], sol_s: float | None
+) -> None:
+    """`nouns.bottleneck` has 1e-4 s for all calls; here each workload is called twice."""
+    slow = nouns.profile().bottlenecks[0]
+    twice = tuple(w.model_copy(update={"weight": 2.0}) for w in slow.workloads)
+    found = nouns.profile().model_copy(
+        update={"bottlenecks": (slow.model_copy(update={"workloads": twice}),)}
+    )
+    store.save_profile(nouns.run().id, found)
+    fast, asked = nouns.solution("fast"), list[EvaluationRequest]()
+
+    def evaluate(request: EvaluationRequest) -> Evaluation:
+        asked.append(request)
+        return nouns.evaluation(request.solution)
+
+    bundle = Bundle(outcomes=[claim(fast, 3.0)], solutions={fast.hash: fast})
+    import_knowledge(store, bundle)
+    device = detect_null().model_copy(update=machine)
+    judge_claims(KnowledgeBase(store, []), store, bundle, 1, evaluate=evaluate, device=device)
+    assert [request.sol_s for request in asked] == [sol_s]
+
+
+def test_a_time_below_the_speed_of_light_is_doubted_later_too(store: Store) -> None:
+    """The verdict keeps the speed of light, so `kb check` can compare the time with it."""
+    fast = nouns.solution("fast")
+    below = nouns.performance(latency_s=1e-5, sol_s=1e-4)
+    judge(store, [(fast, claim(fast, 3.0))], 1, partial(nouns.evaluation, performance=below))
+    assert ["speed of light" in doubt.why for doubt in doubtful(store)] == [True]
+
+
+@pytest.mark.parametrize("error", [UsageError, MachineError, TargetError])
+def test_what_cannot_be_judged_here_does_not_stop_the_others(
+    store: Store, error: type[AgentForgeError]
+) -> None:
+    foreign, slower, slowest = (nouns.solution(text) for text in ("foreign", "slower", "slowest"))
+    claims = [(foreign, claim(foreign, 9.0)), (slower, claim(slower, 3.0)), (slowest, claim(slowest, 2.0))]
+
+    def verdict(solution: Solution) -> Evaluation:
+        if solution == foreign:
+            raise error("its language cannot be built here")
+        return nouns.evaluation(solution)
+
+    asked, _, verdicts = judged(store, claims, 1, verdict)
+    assert asked == ["foreign", "slower"], "it is not one of the N"
+    (one,) = verdicts.unjudged
+    assert one.claimed_speedup == pytest.approx(9.0)
+    assert one.why == "its language cannot be built here"
+    assert {o.solution for o in store.outcomes() if o.claimed} == {foreign.hash, slowest.hash}
+    assert judged(store, claims, 1, verdict)[0] == ["foreign", "slowest"]
+
+
 def test_a_foreign_reference_runs_only_if_the_user_trusts_it(tmp_path: Path) -> None:
     foreign = nouns.solution("foreign")
     offered = {"bottlenecks": {nouns.definition().hash: nouns.bottleneck()}}
@@ -185,6 +265,25 @@ def test_a_foreign_reference_runs_only_if_the_user_trusts_it(tmp_path: Path) -> 
         assert judge(fresh, claims, 5, nouns.evaluation, bundle=offered)[0] == []
         trusted = judge(fresh, claims, 5, nouns.evaluation, bundle=offered, trust_references=True)
         assert trusted[0] == ["foreign"]
+
+
+def test_the_speed_of_light_of_a_bundle_is_not_believed(tmp_path: Path) -> None:
+    foreign, asked = nouns.solution("foreign"), list[EvaluationRequest]()
+
+    def evaluate(request: EvaluationRequest) -> Evaluation:
+        asked.append(request)
+        return nouns.evaluation(request.solution)
+
+    bundle = Bundle(
+        outcomes=[claim(foreign, 3.0)],
+        solutions={foreign.hash: foreign},
+        bottlenecks={nouns.definition().hash: nouns.bottleneck()},
+    )
+    with Store(f"sqlite:///{tmp_path}/fresh.db") as fresh:
+        import_knowledge(fresh, bundle)
+        base = KnowledgeBase(fresh, [])
+        judge_claims(base, fresh, bundle, 1, evaluate=evaluate, device=detect_null(), trust_references=True)
+    assert [request.sol_s for request in asked] == [None]
 
 
 @pytest.fixture

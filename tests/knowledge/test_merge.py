@@ -98,11 +98,11 @@ def test_a_verdict_takes_the_claims_place_for_good(
     import_knowledge(store, bundle)
     status = EvaluationStatus.PASSED if passes else EvaluationStatus.CRASHED
 
-    judged = judge_claims(
+    verdicts = judge_claims(
         KnowledgeBase(store, []), store, bundle, 3, device=detect_null(),
         evaluate=lambda r: nouns.evaluation(r.solution, status=status, after_s=99, level=Level.FULL),
     )  # fmt: skip
-    assert len(judged) == 3
+    assert len(verdicts.judged) == 3
     after = content(tmp_path / "mine.db")
     assert merge(store, tmp_path / "other.db") == (0, 0)
     assert content(tmp_path / "mine.db") == after

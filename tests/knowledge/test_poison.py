@@ -145,11 +145,11 @@ def test_a_solution_that_passes_changes_neither(store: Store) -> None:
     beliefs = base.ranked(NORM)
     bundle = read_bundle(next(path for path in BUNDLES if path.stem.startswith("25")))
     import_knowledge(store, bundle)
-    judged = judge_claims(
+    verdicts = judge_claims(
         base, store, bundle, 9, device=detect_null().model_copy(update={"architecture": NORM.architecture}),
         evaluate=lambda request: nouns.evaluation(request.solution, speedup=5.0), trust_references=True,
     )  # fmt: skip
-    assert len(judged) == len(bundle.solutions) == 2
+    assert len(verdicts.judged) == len(bundle.solutions) == 2
     base = cards(store)
     assert [(s.id, belief) for s, belief in base.ranked(NORM)] == [(s.id, belief) for s, belief in beliefs]
     shown = "".join(s.model_dump_json() for s, _ in base.ranked(NORM))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from agentforge.knowledge import drafts, parse_card
+from pathlib import Path
+
+from agentforge.knowledge import drafts, lint, parse_card
 from agentforge.schema import Advice, CardKind, EvaluationStatus, Evidence, Outcome, Strategy
 from tests.store.nouns import NOW, context
 
@@ -60,6 +62,24 @@ def test_four_losses_are_to_be_avoided_for_that_operator() -> None:
     assert "CRASHED" in card.body
     assert drafts(lost[:3], known=["my-trick"], languages={}) == ()
     assert drafts([*lost, outcome(10, 0.5, op_type="softmax")], known=["my-trick"], languages={}) == ()
+
+
+LOSSES = [
+    *(outcome(n, -0.1, op_type="gated_activation") for n in range(3)),
+    outcome(9, None, op_type="gated_activation"),
+]
+
+
+def test_an_avoid_card_that_exists_is_not_drafted_again() -> None:
+    (draft,) = drafts(LOSSES, known=["my-trick"], languages={})
+    assert drafts(LOSSES, known=["my-trick", draft.id], languages={}) == ()
+
+
+def test_an_unedited_draft_has_faults(tmp_path: Path) -> None:
+    for draft in (*drafts(WINS, known=(), languages={}), *drafts(LOSSES, known=(), languages={})):
+        (tmp_path / "draft.md").write_text(draft.text)
+        faults, _ = lint(tmp_path / "draft.md", languages=["cpp"], devices=["cpu"], metrics=())
+        assert {"title", "summary", "body"} <= {fault.field for fault in faults if "TODO" in fault.problem}
 
 
 def test_a_draft_is_for_the_languages_and_devices_of_its_outcomes() -> None:

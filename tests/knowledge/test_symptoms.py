@@ -28,12 +28,12 @@ def outcome(name: str, **changes: Any) -> Outcome:
 
 
 def test_a_strategy_is_counted_under_each_symptom() -> None:
-    signs = ("bandwidth_share", "threads_busy")
+    signs, built = ("bandwidth_share", "threads_busy"), {"after": "split", "log_gain": math.log(2)}
     cells = symptom_matrix(
         [
-            outcome("fuse", symptoms=signs),
-            outcome("fuse", symptoms=signs, log_speedup=math.log(8)),
-            outcome("fuse", symptoms=signs[:1], status=EvaluationStatus.CRASHED, log_speedup=None),
+            outcome("fuse", symptoms=signs, **built),
+            outcome("fuse", symptoms=signs, **{**built, "log_gain": math.log(8)}),
+            outcome("fuse", symptoms=signs[:1], **built, status=EvaluationStatus.CRASHED, log_speedup=None),
         ]
     )
     assert [(c.symptom, c.n, c.failures) for c in cells] == [
@@ -44,6 +44,13 @@ def test_a_strategy_is_counted_under_each_symptom() -> None:
     assert cells[0].low is not None
     assert cells[0].high is not None
     assert cells[0].low < 4 < cells[0].high
+
+
+def test_a_tuning_is_not_counted_under_what_was_seen_after_most_was_gained() -> None:
+    """Its credit is the whole speedup, as that of a first attempt."""
+    first = outcome("fuse", log_speedup=math.log(3))
+    tuning = outcome("fuse", log_speedup=math.log(3), symptoms=("bandwidth_share",))
+    assert [(c.symptom, c.n) for c in symptom_matrix([first, tuning])] == [("memory-bound", 2)]
 
 
 def test_what_was_built_on_another_strategy_counts_with_its_own_gain() -> None:

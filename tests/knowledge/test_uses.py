@@ -28,7 +28,9 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def attempt(store: Store, number: int, speedup: float | None, served: str, diagnosis: str) -> None:
+def attempt(
+    store: Store, number: int, speedup: float | None, served: str, diagnosis: str, parent: str | None = None
+) -> None:
     """An attempt whose planner was shown some cards."""
     solution = nouns.solution(f"{number}")
     status = EvaluationStatus.TIMEOUT if speedup is None else EvaluationStatus.PASSED
@@ -36,6 +38,7 @@ def attempt(store: Store, number: int, speedup: float | None, served: str, diagn
     KnowledgeBase(store, []).record("trick", nouns.context(), solution, evaluation)
     made = Attempt(
         id=f"a{number}", run=nouns.run().id, bottleneck="b", number=number, status=AttemptStatus.DONE,
+        parent=parent,
         plan=Plan(strategy="trick", diagnosis=diagnosis), solution=solution.hash,
         evaluation=store.save_evaluation(evaluation),
     )  # fmt: skip
@@ -59,6 +62,16 @@ def test_each_attempt_counts_once(store: Store) -> None:
     assert wide.gain == pytest.approx(math.sqrt(2.0 * 8.0))
     assert wide.gain_if_cited == pytest.approx(2.0)
     assert (trick.served, trick.cited, trick.verified) == (3, 3, 2), "a plan cites its strategy"
+
+
+def test_what_came_before_is_no_gain_of_a_card(store: Store) -> None:
+    """fuse (3x) <- a change that fails <- its repair (3.1x), which the card was served to."""
+    attempt(store, 1, 3.0, "", "")
+    attempt(store, 2, None, "", "", parent="a1")
+    attempt(store, 3, 3.1, "low-occupancy", "As low-occupancy says.", parent="a2")
+    use = card_uses(store)["low-occupancy"]
+    assert (use.served, use.cited, use.verified) == (1, 1, 1)
+    assert use.gain == use.gain_if_cited == pytest.approx(3.1 / 3.0)
 
 
 def test_the_commands(run: Run, home: Path) -> None:

@@ -9,9 +9,14 @@ import pytest
 from agentforge.config import load_settings
 from agentforge.devices import detect
 from agentforge.frontends import FrontendOptions
+from agentforge.frontends.c_functions import choose_function
+from agentforge.frontends.sequential import Sequential, reference
+from agentforge.knowledge import context_for
+from agentforge.knowledge.ranking.similarity import DEFAULT, similarity
 from agentforge.languages import languages
 from agentforge.runs.kinds.kernel import KernelStart, as_one
-from agentforge.schema import Definition, Target
+from agentforge.schema import Context, Definition, DType, Target, TensorInput, Workload
+from agentforge.store import Store
 from tests.cli.conftest import Answer, Run, home, run
 from tests.distributions import install
 from tests.loop.scripted import bottleneck, profile
@@ -130,12 +135,15 @@ def test_a_bare_cuda_file_is_asked_how_it_is_launched(run: Run, tmp_path: Path) 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("known_roofline", "no_slow_parts")
-def test_a_sequential_function_gets_parallel_versions(run: Run, tmp_path: Path) -> None:
+def test_a_sequential_function_gets_parallel_versions(run: Run, home: Path, tmp_path: Path) -> None:
     (tmp_path / "norm.cpp").write_text(KERNEL.replace("void rms", "void norm"))
     sizes = ("rows=64", "cols=515", "x=64,515", "weight=515", "out=64,515")
     shapes = [word for size in sizes for word in ("--input-shape", size)]
     answer = run("optimize", "norm.cpp", "--from", "sequential", *shapes, "--attempts", "2", *QUICK)
     assert tried(run, answer) == [("native-code", "PASSED"), ("parallel-loops", "PASSED")]
+    with Store(f"sqlite:///{home}/agentforge.db") as store:
+        kinds = {kind for outcome in store.outcomes() for kind, _ in outcome.context.operators}
+    assert [kind.startswith("untraced-") for kind in kinds] == [True], "nothing in it is traced"
 
 
 def test_a_run_of_one_kernel_offers_no_merges() -> None:
@@ -149,6 +157,46 @@ def test_a_run_of_one_kernel_offers_no_merges() -> None:
     whole = as_one(parts.model_copy(update={"merges": (bottleneck("ab"),)}), target)
     assert len(whole.bottlenecks) == 1
     assert whole.merges == ()
+
+
+SCAN = """\
+void scan(const float* x, float* out, int n) {
+    float s = 0;
+    for (int i = 0; i < n; i++) out[i] = s += x[i];
+}
+"""
+
+
+def context_of(source: str, size: int) -> Context:
+    """The context of a run that begins with a C function of one size."""
+    function = choose_function(source)
+    arrays = dict.fromkeys(("x", "out"), (size,))
+    found = Sequential(source, function, arrays, {"n": size}, frozenset({"x"}))
+    x = TensorInput(name="x", shape=(size,), dtype=DType.FLOAT32)
+    definition = Definition(name="f", op_type="model", reference=reference(found))
+    call = Workload(name="f", inputs=(x,))
+    target = Target(name="f", origin="f.c", definition=definition, workloads=(call,))
+    return context_for(as_one(profile(bottleneck("f")), target).bottlenecks[0], detect("null"))
+
+
+def test_experience_with_a_c_function_is_for_that_function() -> None:
+    small, large = (context_of(SCAN, size) for size in (100, 1 << 24))
+    assert small.same_operators(large)
+    assert similarity(small, large) == pytest.approx(DEFAULT.shape)
+    other = context_of(SCAN.replace("s += x[i]", "s = x[i] * 2"), 100)
+    assert not small.same_operators(other)
+    assert similarity(small, other) == similarity(large, other) == 0
+
+
+def test_a_traced_kernel_has_the_operators_of_its_sites() -> None:
+    parts = profile(bottleneck("a"), bottleneck("b"))
+    sites = tuple(s.model_copy(update={"kinds": {"pointwise": 2, s.name: 1}}) for s in parts.call_sites)
+    definition = Definition(name="rms", op_type="model", reference=REFERENCE)
+    target = Target(
+        name="rms", origin="rms.py", definition=definition, workloads=parts.bottlenecks[0].workloads
+    )
+    (site,) = as_one(parts.model_copy(update={"call_sites": sites}), target).call_sites
+    assert site.kinds == {"pointwise": 4, "a": 1, "b": 1}
 
 
 FRONTEND = f"""

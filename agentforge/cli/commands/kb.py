@@ -14,10 +14,11 @@ import typer
 from agentforge.views import output as _print
 
 from .. import _kb_cards as kb_cards
+from .. import _kb_claims as kb_claims
 from .. import _options
 
 if TYPE_CHECKING:
-    from agentforge.knowledge import Bundle, CardUse, JudgedClaim, KnowledgeBase
+    from agentforge.knowledge import CardUse, KnowledgeBase
     from agentforge.schema import Strategy, StrategyRecord
     from agentforge.store import Store
 
@@ -38,8 +39,8 @@ def register(app: typer.Typer) -> None:
     kb.command(name="lint")(kb_cards.lint)
     kb.command(name="propose")(kb_cards.propose)
     kb.command(name="export")(export_file)
-    kb.command(name="import")(import_file)
-    kb.command(name="merge")(merge)
+    kb.command(name="import")(kb_claims.import_file)
+    kb.command(name="merge")(kb_claims.merge)
     app.add_typer(kb, name="kb")
 
 
@@ -264,123 +265,6 @@ def export_file(file: File, config: _options.Config = None, json: _options.Json 
         _print.as_json({"file": str(file), "strategies": done.strategies, "outcomes": done.outcomes})
     else:
         _print.line(f"wrote {done.strategies} strategies and {done.outcomes} outcomes to {file}")
-
-
-Verify = Annotated[
-    int, typer.Option("--verify", min=0, metavar="N", help="Judge the N most promising claims here.")
-]
-TrustReferences = Annotated[
-    bool,
-    typer.Option(
-        "--trust-references",
-        help="With --verify: also judge operators that no run here has profiled. The references of the file "
-        "or database then run without a sandbox.",
-    ),
-]
-
-
-def import_file(
-    file: File,
-    verify: Verify = 0,
-    trust_references: TrustReferences = False,
-    device: _options.Device = "auto",
-    config: _options.Config = None,
-    json: _options.Json = False,
-) -> None:
-    """Merge a file that `kb export` wrote, as claims. Existing entries do not change."""
-    from agentforge.knowledge import read_bundle
-
-    _take(str(file), read_bundle(file), verify, trust_references, device, config, json)
-
-
-def merge(
-    other: Annotated[str, typer.Argument(metavar="DATABASE", help="Another database: a file or a URL.")],
-    verify: Verify = 0,
-    trust_references: TrustReferences = False,
-    device: _options.Device = "auto",
-    config: _options.Config = None,
-    json: _options.Json = False,
-) -> None:
-    """Merge what another database knows, as claims. Its entries and the existing ones do not change."""
-    from agentforge.knowledge import read_database
-
-    bundle = read_database(other, _options.settings(config).url, evidence=verify > 0)
-    _take(bundle.origin, bundle, verify, trust_references, device, config, json)
-
-
-def _take(
-    name: str,
-    bundle: Bundle,
-    verify: int,
-    trust_references: bool,
-    device: str,
-    config: list[str] | None,
-    json: bool,
-) -> None:
-    from dataclasses import asdict
-
-    from agentforge.knowledge import import_knowledge
-
-    with _open(config) as (base, store):
-        done = import_knowledge(store, bundle)
-        judged = _judge(base, store, bundle, verify, trust_references, device, config, json) if verify else ()
-    if json:
-        verdicts = [
-            {"strategy": j.strategy, "claimed_speedup": j.claimed_speedup, "evaluation": j.evaluation}
-            for j in judged
-        ]
-        _print.as_json({"file": name, **asdict(done), **({"judged": verdicts} if verify else {})})
-        return
-    _print.line(
-        f"read {done.outcomes} new outcomes from {name} ({done.known} were known): claims, which weigh "
-        "little until this machine has judged the strategies itself"
-    )
-    if judged:
-        _print.table(
-            ["strategy", "claimed", "here", "status", "evidence"],
-            (
-                (
-                    j.strategy,
-                    f"{j.claimed_speedup:.2f}x",
-                    f"{p.speedup_over_best.point:.2f}x" if (p := j.evaluation.performance) else "",
-                    j.evaluation.status.value,
-                    j.evaluation.evidence.value,
-                )
-                for j in judged
-            ),
-        )
-    elif verify:
-        _print.line(
-            "no claim could be judged: run `agentforge optimize` on the model first, so that its operators "
-            "are known here, or add --trust-references if you trust the code that comes with the claims"
-        )
-
-
-def _judge(
-    base: KnowledgeBase,
-    store: Store,
-    bundle: Bundle,
-    most: int,
-    trust_references: bool,
-    device: str,
-    config: list[str] | None,
-    json: bool,
-) -> tuple[JudgedClaim, ...]:
-    from functools import partial
-
-    from agentforge.config import check_threads
-    from agentforge.devices import detect
-    from agentforge.knowledge import judge_claims
-    from agentforge.referee import Referee
-
-    settings, spec = _options.settings(config), detect(device)
-    check_threads(settings.referee)
-    with Referee(settings.referee, device=spec, cache=settings.cache) as referee:
-        return judge_claims(
-            base, store, bundle, most,
-            evaluate=partial(referee.evaluate, progress=None if json else _print.aside),
-            device=spec, trust_references=trust_references,
-        )  # fmt: skip
 
 
 def _context(record: StrategyRecord) -> str:

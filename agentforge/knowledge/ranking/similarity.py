@@ -2,7 +2,8 @@
 
 Operators are compared by what their graph contains: the cosine between the counts of operator kinds, less
 for each step of arithmetic intensity. So a softmax says something about a norm, and a run that begins with a
-whole kernel learns from regions with the same kinds of operators.
+whole kernel learns from regions with the same kinds of operators. The class of whole references says nothing
+of what they compute: only operators that they have in common count there.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from heapq import nlargest
 
 from agentforge.schema import Context, FrozenModel
 from agentforge.store import Experience
+
+from ..context import WHOLE_REFERENCE
 
 _VECTOR_UNITS = ("sse2", "avx", "avx2", "avx512")
 _HALF_LIFE = 6
@@ -115,14 +118,17 @@ def freshness(
 
 def _operators(known: Context, asked: Context, weights: Weights) -> float:
     same = known.op_type == asked.op_type
+    classed = same and asked.op_type != WHOLE_REFERENCE  # whole references have nothing in common by that
     if not known.operators or not asked.operators:
-        return 1.0 if same else 0.0
+        return 1.0 if classed else 0.0
     (before, length), (here, other) = _vector(known.operators), _vector(asked.operators)
     norms = length * other
     alike = sum(count * here.get(kind, 0) for kind, count in before.items()) / norms if norms else 0.0
     if known.intensity is not None and asked.intensity is not None:
         alike *= weights.octave ** abs(known.intensity - asked.intensity)
-    return max(alike, weights.operator) if same else weights.operator * alike
+    if not same:
+        return weights.operator * alike
+    return max(alike, weights.operator) if classed else alike
 
 
 @lru_cache(maxsize=1 << 14)

@@ -14,6 +14,7 @@ from typing import ClassVar
 from agentforge.config import Settings
 from agentforge.devices import DeviceSpec, Roofline
 from agentforge.frontends import FrontendOptions, load_target
+from agentforge.frontends.sequential import without_sizes
 from agentforge.knowledge import WHOLE_REFERENCE
 from agentforge.loop import Proposal, SearchResult, make_supervisor, run_search, submit
 from agentforge.referee import Evaluator
@@ -33,6 +34,7 @@ from agentforge.schema import (
     TargetError,
     TensorInput,
     UsageError,
+    content_hash,
 )
 
 from .._base import RunInput
@@ -164,11 +166,12 @@ def as_one(profile: Profile, target: Target) -> Profile:
         raise UsageError(f"{target.name} is no whole model")
     inputs = tuple(i for i in target.workloads[0].inputs if isinstance(i, TensorInput))
     sites = profile.call_sites
+    kinds = dict(sum((Counter(s.kinds) for s in sites), Counter[str]()))
     site = CallSite(
         name=target.name,
         nodes=("whole",),
         operators=tuple(dict.fromkeys(o for s in sites for o in s.operators)) or ("original",),
-        kinds=dict(sum((Counter(s.kinds) for s in sites), Counter[str]())),
+        kinds=kinds or {f"untraced-{content_hash(without_sizes(definition.reference))}": 1},
         inputs=inputs,
         time_s=profile.total_s,
         flops=sum(s.flops for s in sites),

@@ -92,6 +92,15 @@ def test_a_whole_kernel_learns_from_regions() -> None:
     assert similarity(of("norm", reduction=1, pointwise=4), of("custom", reduction=2, pointwise=9)) > 0.4
 
 
+def test_the_class_of_whole_references_says_nothing() -> None:
+    product, rows = of("custom", gemm=1), of("custom", reduction=2, pointwise=9)
+    assert similarity(product, rows) == 0
+    assert similarity(product, product.model_copy(update={"dtype": "bfloat16"})) == DEFAULT.dtype
+    unknown = context(op_type="custom")
+    assert similarity(unknown, context(op_type="custom", shape_class="l2/few-rows")) == 0
+    assert similarity(unknown, rows) == 0
+
+
 def test_intensity_separates_what_kinds_do_not() -> None:
     asked = of("attention", 2, gemm=2)
     assert similarity(of("attention", 2, gemm=4), asked) > similarity(of("attention", 6, gemm=4), asked)
