@@ -162,7 +162,6 @@ class Worker:
                 self._claims.give_back()
 
     def _work(self, name: str, heartbeat: _Heartbeat) -> None:
-        self._patiently(lambda: self._store.reap_items(name, self._claims.worker))
         while True:
             item = self._patiently(self._claims.take)
             while item is not None:
