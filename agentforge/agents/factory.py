@@ -37,8 +37,8 @@ def check_agents(search: SearchSettings, settings: LLMSettings, budget: Budget |
         budget: of a run; None has no limit.
 
     Raises:
-        UsageError: no such name or provider, no key, or dollars are limited and a model's price is unknown;
-            or the playbook shall judge alone what models plan and write.
+        UsageError: no such name or provider, no key, no such price table, or dollars are limited and a
+            model's price is unknown; or the playbook shall judge alone what models plan and write.
         MachineError: the provider's package is missing.
     """
     from agentforge.llm import Prices, forms, open_model
@@ -64,10 +64,10 @@ def check_agents(search: SearchSettings, settings: LLMSettings, budget: Budget |
             f"writes: add --judge {models[0]}"
         )
     limited = budget is not None and budget.dollars is not None
-    prices = Prices(settings.prices) if models and limited else None
+    prices = Prices(settings.prices)  # every run reads them
     for spec in dict.fromkeys(models):
         model = open_model(spec, settings)
-        if prices is not None:
+        if limited:
             prices.check(model)
 
 

@@ -43,12 +43,16 @@ class Most:
 def parse_arms(texts: Sequence[str]) -> tuple[Arm, ...]:
     """Arms from `NAME:playbook` and `NAME:llm:PROVIDER:MODEL`; the playbook if there is none.
 
+    `llm:PROVIDER:MODEL` is an arm with the name `llm`.
+
     Raises:
         UsageError: a text has another form, or a name is given twice.
     """
     arms: list[Arm] = []
     for text in texts or ("playbook:playbook",):
         name, _, agent = text.partition(":")
+        if name == "llm" and ":" in agent and not agent.startswith("llm:"):
+            agent = f"llm:{agent}"
         model = agent.removeprefix("llm:")
         if not _NAME.fullmatch(name) or (agent != "playbook" and (model == agent or ":" not in model)):
             raise UsageError(

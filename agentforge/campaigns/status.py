@@ -5,13 +5,31 @@ from __future__ import annotations
 from agentforge.schema import Campaign, CampaignItem, FrozenModel, ItemState
 from agentforge.store import Store
 
+from .worker import LEASE_S
+
+
+class RunningItem(CampaignItem):
+    """An item that a worker has."""
+
+    words: str
+    """What the worker said last: what the item does, or what it waits for."""
+    silent_s: float
+    """Seconds since the worker's last heartbeat."""
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether other workers take this one for dead."""
+        return self.silent_s > LEASE_S
+
 
 class CampaignStatus(FrozenModel):
     """A campaign, its items by state, and the rest in time and money."""
 
     campaign: Campaign
     states: dict[ItemState, int]
-    running: tuple[CampaignItem, ...]
+    running: tuple[RunningItem, ...]
+    given_back: tuple[CampaignItem, ...]
+    """Waiting again, with the reason."""
     stopped: tuple[CampaignItem, ...]
     """Failed, quarantined or unsupported, with the reason."""
     seconds_left: float | None
@@ -31,21 +49,27 @@ class CampaignStatus(FrozenModel):
 
 
 def status_of(store: Store, name: str) -> CampaignStatus:
-    """Read it from the database.
+    """Read it from the database, which stays as it is: only workers take items from others.
 
     Raises:
         UsageError: there is no such campaign.
     """
     campaign = store.get_campaign(name)
-    store.reap_items(name)
     items, progress = store.campaign_items(name), store.campaign_progress(name)
-    running = tuple(item for item in items if item.state is ItemState.RUNNING)
-    left, workers = progress.items - progress.over, len({item.worker for item in running})
+    words = store.campaign_words(name)
+    running = tuple(
+        _running(item, *words.get(item.id, ("", 0.0)))  # it may have ended since
+        for item in items
+        if item.state is ItemState.RUNNING
+    )
+    workers = len({item.worker for item in running if not item.abandoned})
+    left = progress.items - progress.over
     tokens, dollars = store.campaign_spending(name)
     return CampaignStatus(
         campaign=campaign,
         states=progress.states,
         running=running,
+        given_back=tuple(i for i in items if i.state is ItemState.WAITING and i.reason),
         stopped=tuple(i for i in items if i.state.over and i.state is not ItemState.DONE),
         seconds_left=progress.seconds * left / workers if workers and progress.seconds else None,
         seconds=sum(item.seconds for item in items),
@@ -53,3 +77,7 @@ def status_of(store: Store, name: str) -> CampaignStatus:
         tokens=tokens,
         device_seconds=sum(store.campaign_device_seconds(name).values()),
     )
+
+
+def _running(item: CampaignItem, words: str, silent_s: float) -> RunningItem:
+    return RunningItem.model_validate({**item.model_dump(), "words": words, "silent_s": silent_s})

@@ -27,6 +27,8 @@ from agentforge.schema import (
     CampaignState,
     HarnessError,
     MachineError,
+    OutageError,
+    ProviderError,
     StoreError,
     TryOutcome,
     UnreachableError,
@@ -49,6 +51,10 @@ BUSY_S = 10.0
 """Seconds before an item whose run another process works on is given back."""
 PATIENCE_S = 300.0
 """Seconds for which a worker waits for a database that is away."""
+OUTAGE_S = 60.0
+"""Seconds for which a worker rests after it gave an item back because a provider does not answer."""
+OUTAGES = 60
+"""A worker ends if it gives back this number of items in a row because providers do not answer."""
 
 LEAST_DISK = 256 << 20
 """Free bytes below which compilers fail for want of space: that would count against the candidates."""
@@ -137,8 +143,8 @@ class Worker:
     ) -> None:
         self._store, self._campaign, self._tell = store, store.get_campaign(campaign), tell
         self._overrides = list(overrides)
-        settings = load_settings(overrides)
-        self._home, self._cache = settings.home, settings.cache
+        self._settings = load_settings(overrides)
+        self._outages = 0
         name = f"{socket.gethostname()[:200]}:{os.getpid()}"
         self._claims = Claims(store, campaign, name, LEASE_S)
         check_version(self._campaign)
@@ -147,13 +153,14 @@ class Worker:
         """Carry out items until none is left or the campaign is paused.
 
         Raises:
-            MachineError: this machine lacks something; the item that showed it waits behind the others.
+            MachineError: this machine lacks something, or a provider of language models refuses its key or
+                did not answer for too long; the item that showed it waits behind the others.
             StoreError: the database was away for too long, or cannot be written.
             KeyboardInterrupt: the item in progress was given back.
         """
         name = self._campaign.name
-        check_disk(self._home)
-        self._check_device()
+        check_disk(self._settings.home)
+        self._check_machine()
         try:
             with _Heartbeat(self._store, name, self._claims) as heartbeat:
                 self._work(name, heartbeat)
@@ -162,7 +169,6 @@ class Worker:
                 self._claims.give_back()
 
     def _work(self, name: str, heartbeat: _Heartbeat) -> None:
-        self._patiently(lambda: self._store.reap_items(name, self._claims.worker))
         while True:
             item = self._patiently(self._claims.take)
             while item is not None:
@@ -183,13 +189,16 @@ class Worker:
             MachineError: this machine cannot carry it out.
         """
         outcome, words, started = TryOutcome.RELEASED, "", time.monotonic()
+        unanswered: ProviderError | None = None
         heartbeat.begin(item)
         try:
             ended = self._try(item, heartbeat)
-            check_disk(self._home)  # whatever it found on a full disk, it is tried again
+            check_disk(self._settings.home)  # whatever it found on a full disk, it is tried again
             if ended[0] is TryOutcome.FAILED:
-                self._check_device()  # a driver that is gone would fail every other item too
+                self._check_machine()  # a driver or key that is gone would fail every other item too
             outcome, words = ended
+        except ProviderError as error:
+            words, unanswered = str(error), error
         except _LeaseLost:
             self._tell(f"{item.problem} ({item.arm}) was given to another worker")
             return self._patiently(self._claims.take)
@@ -197,8 +206,12 @@ class Worker:
             heartbeat.end()
             if outcome is TryOutcome.RELEASED:
                 self._patiently(lambda: self._store.end_item(item, outcome, words))
+        if unanswered is not None:
+            self._wait_for_provider(item, unanswered)
+            return None
         if outcome is TryOutcome.DONE:
             self._claims.done(item)
+            self._outages = 0
         elif outcome is not TryOutcome.RELEASED:
             self._patiently(lambda: self._store.end_item(item, outcome, words))
         if outcome is TryOutcome.REFUSED:
@@ -211,23 +224,49 @@ class Worker:
         )
         return following
 
-    def _check_device(self) -> None:
-        """Refuse to work without the campaign's device.
+    def _wait_for_provider(self, item: CampaignItem, error: ProviderError) -> None:
+        """Rest until a provider of language models may answer again.
 
         Raises:
-            MachineError: this machine does not have it.
+            MachineError: it refuses this machine's calls, or did not answer for too long.
         """
+        self._outages += 1
+        said = f"{item.problem} ({item.arm}) was given back: {error}"
+        if not isinstance(error, OutageError) or self._outages >= OUTAGES:
+            raise MachineError(said) from error
+        self._tell(f"{said}; this worker goes on after {OUTAGE_S:.0f} s")
+        time.sleep(OUTAGE_S)
+
+    def _check_machine(self) -> None:
+        """Refuse to work without the campaign's device, or without what its agents need.
+
+        Raises:
+            MachineError: this machine lacks the device, a key, a package or a file that the settings name.
+        """
+        from agentforge.agents import check_agents
+        from agentforge.runs.checks import check_run
+
+        from .start import of_campaign
+
         try:
-            find_device(self._campaign.device, self._cache, self._tell)
+            find_device(self._campaign.device, self._settings.cache, self._tell)
+            for arm in self._campaign.arms:
+                settings = of_campaign(self._campaign, arm, self._settings)
+                check_run(settings, None)
+                check_agents(settings.search, settings.llm, settings.budget)
         except UsageError as error:
             raise MachineError(str(error)) from error
 
     def _try(self, item: CampaignItem, heartbeat: _Heartbeat) -> tuple[TryOutcome, str]:
-        """How the item's try ended, and its headline or the reason."""
+        """How the item's try ended, and its headline or the reason.
+
+        Raises:
+            ProviderError: a provider of language models does not answer.
+        """
         limit_s = self._campaign.limit_s * item.visits
         try:
             return TryOutcome.DONE, self._run(item, heartbeat, limit_s)
-        except _LeaseLost:
+        except (_LeaseLost, ProviderError):
             raise
         except BusyError as error:
             time.sleep(BUSY_S)

@@ -176,8 +176,10 @@ class LanguageModel(Protocol):
         """Make one call and wait for the whole answer.
 
         Raises:
-            UsageError: key, model or request are refused; repeating the call does not help.
-            MachineError: the endpoint cannot be reached, or its quota is used up.
+            UsageError: the request is refused; repeating the call does not help.
+            ProviderError: the key, the model or the URL is refused.
+            OutageError: the endpoint cannot be reached, or its quota is used up.
+            PromptRefused: this prompt gets no answer; another one may.
             CallFailed: this call failed; another one may succeed.
         """
         ...
@@ -195,6 +197,10 @@ class CallFailed(Exception):
         super().__init__(what)
         self.tokens = tokens or Tokens()
         self.usage = usage or Usage()
+
+
+class PromptRefused(CallFailed):
+    """The endpoint works, and this prompt gets no answer: it was declined, or is too long."""
 
 
 class CannotAfford(Exception):

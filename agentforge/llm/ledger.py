@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from agentforge.schema import Budget, LLMCall, MachineError, Usage, UsageError, content_hash
+from agentforge.schema import Budget, LLMCall, MachineError, OutageError, Usage, UsageError, content_hash
 from agentforge.store import Store
 
-from ._base import CallFailed, CannotAfford, LanguageModel, Request, Response, Tokens
+from ._base import CallFailed, CannotAfford, LanguageModel, PromptRefused, Request, Response, Tokens
 from .prices import Price, Prices
 from .providers.endpoint import TOKEN_CHARACTERS
 
@@ -90,6 +90,7 @@ class Ledger:
         Raises:
             CallFailed: no usable answer came.
             CannotAfford: the call could exceed the budget.
+            OutageError: calls to this model cannot succeed now.
             UsageError, MachineError: calls to this model cannot succeed.
         """
         base = content_hash([self.run, attempt, role, model.spec, request.hash], length=32)
@@ -228,7 +229,8 @@ class Ledger:
     def _count_failure(self, model: LanguageModel, failure: CallFailed) -> None:
         self._failures[model.endpoint] += 1
         if self._failures[model.endpoint] >= FAILURES_IN_A_ROW:
-            raise MachineError(
+            kind = MachineError if isinstance(failure, PromptRefused) else OutageError
+            raise kind(
                 f"{FAILURES_IN_A_ROW} calls to {model.spec} failed in a row ({failure}): "
                 "resume the run when it works again"
             ) from failure

@@ -39,6 +39,15 @@ class MachineError(AgentForgeError):
     """This machine lacks something: a compiler, a device, a package. The message says how to get it."""
 
 
+class ProviderError(MachineError):
+    """A provider of language models refuses the key, the model or the URL that this machine has."""
+
+
+class OutageError(ProviderError):
+    """A provider of language models is out of reach, too busy, or the quota is used up: the same call may
+    succeed later."""
+
+
 class TimeEnded(AgentForgeError):
     """The run's time ended in the middle of an evaluation: that says nothing about the candidate."""
 

@@ -23,6 +23,7 @@ WRAPPED = (
     "region",
     "strategy",
     "outcome",
+    "said last",
     "detail",
     "how to install",
     "context",

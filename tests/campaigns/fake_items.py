@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from agentforge.schema import BusyError, MachineError
+from agentforge.schema import BusyError, MachineError, OutageError, ProviderError, UsageError
 
 Report = Callable[[str], None]
 
@@ -65,6 +65,27 @@ def broken_needs_a_compiler(payload: Mapping[str, Any], report: Report) -> dict[
     if payload["item"]["problem"] == "broken":
         raise MachineError("there is no compiler: install g++")
     return quick(payload, report)
+
+
+def without_its_key(payload: Mapping[str, Any], report: Report) -> None:
+    Path(os.environ["ITEM_KEYS"]).unlink()
+    raise UsageError("there is no key for Anthropic")
+
+
+def broken_is_refused_its_key(payload: Mapping[str, Any], report: Report) -> dict[str, str]:
+    if payload["item"]["problem"] == "broken":
+        raise ProviderError("anthropic (401) refuses the key")
+    return quick(payload, report)
+
+
+def broken_meets_two_outages(payload: Mapping[str, Any], report: Report) -> dict[str, str]:
+    if payload["item"]["problem"] == "broken" and payload["item"]["tries"] <= 2:
+        raise OutageError("there is no route to anthropic")
+    return quick(payload, report)
+
+
+def in_an_outage(payload: Mapping[str, Any], report: Report) -> None:
+    raise OutageError("there is no route to anthropic")
 
 
 def full_disk(payload: Mapping[str, Any], report: Report) -> None:

@@ -19,7 +19,10 @@ def test_arms_have_names_and_agents() -> None:
         Arm(name="base", agent="playbook"),
         Arm(name="big", agent=LLM),
     )
-    for wrong in ("playbook", "a:other", "a:llm:openai", ":playbook", "a b:playbook", "a/b:playbook"):
+    assert parse_arms((f"llm:{LLM}",)) == parse_arms((f"llm:llm:{LLM}",)) == (Arm(name="llm", agent=LLM),)
+    assert parse_arms(("llm:playbook",)) == (Arm(name="llm", agent="playbook"),)
+    forms = ("playbook", "a:other", "a:llm:openai", "llm:openai", ":playbook", "a b:playbook", "a/b:playbook")
+    for wrong in forms:
         with pytest.raises(UsageError, match="write NAME:playbook or NAME:llm:PROVIDER:MODEL"):
             parse_arms((wrong,))
     with pytest.raises(UsageError, match="two arms are called 'a'"):

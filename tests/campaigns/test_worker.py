@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -40,9 +41,9 @@ QUICK = [
 ]
 
 
-def create(store: Store, problems: Path, **changes: object) -> str:
+def create(store: Store, problems: Path, *given: str, arms: tuple[str, ...] = (), **changes: object) -> str:
     campaign, found = plan_campaign(
-        f"folder:{problems}", parse_arms(()), load_settings(QUICK), name="night", device="cpu"
+        f"folder:{problems}", parse_arms(arms), load_settings([*QUICK, *given]), name="night", device="cpu"
     )
     store.create_campaign(campaign.model_copy(update=changes), found)
     return campaign.name
@@ -182,6 +183,110 @@ def test_an_item_that_a_machine_refused_which_works_fails_at_the_next_one(
         store.end_item(item, outcome, words)
     Worker(store, name, tell=print).work()
     assert outcomes(store) == [TryOutcome.REFUSED, TryOutcome.FAILED, TryOutcome.DONE]
+
+
+PAID = ("llm:anthropic:claude-haiku-4-5",)
+
+
+def test_a_worker_without_a_key_takes_no_item(
+    store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-of-another-machine")
+    name = create(store, problems, arms=PAID)
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    with pytest.raises(MachineError, match=r"there is no key for .*ANTHROPIC_API_KEY"):
+        Worker(store, name, tell=print).work()
+    assert outcomes(store) == []
+
+
+def test_a_worker_without_the_campaigns_prices_takes_no_item(store: Store, problems: Path) -> None:
+    table = problems.parent / "prices.toml"
+    table.write_text("")
+    name = create(store, problems, f"llm.prices={table}")
+    table.unlink()
+    with pytest.raises(MachineError, match=r"price table .*prices\.toml cannot be read"):
+        Worker(store, name, tell=print).work()
+    assert outcomes(store) == []
+
+
+@pytest.mark.slow
+def test_an_item_whose_key_is_gone_is_given_back(
+    store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    keys = Path.cwd() / ".env"
+    keys.write_text("ANTHROPIC_API_KEY=sk-that-goes-away\n")
+    monkeypatch.setenv("ITEM_KEYS", str(keys))
+    _fake(monkeypatch, "without_its_key")
+    with pytest.raises(MachineError, match="there is no key for"):
+        Worker(store, create(store, problems, arms=PAID), tell=print).work()
+    assert outcomes(store) == [TryOutcome.RELEASED]
+    assert {item.state for item in store.campaign_items("night")} == {ItemState.WAITING}
+
+
+@pytest.mark.slow
+def test_a_refused_key_ends_the_worker_and_fails_no_item(
+    store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fake(monkeypatch, "broken_is_refused_its_key")
+    name = create(store, problems)
+    for _ in range(3):  # the second worker does the other item first
+        with pytest.raises(MachineError, match=r"broken \(playbook\) was given back: .* refuses the key"):
+            Worker(store, name, tell=print).work()
+    assert outcomes(store) == [*[TryOutcome.RELEASED] * 3, TryOutcome.DONE]
+    assert store.campaign_items(name)[0].state is ItemState.WAITING
+
+
+@pytest.mark.slow
+def test_an_outage_is_no_fault_of_the_item_that_meets_it(
+    store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fake(monkeypatch, "broken_meets_two_outages")
+    monkeypatch.setattr(workers, "OUTAGE_S", 0.1)
+    monkeypatch.setattr(workers, "OUTAGES", 2)  # in a row: the other item comes between these two
+    said: list[str] = []
+    Worker(store, create(store, problems), tell=said.append).work()
+    assert [line.partition(" after")[0] for line in said] == [
+        "broken (playbook) was given back: there is no route to anthropic; this worker goes on",
+        "[1/2] good (playbook), done",
+        "broken (playbook) was given back: there is no route to anthropic; this worker goes on",
+        "[2/2] broken (playbook), done",
+    ]
+    assert outcomes(store) == [TryOutcome.RELEASED, TryOutcome.RELEASED, TryOutcome.DONE, TryOutcome.DONE]
+    assert not any(item.lost for item in store.campaign_items("night"))
+
+
+@pytest.mark.slow
+def test_a_long_outage_ends_the_worker_and_fails_no_item(
+    store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fake(monkeypatch, "in_an_outage")
+    monkeypatch.setattr(workers, "OUTAGE_S", 0.1)
+    monkeypatch.setattr(workers, "OUTAGES", 3)
+    with pytest.raises(MachineError, match="was given back: there is no route"):
+        Worker(store, create(store, problems), tell=print).work()
+    assert outcomes(store) == [TryOutcome.RELEASED] * 3
+    assert {item.state for item in store.campaign_items("night")} == {ItemState.WAITING}
+
+
+@pytest.mark.slow
+def test_a_new_worker_lets_others_renew_their_leases_first(
+    store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fake(monkeypatch, "quick")
+    monkeypatch.setattr(workers, "BEAT_S", 60.0)
+    name = create(store, problems)
+    slow = store.take_item(name, "elsewhere:1", -1.0)  # its lease ran out while the database was away
+    assert slow is not None
+    thread = threading.Thread(target=Worker(store, name, tell=print).work)
+    thread.start()
+    until = time.monotonic() + 60
+    while TryOutcome.DONE not in outcomes(store) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert store.beat_item(slow, 600.0, "searching")
+    assert store.end_item(slow, TryOutcome.DONE)
+    thread.join(60)
+    assert outcomes(store) == [TryOutcome.DONE] * 2
 
 
 def test_nothing_is_judged_on_a_full_disk(

@@ -65,6 +65,21 @@ def test_an_answer_has_the_published_fields(run: Run, queued: str, command: tupl
     assert run("campaign", *command).code == 0
 
 
+@pytest.mark.parametrize("command", ["status", "pause", "retry"])
+def test_a_look_takes_no_item_from_a_worker_and_says_what_it_waits_for(
+    run: Run, queued: str, home: Path, command: str
+) -> None:
+    with Store(f"sqlite:///{home / 'agentforge.db'}") as store:
+        given_back, item = (store.take_item("night", "elsewhere:1", -1.0) for _ in range(2))
+        assert given_back is not None and item is not None
+        store.end_item(given_back, TryOutcome.RELEASED, "no route")
+        store.beat_item(item, -1.0, "waits for the GPU")
+        out = " ".join(run("campaign", command, "night").out.split())
+        assert "said last" in out and "waits for the GPU" in out
+        assert "given back" in out and "no route" in out
+        assert store.beat_item(item, 60.0, "goes on"), "its lease had run out, and its worker lives"
+
+
 def test_a_paused_campaign_is_resumed(run: Run, queued: str) -> None:
     assert run("campaign", "pause", "night", "--json").json["campaign"]["state"] == "paused"
     answer = run("campaign", "work", "night")

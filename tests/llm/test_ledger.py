@@ -18,13 +18,14 @@ from agentforge.llm import (
     Ledger,
     Message,
     Prices,
+    PromptRefused,
     Request,
     Response,
     Tokens,
 )
 from agentforge.llm._base import OnText
 from agentforge.llm.ledger import LEAST_TOKENS
-from agentforge.schema import Budget, LLMCall, MachineError, UsageError
+from agentforge.schema import Budget, LLMCall, MachineError, OutageError, UsageError
 from agentforge.store import Store
 from tests.loop.conftest import make_run
 
@@ -107,16 +108,20 @@ def test_a_failed_call_is_kept_and_made_again(store: Store) -> None:
     assert Ledger(store, "run").dollars == pytest.approx(ledger.dollars)
 
 
-def test_many_failures_in_a_row_end_the_run(store: Store) -> None:
+@pytest.mark.parametrize(("failure", "error"), [(CallFailed, OutageError), (PromptRefused, MachineError)])
+def test_many_failures_in_a_row_end_the_run(
+    store: Store, failure: type[CallFailed], error: type[MachineError]
+) -> None:
     def answer(_: Request) -> Response:
-        raise CallFailed("busy")
+        raise failure("busy")
 
     ledger = Ledger(store, "run")
     for _ in range(5):
-        with pytest.raises(CallFailed):
+        with pytest.raises(failure):
             ledger.ask(Fake(answer), request(), role="coder")
-    with pytest.raises(MachineError, match=r"6 calls .* in a row"):
+    with pytest.raises(MachineError, match=r"6 calls .* in a row") as caught:
         ledger.ask(Fake(answer), request(), role="coder")
+    assert type(caught.value) is error
 
 
 def test_a_budget_is_never_passed(store: Store) -> None:

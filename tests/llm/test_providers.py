@@ -12,9 +12,18 @@ from pathlib import Path
 import pytest
 
 from agentforge.config import LLMSettings
-from agentforge.llm import CallFailed, LanguageModel, Ledger, Message, Request, Tokens, open_model
+from agentforge.llm import (
+    CallFailed,
+    LanguageModel,
+    Ledger,
+    Message,
+    PromptRefused,
+    Request,
+    Tokens,
+    open_model,
+)
 from agentforge.llm.providers.endpoint import Heard, counted
-from agentforge.schema import Budget, MachineError, UsageError
+from agentforge.schema import Budget, OutageError, ProviderError, UsageError
 from agentforge.store import Store
 from tests.loop.conftest import make_run
 
@@ -86,9 +95,9 @@ def test_an_endpoint_without_schemas_is_told_in_words_and_remembered(
 @pytest.mark.parametrize(
     ("fault", "error", "says"),
     [
-        ("401", UsageError, "API_KEY"),
-        ("403", UsageError, "API_KEY"),
-        ("404", UsageError, "--llm"),
+        ("401", ProviderError, "API_KEY"),
+        ("403", ProviderError, "API_KEY"),
+        ("404", ProviderError, "--llm"),
         ("400", UsageError, "refuses the request"),
         ("408", CallFailed, "too busy"),
         ("429", CallFailed, "too many calls"),
@@ -128,7 +137,7 @@ def test_a_rate_limit_is_waited_out_as_long_as_it_says(opened: Opener, server: L
 def test_a_used_up_quota_says_what_to_do(opened: Opener, server: LLMServer, api: str) -> None:
     message = "Your credit balance is too low" if api == "messages" else "insufficient_quota: exceeded"
     server.then(Reply(fault="400" if api == "messages" else "429", message=message))
-    with pytest.raises(MachineError, match="quota is used up"):
+    with pytest.raises(OutageError, match="quota is used up"):
         opened().complete(ask())
 
 
@@ -155,7 +164,7 @@ def test_a_cut_answer_says_so(opened: Opener, server: LLMServer) -> None:
 
 def test_a_refusal_is_a_failed_call_that_was_paid(opened: Opener, server: LLMServer) -> None:
     server.then(Reply("", stop="refusal"))
-    with pytest.raises(CallFailed, match="declined") as caught:
+    with pytest.raises(PromptRefused, match="declined") as caught:
         opened().complete(ask())
     assert caught.value.tokens.input == server.billed[0][0]
 
@@ -186,7 +195,7 @@ def test_no_route_says_to_start_the_server() -> None:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     for spec in (f"openai:m@http://127.0.0.1:{port}/v1", f"anthropic:m@http://127.0.0.1:{port}"):
-        with pytest.raises(MachineError, match="no route to http://127"):
+        with pytest.raises(OutageError, match="no route to http://127"):
             open_model(spec, LLMSettings(retries=0)).complete(ask())
 
 
@@ -196,7 +205,7 @@ def test_the_key_is_sent_and_never_shown(
     caplog.set_level(logging.DEBUG)
     server.then(Reply(fault="401", message=f"Incorrect API key provided: {KEY}"), "fine")
     model = opened()
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(ProviderError) as caught:
         model.complete(ask())
     assert KEY not in str(caught.value)
     model.complete(ask())
@@ -380,7 +389,7 @@ def test_a_schema_that_is_taken_and_ignored_is_told_in_words(opened: Opener, ser
 )
 def test_a_short_context_says_which_setting_helps(opened: Opener, server: LLMServer, says: str) -> None:
     server.then(Reply(fault="400", message=says))
-    with pytest.raises(CallFailed, match=r"lower llm\.max_tokens") as caught:
+    with pytest.raises(PromptRefused, match=r"lower llm\.max_tokens") as caught:
         opened().complete(ask())
     assert says[:40] in str(caught.value)
     assert len(server.seen) == 1
@@ -404,21 +413,21 @@ def test_details_of_another_kind_of_server_are_shown(opened: Opener, server: LLM
     if api != "chat":
         pytest.skip("only compatible servers differ in this")
     server.then(Reply(fault="detail", message="Model is gone"))
-    with pytest.raises(UsageError, match=r"check --llm \(Model is gone\)"):
+    with pytest.raises(ProviderError, match=r"check --llm \(Model is gone\)"):
         opened().complete(ask())
 
 
 @pytest.mark.parametrize("api", ["responses"], indirect=True)
 def test_an_endpoint_from_the_environment_is_named(opened: Opener, server: LLMServer) -> None:
     server.then(Reply(fault="404"))
-    with pytest.raises(UsageError, match=f"{server.url} .404. has no model"):
+    with pytest.raises(ProviderError, match=f"{server.url} .404. has no model"):
         opened().complete(ask())
 
 
 def test_a_filter_that_declines_a_prompt_ends_one_call_only(opened: Opener, server: LLMServer) -> None:
     flagged = "invalid_prompt: your prompt was flagged as potentially violating our usage policy"
     server.then(Reply(fault="400", message=flagged))
-    with pytest.raises(CallFailed, match="declined to answer"):
+    with pytest.raises(PromptRefused, match="declined to answer"):
         opened().complete(ask())
 
 

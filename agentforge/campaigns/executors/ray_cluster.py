@@ -59,6 +59,8 @@ def run_actors(
 ) -> list[int]:
     """Start actors and wait until all have ended; they are spread over the machines.
 
+    Actors for which the cluster has no room begin when others have ended, unless no item is left then.
+
     Ray takes the cluster of `RAY_ADDRESS`, else one that `ray start` began on this machine, else it starts
     one here. It starts an actor again if its process or its machine dies. If its head stays away for a
     minute, Ray ends this process; the workers then give their items back.
@@ -68,7 +70,7 @@ def run_actors(
         url: of the database, which each machine must reach.
 
     Returns:
-        The workers' exit codes; 1 for an actor that could not start.
+        The exit codes of the workers that began; 1 for an actor that could not start.
 
     Raises:
         MachineError: there is no such cluster, or none of its machines has the resources.
@@ -92,11 +94,14 @@ def run_actors(
                 "use PostgreSQL (-c database_url=postgresql+psycopg://user@host/name)"
             )
         cpus, gpus = resources.cpus, _gpus(resources, device, machines)
-        if not any(found.get("CPU", 0) >= cpus and found.get("GPU", 0) >= gpus for found in machines):
+        room = sum(_room(found, cpus, gpus) for found in machines)
+        if not room:
             raise MachineError(
                 f"no machine of the Ray cluster has {cpus:g} CPUs and {gpus:g} GPUs: choose other --cpus and "
                 "--gpus, or add a machine to the cluster"
             )
+        if room < count:
+            tell(f"the Ray cluster has room for {room} of {count} workers at a time; the others wait")
         actor = ray.remote(_Worker).options(
             num_cpus=cpus,
             num_gpus=gpus,
@@ -106,21 +111,38 @@ def run_actors(
             runtime_env={"env_vars": _ENVIRONMENT},
         )
         actors = [actor.remote() for _ in range(count)]
-        ends = [each.work.remote(campaign, list(overrides), url) for each in actors]
+        begun = {each.begin.remote(): each for each in actors}
+        ends = {each.work.remote(campaign, list(overrides), url): each for each in actors}
         codes: list[int] = []
-        for end in ends:
+        while ends:
+            (end,), _ = ray.wait(list(ends))
+            ended = ends.pop(end)
             try:
                 codes.append(ray.get(end))
             except RayError as error:
                 tell(f"a worker on the Ray cluster ended: {_first_line(error)}")
                 codes.append(1)
+            ray.kill(ended)  # those that wait get its CPUs and GPUs
+            if codes[-1] == 0:  # no worker would find an item any more
+                _, waiting = ray.wait(list(begun), num_returns=count, timeout=0)
+                unneeded = [begun[one] for one in waiting]
+                ends = {end: each for end, each in ends.items() if each not in unneeded}
         return codes
     finally:
         ray.shutdown()
 
 
+def _room(machine: dict[str, Any], cpus: float, gpus: float) -> int:
+    """Actors for which a machine has room at a time."""
+    wanted = {"CPU": cpus, "GPU": gpus}
+    return min(int(machine.get(name, 0) / most + 1e-9) for name, most in wanted.items() if most)
+
+
 class _Worker:
     """The actor."""
+
+    def begin(self) -> None:
+        """Returns as soon as the actor has a place."""
 
     def work(self, campaign: str, overrides: list[str], url: str) -> int:
         """The exit code of a worker on this machine."""

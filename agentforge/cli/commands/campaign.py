@@ -68,8 +68,8 @@ def start(
         typer.Option(
             "--arm",
             metavar="NAME:AGENT",
-            help="Who works on each problem: NAME:playbook or NAME:llm:PROVIDER:MODEL (repeatable). "
-            "Default: playbook:playbook.",
+            help="Who works on each problem: NAME:playbook or NAME:llm:PROVIDER:MODEL (repeatable); "
+            "llm:PROVIDER:MODEL has the name llm. Default: playbook:playbook.",
         ),
     ] = None,
     levels: Annotated[

@@ -17,7 +17,7 @@ from .. import _options
 from .run_files import delete_run
 
 if TYPE_CHECKING:
-    from agentforge.campaigns.status import CampaignStatus
+    from agentforge.campaigns.status import CampaignStatus, RunningItem
     from agentforge.schema import Campaign
     from agentforge.store import Store
     from agentforge.store.campaigns import Progress
@@ -133,14 +133,24 @@ def _status_lines(status: CampaignStatus) -> list[str]:
 def _status_tables(status: CampaignStatus) -> Iterator[tuple[list[str], list[tuple[object, ...]]]]:
     if status.running:
         rows: list[tuple[object, ...]] = [
-            (i.problem, i.arm, i.worker, i.tries, i.run) for i in status.running
+            (i.problem, i.arm, _words(i), i.worker, i.tries, i.run) for i in status.running
         ]
-        yield ["running", "arm", "worker", "try", "run"], rows
+        yield ["running", "arm", "said last", "worker", "try", "run"], rows
+    if status.given_back:
+        yield (
+            ["given back", "arm", "tries", "detail"],
+            [(i.problem, i.arm, i.tries, i.reason) for i in status.given_back],
+        )
     if status.stopped:
         yield (
             ["stopped", "arm", "state", "detail"],
             [(i.problem, i.arm, i.state.value, i.reason) for i in status.stopped],
         )
+
+
+def _words(item: RunningItem) -> str:
+    """What it does or waits for."""
+    return f"no heartbeat for {item.silent_s:.0f} s; before: {item.words}" if item.abandoned else item.words
 
 
 Format = Literal["markdown", "html", "json", "csv"]

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from agentforge.config import LLMSettings
 from agentforge.schema import UsageError
 
-from .._base import CallFailed, Message, OnText, Request, Response, Tokens
+from .._base import CallFailed, Message, OnText, PromptRefused, Request, Response, Tokens
 from ..prices import Price
 from ..structured import instruction, without_thoughts
 from .background import wait
@@ -54,7 +54,7 @@ class EndpointModel:
             response = wait(self._understood(request, on_text))
             self._limit.succeeded()
         if response.stop == "refusal":
-            raise CallFailed(f"{self.endpoint}: {self.model} declined to answer", response.tokens)
+            raise PromptRefused(f"{self.endpoint}: {self.model} declined to answer", response.tokens)
         answer = response.model_copy(update={"text": without_thoughts(response.text)})
         if _ignores(request.answer_schema, answer):
             self._refused.add("schema")  # the next prompts contain it
@@ -122,7 +122,7 @@ class EndpointModel:
         raise NotImplementedError
 
     def translated(self) -> AbstractContextManager[None]:
-        """Replace the SDK's exceptions by `UsageError`, `MachineError`, `CallFailed` or `SchemaRefused`."""
+        """Replace the SDK's exceptions by `UsageError`, `ProviderError`, `CallFailed` or `SchemaRefused`."""
         return self._at.translated()
 
     def client_options(self) -> dict[str, Any]:

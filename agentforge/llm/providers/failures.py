@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from agentforge.schema import MachineError, UsageError
+from agentforge.schema import OutageError, ProviderError, UsageError
 
-from .._base import CallFailed
+from .._base import CallFailed, PromptRefused
 from .keys import hidden
 
 RATE_LIMITED = (429, 529)
@@ -117,22 +117,22 @@ class Endpoint:
     def _failure(self, status: int, said: str) -> Exception:
         text, who = said.lower(), f"{self.name} ({status})"
         if status == 402 or any(sign in text for sign in _NO_QUOTA):
-            return MachineError(f"{who}: the quota is used up: add credit, or use another key or --llm")
+            return OutageError(f"{who}: the quota is used up: add credit, or use another key or --llm")
         if _too_long(text):
-            return CallFailed(
+            return PromptRefused(
                 f"{who}: the prompt and the longest answer exceed the context of {self.model}: lower "
                 f"llm.max_tokens, or serve it with a longer context ({self.clean(said)})"
             )
         if status in (400, 403) and any(sign in text for sign in _DECLINED):
-            return CallFailed(f"{who}: {self.model} declined to answer ({self.clean(said)})")
+            return PromptRefused(f"{who}: {self.model} declined to answer ({self.clean(said)})")
         match status:
             case 401 | 403:
-                return UsageError(
+                return ProviderError(
                     f"{who} refuses the key, or refuses it {self.model}: check {self.key_variable}"
                     f" ({self.clean(said)})"
                 )
             case 404:
-                return UsageError(
+                return ProviderError(
                     f"{who} has no model {self.model!r}, or the URL is wrong: check --llm"
                     f" ({self.clean(said)})"
                 )
@@ -149,7 +149,7 @@ class Endpoint:
     def _unreachable(self, error: BaseException) -> Exception:
         cause = error.__cause__ or error
         if "refused" in str(cause).lower() or type(cause).__name__ == "ConnectError":
-            return MachineError(
+            return OutageError(
                 f"there is no route to {self.name} ({self.clean(cause)}): start the server, "
                 "check the URL in --llm, or the network and its proxy"
             )

@@ -25,6 +25,7 @@ from agentforge.schema import (
 from .._engine import Database
 from ..knowledge.scope import Scope, item_runs
 from ..tables import CallRow, CampaignRow, EvaluationRow, ItemRow, ProblemRow, TryRow
+from .statements import clock_of
 
 
 @dataclass(frozen=True)
@@ -259,6 +260,17 @@ class CampaignRecords:
             ).where(CallRow.run.in_(runs))
             tokens, dollars = session.execute(query).one()
             return int(tokens or 0), float(dollars or 0.0)
+
+    def campaign_words(self, name: str) -> dict[int, tuple[str, float]]:
+        """What the worker of each running item said last, and seconds since its last heartbeat, by item."""
+        with self._db.read() as session:
+            silent_s = clock_of(session.get_bind().dialect.name) - TryRow.beat
+            query = (
+                select(ItemRow.id, TryRow.words, silent_s)
+                .join(TryRow, (TryRow.item == ItemRow.id) & (TryRow.number == ItemRow.tries))
+                .where(ItemRow.campaign == name, ItemRow.state == ItemState.RUNNING.value)
+            )
+            return {item: (words, float(silent)) for item, words, silent in session.execute(query)}
 
     def campaign_tries(self, name: str) -> tuple[Try, ...]:
         """All tries of its items, by item and number."""

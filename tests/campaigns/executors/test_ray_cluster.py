@@ -81,21 +81,49 @@ def _until(found: Callable[[], object]) -> None:
         time.sleep(0.1)
 
 
+def _start(folder: Path, workers: int) -> subprocess.Popen[str]:
+    """A campaign of items that nap and fail."""
+    folder.mkdir()
+    for number in range(ITEMS):
+        (folder / f"p{number}.py").write_text("import time\ntime.sleep(1)\nraise ImportError('it napped')\n")
+    return _campaign(
+        "start", f"folder:{folder}", "--name", "night", "--yes", "--device", "cpu",
+        "--executor", "ray", "--workers", str(workers),
+    )  # fmt: skip
+
+
+def _running(store: Store) -> list[str]:
+    return [item.worker for item in store.campaign_items("night") if item.state is ItemState.RUNNING]
+
+
+@pytest.mark.slow
+def test_workers_without_room_begin_when_others_end_and_the_rest_is_left_out(
+    home: Path, tmp_path: Path, cluster: psutil.Process
+) -> None:
+    started = _start(tmp_path / "problems", 5)  # on two CPUs
+    try:
+        _until((home / "agentforge.db").exists)
+        with Store(load_settings().url) as store:
+            _until(lambda: len(_running(store)) == 2)
+            for worker in _running(store):
+                psutil.Process(int(worker.rpartition(":")[2])).terminate()
+            _, said = started.communicate(timeout=200)
+            assert started.returncode == 0, said
+            assert "the Ray cluster has room for 2 of 5 workers at a time; the others wait" in said
+            assert {item.state for item in store.campaign_items("night")} == {ItemState.FAILED}
+            assert len({found.worker for found in store.campaign_tries("night")}) > 2
+    finally:
+        started.kill()
+
+
 @pytest.mark.slow
 def test_kill_9_of_an_actor_and_of_the_head_loses_nothing(
     home: Path, tmp_path: Path, cluster: psutil.Process
 ) -> None:
-    folder = tmp_path / "problems"
-    folder.mkdir()
-    for number in range(ITEMS):
-        (folder / f"p{number}.py").write_text("import time\ntime.sleep(1)\nraise ImportError('it napped')\n")
-    started = _campaign(
-        "start", f"folder:{folder}", "--name", "night", "--yes", "--device", "cpu",
-        "--executor", "ray", "--workers", "2",
-    )  # fmt: skip
+    started = _start(tmp_path / "problems", 2)
     _until((home / "agentforge.db").exists)
     with Store(load_settings().url) as store:
-        _until(lambda: len([i for i in store.campaign_items("night") if i.state is ItemState.RUNNING]) == 2)
+        _until(lambda: len(_running(store)) == 2)
         actors = [p for p in psutil.process_iter() if "ray::_Worker" in _command(p)]
         assert len(actors) == 2
         actors[0].kill()

@@ -194,6 +194,19 @@ def test_a_result_stays_until_another_run_has_one(store: Store) -> None:
     }
 
 
+def test_the_words_of_a_running_item_are_those_of_its_own_try(store: Store) -> None:
+    store.create_campaign(*campaign())
+    first = take(store)
+    store.beat_item(first, LONG_S, "searching")
+    assert store.end_item(first, TryOutcome.RELEASED)
+    assert store.campaign_words("night") == {}
+    again = take(store)
+    store.beat_item(again, LONG_S, "waiting for another process that measures")
+    ((item, (words, silent_s)),) = store.campaign_words("night").items()
+    assert (item, words) == (first.id, "waiting for another process that measures")
+    assert silent_s < LONG_S
+
+
 def test_another_machine_does_not_continue_a_run(store: Store) -> None:
     store.create_campaign(*campaign())
     first = take(store, "host:1")
