@@ -28,6 +28,7 @@ from .native.check import check_natively
 from .packages import check_packages
 from .report import run_of
 from .start import of_campaign
+from .suites._base import keep_copy
 
 CALLS = 100
 """A problem is unsupported if that many forwards take longer than an item may: a verdict alone needs them."""
@@ -127,11 +128,10 @@ def _spent_by_others(store: Store, item: CampaignItem) -> float:
 
 def local_file(problem: SuiteProblem, settings: Settings) -> Path:
     """The problem's file on this machine: its own, or a copy if that is not there with this text."""
-    path = Path(problem.file)
-    if problem.file and not (path.is_file() and path.read_bytes() == problem.source.encode()):
+    path, content = Path(problem.file), problem.source.encode()
+    if problem.file and not (path.is_file() and path.read_bytes() == content):
         path = settings.home / "problems" / problem.hash / path.name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(problem.source.encode())
+        keep_copy(path, content)  # another worker may read it now
     return path
 
 

@@ -12,12 +12,15 @@ from agentforge.schema import NOT_PYTHON, Solution, SuiteProblem, UsageError, pi
 
 from .suites import suites
 
+_EXTRAS = {"transformers": "hf", "triton": "gpu"}
+"""Extras that bring what the extra `suites` does not."""
+
 
 def check_packages(problem: SuiteProblem, suite: str, campaign: str, folder: Path) -> None:
     """Refuse a problem whose packages are missing.
 
     Args:
-        suite: the campaign's suite, `NAME:PLACE`; the extra `suites` brings the packages that it names.
+        suite: the campaign's suite, `NAME:PLACE`; an extra brings each package that it names.
         campaign: its name.
         folder: of the problem's file, which may have modules that the problem imports.
 
@@ -29,7 +32,7 @@ def check_packages(problem: SuiteProblem, suite: str, campaign: str, folder: Pat
             continue
         kind, _, place = suite.partition(":")
         known = suites.create(kind, place).packages if kind in suites.names() else ()
-        install = pip_install("suites") if name in known else f"pip install {name}"
+        install = pip_install(_EXTRAS.get(name, "suites")) if name in known else f"pip install {name}"
         raise UsageError(
             f"{problem.id} imports {name}, which is not installed: run {install}, then "
             f"agentforge campaign retry {campaign} --failed"

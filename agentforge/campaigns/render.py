@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -60,6 +61,8 @@ def sections(report: CampaignReport) -> Iterator[Section]:
         yield Section(f"Speed against {said}", _SCORES, scores, note)
     costs = [_costs(arm) for arm in report.arms]
     yield Section("Cost of a verified solution", _COSTS, costs, _DEVICE_SECONDS)
+    if judged := Counter(" and ".join(i.codes) or "not recorded" for i in report.items if i.mode):
+        yield Section("The code that judged", _CODES, judged.most_common(), _JUDGED)
     if report.definitions:
         rows = [
             (d.definition, d.arm, d.workloads, d.verified, *(f"{d.speedup[b]:.3f}" for b in _AGAINST))
@@ -100,6 +103,11 @@ _COUNTS = (
 )  # fmt: skip
 _COSTS = ("arm", "group", "seconds", "device-seconds", "tokens", "dollars")
 _DEVICE_SECONDS = "Device-seconds are the wall time of verdicts: builds, checks and timing."
+_CODES = ("code", "items")
+_JUDGED = (
+    "A code is a hash of the parts of AgentForge that decide a verdict. Two codes may check or time "
+    "differently, also within one version."
+)
 _DEFINITIONS = ("definition", "arm", "workloads", "verified", "geomean over eager", "over the best baseline")
 _PUBLISHED = ("published by", "figure", "group", "theirs", "arm", "ours", "what differs", "source")
 _PROBLEMS = ("problem", "arm", "result", "over eager", "over the best baseline", "seconds")

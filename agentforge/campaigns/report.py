@@ -11,6 +11,7 @@ from agentforge.schema import (
     FrozenModel,
     Interval,
     ItemState,
+    JudgingCode,
     NativeVerdict,
     ReasonCode,
     Run,
@@ -57,6 +58,9 @@ class ItemReport(FrozenModel):
     """It is correct, and its speedups are verified."""
     reused: str = ""
     """The evaluation of an earlier run that the result is; empty if it was measured for this one."""
+    codes: tuple[str, ...] = ()
+    """Hashes of the code that judged its result; several if other code went on with its run. Empty if it has
+    no result, or an old one."""
     weak: bool = False
     """The problem's inputs and tolerance accept wrong answers, so nothing can be verified."""
     speedup: dict[str, Interval] = {}
@@ -74,6 +78,8 @@ class ItemReport(FrozenModel):
     tokens: int = 0
     dollars: float | None = 0.0
     """None if a price is unknown."""
+    ended: float | None = None
+    """When its last try ended, in seconds since 1970; None before that, and of an imported item."""
     native: NativeVerdict | None = None
     """Of a verified solution, what the task's own checker says; None if it was not asked."""
 
@@ -157,8 +163,16 @@ def build_report(store: Store, name: str) -> CampaignReport:
     campaign = store.get_campaign(name)
     problems = {problem.id: problem for problem in store.campaign_problems(name)}
     runs, measured = store.campaign_runs(name), store.campaign_device_seconds(name)
+    ended = {one.item: one.ended for one in store.campaign_tries(name)}  # the last try of each
     found = [
-        _item(store, item, problems[item.problem], runs.get(item.id, ()), measured.get(item.id, 0.0))
+        _item(
+            store,
+            item,
+            problems[item.problem],
+            runs.get(item.id, ()),
+            device_s=measured.get(item.id, 0.0),
+            ended=ended.get(item.id),
+        )
         for item in store.campaign_items(name)
     ]
     items, evaluations = tuple(item for item, _ in found), {(i.problem, i.arm): e for i, e in found}
@@ -238,7 +252,13 @@ def run_of(store: Store, identifier: str | None) -> Run | None:
 
 
 def _item(
-    store: Store, item: CampaignItem, problem: SuiteProblem, runs: Sequence[str], device_s: float
+    store: Store,
+    item: CampaignItem,
+    problem: SuiteProblem,
+    runs: Sequence[str],
+    *,
+    device_s: float,
+    ended: float | None,
 ) -> tuple[ItemReport, Evaluation | None]:
     """The item's result, and what all its runs cost, those that were given up too."""
     calls = [call for run in runs for call in store.calls(run)]
@@ -254,6 +274,7 @@ def _item(
         device_seconds=device_s,
         tokens=sum(call.tokens_in + call.tokens_out for call in calls),
         dollars=total(call.dollars for call in calls),
+        ended=ended,
     )
     run = run_of(store, bare.run)
     if bare.run and run is None:
@@ -269,6 +290,7 @@ def _item(
     performance = evaluation.performance if evaluation else None
     verified = own and stitched.proven and evaluation is not None and evaluation.verified
     native = store.get_record(run.id, NativeVerdict) if verified else None
+    judged = store.get_record(run.id, JudgingCode)
     report = bare.model_copy(
         update={
             "reason": item.reason or ("" if own else stitched.summary),
@@ -277,6 +299,7 @@ def _item(
             "verified": verified,
             "native": native if native and native.evaluation == stitched.evaluation else None,
             "reused": evaluation.reused if evaluation else "",
+            "codes": judged.codes if judged else (),
             "weak": any(trial.because(ReasonCode.WEAK_TASK) for trial in trials),
             "speedup": performance.speedup if performance else {},
             "best_baseline": performance.best_baseline if performance else "",

@@ -14,6 +14,7 @@ from agentforge.agents import check_agents
 from agentforge.config import LLMSettings, RefereeSettings, SearchSettings, Settings
 from agentforge.devices import devices
 from agentforge.runs.checks import check_run
+from agentforge.runs.judging_code import judging_code
 from agentforge.runs.run_settings import limited, restored, with_search
 from agentforge.schema import Arm, Campaign, RunSettings, SuiteProblem, UsageError, content_hash
 
@@ -114,10 +115,11 @@ def plan_campaign(
         device=device,
         settings=_given(settings),
         version=__version__,
+        code=judging_code(),
         created=datetime.now(UTC),
     )
     if not name:
-        decides = campaign.model_dump(mode="json", exclude={"name", "created", "state"})
+        decides = campaign.model_dump(mode="json", exclude={"name", "created", "state", "code"})
         kind = suite.partition(":")[0]
         campaign = campaign.model_copy(update={"name": f"{kind}-{content_hash(decides, length=6)}"})
     if not _NAME.fullmatch(campaign.name):

@@ -19,6 +19,7 @@ from agentforge._version import __version__
 from agentforge.config import load_settings
 from agentforge.isolation.child_process import ChildFailure, run_child
 from agentforge.ladder import find_device
+from agentforge.runs.judging_code import judging_code
 from agentforge.schema import (
     AgentForgeError,
     BusyError,
@@ -132,7 +133,7 @@ class Worker:
         store: the database that has the campaign.
         campaign: its name.
         overrides: settings of this machine, as on the command line; they do not replace the campaign's.
-        tell: receives one line for each item that ended.
+        tell: receives one line for each item that ended, and one if other code began the campaign.
 
     Raises:
         UsageError: there is no such campaign, or another version of AgentForge started it.
@@ -148,6 +149,11 @@ class Worker:
         name = f"{socket.gethostname()[:200]}:{os.getpid()}"
         self._claims = Claims(store, campaign, name, LEASE_S)
         check_version(self._campaign)
+        if self._campaign.code not in ("", judging_code()):
+            tell(
+                f"the code that judges here ({judging_code()}) is not that of the campaign's start "
+                f"({self._campaign.code}): the report says how many items each code judged"
+            )
 
     def work(self) -> None:
         """Carry out items until none is left or the campaign is paused.

@@ -60,6 +60,7 @@ _PACKAGES = (
     ("transformers", False, "targets of the form hf:CONFIG.json"),
     ("einops", False, "campaigns: Mamba problems of KernelBench and MultiKernelBench"),
     ("safetensors", False, "campaigns: tensors of FlashInfer Trace and SOL-ExecBench"),
+    ("pyarrow", False, "campaigns: KernelBench in the cache of Hugging Face"),
     ("psycopg", False, "a PostgreSQL database"),
     ("ray", False, "campaigns: workers on a Ray cluster"),
     ("triton", False, "Triton kernels"),

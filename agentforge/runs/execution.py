@@ -53,6 +53,7 @@ from ._base import RunInput, RunStart
 from .checks import check_language, check_start
 from .evaluators.background import Background
 from .evaluators.cached import shared_conditions
+from .judging_code import keep_code
 from .kinds.pipelines import PIPELINES
 from .pipeline import RunPipeline
 from .run_settings import for_device, remembered
@@ -165,6 +166,7 @@ def execute(
     """Carry out all phases; whatever stops them, the run says so and can be resumed."""
     with opened(store, run, settings, device, on_event, out=out, budget=budget) as pipeline:
         run_log = pipeline.run_log
+        keep_code(run_log)
         opening = RunStarted if run.status is RunStatus.CREATED else RunResumed
         out_text = str(pipeline.out) if pipeline.out else None
         run_log.event(

@@ -89,6 +89,9 @@ class Campaign(FrozenModel):
     """Settings that the user gave at the start; they come before those of a worker's machine."""
     version: str
     """Of AgentForge: figures of two versions are not mixed."""
+    code: str = ""
+    """Hash of the code that judges on the machine that began it; empty in old campaigns. A worker says once
+    if its own is another."""
     state: CampaignState = CampaignState.OPEN
     created: datetime
 

@@ -243,6 +243,13 @@ class NativeVerdict(FrozenModel):
     """Its words, or why it gave no verdict."""
 
 
+class JudgingCode(FrozenModel):
+    """Which code judged the run."""
+
+    codes: tuple[str, ...]
+    """A hash for each code that a session of the run had, in their order."""
+
+
 RunRecord = (
     RunSettings
     | OriginalMetric
@@ -255,5 +262,6 @@ RunRecord = (
     | StitchResult
     | ArtifactReport
     | NativeVerdict
+    | JudgingCode
 )
 """Every class of record."""

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from pydantic import ValidationError
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_url, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, DisconnectionError, IntegrityError, NoSuchModuleError
 from sqlalchemy.orm import Session
 
@@ -23,6 +23,17 @@ from .tables import Table
 
 BUSY_TIMEOUT_MS = 30_000
 """How long SQLite waits for another writer."""
+
+CONNECT_S = 10
+"""How long a PostgreSQL server may take to accept a connection."""
+
+_SERVER_GONE = {
+    "keepalives_idle": 10,  # seconds without traffic before the server is asked whether it is there
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,  # milliseconds for which what was sent may stay without an acknowledgement
+}
+"""Options of libpq: a server whose machine vanishes is noticed within half a minute, not after many."""
 
 SILENCE_S = 1.0
 """Seconds after which a server's connection is tested before it is used again."""
@@ -70,6 +81,14 @@ def _check_sqlite_file(where: str, database: str | None, *, create: bool) -> Non
             f"database {where} cannot be created ({error.strerror}): "
             "change its permissions, or set AGENTFORGE_HOME to a folder that you own"
         ) from error
+
+
+def _connect_args(url: URL) -> dict[str, int]:
+    """Limits of waiting for a PostgreSQL server; those that the URL gives stay."""
+    if url.get_backend_name() != "postgresql" or url.get_driver_name() not in ("psycopg", "psycopg2"):
+        return {}  # only libpq has these options
+    limits = {"connect_timeout": CONNECT_S, **_SERVER_GONE}
+    return {name: limit for name, limit in limits.items() if name not in url.query}
 
 
 def _test_after_silence(engine: Engine) -> None:
@@ -121,7 +140,7 @@ class Database:
                     file = f"file:{quote(parsed.database or '')}"
                     parsed = parsed.set(database=file, query={"mode": "ro", "uri": "true"})
             with translated(self.where):
-                self._engine = create_engine(parsed)
+                self._engine = create_engine(parsed, connect_args=_connect_args(parsed))
         except NoSuchModuleError as error:
             raise describe(self.where, error) from error
         if sqlite:

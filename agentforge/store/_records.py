@@ -11,6 +11,7 @@ from agentforge.schema import (
     Directives,
     GivenKernels,
     Intent,
+    JudgingCode,
     ModelPlan,
     NativeVerdict,
     OriginalMetric,
@@ -38,6 +39,7 @@ Record = TypeVar(
     StitchResult,
     ArtifactReport,
     NativeVerdict,
+    JudgingCode,
 )
 
 

@@ -27,6 +27,7 @@ from agentforge.schema import (
     Directives,
     GivenKernels,
     Intent,
+    JudgingCode,
     ModelPlan,
     NativeVerdict,
     OriginalMetric,
@@ -53,6 +54,7 @@ RECORD_NAMES: dict[type[RunRecord], str] = {
     StitchResult: "stitch",
     ArtifactReport: "report",
     NativeVerdict: "native",
+    JudgingCode: "code",
 }
 """Class of record to its name in the table. Stored: a name never changes."""
 

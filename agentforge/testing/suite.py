@@ -39,6 +39,10 @@ class SuiteContract(ABC):
         """What follows the colon for a suite that was copied in part; a suite that is one file has none."""
         pytest.skip("this suite cannot be half there")
 
+    def broken_in_part(self, folder: Path) -> str:
+        """What follows the colon for a suite of several tasks, of which only one cannot be read."""
+        pytest.skip("this suite is read as a whole")
+
     def open(self, where: str) -> Suite:
         """The suite, as the command line opens it."""
         return open_suite(f"{self.name}:{where}")
@@ -101,3 +105,14 @@ class SuiteContract(ABC):
             selected(self.open(where), Selection())
         assert "\n" not in str(caught.value)
         assert str(tmp_path) in str(caught.value)
+
+    def test_a_task_that_cannot_be_read_is_unsupported_and_the_others_stay(self, tmp_path: Path) -> None:
+        suite = self.open(self.broken_in_part(tmp_path))
+        found = selected(suite, Selection())
+        (broken,) = (problem for problem in found if problem.unsupported)
+        assert not broken.source
+        assert "correct it" in broken.unsupported
+        assert "\n" not in broken.unsupported
+        assert str(tmp_path) not in broken.unsupported, "a problem has one hash on all machines"
+        other = next(problem for problem in found if problem != broken)
+        assert selected(suite, Selection(only=other.id)) == (other,)

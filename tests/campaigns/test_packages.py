@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from agentforge.campaigns.packages import check_packages, missing_package
+from agentforge.campaigns.suites import suites
 from agentforge.schema import BuildSpec, Solution, SourceFile, SuiteProblem, UsageError
 
 
@@ -70,3 +73,22 @@ def test_a_solution_names_the_first_package_that_is_missing(source: str, missing
     assert (
         missing_package(Solution(name="s", definition="d", author="a", spec=spec, sources=sources)) == missing
     )
+
+
+EXTRAS = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"][
+    "optional-dependencies"
+]
+
+
+@pytest.mark.parametrize(
+    ("suite", "package"),
+    [(name, package) for name in suites.names() for package in suites.create(name, "/x").packages],
+)
+def test_the_extra_that_the_advice_names_brings_the_package(
+    suite: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentforge.campaigns.packages._installed", lambda name: False)
+    with pytest.raises(UsageError) as caught:
+        check_packages(problem(f"import {package}\n"), f"{suite}:/x", "night", tmp_path)
+    (extra,) = re.findall(r"pip install '\.\[(\w+)\]'", str(caught.value))
+    assert package in {re.split(r"[\[<>=]", line)[0] for line in EXTRAS[extra]}

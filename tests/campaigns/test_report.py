@@ -26,6 +26,7 @@ from agentforge.schema import (
     CampaignItem,
     Interval,
     ItemState,
+    JudgingCode,
     LLMCall,
     NativeVerdict,
     StitchResult,
@@ -112,6 +113,16 @@ def test_a_report_says_what_the_device_did_for_a_verified_solution(store: Store)
     assert next(csv.DictReader(io.StringIO(as_csv(report))))["device_seconds"] == "30.0"
 
 
+def test_a_report_says_how_many_items_each_code_judged(store: Store) -> None:
+    store.save_record("run-1", JudgingCode(codes=("one",)))
+    store.save_record("run-3", JudgingCode(codes=("one", "other")))
+    report = build_report(store, "night")
+    assert [item.codes for item in report.items[:3]] == [("one",), (), ("one", "other")]
+    rows = markdown(report).partition("## The code that judged")[2].split("\n\n")[1].splitlines()[2:]
+    assert rows == ["| not recorded | 4 |", "| one | 1 |", "| one and other | 1 |"]
+    assert "<td>one and other</td>" in html(report)
+
+
 def test_a_reason_of_several_lines_stays_in_its_row(store: Store) -> None:
     report = build_report(store, "night")
     odd = report.items[6].model_copy(update={"reason": "it fails:\n\n  File | line 3\r\nValueError"})
@@ -142,6 +153,26 @@ def test_a_curve_ends_at_the_share_of_faster_problems(store: Store) -> None:
     bars = speedup_bars(report)[0].bars
     assert [bar.name for bar in bars][:2] == ["level1/1_a (llm)", "level1/1_a (base)"]
     assert all(bar.low < bar.point < bar.high for bar in bars)
+
+
+def test_a_curve_goes_in_the_order_in_which_items_ended(store: Store) -> None:
+    report = build_report(store, "night")
+    assert [item.ended is None for item in report.items] == [False] * 7 + [True]
+    order = {"level2/10_d": 1.0, "level2/1_c": 2.0, "level1/2_b": 3.0, "level1/1_a": 4.0}
+    took = dict.fromkeys(order, 1.0) | {"level2/10_d": 5.0}
+    items = tuple(
+        item.model_copy(update={"ended": order[item.problem], "seconds": took[item.problem]})
+        for item in report.items
+    )
+    seconds, *_ = cost_curves(report.model_copy(update={"items": items}))
+    places = {
+        curve.name: [tuple(map(float, point.split(","))) for point in curve.points.split()]
+        for curve in seconds.curves
+    }
+    width, inner = WIDTH / 8, HEIGHT - BOTTOM
+    assert [x for x, _ in places["base"]] == [width * x for x in (0, 5, 6, 7, 8)]
+    assert [y for _, y in places["base"]] == [inner * y for y in (1, 1, 1, 0.75, 0.5)]
+    assert [x for x, _ in places["llm"]] == [width * x for x in (0, 1, 2, 3, 8)], "10_d is not over"
 
 
 def test_published_figures_stand_beside_ours(store: Store) -> None:

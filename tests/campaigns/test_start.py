@@ -8,7 +8,8 @@ import pytest
 
 from agentforge.campaigns.start import most, of_campaign, parse_arms, plan_campaign
 from agentforge.config import load_settings
-from agentforge.schema import Arm, UsageError
+from agentforge.runs.judging_code import judging_code
+from agentforge.schema import Arm, Campaign, UsageError
 
 LLM = "openai:m@http://127.0.0.1:9/v1"
 
@@ -37,6 +38,18 @@ def test_the_same_request_is_the_same_campaign(home: Path, problems: Path) -> No
     names = {plan(), plan("budget.minutes=2"), plan("referee.processes=5"), plan(arm="b:playbook")}
     (problems / "good.py").write_text("x = 1\n")
     assert len({plan(), *names}) == 5
+
+
+def test_other_code_does_not_make_another_campaign(
+    home: Path, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plan() -> Campaign:
+        return plan_campaign(f"folder:{problems}", parse_arms(()), load_settings())[0]
+
+    here = plan()
+    monkeypatch.setattr("agentforge.campaigns.start.judging_code", lambda: "another")
+    assert (plan().name, plan().code) == (here.name, "another")
+    assert here.code == judging_code()
 
 
 def test_dollars_are_no_limit_for_a_model_of_unknown_price(home: Path, problems: Path) -> None:

@@ -19,6 +19,7 @@ from agentforge.campaigns.item import local_target
 from agentforge.campaigns.start import parse_arms, plan_campaign
 from agentforge.campaigns.worker import Worker
 from agentforge.config import load_settings
+from agentforge.runs.judging_code import judging_code
 from agentforge.schema import (
     CampaignState,
     ItemState,
@@ -362,6 +363,36 @@ def test_a_problem_travels_with_its_text(home: Path, problems: Path) -> None:
     copied, _, name = local_target(problem, settings).rpartition(":")
     assert Path(copied).read_text() == problem.source
     assert (Path(copied).is_relative_to(home), Path(copied).name, name) == (True, "good.py", "Model")
+
+
+def test_a_worker_with_other_code_says_so_once(
+    store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fake(monkeypatch, "quick")
+    said: list[str] = []
+    Worker(store, create(store, problems, code="0123456789abcdef"), tell=said.append).work()
+    (told,) = (line for line in said if "judges here" in line)
+    assert told == (
+        f"the code that judges here ({judging_code()}) is not that of the campaign's start "
+        "(0123456789abcdef): the report says how many items each code judged"
+    )
+    assert said[0] == told
+    assert [item.state for item in store.campaign_items("night")] == [ItemState.DONE] * 2
+
+
+def test_a_copy_of_a_problem_stays_whole_for_its_readers(home: Path, problems: Path) -> None:
+    settings = load_settings()
+    problem = SuiteProblem(id="good", target="/gone/good.py", file="/gone/good.py", source="x = 1\n")
+    copied = Path(local_target(problem, settings))
+    before = copied.stat()
+    local_target(problem, settings)
+    assert (copied.stat().st_ino, copied.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    copied.write_text("torn")
+    with copied.open() as reader:
+        local_target(problem, settings)
+        assert reader.read() == "torn", "what a reader has open is not emptied"
+    assert copied.read_text() == problem.source
+    assert list(copied.parent.iterdir()) == [copied]
 
 
 def test_a_worker_says_once_that_it_waits_for_its_database(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,16 +130,22 @@ def test_versions(monkeypatch: pytest.MonkeyPatch, version: str | None, state: s
     assert "pip install" in found["torch"].fix or state == "ok"
 
 
+def _plain(requirement: str) -> str:
+    """The distribution that it names."""
+    return re.split(r"[\[<>=]", requirement)[0]
+
+
 def test_packages_are_those_of_the_metadata() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     extras = {k: v for k, v in project["optional-dependencies"].items() if k not in ("dev", "docs")}
     named = {**dict.fromkeys(project["dependencies"], ""), **{i: k for k, v in extras.items() for i in v}}
-    by_name = {re.split(r"[\[<>=]", line)[0]: extra for line, extra in named.items()}
+    by_name = {_plain(line): extra for line, extra in named.items()}
     wanted = _checks._requirements()
     for name, required, _ in _checks._PACKAGES:
         assert wanted[name][1] == by_name[name]
         assert required == (by_name[name] == ""), f"{name} is required exactly if it is a plain dependency"
         assert wanted[name][0] != "0", f"the metadata names no minimum version of {name}"
+    assert set(map(_plain, extras["suites"])) <= {name for name, _, _ in _checks._PACKAGES}
 
 
 def test_an_old_package_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:

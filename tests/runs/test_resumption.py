@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from agentforge.config import Settings
+from agentforge.runs import judging_code as judges
 from agentforge.runs import resume
 from agentforge.runs.kinds.pipelines import PIPELINES
 from agentforge.runs.pipeline import RunPipeline
-from agentforge.schema import BusyError, MachineError, Run, RunKind, RunStatus, UsageError
+from agentforge.schema import BusyError, JudgingCode, MachineError, Run, RunKind, RunStatus, UsageError
 from agentforge.store import Store
 
 from .test_execution import created
@@ -60,3 +61,18 @@ def test_a_finished_run_is_not_written_to_another_folder(
         resume(run.id, settings, out=other)
     assert not other.exists()
     assert resume(run.id, settings, out=made).run == resume(run.id, settings).run
+
+
+def test_a_run_knows_each_code_that_judged_it(
+    store: Store, settings: Settings, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def begin(pipeline: RunPipeline) -> None:
+        raise MachineError("enough")
+
+    monkeypatch.setattr(PIPELINES[RunKind.KERNEL], "run", begin)
+    assert store.get_record(run.id, JudgingCode) is None
+    for code in ("one", "other", "one"):
+        monkeypatch.setattr(judges, "judging_code", lambda code=code: code)
+        with pytest.raises(MachineError, match="enough"):
+            resume(run.id, settings)
+    assert store.get_record(run.id, JudgingCode) == JudgingCode(codes=("one", "other"))

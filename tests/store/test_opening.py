@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic import command
@@ -15,7 +17,7 @@ from alembic.config import Config
 from sqlalchemy import Engine, create_engine, inspect, text
 
 from agentforge.schema import StoreError, UnreachableError
-from agentforge.store import Store, _migrate
+from agentforge.store import Store, _engine, _migrate
 from agentforge.store._migrate import REVISION, VERSION_TABLE
 from agentforge.store.knowledge.outcomes import _row
 from agentforge.store.tables import OutcomeRow, Table
@@ -220,6 +222,26 @@ class TestBadUrls:
         _refused(url, "AGENTFORGE_DATABASE_URL")
         with pytest.raises(UnreachableError):
             Store(url)
+
+    def test_a_server_that_never_answers(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        pytest.importorskip("psycopg")
+        monkeypatch.setattr(_engine, "CONNECT_S", 2)
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            port = silent.getsockname()[1]
+            _refused(f"postgresql+psycopg://me@127.0.0.1:{port}/x", "cannot be reached", "timeout")
+
+    def test_a_server_that_vanishes_is_noticed(self, postgres_url: str) -> None:
+        with Store(f"{postgres_url}&keepalives_idle=60") as store, store._db.statements() as connection:
+            driver: Any = connection.connection.driver_connection
+            given = driver.info.get_parameters()
+        limits = {name: given.get(name) for name in ("connect_timeout", *_engine._SERVER_GONE)}
+        assert limits == {
+            "connect_timeout": "10",
+            "keepalives_idle": "60",
+            "keepalives_interval": "5",
+            "keepalives_count": "3",
+            "tcp_user_timeout": "30000",
+        }
 
     def test_a_database_that_is_not_there(self, postgres_server: str) -> None:
         _refused(postgres_server.format(name="nothing"), "is not there", "create it")

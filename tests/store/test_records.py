@@ -11,6 +11,7 @@ from agentforge.schema import (
     GivenKernel,
     GivenKernels,
     Intent,
+    JudgingCode,
     ModelPlan,
     NativeVerdict,
     OriginalMetric,
@@ -42,6 +43,7 @@ RECORDS = (
     ArtifactReport(data={"mode": "kernels", "kernels": [{"speedup": 1.5}]}),
     Directives(written=(Directive(id="d1", parent="plain", text="Read rows in order."),)),
     NativeVerdict(evaluation="e", accepted=False, message="mismatch found"),
+    JudgingCode(codes=("one", "other")),
 )
 
 

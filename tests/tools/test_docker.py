@@ -60,3 +60,20 @@ def test_an_image_has_every_file_of_the_wheel(file: str) -> None:
     assert len(included) >= 3
     assert set(included) <= sources
     assert all((ROOT / source).exists() for source in sources)
+
+
+def test_the_image_for_gpus_can_do_what_the_other_one_can() -> None:
+    extras = {}
+    for file in ("Dockerfile.cpu", "Dockerfile.cuda"):
+        (found,) = re.findall(r'"\.\[([\w,]+)\]"', (ROOT / "docker" / file).read_text())
+        extras[file] = set(found.split(","))
+    assert extras["Dockerfile.cuda"] == extras["Dockerfile.cpu"] | {"gpu"}
+
+
+def test_a_password_may_have_any_character(compose: dict[str, Any]) -> None:
+    """Compose copies it as it is: in a URL, `@` and `/` would end it."""
+    secret = "${POSTGRES_PASSWORD}"
+    for name in ("agentforge", "worker"):
+        environment = compose["services"][name]["environment"]
+        assert secret not in environment["AGENTFORGE_DATABASE_URL"]
+        assert environment["PGPASSWORD"] == secret

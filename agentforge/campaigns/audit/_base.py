@@ -12,7 +12,7 @@ from pydantic import Field
 from agentforge.registry import Registry
 from agentforge.schema import FrozenModel, UsageError, WorkPolicy, content_hash
 
-from ..suites._base import parse_json
+from ..suites._base import keep_copy, parse_json
 
 _MOST_BYTES = 256 << 20
 """Of a file of claims or results."""
@@ -160,6 +160,5 @@ def number(value: Any) -> float | None:
 def text_file(scratch: Path, name: str, text: str) -> Path:
     """A file with this text, at a path that depends on the text alone."""
     path = scratch / content_hash(text) / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8", errors="replace")
+    keep_copy(path, text.encode(errors="replace"))
     return path

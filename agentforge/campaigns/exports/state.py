@@ -27,6 +27,7 @@ from agentforge.schema import (
     Evaluation,
     FrozenModel,
     ItemState,
+    JudgingCode,
     LLMCall,
     NativeVerdict,
     ReasonCode,
@@ -56,6 +57,7 @@ class ItemResult(FrozenModel):
     search: SearchSummary | None = None
     stitched: StitchResult | None = None
     native: NativeVerdict | None = None
+    judged: JudgingCode | None = None
     evaluations: tuple[Evaluation, ...] = ()
     """The end-to-end evaluation, then those that say that the problem is weak."""
     calls: tuple[LLMCall, ...] = ()
@@ -143,6 +145,7 @@ def _result(store: Store, run: Run) -> ItemResult:
         search=store.get_record(run.id, SearchSummary),
         stitched=stitched and stitched.model_copy(update={"artifact": ""}),
         native=store.get_record(run.id, NativeVerdict),
+        judged=store.get_record(run.id, JudgingCode),
         evaluations=tuple(map(_public, ([final] if final else []) + [e for e in weak if e != final])),
         calls=tuple(call.model_copy(update={"response": "", "error": ""}) for call in store.calls(run.id)),
     )
@@ -284,7 +287,7 @@ def _keep(store: Store, result: ItemResult) -> None:
             update=changed if native.evaluation == stitched.evaluation else {}
         )
         stitched = stitched.model_copy(update=changed)
-    for record in (result.search, stitched, native):
+    for record in (result.search, stitched, native, result.judged):
         if record is not None:
             store.save_record(run.id, record)
     for call in result.calls:

@@ -70,10 +70,11 @@ def cost_curves(report: CampaignReport) -> list[CurvePlot]:
 
 
 def _curves(report: CampaignReport, unit: str, costs: Sequence[float]) -> CurvePlot:
-    """Runs count in the order of work; a run that is not over counts as unsolved."""
+    """Runs count in the order of their ends, imported ones first, and those that are not over last."""
     walks = []
     for arm in report.campaign.arms:
         own = [(item, cost) for item, cost in zip(report.items, costs, strict=True) if item.arm == arm.name]
+        own.sort(key=lambda pair: pair[0].ended or 0.0 if pair[0].state.over else math.inf)
         spent, solved, walk = 0.0, 0, [(0.0, 0.0)]
         for item, cost in own:
             spent += cost

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterable
+import secrets
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
@@ -48,12 +49,13 @@ class Suite(Protocol):
     form: str
     """How its specifications look, for messages: `kernelbench:DIR`."""
     packages: tuple[str, ...]
-    """Packages that some of its problems import, beside torch; the extra `suites` brings them."""
+    """Packages that its problems import beside torch, each brought by an extra: `suites`, `hf` or `gpu`."""
 
     def problems(self, selection: Selection) -> Iterable[SuiteProblem]:
         """All problems at the selected levels, in a fixed order, with unique identifiers.
 
-        Each workload of a definition is a problem. One that cannot run here says why, and is not left out.
+        Each workload of a definition is a problem. One that cannot run here says why, and is
+        not left out; so does a task that cannot be read, if others can.
 
         Raises:
             UsageError: the place is missing or is not of this form, or a level is not there.
@@ -140,6 +142,38 @@ def generated_problem(identifier: str, source: str, **fields: Any) -> SuiteProbl
     return SuiteProblem(id=identifier, target=file, file=file if source else "", source=source, **fields)
 
 
+Task = tuple[str, str, Callable[[], Iterable[SuiteProblem]]]
+"""Identifier and group of a task, and what reads its problems."""
+
+
+def read_tasks(tasks: Iterable[Task], root: Path) -> list[SuiteProblem]:
+    """The problems of all tasks. One that cannot be read is one problem, which is unsupported and says why.
+
+    Args:
+        root: folder of the suite, which reasons leave out: it differs between machines.
+
+    Raises:
+        UsageError: none can be read; the reason is that of the first one.
+    """
+    found: list[SuiteProblem] = []
+    wrong: list[UsageError] = []
+    for identifier, group, read in tasks:
+        try:
+            found += list(read())  # all of them or none
+        except UsageError as error:
+            wrong.append(error)
+            reason = " ".join(str(error).replace(f"{root}/", "").split())
+            found.append(generated_problem(_shown(identifier), "", group=_shown(group), unsupported=reason))
+    if wrong and len(wrong) == len(found):
+        raise wrong[0]
+    return found
+
+
+def _shown(text: object) -> str:
+    """A name that may not be UTF-8, as text that is."""
+    return str(text).encode(errors="backslashreplace").decode()
+
+
 def other_hardware(source: str) -> str:
     """Why a source cannot run on any device that AgentForge knows; empty if nothing says so."""
     try:
@@ -185,8 +219,7 @@ def read_problem(path: Path) -> str:
             raise UsageError(f"{path} has more than {_MOST_BYTES >> 20} MiB: it is no problem's file")
         return path.read_text(encoding="utf-8")
     except UnicodeEncodeError as error:
-        shown = str(path).encode(errors="backslashreplace").decode()
-        raise UsageError(f"the name {shown} is not UTF-8: rename the file or leave it out") from error
+        raise UsageError(f"the name {_shown(path)} is not UTF-8: rename the file or leave it out") from error
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read ({error}): correct it or leave it out") from error
 
@@ -212,6 +245,19 @@ def json_lines(text: str, path: Path) -> list[tuple[str, Any]]:
     lines = enumerate(text.split("\n"), 1)  # `splitlines` also cuts within strings, at U+2028
     places = ((f"{path}, line {number}", line) for number, line in lines if line.strip())
     return [(place, parse_json(line, place)) for place, line in places]
+
+
+def keep_copy(path: Path, content: bytes) -> None:
+    """Write a file that other processes may read meanwhile; one that has this content is left alone."""
+    if path.is_file() and path.read_bytes() == content:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".new-{secrets.token_hex(8)}")
+    try:
+        draft.write_bytes(content)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def python_files(folder: Path) -> list[Path]:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from agentforge.schema import SuiteProblem, UsageError
 
-from ._base import Selection, no_levels, suite_folder
-from ._trace import TraceTask, read_json, read_lines
+from ._base import Selection, no_levels, read_tasks, suite_folder
+from ._trace import Json, TraceTask, read_json, read_lines
 
 
 class FlashInfer:
@@ -28,8 +30,9 @@ class FlashInfer:
     def problems(self, selection: Selection) -> Iterator[SuiteProblem]:
         """See `Suite`."""
         no_levels(self.form, selection)
-        for task in self.tasks():
-            yield from task.problems()
+        data = _Data(suite_folder(self._folder))
+        tasks = ((path.stem, "", partial(_problems, data, path)) for path in data.definitions)
+        yield from read_tasks(tasks, data.root)
 
     def tasks(self) -> Iterator[TraceTask]:
         """Each definition with its workloads and solutions.
@@ -37,28 +40,70 @@ class FlashInfer:
         Raises:
             UsageError: the folder is missing or is not of this form.
         """
-        root = suite_folder(self._folder)
-        files = sorted((root / "definitions").rglob("*.json"))
-        if not files:
+        data = _Data(suite_folder(self._folder))
+        yield from map(data.task, data.definitions)
+
+
+class _Data:
+    """The files of a data set. One that cannot be read stops only the definition that its place names.
+
+    Raises:
+        UsageError: there are no definitions, or a file that cannot be read belongs to none of them.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.definitions = root, sorted((root / "definitions").rglob("*.json"))
+        if not self.definitions:
             raise UsageError(f"{root} has no definitions/*.json: name the root of a Trace data set")
-        workloads, solutions = defaultdict(list), defaultdict(list)
+        self._workloads = defaultdict[str, list[Json]](list)
+        self._solutions = defaultdict[str, list[Json]](list)
+        self._wrong: dict[str, UsageError] = {}
         for path in sorted((root / "workloads").rglob("*.jsonl")):
-            for line in read_lines(path):
-                found = line.get("workload")
-                if not isinstance(found, dict):
-                    raise UsageError(f"{path} has a line without a workload: correct it")
-                workloads[str(line.get("definition"))].append(found)
+            with self._errors_of(path.stem):
+                for name, workload in map(partial(_workload, path), read_lines(path)):
+                    self._workloads[name].append(workload)
         for path in sorted((root / "solutions").rglob("*.json")):
-            solution = read_json(path)
-            solutions[str(solution.get("definition"))].append({"name": path.stem, **solution})
-        for path in files:
-            definition = read_json(path)
-            name = str(definition.get("name") or path.stem)
-            yield TraceTask(
-                definition,
-                workloads[name],
-                identifier=name,
-                group=str(definition.get("op_type") or ""),
-                roots=(root,),
-                solutions=solutions[name],
-            )
+            with self._errors_of(path.parent.name):
+                solution = read_json(path)
+                self._solutions[str(solution.get("definition"))].append({"name": path.stem, **solution})
+
+    @contextmanager
+    def _errors_of(self, name: str) -> Iterator[None]:
+        """Keep the error of a file for the definition that its place names."""
+        try:
+            yield
+        except UsageError as error:
+            if name not in {path.stem for path in self.definitions}:
+                raise
+            self._wrong.setdefault(name, error)
+
+    def task(self, path: Path) -> TraceTask:
+        """A definition with its workloads and solutions.
+
+        Raises:
+            UsageError: one of its files cannot be read.
+        """
+        if path.stem in self._wrong:
+            raise self._wrong[path.stem]
+        definition = read_json(path)
+        name = str(definition.get("name") or path.stem)
+        return TraceTask(
+            definition,
+            self._workloads[name],
+            identifier=name,
+            group=str(definition.get("op_type") or ""),
+            roots=(self.root,),
+            solutions=self._solutions[name],
+        )
+
+
+def _problems(data: _Data, path: Path) -> Iterator[SuiteProblem]:
+    yield from data.task(path).problems()
+
+
+def _workload(path: Path, line: Json) -> tuple[str, Json]:
+    """A line's definition and workload."""
+    found = line.get("workload")
+    if not isinstance(found, dict):
+        raise UsageError(f"{path} has a line without a workload: correct it")
+    return str(line.get("definition")), found

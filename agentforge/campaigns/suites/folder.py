@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agentforge.schema import SuiteProblem
 
-from ._base import Selection, file_problem, no_levels, python_files
+from ._base import Selection, Task, file_problem, no_levels, python_files, read_tasks
 
 
 class ModelFolder:
@@ -23,5 +23,8 @@ class ModelFolder:
     def problems(self, selection: Selection) -> Iterator[SuiteProblem]:
         """See `Suite`."""
         no_levels(self.form, selection)
-        for path in python_files(self._folder):
-            yield file_problem(path, identifier=path.stem)
+        yield from read_tasks(map(_task, python_files(self._folder)), self._folder)
+
+
+def _task(path: Path) -> Task:
+    return path.stem, "", lambda: [file_problem(path, identifier=path.stem)]

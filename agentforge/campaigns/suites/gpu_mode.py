@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,16 @@ import yaml
 from agentforge.schema import NOT_PYTHON, SuiteProblem, UsageError
 
 from ..native.ranking import RANKINGS
-from ._base import Selection, generated_problem, no_levels, other_hardware, read_problem, suite_folder
+from ._base import (
+    Selection,
+    Task,
+    generated_problem,
+    no_levels,
+    other_hardware,
+    read_problem,
+    read_tasks,
+    suite_folder,
+)
 from ._tensors import ONLY_TENSORS
 
 _NEEDED = {"ref_kernel", "generate_input"}
@@ -102,9 +112,13 @@ class GpuMode:
         files = sorted(root.rglob("task.yml"))
         if not files:
             raise UsageError(f"{root} has no folder with a task.yml: name the folder of the tasks")
-        for path in files:
-            place = path.parent.relative_to(root)
-            yield from _task(path, str(place) if place.parts else root.name, path.parent.parent.name)
+        yield from read_tasks((_named(path, root) for path in files), root)
+
+
+def _named(path: Path, root: Path) -> Task:
+    place, group = path.parent.relative_to(root), path.parent.parent.name
+    name = str(place) if place.parts else root.name
+    return name, group, partial(_task, path, name, group)
 
 
 def submission_source(task: Path, problem: SuiteProblem, submission: Path) -> str:

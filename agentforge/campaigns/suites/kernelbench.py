@@ -12,7 +12,7 @@ from pathlib import Path
 
 from agentforge.schema import MachineError, SuiteProblem, UsageError, pip_install
 
-from ._base import Selection, file_problem, generated_problem, python_files
+from ._base import Selection, Task, file_problem, generated_problem, python_files, read_tasks
 
 LEVELS = (1, 2, 3, 4)
 CACHED = "hf"
@@ -45,12 +45,17 @@ class KernelBench:
         if root is None:
             raise UsageError(f"{folder} has no folder level1 to level4: name the folder that contains them")
         there = tuple(level for level in LEVELS if (root / f"level{level}").is_dir())
+        tasks: list[Task] = []
         for level in selection.levels or there:
             if level not in there:
                 raise UsageError(f"{root} has no level {level}; its levels are: {', '.join(map(str, there))}")
-            group = f"level{level}"
-            for path in python_files(root / group):
-                yield file_problem(path, identifier=f"{group}/{path.stem}", group=group)
+            tasks += (_task(path, f"level{level}") for path in python_files(root / f"level{level}"))
+        yield from read_tasks(tasks, root)
+
+
+def _task(path: Path, group: str) -> Task:
+    name = f"{group}/{path.stem}"
+    return name, group, lambda: [file_problem(path, identifier=name, group=group)]
 
 
 def _cached(selection: Selection) -> Iterator[SuiteProblem]:

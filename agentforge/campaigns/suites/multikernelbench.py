@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from agentforge.schema import SuiteProblem, UsageError
@@ -21,6 +22,7 @@ from ._base import (
     other_hardware,
     python_files,
     read_problem,
+    read_tasks,
     suite_folder,
 )
 from ._tensors import ONLY_TENSORS
@@ -60,12 +62,15 @@ class MultiKernelBench:
         no_levels(self.form, selection)
         root = suite_folder(self._folder)
         root = root / "reference" if (root / "reference").is_dir() else root
-        categories = sorted(folder for folder in root.iterdir() if list(folder.glob("*.py")))
+        categories = sorted(folder for folder in root.iterdir() if list(folder.glob("[!_]*.py")))
         if not categories:
             raise UsageError(f"{root} has no folder of Python files: name the folder of the categories")
-        for category in categories:
-            for path in python_files(category):
-                yield from _problems(path, category.name)
+        tasks = (
+            (f"{category.name}/{path.stem}", category.name, partial(_problems, path, category.name))
+            for category in categories
+            for path in python_files(category)
+        )
+        yield from read_tasks(tasks, root)
 
 
 def _problems(path: Path, category: str) -> Iterator[SuiteProblem]:

@@ -9,13 +9,14 @@ Reference: Lange et al., robust-kbench (2025), https://github.com/SakanaAI/robus
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from agentforge.schema import SuiteProblem, UsageError
 
-from ._base import Selection, generated_problem, no_levels, read_problem, suite_folder
+from ._base import Selection, Task, generated_problem, no_levels, read_problem, read_tasks, suite_folder
 from ._trace import Json, read_json
 
 _DIRECTIONS = ("forward", "backward")
@@ -57,17 +58,22 @@ class RobustKBench:
         folders = sorted({path.parent for path in root.rglob("func_*.py")})
         if not folders:
             raise UsageError(f"{root} has no folder with a func_forward.py: name the folder of the tasks")
-        for folder in folders:
-            place = folder.relative_to(root)
-            for direction in _DIRECTIONS:
-                path = folder / f"func_{direction}.py"
-                if path.is_file():
-                    name = str(place) if place.parts else root.name
-                    yield from _task(path, f"{name}/{direction}", direction, str(place.parent))
+        yield from read_tasks((task for folder in folders for task in _tasks(folder, root)), root)
+
+
+def _tasks(folder: Path, root: Path) -> Iterator[Task]:
+    """Of one folder."""
+    place = folder.relative_to(root)
+    group = "" if place.parent == Path() else str(place.parent)
+    for direction in _DIRECTIONS:
+        path = folder / f"func_{direction}.py"
+        if path.is_file():
+            name = f"{place if place.parts else root.name}/{direction}"
+            yield name, group, partial(_task, path, name, direction, group)
 
 
 def _task(path: Path, name: str, direction: str, group: str) -> Iterator[SuiteProblem]:
-    listed, group = path.with_name(f"config_{direction}.json"), "" if group == "." else group
+    listed = path.with_name(f"config_{direction}.json")
     if not listed.is_file():
         missing = f"its configurations, {listed.name}, are missing"
         yield generated_problem(name, "", group=group, unsupported=missing)

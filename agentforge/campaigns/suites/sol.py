@@ -11,7 +11,7 @@ from pathlib import Path
 
 from agentforge.schema import SuiteProblem, UsageError
 
-from ._base import Selection, no_levels, suite_folder
+from ._base import Selection, Task, no_levels, read_tasks, suite_folder
 from ._sol_inputs import named_input
 from ._trace import TraceTask, read_json, read_lines
 
@@ -34,8 +34,8 @@ class SolExecBench:
     def problems(self, selection: Selection) -> Iterator[SuiteProblem]:
         """See `Suite`."""
         no_levels(self.form, selection)
-        for task in self.tasks():
-            yield from task.problems()
+        root, files = self._definitions()
+        yield from read_tasks((_named(path, root) for path in files), root)
 
     def tasks(self) -> Iterator[TraceTask]:
         """Each definition with its workloads and solutions.
@@ -43,21 +43,40 @@ class SolExecBench:
         Raises:
             UsageError: the folder is missing or is not of this form.
         """
+        root, files = self._definitions()
+        for path in files:
+            yield _task(path, *_place(path, root))
+
+    def _definitions(self) -> tuple[Path, list[Path]]:
         root = suite_folder(self._folder)
         files = sorted(root.rglob("definition.json"))
         if not files:
             raise UsageError(f"{root} has no folder with a definition.json: name the folder of the problems")
-        for path in files:
-            lines, place = path.with_name("workload.jsonl"), path.parent.relative_to(root)
-            yield TraceTask(
-                read_json(path),
-                read_lines(lines) if lines.is_file() else (),
-                identifier=str(place) if place.parts else root.name,
-                group=str(place.parent) if len(place.parts) > 1 else "",
-                roots=_roots(path),
-                solutions=[read_json(file) for file in sorted(path.parent.glob("solution*.json"))],
-                named=named_input,
-            )
+        return root, files
+
+
+def _place(path: Path, root: Path) -> tuple[str, str]:
+    """Identifier and group of a definition."""
+    place = path.parent.relative_to(root)
+    return str(place) if place.parts else root.name, str(place.parent) if len(place.parts) > 1 else ""
+
+
+def _named(path: Path, root: Path) -> Task:
+    name, group = _place(path, root)
+    return name, group, lambda: _task(path, name, group).problems()
+
+
+def _task(path: Path, identifier: str, group: str) -> TraceTask:
+    lines = path.with_name("workload.jsonl")
+    return TraceTask(
+        read_json(path),
+        read_lines(lines) if lines.is_file() else (),
+        identifier=identifier,
+        group=group,
+        roots=_roots(path),
+        solutions=[read_json(file) for file in sorted(path.parent.glob("solution*.json"))],
+        named=named_input,
+    )
 
 
 def _roots(path: Path) -> tuple[Path, ...]:

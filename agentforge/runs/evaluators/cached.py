@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 
 from agentforge.config import RefereeSettings, Settings
@@ -15,8 +14,7 @@ from agentforge.loop import RunLog
 from agentforge.referee import EvaluationRequest, Evaluator, OnStage
 from agentforge.schema import Evaluation, content_hash
 
-_JUDGES = ("referee", "languages", "isolation", "problems", "devices")
-"""Packages whose code decides a verdict."""
+from ..judging_code import judging_code
 
 
 class CachedEvaluator:
@@ -63,18 +61,7 @@ def conditions_of(device: DeviceSpec, settings: RefereeSettings) -> str:
         return ""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     specified = [device.model_dump(mode="json"), settings.model_dump(mode="json")]
-    return content_hash([machine, *specified, _code(), _packages(), os.geteuid(), visible])
-
-
-@cache
-def _code() -> str:
-    """Hash of the code that judges."""
-    digest = sha256()
-    for package in _JUDGES:
-        folder = Path(__file__).parents[2] / package
-        for file in sorted(f for f in folder.rglob("*") if f.is_file() and "__pycache__" not in f.parts):
-            digest.update(file.read_bytes())
-    return digest.hexdigest()
+    return content_hash([machine, *specified, judging_code(), _packages(), os.geteuid(), visible])
 
 
 @cache

@@ -124,7 +124,7 @@ class CampaignRecords:
     @staticmethod
     def _refuse_another(campaign: Campaign, there: Campaign) -> None:
         for name in Campaign.model_fields:
-            if name not in ("state", "created") and getattr(campaign, name) != getattr(there, name):
+            if name not in ("state", "created", "code") and getattr(campaign, name) != getattr(there, name):
                 what = "problems" if name == "problems_hash" else name
                 raise UsageError(
                     f"campaign {campaign.name!r} exists with other {what}: choose another --name, or "
@@ -196,7 +196,7 @@ class CampaignRecords:
             return SuiteProblem.model_validate_json(session.scalars(query).one())
 
     def campaign_items(self, name: str) -> tuple[CampaignItem, ...]:
-        """Its items in the order of work."""
+        """Its items in the order of problems and arms."""
         query = select(ItemRow).where(ItemRow.campaign == name).order_by(ItemRow.id)
         with self._db.read() as session:
             return tuple(map(item_of, session.scalars(query)))

@@ -1,9 +1,11 @@
-"""KernelBench's own analysis reads an export."""
+"""KernelBench's own analysis reads an export, and its own evaluator accepts one."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +14,21 @@ from typing import Any
 import pytest
 
 from agentforge.campaigns.exports import export_campaign
-from agentforge.schema import StitchResult, SuiteProblem, TryOutcome
+from agentforge.codegen import Options, generate
+from agentforge.schema import (
+    Definition,
+    DType,
+    Solution,
+    StitchResult,
+    SuiteProblem,
+    TensorInput,
+    TryOutcome,
+    Workload,
+)
 from agentforge.store import Store
+from agentforge.testing.language import make_solution
 from tests.campaigns.conftest import finish
+from tests.stitch.making import stitch_in_process
 from tests.store import nouns
 
 _CLONE = Path(os.environ.get("KERNELBENCH_CLONE", ""))
@@ -34,6 +48,50 @@ spec.loader.exec_module(module)
 found = module.analyze_greedy_eval(run, "null", baseline, 1)
 open(output, "w").write(json.dumps(found))
 """
+_EVALUATION = """
+import contextlib, json, sys, types
+import torch
+clone, reference, solution, output = sys.argv[1:]
+for name in ("dotenv", "litellm", "openai", "requests", "tqdm"):  # for clients of LLMs
+    sys.modules[name] = types.ModuleType(name)
+sys.modules["dotenv"].load_dotenv = lambda: None
+sys.modules["litellm"].completion = sys.modules["openai"].OpenAI = sys.modules["tqdm"].tqdm = None
+sys.path.insert(0, clone + "/src")
+from kernelbench import eval as evaluator
+
+def nothing(*args, **kwargs):
+    pass
+
+class OnTheCPU:  # torch as the evaluator sees it; the reference and the solution have torch itself
+    cuda = types.SimpleNamespace(
+        is_available=lambda: True, get_device_name=lambda device: "a CPU",
+        device=lambda device: contextlib.nullcontext(), manual_seed=nothing, set_device=nothing,
+        synchronize=nothing, empty_cache=nothing, reset_peak_memory_stats=nothing,
+    )
+    def __getattr__(self, name):
+        return getattr(torch, name)
+
+evaluator.torch = OnTheCPU()
+found = evaluator.eval_kernel_against_ref(
+    open(reference).read(), open(solution).read(), num_correct_trials=5, device=torch.device("cpu")
+)
+calls = sum(sys.modules["agentforge_cpp"].calls().values())
+open(output, "w").write(json.dumps([found.compiled, found.correctness, str(found.metadata), calls]))
+"""
+"""KernelBench's evaluator names its GPU, waits for it and frees its memory; only that is left out. It loads
+both models, draws weights and inputs, and compares five answers within its tolerance on any device."""
+_NEEDS_CLONE = pytest.mark.skipif(
+    not (_CLONE / "src/kernelbench").is_dir(), reason="KERNELBENCH_CLONE names no clone of KernelBench"
+)
+_EVAL_MODE = """
+
+class ModelNew(ModelNew):
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.eval()
+"""
+"""KernelBench's evaluator leaves models in training mode, for which nothing was verified: there the exported
+model runs the original operations."""
 
 
 def three(folder: Path, names: tuple[str, ...]) -> None:
@@ -81,9 +139,7 @@ def test_a_verified_problem_has_no_entry_without_a_time(tmp_path: Path) -> None:
     assert times["compile"]["3_c.py"]["mean"] == -1.0
 
 
-@pytest.mark.skipif(
-    not (_CLONE / "src/kernelbench").is_dir(), reason="KERNELBENCH_CLONE names no clone of KernelBench"
-)
+@_NEEDS_CLONE
 @pytest.mark.parametrize(("baseline", "verified", "speedup"), [("eager", 2, 3.0), ("compile", 1, 1.5)])
 def test_kernelbenchs_analysis_reads_it(tmp_path: Path, baseline: str, verified: int, speedup: float) -> None:
     pytest.importorskip("numpy", reason="KernelBench's analysis needs numpy")
@@ -99,3 +155,62 @@ def test_kernelbenchs_analysis_reads_it(tmp_path: Path, baseline: str, verified:
     assert (found["total_eval"], found["correct_count"]) == (3, 2)
     assert found["geo_mean_speedup"] == pytest.approx(speedup)
     assert found["fast_p"]["1.0"] == pytest.approx(verified / (3 - (baseline == "compile")))
+
+
+def generated(definition: Definition) -> Solution:
+    """Kernels in C++ for a region's own inputs."""
+    scope: dict[str, Any] = {}
+    exec(definition.reference, scope)
+    names = list(inspect.signature(scope["Model"].forward).parameters)[1:]
+    drawn = zip(names, scope["get_inputs"](), strict=True)
+    inputs = (TensorInput(name=n, shape=tuple(t.shape), dtype=DType.FLOAT32) for n, t in drawn)
+    files = generate(definition, (Workload(name="w", inputs=tuple(inputs)),), Options(threads=2))
+    return make_solution("cpp", {file.path: file.content for file in files}, definition=definition.hash)
+
+
+@pytest.mark.slow
+@_NEEDS_CLONE
+@pytest.mark.parametrize("name", ["19_ReLU", "88_MinGPTNewGelu", "36_RMSNorm_"])
+def test_kernelbenchs_evaluator_accepts_an_exported_solution(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """At small sizes: the clone's own take gigabytes."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    text = (_CLONE / f"KernelBench/level1/{name}.py").read_text()
+    text = re.sub(r"^(batch_size|features|dim\d?) = \d+", r"\1 = 8", text, flags=re.MULTILINE)
+    with Store(f"sqlite:///{tmp_path / 'one.db'}") as store:
+        made, _ = nouns.campaign(1, suite="kernelbench:/x")
+        made = made.model_copy(update={"arms": made.arms[:1]})
+        store.create_campaign(made, [SuiteProblem(id=f"level1/{name}", target="x.py")])
+        item = store.take_item("night", "host:1", 600)
+        assert item is not None
+        stitched = stitch_in_process(text, tmp_path / "stitched", choose=generated)
+        finish(store, "run-1", speedup=2.0, solution=stitched.solution)
+        store.attach_run(item, "run-1")
+        store.end_item(item, TryOutcome.DONE)
+        export_campaign(store, "night", tmp_path)
+    number = name.partition("_")[0]
+    exported = tmp_path / f"runs/night-base-level1/level_1_problem_{number}_sample_0_kernel.py"
+    in_eval_mode = tmp_path / "in_eval_mode.py"
+    in_eval_mode.write_text(exported.read_text() + _EVAL_MODE)
+    for solution, ran in ((exported, False), (in_eval_mode, True)):
+        compiled, correct, metadata, calls = evaluated(tmp_path, text, solution)
+        assert (compiled, correct) == (True, True), metadata
+        assert "(5 / 5)" in metadata
+        assert (calls >= 5) is ran
+    wrong = re.sub(r"^(        return )(.+)$", r"\1(\2) * 1.001", text, flags=re.MULTILINE)
+    assert wrong != text
+    assert evaluated(tmp_path, wrong, in_eval_mode)[:2] == [True, False]
+
+
+def evaluated(folder: Path, reference: str, solution: Path) -> list[Any]:
+    """Whether it compiled and is correct, KernelBench's remarks, and the calls of kernels."""
+    (folder / "reference.py").write_text(reference)
+    output = folder / "evaluated.json"
+    paths = (str(_CLONE), str(folder / "reference.py"), str(solution), str(output))
+    done = subprocess.run(
+        [sys.executable, "-c", _EVALUATION, *paths],
+        cwd=folder, capture_output=True, text=True, timeout=240, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return list(json.loads(output.read_text()))

@@ -13,7 +13,7 @@ from agentforge.campaigns.exports.state import export_state, import_state, read_
 from agentforge.campaigns.report import build_report
 from agentforge.campaigns.start import parse_arms, plan_campaign
 from agentforge.config import Settings
-from agentforge.schema import ArtifactReport, ItemState, SuiteProblem, TryOutcome, UsageError
+from agentforge.schema import ArtifactReport, ItemState, JudgingCode, SuiteProblem, TryOutcome, UsageError
 from agentforge.store import Store
 from tests.campaigns.conftest import finish
 from tests.store import nouns
@@ -26,12 +26,15 @@ def other(tmp_path: Path) -> Store:
 def test_the_report_of_an_imported_campaign_is_the_same(store: Store, tmp_path: Path) -> None:
     while (item := store.take_item("night", "host:1", 600)) is not None:
         store.end_item(item, TryOutcome.FAILED, f"it failed in {tmp_path}/runs")
+    store.save_record("run-1", JudgingCode(codes=("one",)))
     export_state(store, "night", tmp_path / "night.gz", tmp_path)
     with other(tmp_path) as elsewhere:
         import_state(elsewhere, read_state(tmp_path / "night.gz"), "")
         there, here = build_report(elsewhere, "night"), build_report(store, "night")
     assert there.arms == here.arms
     assert [i.speedup for i in there.items] == [i.speedup for i in here.items]
+    assert [i.codes for i in there.items] == [i.codes for i in here.items]
+    assert there.items[0].codes == ("one",)
     assert [i.reason for i in there.items if "in HOME/runs" in i.reason]
     assert str(tmp_path) not in gzip.decompress((tmp_path / "night.gz").read_bytes()).decode()
 

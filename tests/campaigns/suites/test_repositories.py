@@ -96,6 +96,11 @@ class TestGpuMode(SuiteContract):
         (folder / "pmpp" / "utils.py").unlink()
         return str(folder)
 
+    def broken_in_part(self, folder: Path) -> str:
+        write_task(folder / "pmpp" / "scale_py")
+        write_task(folder / "pmpp" / "torn", TASK.replace('{"size": 64, "seed": 3}', "1"))
+        return str(folder)
+
     def test_tests_and_benchmarks_are_problems(self, tmp_path: Path) -> None:
         found = selected(self.open(self.good(tmp_path)), Selection(only="pmpp/*"))
         assert [(p.id, p.definition) for p in found] == [
@@ -258,6 +263,11 @@ class TestRobustKBench(SuiteContract):
             (folder / "tasks" / "scale" / f"func_{direction}.py").unlink()
         return str(folder)
 
+    def broken_in_part(self, folder: Path) -> str:
+        where = self.good(folder)
+        (folder / "tasks" / "scale" / "config_forward.json").write_text("{")
+        return where
+
     def test_a_task_without_configurations_is_unsupported(self, tmp_path: Path) -> None:
         self.good(tmp_path)
         (tmp_path / "tasks" / "scale" / "config_backward.json").unlink()
@@ -340,6 +350,18 @@ class TestMultiKernelBench(SuiteContract):
     def half_there(self, folder: Path) -> str:
         (folder / "reference").mkdir()
         return str(folder)
+
+    def broken_in_part(self, folder: Path) -> str:
+        where = self.good(folder)
+        (folder / "reference" / "activation" / "relu.py").write_bytes(b"\xff")
+        return where
+
+    def test_a_category_without_problems_is_none(self, tmp_path: Path) -> None:
+        suite = self.open(self.good(tmp_path))
+        before = selected(suite, Selection())
+        (tmp_path / "reference" / "later").mkdir()
+        (tmp_path / "reference" / "later" / "__init__.py").touch()
+        assert selected(suite, Selection()) == before
 
     def test_files_and_cases_are_problems_by_category(self, tmp_path: Path) -> None:
         found = selected(self.open(self.good(tmp_path)), Selection())

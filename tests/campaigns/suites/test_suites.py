@@ -26,6 +26,10 @@ def test_a_name_that_is_not_utf_8_is_refused_with_a_sentence(tmp_path: Path) -> 
     write(tmp_path, "odd_\udcff")
     with pytest.raises(UsageError, match=r"odd_\\udcff\.py is not UTF-8: rename the file"):
         selected(open_suite(f"folder:{tmp_path}"), Selection())
+    write(tmp_path, "good")
+    good, odd = selected(open_suite(f"folder:{tmp_path}"), Selection())
+    assert (good.id, odd.id, good.unsupported) == ("good", r"odd_\udcff", "")
+    assert odd.unsupported == r"the name odd_\udcff.py is not UTF-8: rename the file or leave it out"
 
 
 class TestKernelBench(SuiteContract):
@@ -37,6 +41,11 @@ class TestKernelBench(SuiteContract):
 
     def missing(self, folder: Path) -> str:
         return str(folder / "nowhere")
+
+    def broken_in_part(self, folder: Path) -> str:
+        where = self.good(folder)
+        (folder / "level1" / "9_a.py").write_bytes(b"\xff")
+        return where
 
     def test_problems_come_by_level_and_number(self, tmp_path: Path) -> None:
         found = selected(self.open(self.good(tmp_path)), Selection())
@@ -89,6 +98,11 @@ class TestModelFolder(SuiteContract):
 
     def missing(self, folder: Path) -> str:
         return str(folder / "nowhere")
+
+    def broken_in_part(self, folder: Path) -> str:
+        where = self.good(folder)
+        (folder / "b.py").write_bytes(b"\xff")
+        return where
 
     def test_helpers_are_no_problems_and_there_are_no_levels(self, tmp_path: Path) -> None:
         suite = self.open(self.good(tmp_path))

@@ -97,6 +97,11 @@ class TestSol(SuiteContract):
         (write_sol(folder / "L1" / "scaled", definition(), workload(3)) / "definition.json").unlink()
         return str(folder)
 
+    def broken_in_part(self, folder: Path) -> str:
+        where = self.good(folder)
+        (folder / "L2" / "alone" / "workload.jsonl").write_text(lines(workload(4)) + "{")
+        return where
+
     def test_only_newlines_end_a_workload(self, tmp_path: Path) -> None:
         place = write_sol(tmp_path, definition(), workload(3))
         raw = json.dumps({**workload(3), "note": "\u2028"}, ensure_ascii=False)
@@ -274,6 +279,11 @@ class TestFlashInfer(SuiteContract):
         (folder / "workloads").mkdir()
         return str(folder)
 
+    def broken_in_part(self, folder: Path) -> str:
+        self.good(folder)
+        (folder / "definitions/unused.json").write_text("{")
+        return str(folder)
+
     def test_definitions_find_their_workloads_and_solutions(self, tmp_path: Path) -> None:
         first, second, unused = selected(self.open(self.good(tmp_path)), Selection())
         assert [p.id for p in (first, second)] == ["scaled/1", "scaled/2"]
@@ -306,7 +316,12 @@ class TestFlashInfer(SuiteContract):
     def test_a_line_without_a_workload_names_its_file(self, tmp_path: Path) -> None:
         self.good(tmp_path)
         (tmp_path / "workloads/pointwise/scaled.jsonl").write_text('{"definition": "scaled"}')
-        with pytest.raises(UsageError, match=r"scaled\.jsonl has a line without a workload"):
+        scaled, unused = selected(self.open(str(tmp_path)), Selection())
+        sentence = "workloads/pointwise/scaled.jsonl has a line without a workload: correct it"
+        assert (scaled.id, scaled.unsupported) == ("scaled", sentence)
+        assert unused.unsupported == "it has no workload"
+        (tmp_path / "workloads/pointwise/scaled.jsonl").rename(tmp_path / "workloads/of_none.jsonl")
+        with pytest.raises(UsageError, match=r"of_none\.jsonl has a line without a workload"):
             selected(self.open(str(tmp_path)), Selection())
 
     def test_there_are_no_levels(self, tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_conditions_differ_with_all_that_decides_a_verdict(monkeypatch: pytest.M
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
     others.append(conditions_of(DEVICE, settings))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    for name, value in (("boot_id", "another"), ("_code", "changed"), ("_packages", ["triton-9"])):
+    for name, value in (("boot_id", "another"), ("judging_code", "changed"), ("_packages", ["triton-9"])):
         with monkeypatch.context() as patch:
             patch.setattr(cached, name, lambda value=value: value)
             others.append(conditions_of(DEVICE, settings))

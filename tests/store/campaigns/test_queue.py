@@ -84,6 +84,8 @@ def test_a_clock_that_is_set_back_takes_no_time_from_an_item(store: Store) -> No
 
 def test_a_name_belongs_to_one_campaign(store: Store) -> None:
     store.create_campaign(*campaign())
+    assert not store.create_campaign(*campaign(code="another")), "other code goes on with it"
+    assert store.get_campaign("night").code == ""
     with pytest.raises(UsageError, match="exists with other budget: choose another --name"):
         store.create_campaign(*campaign(budget=Budget(minutes=2)))
     with pytest.raises(UsageError, match="exists with other problems"):
