@@ -57,6 +57,8 @@ INTERNALS = (
     "While executing",
     "num_users",
     "tlparse",
+    "torch.ops",
+    "aten.",
     "CannotExtract",
     "0x",
 )

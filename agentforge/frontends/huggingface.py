@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import traceback
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from importlib.util import find_spec
@@ -84,6 +85,8 @@ def read_config(path: Path) -> dict[str, Any]:
 def write_and_probe(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str, Any]:
     """Run in a child process: choose the inputs, write the source, run it.
 
+    If that fails with images or audio, a model that takes text gets text alone.
+
     Args:
         payload: `config`, `options` (of `FrontendOptions`), `name`, `origin` and `device`.
         report: receives progress lines.
@@ -94,8 +97,6 @@ def write_and_probe(payload: dict[str, Any], report: Callable[[str], None]) -> d
     Raises:
         TargetError: the model cannot be used.
     """
-    from .probe import probe
-
     options = FrontendOptions(**payload["options"])
     remarks = _on_dtype(payload["config"], options.dtype)
     report("importing transformers")
@@ -106,11 +107,33 @@ def write_and_probe(payload: dict[str, Any], report: Callable[[str], None]) -> d
         check_generation(definition, parse_lengths(options.generate).prompt, payload["device"])
         dumped = [w.model_dump(mode="json") for w in workloads]
         return {"workloads": dumped, "notes": [*remarks, *notes], "source": source}
-    source, notes = model_source(payload["config"], options)
+    try:
+        found = _probed(payload, options, report)
+    except TargetError as failed:
+        for error in filter(None, (failed, failed.__cause__)):
+            traceback.clear_frames(error.__traceback__)  # they keep the model
+        try:
+            found = _probed(payload, options, report, text_only=True)
+        except TargetError:
+            raise failed from failed.__cause__
+    return {**found, "notes": [*remarks, *found["notes"]]}
+
+
+def _probed(
+    payload: dict[str, Any],
+    options: FrontendOptions,
+    report: Callable[[str], None],
+    *,
+    text_only: bool = False,
+) -> dict[str, Any]:
+    """What the probe returns, and `source`, for one choice of inputs."""
+    from .probe import probe
+
+    source, notes = model_source(payload["config"], options, text_only=text_only)
     definition = define(payload["name"], payload["origin"], source)
     described = {"definition": definition.model_dump(mode="json"), "device": payload["device"]}
     found = probe({**described, "chosen": True}, report)
-    return {**found, "notes": [*remarks, *notes, *found["notes"]], "source": source}
+    return {**found, "notes": [*notes, *found["notes"]], "source": source}
 
 
 def _on_dtype(config: dict[str, Any], dtype: str) -> list[str]:
@@ -121,8 +144,13 @@ def _on_dtype(config: dict[str, Any], dtype: str) -> list[str]:
     return [f"the config names {named}, but the model is in {dtype}: --dtype {named} makes it the config's"]
 
 
-def model_source(config: dict[str, Any], options: FrontendOptions) -> tuple[str, list[str]]:
+def model_source(
+    config: dict[str, Any], options: FrontendOptions, *, text_only: bool = False
+) -> tuple[str, list[str]]:
     """KernelBench-convention source that builds the model and draws its inputs, and notes for the user.
+
+    Args:
+        text_only: leave out images and audio.
 
     Raises:
         UsageError: an option does not fit.
@@ -136,7 +164,12 @@ def model_source(config: dict[str, Any], options: FrontendOptions) -> tuple[str,
         if p.kind not in kinds
     }
     inputs, notes = model_inputs(
-        made, parameters, base.main_input_name, parse_inputs(options), _check_dtype(options.dtype)
+        made,
+        parameters,
+        base.main_input_name,
+        parse_inputs(options),
+        _check_dtype(options.dtype),
+        text_only=text_only,
     )
     source = _head(config, architecture) + _TEMPLATE.format(
         dtype=_check_dtype(options.dtype),
@@ -245,6 +278,8 @@ _TEMPLATE = '''def _tensors(output):
         return output
     values = output.values() if hasattr(output, "values") else output
     found = tuple(v for v in values if isinstance(v, torch.Tensor))
+    if not found:  # a backbone returns tuples of feature maps
+        found = tuple(t for v in values if isinstance(v, tuple) for t in v if isinstance(t, torch.Tensor))
     return found[0] if len(found) == 1 else found
 
 

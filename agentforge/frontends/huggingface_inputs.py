@@ -21,8 +21,14 @@ _SAMPLES = 16000
 _FRAMES = 256
 """Default number of audio frames."""
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_target_positions", "max_source_positions")
+_MEDIA = ("pixel_values", "input_features", "input_values")
+"""Images and audio, which a model may take beside its main input."""
 _GRID_INPUTS = frozenset({"image_grid_thw", "pixel_attention_mask", "pixel_position_ids"})
 """Parameters of models that cut images into patches of several sizes before the forward."""
+_TEXT_ONLY = (
+    "the model was called with text only; name its image or audio inputs with --input, or write a file whose "
+    "class Model builds the model"
+)
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,13 @@ class ModelInput:
 
 
 def model_inputs(
-    config: Any, parameters: Mapping[str, bool], main: str, given: Collection[InputOption], dtype: str
+    config: Any,
+    parameters: Mapping[str, bool],
+    main: str,
+    given: Collection[InputOption],
+    dtype: str,
+    *,
+    text_only: bool = False,
 ) -> tuple[list[ModelInput], list[str]]:
     """Choose the inputs of an architecture.
 
@@ -45,18 +57,25 @@ def model_inputs(
         main: the class's `main_input_name`.
         given: the user's inputs; one without a name is the main input.
         dtype: torch's name of the floating dtype.
+        text_only: leave out images and audio.
 
     Returns:
         Inputs in the order of the signature, and notes for the user.
 
     Raises:
         UsageError: the user's input is no parameter, or two inputs are unnamed.
-        TargetError: the forward requires an input that cannot be derived.
+        TargetError: the forward requires an input that cannot be derived, or `text_only` leaves nothing out.
     """
     sizes = _Sizes(config)
     chosen = _by_name(given, parameters, main)
-    notes: list[str] = []
-    wanted = dict.fromkeys((*_wanted(config, parameters, main, notes), *chosen))
+    media = [name for name in _MEDIA if name in parameters]
+    named = any(name in chosen for name in media)
+    grids = main == "input_ids" and getattr(config, "vision_config", None) and _GRID_INPUTS & {*parameters}
+    if text_only and (main != "input_ids" or named or grids or not media):
+        raise TargetError("the model has no images or audio to leave out")
+    without = bool(text_only or grids)
+    notes = [_TEXT_ONLY] if without and media and not named else []
+    wanted = dict.fromkeys((*_wanted(config, parameters, main, () if without else media), *chosen))
     missing = [name for name, required in parameters.items() if required and name not in wanted]
     found = []
     for name in sorted(wanted, key=list(parameters).index):
@@ -64,10 +83,12 @@ def model_inputs(
         shape = option.shape if option else sizes.shape(name)
         if shape is None:
             missing.append(name)
-        elif option and option.chosen:
+        elif option and option.chosen and not name.endswith(("ids", "mask")):
             found.append(ModelInput(name, option.expression))
         else:
-            found.append(ModelInput(name, _draw(name, shape, sizes, dtype, images="pixel_values" in wanted)))
+            drawn = _draw(name, shape, sizes, dtype, images="pixel_values" in wanted)
+            cast = f".to(torch.{option.dtype.value})" if option and option.chosen else ""
+            found.append(ModelInput(name, drawn + cast))
     if missing:
         raise TargetError(
             f"the sizes of {missing[0]} do not follow from the config; give them: --input {missing[0]}=SIZES"
@@ -88,19 +109,11 @@ def _by_name(
     return chosen
 
 
-def _wanted(config: Any, parameters: Mapping[str, bool], main: str, notes: list[str]) -> Iterator[str]:
+def _wanted(config: Any, parameters: Mapping[str, bool], main: str, media: Collection[str]) -> Iterator[str]:
     """Names of the inputs that a call of this architecture needs."""
-    multimodal = getattr(config, "vision_config", None) is not None
-    yield from (name for name in (main, "input_features", "input_values") if name in parameters)
-    if "pixel_values" in parameters and main != "pixel_values":
-        if multimodal and main == "input_ids" and _GRID_INPUTS & {*parameters}:
-            notes.append(
-                "the model was called with text only; name its image inputs with --input to add them"
-            )
-        else:
-            yield "pixel_values"
+    yield from (name for name in (main, *media) if name in parameters)
     text = getattr(config, "text_config", None) is not None
-    if "input_ids" in parameters and (main == "input_ids" or text):
+    if "input_ids" in parameters and text:
         yield "input_ids"
     if "decoder_input_ids" in parameters and getattr(config, "is_encoder_decoder", True):
         yield "decoder_input_ids"
@@ -114,11 +127,20 @@ def _draw(name: str, shape: tuple[int, ...], sizes: _Sizes, dtype: str, *, image
     limit = sizes.vocabulary(name)
     marks = sizes.image_tokens if name == "input_ids" and images else 0
     if not marks:
-        return f"torch.randint(0, {limit}, {shape!r})"
+        return _text(shape, limit, sizes.eos_token if name == "input_ids" else None)
     token = sizes.image_token
     rest = (shape[0], max(shape[1] - marks, 1))
     drawn = f"torch.randint(0, {min(limit, token) or limit}, {rest!r})"
     return f"torch.cat([torch.full(({shape[0]}, {marks}), {token}), {drawn}], 1)"
+
+
+def _text(shape: tuple[int, ...], limit: int, eos: int | None) -> str:
+    """Tokens below `limit`; if there is a token `eos`, each row ends with it, and it is nowhere else."""
+    if eos is None or eos >= limit or not shape or shape[-1] < 2:
+        return f"torch.randint(0, {limit}, {shape!r})"
+    low, high = (0, eos) if 2 * eos > limit else (eos + 1, limit)
+    drawn = f"torch.randint({low}, {high}, {(*shape[:-1], shape[-1] - 1)!r})"
+    return f"torch.cat([{drawn}, torch.full({(*shape[:-1], 1)!r}, {eos})], -1)"
 
 
 class _Sizes:
@@ -189,6 +211,12 @@ class _Sizes:
         return next((int(v) for v in found if isinstance(v, int) and v > 0), 16)
 
     @property
+    def eos_token(self) -> int | None:
+        """Token at the end of a text for an encoder and a decoder; None if the config names none."""
+        found = self.first("eos_token_id") if getattr(self.config, "is_encoder_decoder", False) else None
+        return found if isinstance(found, int) else None
+
+    @property
     def image_token(self) -> int:
         """Token in place of a part of an image; 0 if the model has none."""
         names = ("image_token_id", "image_token_index")
@@ -197,12 +225,14 @@ class _Sizes:
     @property
     def image_tokens(self) -> int:
         """Number of such tokens for one image; 0 if images do not become tokens."""
+        if not self.image_token:
+            return 0
+        for name in ("num_query_tokens", "mm_tokens_per_image"):
+            if count := getattr(self.config, name, None):
+                return int(count)
         vision = getattr(self.config, "vision_config", None)
         size, patch = getattr(vision, "image_size", None), getattr(vision, "patch_size", None)
-        if not self.image_token or not isinstance(size, int) or not isinstance(patch, int):
-            return 0
-        per_image = getattr(self.config, "mm_tokens_per_image", None)
-        if per_image:
-            return int(per_image)
+        if not isinstance(size, int) or not isinstance(patch, int):
+            return int(getattr(self.config, "image_seq_length", None) or 0)
         strategy = getattr(self.config, "vision_feature_select_strategy", "default")
         return int((size // patch) ** 2 + (strategy == "full"))

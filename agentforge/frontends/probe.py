@@ -60,7 +60,11 @@ def probe(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str, A
     report("running one forward")
     started = time.perf_counter()
     sizes = ", ".join(f"{i.name}={','.join(map(str, i.shape))}" for i in inputs if isinstance(i, TensorInput))
-    advice = f"give other inputs than {sizes} with --input NAME=SIZES" if payload.get("chosen") else _BY_HAND
+    others = (
+        f"give other inputs than {sizes} with --input NAME=SIZES, or write a file whose class Model builds "
+        "the model"
+    )
+    advice = others if payload.get("chosen") else _BY_HAND
     first = _forward(definition.name, model, args, kwargs, seed=1, advice=advice)
     seconds = time.perf_counter() - started
     longest_s = payload.get("longest_s")

@@ -98,6 +98,8 @@ def remedy(source: str, error: BaseException, otherwise: str) -> str:
         )
     if isinstance(error, ImportError) and "relative import" in str(error):
         return "put an __init__.py into the folder of its package, or import without the dots"
+    if isinstance(error, RuntimeError) and "does not require grad" in str(error):
+        return "forward runs without gradients here: wrap the part that needs them in torch.enable_grad()"
     return otherwise
 
 

@@ -45,5 +45,6 @@ def profile_target(
         )
     except ChildFailure as failure:
         kind = UnsupportedTargetError if failure.kind == "out_of_memory" else TargetError
-        raise kind(f"{target.name} cannot be profiled: {reason_of(failure)}") from failure
+        advice = "; `agentforge --debug profile ...` shows all of it" if failure.kind == "raised" else ""
+        raise kind(f"{target.name} cannot be profiled: {reason_of(failure)}{advice}") from failure
     return Profile.model_validate(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from torch.fx import Node
@@ -15,6 +15,9 @@ from .graph.operators import Kind, kind_of, op_name, value_of
 from .graph.region import Region
 from .graph.value_capture import CapturedValues
 from .speed_of_light import amdahl_limit, gain_of
+
+_LEAST_NOTED = 0.01
+"""Share of the time from which call sites without a kernel get a note, together for each reason."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +57,24 @@ def rank(
         Bottlenecks, largest `gain_s` first, and notes on regions that cannot be written as source.
     """
     groups: dict[str, _Group] = {}
-    notes: list[str] = []
+    without: dict[str, list[Site]] = {}
     for same in _at_all_shapes(sites) if ranged else [[site] for site in sites]:
         try:
             _add(groups, same)
         except CannotExtract as reason:
-            notes.append(f"{same[0].call_site.name} gets no kernel: {reason}")
+            without.setdefault(str(reason), []).extend(same)
+    notes = [
+        f"{_named(found)} no kernel: {reason}"
+        for reason, found in without.items()
+        if sum(s.call_site.time_s * s.calls for s in found) >= _LEAST_NOTED * total_s
+    ]
     return ranked([_bottleneck(group, total_s) for group in groups.values()]), notes
+
+
+def _named(sites: Sequence[Site]) -> str:
+    """The slowest call site and the number of the others, with a verb."""
+    slowest = max(sites, key=lambda s: s.call_site.time_s * s.calls).call_site.name
+    return f"{slowest} and {len(sites) - 1} more get" if len(sites) > 1 else f"{slowest} gets"
 
 
 def _at_all_shapes(sites: Iterable[Site]) -> list[list[Site]]:

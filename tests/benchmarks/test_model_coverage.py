@@ -75,6 +75,13 @@ def test_an_interrupted_measurement_continues_with_what_lacks_a_result(
     assert found["Lstm"]["profile"] == before["profile"]
 
 
+def test_words_of_torchs_internals_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    internals = loaded(monkeypatch)["internals"]
+    found = internals({"notes": ["ge is no operator of torch.ops.aten", "aten.item.default"]})
+    assert found == ["aten.", "torch.ops"]
+    assert internals({"error": "the latency is too high"}) == []
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

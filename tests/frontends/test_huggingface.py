@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from typing import Any
 
 import pytest
+import torch
 
 from agentforge.frontends import FrontendOptions, load_target
 from agentforge.frontends._load import define
@@ -58,6 +60,80 @@ CONFIGS = {
         "num_channels": 3,
         **SMALL,
     },
+    "backbone": {
+        "model_type": "resnet",
+        "architectures": ["ResNetBackbone"],
+        "embedding_size": 8,
+        "hidden_sizes": [8, 16],
+        "depths": [1, 1],
+        "layer_type": "basic",
+        "out_features": ["stage1", "stage2"],
+    },
+    "ends_with_eos": {
+        "model_type": "bart",
+        "architectures": ["BartForSequenceClassification"],
+        "vocab_size": 20,
+        "d_model": 32,
+        "num_labels": 5,
+        **{f"{part}_layers": 1 for part in ("encoder", "decoder")},
+        **{f"{part}_attention_heads": 2 for part in ("encoder", "decoder")},
+        **{f"{part}_ffn_dim": 64 for part in ("encoder", "decoder")},
+    },
+    "image_sizes_in_a_list": {
+        "model_type": "internvl",
+        "architectures": ["InternVLForConditionalGeneration"],
+        "text_config": {"model_type": "llama", **TEXT},
+        "vision_config": {
+            "model_type": "internvl_vision",
+            **SMALL,
+            "image_size": [16, 16],
+            "patch_size": [4, 4],
+        },
+        "image_token_id": 99,
+        "image_seq_length": 4,
+    },
+    "image_queries": {
+        "model_type": "blip-2",
+        "architectures": ["Blip2ForConditionalGeneration"],
+        "text_config": {
+            "model_type": "opt",
+            "vocab_size": 100,
+            "hidden_size": 32,
+            "word_embed_proj_dim": 32,
+            "ffn_dim": 64,
+            "num_attention_heads": 4,
+            "num_hidden_layers": 1,
+        },
+        "vision_config": {**SMALL, "image_size": 16, "patch_size": 4},
+        "qformer_config": {**SMALL, "vocab_size": 100},
+        "image_token_index": 99,
+        "num_query_tokens": 3,
+    },
+    "images_of_several_sizes": {
+        "model_type": "llava_next",
+        "architectures": ["LlavaNextForConditionalGeneration"],
+        "text_config": {"model_type": "llama", **TEXT},
+        "vision_config": {
+            "model_type": "clip_vision_model",
+            **{**SMALL, "num_hidden_layers": 2, "image_size": 16, "patch_size": 8},
+        },
+        "image_token_index": 99,
+    },
+    "audio_and_text": {
+        "model_type": "qwen2_audio",
+        "architectures": ["Qwen2AudioForConditionalGeneration"],
+        "text_config": {"model_type": "qwen2", **TEXT, "num_key_value_heads": 4},
+        "audio_config": {
+            "model_type": "qwen2_audio_encoder",
+            "d_model": 32,
+            "encoder_layers": 1,
+            "encoder_attention_heads": 2,
+            "encoder_ffn_dim": 64,
+            "num_mel_bins": 8,
+            "max_source_positions": 16,
+        },
+        "audio_token_index": 99,
+    },
 }
 
 
@@ -91,10 +167,14 @@ class TestContract(FrontendContract):
         ("encoder_decoder", "decoder_input_ids=1,8", [(1, 8, 100), (1, 128, 32)]),
         ("image_and_text", "input_ids=1,20", [(1, 20, 100), (4, 32)]),
         ("no_sdpa", "input_ids=1,8", [(1, 8, 32)]),
+        ("backbone", "pixel_values=1,3,32,32", [(1, 8, 8, 8), (1, 16, 4, 4)]),
+        ("ends_with_eos", "input_ids=4,8 decoder_input_ids=4,8", [(4, 5), (4, 8, 32)]),
+        ("image_sizes_in_a_list", "input_ids=1,20", [(1, 20, 100), (1, 4, 32)]),
+        ("image_queries", "input_ids=1,20", [(1, 20, 100)]),
     ],
 )
 def test_architectures(tmp_path, name, given, outputs):
-    options = FrontendOptions(inputs=(given,))
+    options = FrontendOptions(inputs=tuple(given.split()))
     source, notes = model_source(CONFIGS[name], options)
     problem = load_problem(define(name, name, source))
     model = problem.build(0)
@@ -131,27 +211,54 @@ def test_bad_input(tmp_path):
         load_target(write(tmp_path, "causal"), FrontendOptions(init_args="[1]"))
 
 
+def probed(config: dict[str, Any], *inputs: str, dtype: str = "float32") -> dict[str, Any]:
+    """What the child process of a target finds, with these `--input`."""
+    options = asdict(FrontendOptions(inputs=inputs, dtype=dtype))
+    payload = {"config": config, "options": options, "name": "m", "origin": "m", "device": "cpu"}
+    return write_and_probe(payload, lambda line: None)
+
+
+OTHER_INPUTS = "with --input NAME=SIZES, or write a file whose class Model builds the model"
+
+
 def test_inputs_that_do_not_fit_are_not_the_users_error():
     config = {
         "model_type": "musicgen_decoder", "vocab_size": 50, "hidden_size": 32, "num_hidden_layers": 1,
         "num_attention_heads": 2, "ffn_dim": 32, "num_codebooks": 2, "architectures": ["MusicgenForCausalLM"],
     }  # fmt: skip
-    payload = {
-        "config": config, "options": asdict(FrontendOptions()), "name": "m", "origin": "m", "device": "cpu",
-    }  # fmt: skip
-    with pytest.raises(
-        TargetError, match=r"give other inputs than input_ids=[0-9,]+.* with --input NAME=SIZES"
-    ):
-        write_and_probe(payload, lambda line: None)
+    with pytest.raises(TargetError, match=rf"give other inputs than input_ids=[0-9,]+.* {OTHER_INPUTS}"):
+        probed(config)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["images_of_several_sizes", "audio_and_text"])
+def test_a_model_that_cannot_be_called_with_images_or_audio_gets_text(name):
+    described = probed(CONFIGS[name], "input_ids=1,8")
+    assert [(i["name"], i["shape"]) for i in described["inputs"]] == [("input_ids", [1, 8])]
+    assert described["outputs"] == [[[1, 8, 100], "torch.float32"]]
+    assert [note for note in described["notes"] if note.startswith("the model was called with text only;")]
+
+
+@pytest.mark.slow
+def test_images_that_are_given_are_not_left_out():
+    with pytest.raises(TargetError, match=f"pixel_values=1,3,16,16 {OTHER_INPUTS}"):
+        probed(CONFIGS["images_of_several_sizes"], "input_ids=1,8", "pixel_values=1,3,16,16")
+
+
+def test_a_dtype_changes_neither_the_vocabulary_nor_a_mask():
+    given = ("input_ids=1,400:int32", "attention_mask=1,400:bool")
+    source, _ = model_source(CONFIGS["encoder"], FrontendOptions(inputs=given))
+    (ids, mask), _ = load_problem(define("m", "m", source)).inputs(0)
+    assert ids.dtype is torch.int32
+    assert ids.max() > 50
+    assert mask.dtype is torch.bool
+    assert mask.all()
 
 
 @pytest.mark.parametrize("key", ["torch_dtype", "dtype"])
 def test_another_dtype_than_the_configs_is_a_note(key):
     def notes(dtype: str) -> list[str]:
-        options = FrontendOptions(inputs=("input_ids=1,4",), dtype=dtype)
-        config = {**CONFIGS["encoder"], key: "bfloat16"}
-        payload = {"config": config, "options": asdict(options), "name": "m", "origin": "m", "device": "cpu"}
-        return write_and_probe(payload, lambda line: None)["notes"]
+        return probed({**CONFIGS["encoder"], key: "bfloat16"}, "input_ids=1,4", dtype=dtype)["notes"]
 
     assert any("--dtype bfloat16" in note for note in notes("float32"))
     assert not any("--dtype" in note for note in notes("bfloat16"))

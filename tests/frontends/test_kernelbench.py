@@ -220,6 +220,18 @@ def test_tensors_that_are_not_dense_are_refused_in_a_sentence(kind, made, remedy
         probed(given)
 
 
+def test_a_gradient_inside_forward_needs_enable_grad():
+    lines = [
+        "x = x.clone().requires_grad_()",
+        "energy = self.fc(x).square().sum()",
+        "return -torch.autograd.grad(energy, x)[0]",
+    ]
+    with pytest.raises(TargetError, match=r"raises RuntimeError: .*; .* wrap .* torch\.enable_grad\(\)"):
+        probed(HEAD.replace("{forward}", "; ".join(lines)))
+    wrapped = f"with torch.enable_grad(): {'; '.join(lines)}"
+    assert probed(HEAD.replace("{forward}", wrapped)) == []
+
+
 def test_an_output_in_8_bit_floats_is_no_fault():
     assert probed(HEAD.replace("{forward}", "return self.fc(x).to(torch.float8_e4m3fn)")) == []
 

@@ -34,7 +34,7 @@ def test_an_exception_has_its_type_and_other_failures_their_sentence() -> None:
     assert reason_of(ChildFailure("timeout", "no answer within 9 s")) == "no answer within 9 s"
 
 
-def test_a_profile_that_fails_says_no_more_than_that(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_profile_that_fails_says_where_all_of_it_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any, **__: Any) -> None:
         detail = "FakeTensor(..., size=(2, 3))\nDynamo was here"
         raise ChildFailure("raised", f"RuntimeError: {detail}", error_type="RuntimeError", detail=detail)
@@ -42,4 +42,7 @@ def test_a_profile_that_fails_says_no_more_than_that(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("agentforge.profiling.profile.run_child", fail)
     with pytest.raises(TargetError) as failed:
         profile_target(nouns.target(), detect_null(), null_roofline())
-    assert str(failed.value) == "llama cannot be profiled: RuntimeError: no simpler reason is known"
+    assert str(failed.value) == (
+        "llama cannot be profiled: RuntimeError: no simpler reason is known; "
+        "`agentforge --debug profile ...` shows all of it"
+    )

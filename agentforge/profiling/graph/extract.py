@@ -246,7 +246,7 @@ def _call(node: Node, names: Mapping[Node, str]) -> str:
     if _is_looped(node):
         return f"_grouped_mm({', '.join(names[n] for n in grouped_product(node) or ())})"
     if not isinstance(node.target, torch._ops.OpOverload) or node.target.namespace != "aten":
-        raise CannotExtract(f"{op_name(node)} is no operator of torch.ops.aten")
+        raise CannotExtract(f"{op_name(node)} is no built-in tensor operator of PyTorch")
     args = [_text(a, names) for a in node.args]
     args += [f"{k}={_text(v, names)}" for k, v in node.kwargs.items()]
     name = node.target._schema.name.split("::")[1]
