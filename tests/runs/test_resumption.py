@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentforge.config import Settings
+from agentforge.config import RefereeSettings, Settings
 from agentforge.runs import resume
 from agentforge.runs.kinds.pipelines import PIPELINES
 from agentforge.runs.pipeline import RunPipeline
@@ -60,3 +60,18 @@ def test_a_finished_run_is_not_written_to_another_folder(
         resume(run.id, settings, out=other)
     assert not other.exists()
     assert resume(run.id, settings, out=made).run == resume(run.id, settings).run
+
+
+def test_the_device_has_the_referees_threads(
+    store: Store, settings: Settings, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+
+    def begin(pipeline: RunPipeline) -> None:
+        seen.append(pipeline.device.threads)
+        raise MachineError("enough")
+
+    monkeypatch.setattr(PIPELINES[RunKind.KERNEL], "run", begin)
+    with pytest.raises(MachineError, match="enough"):
+        resume(run.id, settings.model_copy(update={"referee": RefereeSettings(threads=1)}))
+    assert seen == [1]
