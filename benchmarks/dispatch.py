@@ -2,10 +2,10 @@
 
     .venv/bin/python benchmarks/dispatch.py [--json FILE]
 
-A small model (a norm, a linear layer, a gate) is stitched, once for two tensors, once with a number and once for a
-dict of tensors. Its generated forward is replaced by one that returns at once. The time of a call beyond that of a
-module with an empty forward is what the checks cost. Each figure is the least of 500 batches of 200 calls, so that
-other programs disturb it little.
+A small model (a norm, a linear layer, a gate) is stitched, once for two tensors, once with a number and once
+for a dict of tensors. Its generated forward is replaced by one that returns at once. The time of a call
+beyond that of a module with an empty forward is what the checks cost. Each figure is the least of 500 batches
+of 200 calls, so that other programs disturb it little.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def _cpuinfo(path: Path) -> dict[str, str]:
 
 
 def with_threads(spec: DeviceSpec, threads: int) -> DeviceSpec:
-    """The device of measurements with `threads` threads: a CPU's number and last caches; others as they are."""
+    """The device for measurements with `threads` threads: a CPU with these and their last caches."""
     if spec.kind != "cpu" or spec.threads == threads:
         return spec
     return spec.model_copy(update={"threads": threads, "cache_bytes": _data_caches_of(threads)})

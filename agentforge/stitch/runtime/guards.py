@@ -108,9 +108,9 @@ def transformed() -> bool:
 
 
 def flattener(signature: Signature) -> Flat:
-    """A function of a call's `args` and `kwargs`, which have the signature's number, that returns its tensors.
+    """A function of `args` and `kwargs`, of the signature's lengths, that returns the tensors among them.
 
-    It returns None if a container or a constant is another one, and raises `LookupError` or `TypeError` if the
+    It returns None if a container or a constant is another one, and raises LookupError or TypeError if the
     call has another structure. `Signature.match` checks the tensors too.
     """
     names: dict[str, Any] = {}
