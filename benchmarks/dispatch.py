@@ -57,7 +57,7 @@ CASES = {
         "inputs": "[{'x': x, 'y': y}]",
     },
 }
-"""What the model takes, by what is said of it."""
+"""Parts of the source by name of the case."""
 BATCHES, CALLS = 500, 200
 
 
