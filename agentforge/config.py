@@ -138,7 +138,7 @@ class RefereeSettings(BaseModel, extra="forbid", allow_inf_nan=False):
     compile_timeout_s: float = Field(default=300.0, gt=0)
     """Limit for the first call of a compiled baseline; one that takes longer is left out, which is noted."""
     threads: int = Field(default_factory=allowed_threads, ge=1)
-    """Threads of every measured process; on a GPU each has one."""
+    """Threads of every measured process, of a profile and of the ceilings; on a GPU each process has one."""
 
 
 class SearchSettings(BaseModel, extra="forbid", allow_inf_nan=False):

@@ -2,9 +2,10 @@
 
     .venv/bin/python benchmarks/dispatch.py [--json FILE]
 
-A small model (a norm, a linear layer, a gate) is stitched, and its generated forward is replaced by one that
-returns at once. The time of a call beyond that of a module with an empty forward is what the checks cost.
-Each figure is the least of 500 batches of 200 calls, so that other programs disturb it little.
+A small model (a norm, a linear layer, a gate) is stitched, once for two tensors, once with a number and once
+for a dict of tensors. Its generated forward is replaced by one that returns at once. The time of a call
+beyond that of a module with an empty forward is what the checks cost. Each figure is the least of 500 batches
+of 200 calls, so that other programs disturb it little.
 """
 
 from __future__ import annotations
@@ -34,17 +35,29 @@ class Model(torch.nn.Module):
         super().__init__()
         self.norm, self.gate = torch.nn.LayerNorm(64), torch.nn.Linear(64, 64)
 
-    def forward(self, x, y):
-        return torch.sigmoid(self.gate(self.norm(x))) * y
+    def forward(self, {parameters}):
+        return torch.sigmoid(self.gate(self.norm({x}))) * {y}
 
 
 def get_inputs():
-    return [torch.randn(8, 64), torch.randn(8, 64)]
+    x, y = torch.randn(8, 64), torch.randn(8, 64)
+    return {inputs}
 
 
 def get_init_inputs():
     return []
 """
+CASES = {
+    "two tensors": {"parameters": "x, y", "x": "x", "y": "y", "inputs": "[x, y]"},
+    "a number": {"parameters": "x, y, scale=1.0", "x": "x", "y": "y * scale", "inputs": "[x, y, 0.5]"},
+    "a dict": {
+        "parameters": "batch",
+        "x": "batch['x']",
+        "y": "batch['y']",
+        "inputs": "[{'x': x, 'y': y}]",
+    },
+}
+"""Parts of the source by name of the case."""
 BATCHES, CALLS = 500, 200
 
 
@@ -64,10 +77,21 @@ def least_us(call: Callable[[], object]) -> float:
     return min(means) * 1e6
 
 
-def measure() -> dict[str, float]:
-    """Microseconds of the checks, by what the caller has around the call."""
+def measure() -> dict[str, dict[str, float]]:
+    """Microseconds of the checks, by what the model takes and what the caller has around the call."""
+    found: dict[str, dict[str, float]] = {}
+    for case, texts in CASES.items():
+        source = MODEL
+        for name, text in texts.items():
+            source = source.replace(f"{{{name}}}", text)
+        found[case] = of_model(source)
+    return found
+
+
+def of_model(source: str) -> dict[str, float]:
+    """Microseconds of a model's checks, by what the caller has around the call."""
     with tempfile.TemporaryDirectory() as folder:
-        stitched = stitch_in_process(MODEL, Path(folder))
+        stitched = stitch_in_process(source, Path(folder))
         model, empty = stitched.package.optimize(stitched.model().eval()), Empty()
         args, _ = stitched.inputs(0)
         for unit in stitched.package._ARTIFACT.units:
@@ -84,8 +108,9 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="FILE")
     options = parser.parse_args()
     found = measure()
-    for name, microseconds in found.items():
-        print(f"{name}: {microseconds:.2f} us")
+    for case, checks in found.items():
+        for name, microseconds in checks.items():
+            print(f"{case}, {name}: {microseconds:.2f} us")
     if options.json:
         options.json.write_text(json.dumps({"checks_us": found, **provenance()}, indent=1) + "\n")
 

@@ -8,6 +8,7 @@ python tools/coverage_table.py --check    # fail if the tables in the file are n
 
 from __future__ import annotations
 
+import itertools
 import json
 import statistics
 import sys
@@ -43,6 +44,7 @@ def _profiled(records: Sequence[Record]) -> Iterator[str]:
             others.append(record)
     done = sum("attributed" in record["profile"] for record in records)
     yield f"{done} of {len(records)} models can be profiled."
+    yield _sources(records, "profile")
     yield ""
     yield "| family | works |"
     yield "|---|---|"
@@ -51,6 +53,23 @@ def _profiled(records: Sequence[Record]) -> Iterator[str]:
     yield "The others:"
     yield ""
     yield from (f"- `{r['name']}` ({r['profile']['outcome']}): {_why(r)}." for r in others)
+
+
+def _sources(records: Sequence[Record], kind: str) -> str:
+    """One sentence that names the commits and dates of the results of a kind, oldest first."""
+    days: dict[str, list[str]] = {}
+    for record in records:
+        if kind in record:
+            made = record[kind].get("measured", {})
+            days.setdefault(made.get("commit", ""), []).append(made.get("date", "")[:10])
+    found = sorted((min(dates), max(dates), commit, len(dates)) for commit, dates in days.items())
+    return f"Measured at {', '.join(itertools.starmap(_source, found))}."
+
+
+def _source(first: str, last: str, commit: str, number: int) -> str:
+    name = f"commit `{commit}`" if commit else "a commit that is not on record"
+    when = f", {first}" + (f" to {last}" if last != first else "") if first else ""
+    return f"{name} ({number} model{'' if number == 1 else 's'}{when})"
 
 
 def _why(record: Record) -> str:
@@ -75,6 +94,7 @@ def _optimized(records: Sequence[Record]) -> Iterator[str]:
         f"`optimize` with {minutes} minutes of search: of the {possible} that can be profiled, {len(tried)} "
         "were tried."
     )
+    yield _sources(tried, "optimize")
     yield f"{len(ended)} ended with a result, {slower} became slower than the fastest baseline."
     if over_best:
         mean = statistics.geometric_mean(gain["point"] for gain in over_best)

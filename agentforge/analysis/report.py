@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from statistics import fmean
 from typing import get_args
 
@@ -12,6 +13,7 @@ from agentforge.llm import CallTotal, coder_dollars, totals
 from agentforge.loop.bottleneck_state import FINISHED, BottleneckState, gain_over_eager
 from agentforge.schema import (
     Attempt,
+    AttemptEvaluated,
     AttemptStatus,
     Bottleneck,
     Directive,
@@ -23,13 +25,18 @@ from agentforge.schema import (
     MoveKind,
     Precision,
     Profile,
+    ProfileDone,
     Run,
+    RunResumed,
     SearchSummary,
     StitchResult,
     baseline_name,
     obstacle,
 )
 from agentforge.store import Store
+
+_UNTIL_VERDICT = ("run.resumed", "profile.done", "attempt.evaluated")
+"""Kinds of the events that `first_verdict_s` reads."""
 
 
 class RegionReport(FrozenModel):
@@ -121,6 +128,8 @@ class Report(FrozenModel):
     attempts: int = 0
     seconds: float = 0.0
     """Wall time over all sessions."""
+    first_verdict_s: float | None = None
+    """Seconds from the profile to the first verdict on an attempt; None before one. See `first_verdict_s`."""
     dollars: float = 0.0
     """Of all calls, also of those that failed; or what agents without a ledger report, if that is more."""
     llm: tuple[CallTotal, ...] = ()
@@ -184,6 +193,7 @@ def build_report(store: Store, run_id: str) -> Report:
         directives=_directives(store, run, states),
         attempts=len(attempts),
         seconds=run.seconds_used,
+        first_verdict_s=first_verdict_s(store, run.id),
         dollars=max(sum(c.dollars or 0.0 for c in calls), sum(a.usage.dollars or 0.0 for a in attempts)),
         llm=tuple(totals(calls)),
         stopped=searched.reason if searched else "",
@@ -193,6 +203,22 @@ def build_report(store: Store, run_id: str) -> Report:
             *_reused(store, attempts, final),
         ),
     )
+
+
+def first_verdict_s(store: Store, run_id: str) -> float | None:
+    """Seconds from a run's profile to its first verdict on an attempt, in the session that got it.
+
+    Verdicts that the database had already do not count. None if there is no other yet.
+    """
+    profiled: datetime | None = None
+    for event in store.events(run_id, _UNTIL_VERDICT):
+        if isinstance(event, RunResumed):
+            profiled = None
+        elif isinstance(event, ProfileDone):
+            profiled = profiled or event.time  # a plan that merges regions tells it again
+        elif isinstance(event, AttemptEvaluated) and not event.reused and profiled:
+            return (event.time - profiled).total_seconds()
+    return None
 
 
 def _shares_now(store: Store, run: Run, profile: Profile | None) -> dict[str, float]:

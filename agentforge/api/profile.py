@@ -48,10 +48,12 @@ def profile(
         AgentForgeError: the model or an input cannot be used; the message says what to do.
     """
     chosen = load_settings(settings)
-    from agentforge.devices import detect, measure_roofline
+    from agentforge.config import check_threads
+    from agentforge.devices import detect, measure_roofline, with_threads
     from agentforge.profiling import profile_target
 
-    spec = detect(where_of(model, device))
+    check_threads(chosen.referee)
+    spec = with_threads(detect(where_of(model, device)), chosen.referee.threads)
     target = as_target(model, example_inputs, spec.torch_device, chosen, init_args, generate, shapes)
     tell = _tell if progress else None
     return ProfileResult(profile_target(target, spec, measure_roofline(spec, chosen.cache), progress=tell))

@@ -173,6 +173,8 @@ def show(report: Report) -> None:
     if report.stopped:
         tried = f"{report.attempts} attempt{'' if report.attempts == 1 else 's'}"
         _print.line(f"search: {tried}; {report.stopped}; the run took {report.seconds:.0f} s")
+    if report.first_verdict_s is not None:
+        _print.line(f"first verdict: {report.first_verdict_s:.0f} s after the profile")
     if report.llm:
         _print.line(f"language models: {_paid(report.llm)}")
     if run.artifact:

@@ -102,6 +102,17 @@ def _cpuinfo(path: Path) -> dict[str, str]:
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
+def with_threads(spec: DeviceSpec, threads: int) -> DeviceSpec:
+    """The device for measurements with `threads` threads: a CPU with these and their last caches."""
+    if spec.kind != "cpu" or spec.threads == threads:
+        return spec
+    return spec.model_copy(update={"threads": threads, "cache_bytes": _data_caches_of(threads)})
+
+
+def _data_caches_of(threads: int) -> tuple[int, ...]:
+    return data_caches(Path("/sys/devices/system/cpu"), os.sched_getaffinity(0), threads)
+
+
 class Cpu:
     """The CPU that this process may use."""
 
@@ -117,7 +128,7 @@ class Cpu:
             architecture=architecture(platform.machine(), info.get("flags") or info.get("Features") or ""),
             threads=threads,
             memory_bytes=allowed_memory(),
-            cache_bytes=data_caches(Path("/sys/devices/system/cpu"), os.sched_getaffinity(0), threads),
+            cache_bytes=_data_caches_of(threads),
             toolchain=toolchain(("g++", "clang++"), ("torch",)),
         )
 

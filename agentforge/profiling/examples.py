@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 import torch
+from torch.utils._pytree import tree_map_only
 
 from agentforge.problems.describe import to_device
 from agentforge.problems.kernelbench import Problem
@@ -27,9 +28,14 @@ def examples_of(
             args, kwargs = workload.arguments(partial(_drawn, generator=generator))
         else:
             args, kwargs = problem.inputs(seed)
-        args, kwargs = to_device((args, kwargs), device)
+        args, kwargs = tree_map_only(torch.Tensor, _leaf, to_device((args, kwargs), device))
         found.append(Example(args, kwargs, workload.name if len(workloads) > 1 else ""))
     return found
+
+
+def _leaf(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor without the operators that computed it, for torch refuses to copy it with them."""
+    return tensor if tensor.is_leaf else tensor.detach()
 
 
 def _drawn(spec: TensorInput, generator: torch.Generator) -> torch.Tensor:

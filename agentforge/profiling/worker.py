@@ -24,7 +24,7 @@ from .graph.merges import merges
 from .graph.operators import Kind, kind_of
 from .graph.region import Region
 from .graph.regions import partition
-from .graph.value_capture import CapturedValues, record
+from .graph.value_capture import CapturedValues, flat_arguments, record
 from .measure.device import DeviceTraces, measure_on_device
 from .measure.host import Clock, Traces, ablate, measure
 from .measure.modules import KernelTime, WallClock, self_times
@@ -76,7 +76,9 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
         regions[unit.name] = parts
 
     captured = _weighted(capture_examples(model, examples, analyse), examples, weights)
-    buffers = Buffers(model, *(unit.graph_module for unit in captured.units))
+    graphs = [unit.graph_module for unit in captured.units]
+    given = [*map(flat_arguments, captured.units), *((e.args, dict(e.kwargs)) for e in examples)]
+    buffers = Buffers(model, *graphs, arguments=given)
     report(f"timing {sum(map(len, regions.values()))} regions, {payload['traces']} traces")
 
     def forward() -> None:
@@ -301,10 +303,8 @@ def _attributed(sites: Sequence[Site], rest: Sequence[CallSite]) -> float:
 def _far_from_whole(attributed: float) -> list[str]:
     if _LEAST_ATTRIBUTED <= attributed <= _MOST_ATTRIBUTED:
         return []
-    less = "the rest is Python between operators"
-    more = (
-        "operators take longer one by one, or a module is called with shapes that differ from its first call"
-    )
+    less = "the rest is Python between operators, or calls that differ from the first one of their module"
+    more = "operators take longer one by one"
     why = less if attributed < 1 else more
     return [
         f"the times below add up to {attributed:.0%} of a forward: {why}; compare shares only with each other"

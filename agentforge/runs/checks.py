@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agentforge.config import Settings, check_threads
-from agentforge.devices import DeviceSpec
+from agentforge.devices import DeviceSpec, with_threads
 from agentforge.frontends import frontends
 from agentforge.isolation.sandboxes import sandboxes
 from agentforge.ladder import find_device
@@ -41,7 +41,7 @@ def check_start(
     Raises:
         UsageError, MachineError: see the other checks.
     """
-    where = find_device(device, settings.cache, progress)
+    where = with_threads(find_device(device, settings.cache, progress), settings.referee.threads)
     check_run(settings, out)
     check_permission(permission, start.kind, where, ranged=start.ranged)
     start.check(settings, where)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentforge.agents import Hardware
+from agentforge.analysis.report import first_verdict_s
 from agentforge.config import Settings, sqlite_url
 from agentforge.devices import DeviceSpec, Roofline, cached_roofline, cores, measure_roofline, vector_bits
 from agentforge.knowledge import KnowledgeBase, context_for
@@ -256,6 +257,7 @@ class RunPipeline:
             sol_s=sol_s,
             progress=self._tell,
             rewritten=referee.rewritten if isinstance(referee, InsideModel) else None,
+            first_verdict_s=first_verdict_s(run_log.store, run_log.run.id),
         )
         self._keep(artifact, result.profile, hashes)
 

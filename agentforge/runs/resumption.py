@@ -7,6 +7,7 @@ from pathlib import Path
 
 from agentforge.analysis import Report, build_report
 from agentforge.config import Settings
+from agentforge.devices import with_threads
 from agentforge.ladder import find_device
 from agentforge.loop import OnEvent
 from agentforge.schema import RunSettings, RunStatus, UsageError
@@ -50,6 +51,7 @@ def resume(
         settings = restored(kept, settings)
         check_run(settings, out)
         kind = (kept and kept.device) or store.get_target(run.target).device
-        where = find_device(kind, settings.cache, before_run(on_event))
+        found = find_device(kind, settings.cache, before_run(on_event))
+        where = with_threads(found, settings.referee.threads)
         check_device(run, where)
         return execute(store, run, settings, where, out, on_event, budget=budget if limits else None)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from agentforge.agents import create_coder, create_judge, create_planner
 from agentforge.analysis import Report, build_report
 from agentforge.config import Settings
-from agentforge.devices import DeviceSpec
+from agentforge.devices import DeviceSpec, with_threads
 from agentforge.frontends import FrontendOptions
 from agentforge.knowledge import KnowledgeBase
 from agentforge.ladder import find_device
@@ -59,7 +59,8 @@ class Workbench:
 
     def __init__(self, settings: Settings, device: str = "auto") -> None:
         check_run(settings, None)
-        self.device: DeviceSpec = find_device(device, settings.cache)
+        found = find_device(device, settings.cache)
+        self.device: DeviceSpec = with_threads(found, settings.referee.threads)
         self.settings = for_device(settings, self.device)
         self.store = Store(settings.url)
         self.knowledge = KnowledgeBase(self.store, settings.playbooks)

@@ -33,11 +33,13 @@ def report_data(
     refused: Mapping[str, str],
     notes: Sequence[str],
     precision: Mapping[str, Any] | None = None,
+    first_verdict_s: float | None = None,
 ) -> dict[str, Any]:
     """Return the content of `report.json`.
 
     Args:
         precision: what became of the user's permission for lower precision; None without one.
+        first_verdict_s: see `stitch`.
     """
     trial = selection.trial
     return {
@@ -74,6 +76,7 @@ def report_data(
             "traces": profile.traces,
             "notes": list(profile.notes),
         },
+        "first_verdict_s": first_verdict_s,
         "inference_only": _INFERENCE_ONLY if selection.variant.mode != "eager" else "",
         "provenance": {
             "agentforge": __version__,
@@ -236,6 +239,8 @@ def report_markdown(data: Mapping[str, Any]) -> str:
     if reasons:
         lines += ["## Notes", "", *(f"- {reason}" for reason in dict.fromkeys(reasons)), ""]
     lines += _provenance(data)
+    if (seconds := data.get("first_verdict_s")) is not None:
+        lines += [f"First verdict: {seconds:.0f} s after the profile.", ""]
     return "\n".join(lines)
 
 

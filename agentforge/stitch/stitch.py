@@ -63,6 +63,7 @@ def stitch(
     sol_s: float | None = None,
     progress: Callable[[str], None] | None = None,
     rewritten: VariantBuilder | None = None,
+    first_verdict_s: float | None = None,
 ) -> StitchedArtifact:
     """Install solutions in the model and keep the variant that is fastest end to end.
 
@@ -81,6 +82,7 @@ def stitch(
         metric: the permission's metric of the original model; None if it is not known.
         sol_s: speed-of-light seconds of one forward in the model's own precision; None if they are not known.
         rewritten: has rewritten the same model at the same call sites.
+        first_verdict_s: seconds from the profile to the first verdict, for the report; None if there is none.
 
     Raises:
         UsageError: the folder is neither empty nor an artifact.
@@ -124,6 +126,7 @@ def stitch(
         {site: why for site, why in variants.refused.items() if site not in selection.variant.sites},
         variants.notes,
         precision,
+        first_verdict_s,
     )
     write_artifact(folder, target, selection.variant.solution, report, cache=cache)
     return StitchedArtifact(

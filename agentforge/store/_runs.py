@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -131,8 +131,10 @@ class Runs:
             )
             return stored
 
-    def events(self, run_id: str) -> tuple[AnyEvent | UnknownEvent, ...]:
-        """The run's events, in order."""
+    def events(self, run_id: str, kinds: Collection[str] = ()) -> tuple[AnyEvent | UnknownEvent, ...]:
+        """The run's events in order, optionally only those of some kinds."""
         query = select(EventRow.body).where(EventRow.run == run_id).order_by(EventRow.seq)
+        if kinds:
+            query = query.where(EventRow.kind.in_(kinds))
         with self._db.read() as session:
             return tuple(event_from_json(body) for body in session.scalars(query))

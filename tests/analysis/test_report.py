@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from agentforge.analysis import build_report
-from agentforge.schema import REUSED, Evaluation, Evidence, Profile, StitchResult
+from agentforge.schema import (
+    REUSED,
+    AttemptEvaluated,
+    Evaluation,
+    Event,
+    Evidence,
+    Profile,
+    ProfileDone,
+    RunResumed,
+    StitchResult,
+)
 from agentforge.store import Store
 from tests.loop.conftest import Bench, make_run
 from tests.loop.scripted import bottleneck, profile
@@ -120,3 +131,28 @@ def test_dollars_are_those_of_all_calls(bench: Bench) -> None:
     report = build_report(bench.store, "run")
     assert report.dollars == 0.75
     assert [(c.role, c.failed) for c in report.llm] == [("author", 0), ("planner", 1), ("coder", 1)]
+
+
+def test_the_first_verdict_is_timed_from_the_profile_of_its_session(tmp_path: Path) -> None:
+    began = datetime(2026, 1, 2, tzinfo=UTC)
+
+    def at(seconds: float, event: Event) -> Event:
+        return event.model_copy(update={"time": began + timedelta(seconds=seconds)})
+
+    profiled, resumed = ProfileDone(total_s=1.0), RunResumed(target="t", device="d")
+    quick = {"attempt": "a", "number": 1, "bottleneck": "b", "level": "quick"}
+    judged = AttemptEvaluated.model_validate({**quick, "status": "PASSED", "evidence": "unverified"})
+    with Store(f"sqlite:///{tmp_path / 'agentforge.db'}") as store:
+        store.create_run(make_run())
+        for event in (
+            at(0, profiled),
+            at(5, resumed),
+            at(10, profiled),
+            at(11, profiled),  # told again after regions were merged
+            at(12, judged.model_copy(update={"reused": True})),
+        ):
+            store.append_event("run", event)
+        assert build_report(store, "run").first_verdict_s is None
+        for event in (at(14.5, judged), at(20, resumed), at(21, profiled), at(30, judged)):
+            store.append_event("run", event)
+        assert build_report(store, "run").first_verdict_s == 4.5

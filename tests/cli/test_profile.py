@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from agentforge.cli.commands.profile import show
+from agentforge.devices import cached_roofline, detect, with_threads
 from tests.loop.scripted import bottleneck, profile
+
+from .conftest import Run
 
 
 @pytest.mark.parametrize(("number", "said"), [(41, "29 more take 2.9% of the time together"), (12, "")])
@@ -20,3 +25,35 @@ def test_what_takes_next_to_no_time_is_added_up(
     assert "small1" in shown
     assert "small2" not in shown
     assert said in shown
+
+
+THREADED = """
+import time
+
+import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        if torch.get_num_threads() > 1:
+            time.sleep(0.3)
+        return torch.relu(x) + 1
+
+
+def get_inputs():
+    return [torch.randn(8, 8)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_a_profile_has_the_threads_of_the_referee(run: Run, tmp_path: Path, known_roofline: None) -> None:
+    (tmp_path / "model.py").write_text(THREADED)
+    command = ("profile", "model.py", "--device", "cpu", "--json", "-c")
+    assert run(*command, "referee.threads=1").json["total_s"] < 0.3
+    assert cached_roofline(with_threads(detect("cpu"), 1), tmp_path / "home" / "cache") is not None
+    refused = run(*command, "referee.threads=100000")
+    assert refused.code == 2
+    assert "set it to" in refused.out + refused.err

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentforge.devices import cuda, detect, gpu_present, tool_version
+from agentforge.devices import cuda, detect, gpu_present, tool_version, with_threads
 from agentforge.devices.cpu import (
     architecture,
     cache_sizes,
@@ -32,6 +32,18 @@ def test_the_cpu() -> None:
     assert cpu.toolchain["torch"]
     assert list(cpu.cache_bytes) == sorted(cpu.cache_bytes)
     assert cpu == detect("cpu"), "a cache's key must not move"
+
+
+def test_measurements_with_fewer_threads_have_a_device_of_their_own() -> None:
+    cpu = detect("cpu")
+    assert with_threads(cpu, cpu.threads) == cpu
+    more = cpu.model_copy(update={"threads": 64, "cache_bytes": (1 << 15, 1 << 20, 1 << 40)})
+    one = with_threads(more, 1)
+    assert one.threads == 1
+    assert one.cache_bytes[:-1] == cpu.cache_bytes[:-1]
+    assert one.cache_bytes[-1:] <= cpu.cache_bytes[-1:]
+    assert one.model_copy(update={"threads": 64, "cache_bytes": more.cache_bytes}) == more
+    assert with_threads(detect("null"), 1) == detect("null")
 
 
 def test_cores_and_vector_width() -> None:

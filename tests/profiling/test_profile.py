@@ -163,6 +163,32 @@ def test_a_cache_with_few_rows_is_not_filled():
     assert profile.traces >= 5
 
 
+def test_a_cache_among_the_arguments_is_not_filled():
+    extra = """
+class Step(nn.Module):
+    def forward(self, x, rows, position):
+        rows.index_copy_(0, position, x * 2)
+        position += 1
+        return torch.relu(rows + x).sum(0)
+"""
+    inputs = "[torch.randn(1, 8), torch.zeros(3, 8), torch.zeros(1, dtype=torch.int64)]"
+    profile = profile_target(target("Step", inputs, extra), DEVICE, ROOFLINE)
+    assert profile.traces >= 5
+
+
+def test_inputs_may_be_computed_by_a_module():
+    inputs = "[EMBED(torch.arange(4)), {'more': EMBED.weight * 2}]"
+    extra = """
+EMBED = nn.Embedding(10, 8)
+
+class Adds(nn.Module):
+    def forward(self, x, more):
+        return torch.relu(x + more["more"][:4])
+"""
+    profile = profile_target(target("Adds", inputs, extra), DEVICE, ROOFLINE)
+    assert profile.bottlenecks
+
+
 def test_a_model_that_fails_is_one_sentence():
     with pytest.raises(TargetError, match="small cannot be profiled"):
         profile_target(target("LlamaBlock", "[torch.randn(4, 16, 33)]"), DEVICE, ROOFLINE)

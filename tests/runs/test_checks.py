@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from agentforge.config import RefereeSettings, load_settings
-from agentforge.runs.checks import check_out, check_record, check_run, check_threads
+from agentforge.config import RefereeSettings, Settings, load_settings
+from agentforge.runs import TargetStart
+from agentforge.runs.checks import check_out, check_record, check_run, check_start, check_threads
+from agentforge.runs.session import Workbench
 from agentforge.schema import UsageError
 from tests.cli.conftest import Run, home, run
+from tests.store import nouns
 
 __all__ = ["home", "run"]
 
@@ -138,3 +142,11 @@ def test_a_cassette_that_cannot_be_written_is_refused_first(tmp_path: Path) -> N
         check_record(Path("/proc/x.jsonl"))
     with pytest.raises(UsageError, match="--record"):
         check_run(load_settings(["llm.record=/proc/nope/x.jsonl"]), None)
+
+
+def test_the_device_of_a_run_has_the_referees_threads(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, referee=RefereeSettings(threads=1))
+    start = TargetStart(nouns.target)
+    assert check_start(start, settings, device="cpu", out=None, permission=None).threads == 1
+    with closing(Workbench(settings, "cpu")) as bench:
+        assert bench.device.threads == 1

@@ -58,7 +58,12 @@ def test_nothing_faster_keeps_the_model_as_it_was(
     assert "eager is kept" in report.headline
     assert report.attempts >= 1
     assert Path(report.run.artifact or "") == out
-    assert json.loads((out / "report.json").read_text())["mode"] == "eager"
+    data = json.loads((out / "report.json").read_text())
+    assert data["mode"] == "eager"
+    assert report.first_verdict_s is not None
+    assert data["first_verdict_s"] == report.first_verdict_s > 0
+    said = f"{report.first_verdict_s:.0f} s after the profile"
+    assert f"First verdict: {said}." in (out / "report.md").read_text()
     kinds = [event.kind for event in events]
     assert [json.loads(line)["kind"] for line in log.read_text().splitlines()] == kinds
     order = ["run.started", "profile.done", "search.started", "search.done", "stitch.done", "run.finished"]
@@ -72,7 +77,9 @@ def test_nothing_faster_keeps_the_model_as_it_was(
         region.name: place if region.fuse else None for place, region in enumerate(report.plan.regions, 1)
     }
     show(report)
-    assert f"plan (playbook, {report.plan.expected_speedup:.2f}x expected" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert f"plan (playbook, {report.plan.expected_speedup:.2f}x expected" in shown
+    assert f"first verdict: {said}\n" in shown
 
     again = resume(report.run.id, settings)
     assert again.run == report.run

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentforge.config import Settings
+from agentforge.config import RefereeSettings, Settings
 from agentforge.runs import judging_code as judges
 from agentforge.runs import resume
 from agentforge.runs.kinds.pipelines import PIPELINES
@@ -76,3 +76,18 @@ def test_a_run_knows_each_code_that_judged_it(
         with pytest.raises(MachineError, match="enough"):
             resume(run.id, settings)
     assert store.get_record(run.id, JudgingCode) == JudgingCode(codes=("one", "other"))
+
+
+def test_the_device_has_the_referees_threads(
+    store: Store, settings: Settings, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+
+    def begin(pipeline: RunPipeline) -> None:
+        seen.append(pipeline.device.threads)
+        raise MachineError("enough")
+
+    monkeypatch.setattr(PIPELINES[RunKind.KERNEL], "run", begin)
+    with pytest.raises(MachineError, match="enough"):
+        resume(run.id, settings.model_copy(update={"referee": RefereeSettings(threads=1)}))
+    assert seen == [1]

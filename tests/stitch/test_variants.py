@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -33,7 +34,7 @@ from agentforge.stitch.files import Mode, as_solution, stitched_files
 from agentforge.stitch.proof import engagement
 from agentforge.stitch.runtime.branches import STREAMS
 from agentforge.stitch.runtime.graph import REPLAY
-from agentforge.stitch.variants import VariantBuilder, promoted
+from agentforge.stitch.variants import Variant, VariantBuilder, promoted
 
 from .making import BLOCK, TOWERS, from_reference, import_folder, rms_kernel, target_of
 
@@ -197,6 +198,15 @@ def test_what_goes_wrong_within_the_exporter_is_said_in_one_plain_sentence(
     assert "for stitching: InternalError: no simpler reason is known; if its file" in str(failed.value)
 
 
+def written(variant: Variant, folder: Path) -> ModuleType:
+    """A variant's files as a package."""
+    for file in variant.solution.sources:
+        place = folder / file.path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(file.content)
+    return import_folder(folder)
+
+
 TWO = """
 import torch
 from torch import nn
@@ -249,11 +259,7 @@ def test_one_unit_is_compiled_and_the_other_runs_as_it_is(tmp_path: Path) -> Non
     assert variant is not None
     assert (variant.compiled, variant.eager) == (("right",), ("left",))
     assert variant.label == "1 kernel ('left' eager) under torch.compile"
-    for file in variant.solution.sources:
-        place = tmp_path / "two" / file.path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(file.content)
-    package = import_folder(tmp_path / "two")
+    package = written(variant, tmp_path / "two")
     scope: dict[str, Any] = {}
     exec(TWO, scope)
     model, original = (scope["Model"]().eval() for _ in range(2))
@@ -266,6 +272,61 @@ def test_one_unit_is_compiled_and_the_other_runs_as_it_is(tmp_path: Path) -> Non
         torch.testing.assert_close(model(x), original(x))
     assert counters["stats"]["unique_graphs"] == 1
     assert package.calls() == dict.fromkeys(kernels, 1)
+
+
+PYRAMID = """
+import torch
+from torch import nn
+
+
+class Head(nn.Module):
+    def forward(self, x, scale=1.0):
+        return torch.relu(x).sin() * scale
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = Head()
+
+    def forward(self, x):
+        if x.sum() > 1e9:
+            x = x * 2.0
+        calls = [self.head(level) for level in (x, x[:, ::2], x[:, ::4])]
+        calls += [self.head(x=x, scale=1.0), self.head(x, 2.0)]
+        return sum(output.sum() for output in calls)
+
+
+def get_inputs():
+    return [torch.randn(4, 16)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.mark.slow
+def test_a_module_that_is_called_with_several_shapes_gets_its_kernel_for_the_first(tmp_path: Path) -> None:
+    target = target_of(PYRAMID)
+    problem = load_problem(target.definition)
+    (head,) = capture_units(problem.build(0), *problem.inputs(0)).units
+    region = next(r for r in partition(head.graph_module.graph) if r.op_type == "pointwise")
+    definition = extract(region, record(head, {*region.inputs, *region.outputs})).definition
+    site = {"name": "site", "unit": "head", "nodes": tuple(n.name for n in region.nodes)}
+    kernels = promoted(profile((definition, [site])), {definition.hash: from_reference(definition)})
+    builder = VariantBuilder(target, kernels)
+    variant = builder.with_kernels(list(kernels), "kernels")
+    assert variant is not None
+    assert variant.expected == dict.fromkeys(kernels, 2)
+    assert any(note.endswith("3 of 5 of head") for note in builder.notes)
+    package = written(variant, tmp_path / "pyramid")
+    model, original = problem.build(0), problem.build(0)
+    package.optimize(model)
+    x = torch.randn(4, 16)
+    with torch.inference_mode():
+        torch.testing.assert_close(model(x), original(x))
+    assert package.calls() == variant.expected
 
 
 SPARSE = """

@@ -51,3 +51,24 @@ def test_each_artifact_has_its_speedup_over_the_fastest_baseline() -> None:
     assert "| `Doubtful` | kernels |  |  | 90 |" in lines
     assert "| `Kept` | eager |  |  | 90 |" in lines
     assert "| `Broken` | it did not end within 9 s |  |  | 90 |" in lines
+
+
+def test_results_have_their_commits_and_dates() -> None:
+    def measured(name: str, commit: str, date: str, **optimize: Any) -> dict[str, Any]:
+        found = record(name, **optimize)
+        for kind in ("profile", "optimize"):
+            if kind in found:
+                found[kind]["measured"] = {"commit": commit, "date": f"{date}T02:32:49+00:00"}
+        return found
+
+    lines = coverage_table.content(
+        [
+            measured("First", "abc1234", "2026-02-03"),
+            measured("Second", "abc1234", "2026-02-01", mode="eager", proven=True, speedup={}),
+            measured("Third", "", "2026-01-01"),
+            measured("Fourth", "", "2026-01-01"),
+        ]
+    ).splitlines()
+    unknown = "a commit that is not on record (2 models, 2026-01-01)"
+    assert lines[1] == f"Measured at {unknown}, commit `abc1234` (2 models, 2026-02-01 to 2026-02-03)."
+    assert "Measured at commit `abc1234` (1 model, 2026-02-01)." in lines

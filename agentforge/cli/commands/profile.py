@@ -34,11 +34,13 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """Show where a model's time goes, ranked by the time that better kernels could save."""
         settings = _options.settings(config)
-        from agentforge.devices import detect, measure_roofline
+        from agentforge.config import check_threads
+        from agentforge.devices import detect, measure_roofline, with_threads
         from agentforge.frontends import load_target
         from agentforge.profiling import profile_target
 
-        spec = detect(device)
+        check_threads(settings.referee)
+        spec = with_threads(detect(device), settings.referee.threads)
         progress = None if json else _print.aside
         options = inputs.frontend_options(spec.torch_device, progress)
         loaded = load_target(target, options, settings.frontend_options)

@@ -22,9 +22,15 @@ from torch.fx import GraphModule
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.nn.parameter import is_lazy
 from torch.nn.utils.rnn import PackedSequence
+from torch.utils._pytree import tree_flatten, tree_leaves
 
 from ..reasons import plain_reason
 from .normalise import normalise
+
+_OVERLAPS = 1
+"""What torch calls a tensor some of whose elements share memory: `copy_` into it raises."""
+_NAMED = 3
+"""Modules that a note names; it counts the others."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,7 @@ class CapturedUnit:
     kwargs: Mapping[str, Any]
     """The captured arguments."""
     calls: int = 1
-    """Calls in one forward of the model, for its example."""
+    """Calls like the captured one in one forward of the model, for its example."""
     example: str = ""
     """Name of the example that it was captured for; empty if the model has only one."""
     constants: Mapping[str, torch.Tensor] = field(default_factory=dict)
@@ -59,7 +65,7 @@ class Capture:
 
     units: tuple[CapturedUnit, ...]
     notes: tuple[str, ...] = ()
-    """Modules that could not be exported, with the reason."""
+    """Modules that could not be exported, with the reason, and calls of others that are not captured."""
 
     @property
     def whole(self) -> CapturedUnit | None:
@@ -82,6 +88,11 @@ class _Calls:
     kwargs: dict[str, Any]
     example: str
     count: int = 1
+    """Calls like the first one."""
+    others: int = 0
+    """Calls for which a stitched unit runs the original code."""
+    layout: Any = None
+    """See `_layout`."""
 
 
 Check = Callable[[CapturedUnit], None]
@@ -118,25 +129,47 @@ def capture_examples(
             calls = _observe(model, example)
             reason = _reason(error, model, [arg for call in calls.values() for arg in call.args])
             notes.append(f"the model is profiled in parts, its submodules one by one, because {reason}")
+            known = len(units)
             _descend("", model, calls, units, notes, check)
+            notes += _other_calls({unit.path: calls[unit.path] for unit in units[known:]})
     return Capture(tuple(units), tuple(dict.fromkeys(notes)))
 
 
 class Buffers:
-    """The buffers of some modules, and their values at this moment."""
+    """What calls may write to: the buffers of some modules and tensors of arguments, with their values now.
 
-    def __init__(self, *modules: torch.nn.Module) -> None:
-        found = {id(b): b for module in modules for b in module.buffers() if not is_lazy(b)}
-        self._kept = [(buffer, buffer.detach().clone()) for buffer in found.values()]
-        self._versions = [buffer._version for buffer, _ in self._kept]
+    Args:
+        arguments: of the calls, in any containers.
+    """
+
+    def __init__(self, *modules: torch.nn.Module, arguments: Any = ()) -> None:
+        buffers = (b for module in modules for b in module.buffers() if not is_lazy(b))
+        given = (leaf for leaf in tree_leaves(arguments) if _is_writable(leaf))
+        found = {id(tensor): tensor for tensor in (*buffers, *given)}
+        self._kept = [(tensor, tensor.detach().clone()) for tensor in found.values()]
+        self._versions = self._current()
+
+    def _current(self) -> list[int]:
+        return [tensor._version for tensor, _ in self._kept]
 
     def restore(self) -> None:
         """Undo what calls wrote to them."""
+        now = self._current()
+        if now == self._versions:
+            return
         with torch.no_grad():
-            for index, (buffer, value) in enumerate(self._kept):
-                if buffer._version != self._versions[index]:
-                    buffer.copy_(value)
-                    self._versions[index] = buffer._version
+            for (tensor, value), version, before in zip(self._kept, now, self._versions, strict=True):
+                if version != before:
+                    tensor.copy_(value)
+        self._versions = self._current()
+
+
+def _is_writable(leaf: Any) -> bool:
+    """Whether it is a tensor that can be written as a whole, unlike an expanded one."""
+    if not isinstance(leaf, torch.Tensor) or leaf.is_inference():
+        return False
+    dense = leaf.layout is torch.strided and not leaf.is_nested
+    return not dense or torch._debug_has_internal_overlap(leaf) != _OVERLAPS
 
 
 def _warm_up(model: torch.nn.Module, example: Example) -> None:
@@ -177,19 +210,22 @@ def _descend(
 
 
 def _observe(model: torch.nn.Module, example: Example) -> dict[str, _Calls]:
-    """Arguments of each submodule's first call, and its number of calls."""
+    """Arguments of each submodule's first call, and its numbers of calls."""
     calls: dict[str, _Calls] = {}
     handles = []
-    buffers = Buffers(model)
+    buffers = Buffers(model, arguments=(example.args, dict(example.kwargs)))
     for path, module in model.named_modules():
         if not path or isinstance(module, torch.jit.ScriptModule):  # TorchScript refuses hooks
             continue
 
-        def hook(_: Any, a: tuple[Any, ...], k: dict[str, Any], path: str = path) -> None:
-            if path in calls:
-                calls[path].count += 1
+        def hook(module: Any, a: tuple[Any, ...], k: dict[str, Any], path: str = path) -> None:
+            layout, first = _layout(module, a, k), calls.get(path)
+            if first is None:
+                calls[path] = _Calls(a, dict(k), example.name, layout=layout)
+            elif layout == first.layout:
+                first.count += 1
             else:
-                calls[path] = _Calls(a, dict(k), example.name)
+                first.others += 1
 
         handles.append(module.register_forward_pre_hook(hook, with_kwargs=True))
     try:
@@ -200,6 +236,52 @@ def _observe(model: torch.nn.Module, example: Example) -> dict[str, _Calls]:
             handle.remove()
         buffers.restore()
     return calls
+
+
+def _layout(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What two calls that a stitched unit treats alike have in common, however their arguments are passed."""
+    given: Any = (args, kwargs)
+    try:
+        bound = inspect.signature(module.forward).bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = dict(bound.arguments)
+    except (TypeError, ValueError):  # a forward without a signature
+        pass
+    # Caches of transformers refuse to be taken apart.
+    leaves, structure = tree_flatten(given, is_leaf=lambda value: not isinstance(value, (tuple, list, dict)))
+    return structure, [_leaf_layout(leaf) for leaf in leaves]
+
+
+def _leaf_layout(leaf: Any) -> Any:
+    """Sizes, strides and type of a tensor; the value of a constant; the class of anything else."""
+    if leaf is None or isinstance(leaf, (bool, int, float, str)):
+        return type(leaf), leaf
+    if not isinstance(leaf, torch.Tensor):
+        return type(leaf)
+    if leaf.layout is not torch.strided or leaf.is_nested:
+        return leaf.layout, leaf.dtype
+    steps = [stride for size, stride in zip(leaf.shape, leaf.stride(), strict=True) if size != 1]
+    return (
+        leaf.shape,
+        steps if leaf.numel() else [],
+        leaf.dtype,
+        leaf.device.type,
+        leaf.is_conj(),
+        leaf.is_neg(),
+    )
+
+
+def _other_calls(captured: Mapping[str, _Calls]) -> list[str]:
+    """A note on calls of captured modules that are unlike the first one; none if there are none."""
+    found = [(path, calls) for path, calls in captured.items() if calls.others]
+    if not found:
+        return []
+    named = [f"{calls.others} of {calls.others + calls.count} of {path}" for path, calls in found[:_NAMED]]
+    named += [f"some of {len(found) - _NAMED} more modules"] if len(found) > _NAMED else []
+    return [
+        "calls with other shapes or constants than a module's first one have no row and get no kernel: "
+        f"{', '.join(named)}"
+    ]
 
 
 def _export(path: str, module: torch.nn.Module, calls: _Calls, check: Check) -> CapturedUnit:

@@ -54,9 +54,10 @@ def _describable(value: Any) -> bool:
 
 def record(unit: CapturedUnit, wanted: Collection[Node]) -> dict[Node, CapturedValues]:
     """Run a unit once and describe the tensors at `wanted` nodes; other values are omitted."""
-    recorder, buffers = _Recorder(unit, wanted), Buffers(unit.graph_module)
+    recorder, arguments = _Recorder(unit, wanted), flat_arguments(unit)
+    buffers = Buffers(unit.graph_module, arguments=arguments)
     with torch.no_grad():
-        recorder.run(*flat_arguments(unit), enable_io_processing=False)
+        recorder.run(*arguments, enable_io_processing=False)
     buffers.restore()
     return recorder.seen
 

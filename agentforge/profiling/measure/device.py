@@ -118,7 +118,7 @@ def measure_on_device(
     """Time eager forwards, and operators by the kernels that they launched.
 
     Args:
-        restore: called before each run, untimed: it undoes what runs write to buffers.
+        restore: called before each run, untimed: it undoes what runs write to buffers and arguments.
     """
     clock = Clock(device)
     operators = _operators(units)

@@ -101,7 +101,7 @@ def measure(
 
     Args:
         traces: minimum number of rounds to keep.
-        restore: called before each run, untimed: it undoes what runs write to buffers.
+        restore: called before each run, untimed: it undoes what runs write to buffers and arguments.
     """
     clock = Clock(device)
     nodes: dict[Node, list[float]] = {}
@@ -166,8 +166,8 @@ def ablate(
         outputs: those of `nodes` whose values are used outside.
         rounds: pairs of runs; the result is the median of paired differences.
     """
-    clock, buffers = Clock(device), Buffers(unit.graph_module)
-    arguments = flat_arguments(unit)
+    clock, arguments = Clock(device), flat_arguments(unit)
+    buffers = Buffers(unit.graph_module, arguments=arguments)
 
     def seconds(known: Mapping[Node, Any], skipped: Collection[Node]) -> float:
         buffers.restore()

@@ -10,7 +10,7 @@ import torch
 from torch.autograd import forward_ad
 from torch.nn.modules import module as _nn
 
-from .signature import in_order
+from .signature import Signature, in_order
 
 _TensorGuards: Any
 try:  # torch.compile's guard: class, dtype, device, shape, strides, dispatch keys of all tensors in one call
@@ -28,6 +28,7 @@ _FIXED = frozenset(
 """Modules of PyTorch whose classes, if they have no submodules, read no parts that are added to them."""
 
 Read = Callable[[Any, "tuple[Any, ...]"], "tuple[Any, ...] | None"]
+Flat = Callable[["tuple[Any, ...]", "dict[str, Any]"], "tuple[Any, ...] | None"]
 
 
 Known = Callable[[Any, "tuple[Any, ...]", "dict[str, Any]"], "tuple[Any, ...] | None"]
@@ -35,7 +36,7 @@ Learn = Callable[[Sequence[Any]], None]
 
 
 def guards(
-    signature: tuple[int, tuple[str, ...]] | None,
+    signature: Signature,
     read: Read,
     apart: Callable[..., bool] | None,
     ordered: Sequence[str],
@@ -45,14 +46,14 @@ def guards(
     Both are closures: each attribute that they read would cost 20 ns for each call.
 
     Args:
-        signature: number of positional arguments and the keywords, if all leaves are tensors directly among
-            the arguments; None if they are not, and no call is recognised.
+        signature: of the calls.
         read: returns weights and inputs if the modules are still the captured ones; see `reader`.
         apart: tells whether no input of weights and inputs shares memory; None if that does not matter.
         ordered: keywords that must be in this order; see `Signature.ordered`.
     """
-    positional, keywords = signature or (0, ())
-    number, wants_gradients, modes = len(keywords), torch.is_grad_enabled, torch._C._len_torch_dispatch_stack
+    positional, number = signature.positional, len(signature.keywords)
+    flat = None if signature.plain else flattener(signature)
+    wants_gradients, modes = torch.is_grad_enabled, torch._C._len_torch_dispatch_stack
     checks: tuple[Callable[..., bool], ...] = ()
 
     def known(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
@@ -63,12 +64,13 @@ def guards(
         if modes() or forward_ad._current_level >= 0:
             return None
         try:
-            if kwargs:
-                if ordered and not in_order(kwargs, ordered):
-                    return None
-                args = (*args, *[kwargs[name] for name in keywords])
-            every = read(module, args)
-        except (LookupError, TypeError):  # a tensor was removed
+            if ordered and not in_order(kwargs, ordered):
+                return None
+            inputs = args if flat is None else flat(args, kwargs)
+            if inputs is None:
+                return None
+            every = read(module, inputs)
+        except (LookupError, TypeError):  # a tensor was removed, or the call has other arguments
             return None
         if every is not None:
             for check in checks:
@@ -79,7 +81,7 @@ def guards(
     def learn(every: Sequence[Any]) -> None:
         """Remember a call that passed: its weights and inputs, in the order of the generated forward."""
         nonlocal checks
-        if signature is None or _TensorGuards is None or wants_gradients() or modes():
+        if _TensorGuards is None or wants_gradients() or modes():
             return
         shapes, strides = [list(t.shape) for t in every], [list(t.stride()) for t in every]
         check = _TensorGuards(*every, dynamic_dims_sizes=shapes, dynamic_dims_strides=strides).check
@@ -103,6 +105,38 @@ def transformed() -> bool:
     return any(
         torch._C._get_dispatch_mode(k) is not None for k in (kinds.PROXY, kinds.FAKE, kinds.FUNCTIONAL)
     )
+
+
+def flattener(signature: Signature) -> Flat:
+    """A function of `args` and `kwargs`, of the signature's lengths, that returns the tensors among them.
+
+    It returns None if a container or a constant is another one, and raises LookupError or TypeError if the
+    call has another structure. `Signature.match` checks the tensors too.
+    """
+    names: dict[str, Any] = {}
+    places = {"(0,)": "args", "(1,)": "kwargs"}
+    lines = ["def flat(args, kwargs):"]
+
+    def place(path: tuple[Any, ...]) -> str:
+        names[step := f"step{len(names)}"] = path[-1]
+        return f"{places[str(path[:-1])]}[{step}]"
+
+    for n, (path, kind, length, keys) in enumerate(signature.containers):
+        lines.append(f" v{n} = {place(path)}")
+        places[str(path)], names[f"kind{n}"], names[f"keys{n}"] = f"v{n}", kind, keys
+        order = f" or [*v{n}] != keys{n}" if keys is not None else ""
+        lines.append(f" if type(v{n}) is not kind{n} or len(v{n}) != {length}{order}: return None")
+    found = []
+    for n, (path, layout, constant) in enumerate(signature.leaves):
+        if layout is not None:
+            found.append(f"{place(path)}, ")
+            continue
+        names[f"type{n}"], names[f"value{n}"] = type(constant), constant
+        lines.append(f" c = {place(path)}")
+        lines.append(f" if type(c) is not type{n} or c != value{n}: return None")
+    lines.append(f" return ({''.join(found)})")
+    exec(compile("\n".join(lines), "<guards>", "exec"), names)
+    return names["flat"]
 
 
 def reader(

@@ -44,13 +44,11 @@ class Signature:
         ]
 
     @property
-    def direct(self) -> tuple[int, tuple[str, ...]] | None:
-        """Number of positional arguments and the keywords, if each argument is a tensor; else None."""
-        places = [*((0, n) for n in range(self.positional)), *((1, name) for name in self.keywords)]
-        plain = [leaf.path for leaf in self.leaves if leaf.layout is not None]
-        return (
-            (self.positional, self.keywords) if plain == places and len(plain) == len(self.leaves) else None
-        )
+    def plain(self) -> bool:
+        """True if each argument is a tensor that is passed by its position."""
+        places = [(0, n) for n in range(self.positional)]
+        tensors = [leaf.path for leaf in self.leaves if leaf.layout is not None]
+        return tensors == places and len(self.leaves) == self.positional and not self.keywords
 
     def ordered(self, parameters: inspect.Signature) -> list[str]:
         """Keywords that a forward with these parameters gets in its `**kwargs`, whose order it may follow.

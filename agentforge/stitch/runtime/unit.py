@@ -127,7 +127,7 @@ class Unit:
             return None if tensors is None else self._kept(tensors)
 
         apart = self.apart if self.writes else None
-        return *guards(self.signature.direct, read, apart, ordered), weights
+        return *guards(self.signature, read, apart, ordered), weights
 
     def walk(self, module: Any) -> list[Any] | None:
         """The unit's modules, itself first; None if one is missing."""

@@ -133,6 +133,57 @@ def test_calls_of_a_shared_module_are_counted():
     assert (unit.path, unit.calls) == ("fc", 3)
 
 
+class Pyramid(nn.Module):
+    """One head for several levels, behind a branch that keeps the model from being one unit."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = Scale()
+
+    def forward(self, x):
+        if x.sum().item() > 1e9:
+            return x
+        self.head(x)
+        self.head(x=x, by=1.0)
+        self.head(x.as_strided((2, 1, 4), (4, 9, 1)))  # no element is elsewhere
+        for other in (x[:1], x.transpose(0, 2).contiguous().transpose(0, 2), x.double(), [x]):
+            self.head(other)
+        self.head(x, 2.0)
+        self.head(x, 1)
+        return self.head(x, None)
+
+
+class Scale(nn.Module):
+    def forward(self, x, by=1.0):
+        x = x[0] if isinstance(x, list) else x
+        return torch.relu(x) * (by or 1.0)
+
+
+def test_only_calls_like_the_first_are_counted():
+    captured = capture_units(Pyramid().eval(), (torch.randn(2, 1, 4),), {})
+    (unit,) = captured.units
+    assert (unit.path, unit.calls) == ("head", 3)
+    assert captured.notes[-1] == (
+        "calls with other shapes or constants than a module's first one have no row and get no kernel: "
+        "7 of 10 of head"
+    )
+
+
+def test_a_note_names_a_few_of_the_modules_that_are_called_with_several_shapes():
+    class Many(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.heads = nn.ModuleList([Scale() for _ in range(5)])
+
+        def forward(self, x):
+            if x.sum().item() > 1e9:
+                return x
+            return [head(level) for head in self.heads for level in (x, x[:1])]
+
+    (_, note) = capture_units(Many().eval(), (torch.randn(2, 4),), {}).notes
+    assert note.endswith("1 of 2 of heads.0, 1 of 2 of heads.1, 1 of 2 of heads.2, some of 2 more modules")
+
+
 def test_writes_through_a_view_are_not_made_out_of_place():
     class Writes(nn.Module):
         def forward(self, x):
