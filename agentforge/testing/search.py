@@ -19,7 +19,7 @@ from agentforge.search.reward import BROKEN, speed_reward
 LARGE = 10_000
 """Nodes of a tree in which a choice takes less than `MOST_S`."""
 
-MOST_S = 0.05
+MOST_S = 0.02
 """Seconds of processor time, for the fastest of some choices; work for each pair would take far more."""
 
 

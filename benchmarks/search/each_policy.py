@@ -1,0 +1,39 @@
+"""Run `agentforge optimize` on one problem with each built-in policy, and record the verdicts.
+
+    python benchmarks/search/each_policy.py
+
+RMSNorm over 8192 rows of 4096 (`benchmarks/problems/rmsnorm.py`), three attempts each, with the playbook and
+every other setting as a user has it. It shows that a whole run works with each policy. Which policy needs the
+fewest attempts is the policy lab's question (`lab.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent), str(HERE.parents[1])]
+
+from _provenance import provenance  # noqa: E402
+from end_to_end import optimize  # noqa: E402
+
+from agentforge.search import policies  # noqa: E402
+
+RESULTS = HERE.parent / "results" / "each_policy.json"
+
+
+def main() -> None:
+    """One run for each policy; the file is written after each."""
+    results = []
+    for name in policies.names():
+        options = ["--attempts", "3", "-c", f"search.policy={name}"]
+        found = optimize(str(HERE.parent / "problems" / "rmsnorm.py"), options)
+        results.append({"policy": name, **found})
+        print(f"{name}: {found['seconds']} s; {found['result'].get('headline', '')}", flush=True)
+        RESULTS.write_text(json.dumps({"provenance": provenance(), "results": results}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
