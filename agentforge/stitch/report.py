@@ -17,9 +17,9 @@ from .trial import Trial, describe
 from .variants import Promoted
 
 _INFERENCE_ONLY = (
-    "Inference only: the kernels have no backward pass. In training mode, with gradients enabled and for "
-    "any call that differs from the captured one in shape, dtype, layout or device, the model's original "
-    "forward runs."
+    "Inference only: the kernels have no backward pass. The model's original forward runs with gradients "
+    "enabled, in training mode if that can matter, and for any call that differs from the captured one in "
+    "shape, dtype, layout or device."
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pytest
 import torch
 
 from agentforge.stitch.graph.structure import described
@@ -76,3 +77,52 @@ def test_parts_say_what_is_none() -> None:
         "_parameters": {"weight": True, "bias": False},
         "_buffers": {"mask": False},
     }
+
+
+def scaled(module: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
+    return x * 2 if module.training else x
+
+
+class Helped(torch.nn.Module):  # type: ignore[misc]
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return scaled(self, x)
+
+
+class Asked(torch.nn.Module):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = torch.nn.Linear(2, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.part(x) if getattr(self.part, "training") else x  # noqa: B009
+
+
+class Mixed(torch.nn.Module):  # type: ignore[misc]
+    def __init__(self, inner: torch.nn.Module) -> None:
+        super().__init__()
+        self.first, self.inner = torch.nn.Conv2d(3, 8, 3), inner
+
+
+@pytest.mark.parametrize(
+    ("module", "modal"),
+    [
+        (torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.GELU(), torch.nn.LayerNorm(2)), False),
+        (Mixed(torch.nn.GroupNorm(2, 8)), False),
+        (Mixed(torch.nn.MaxPool2d(2)), False),
+        (Model(), False),
+        (Mixed(torch.nn.BatchNorm2d(8)), True),
+        (Mixed(torch.nn.Dropout(0.1)), True),
+        (Mixed(torch.nn.RReLU()), True),
+        (torch.nn.MultiheadAttention(8, 2), True),
+        (torch.nn.LSTM(2, 2), True),
+        (torch.nn.TransformerEncoderLayer(8, 2, dropout=0.0), True),
+        (torch.nn.utils.spectral_norm(torch.nn.Linear(2, 2)), True),
+        (torch.nn.utils.parametrizations.spectral_norm(torch.nn.Linear(2, 2)), True),
+        (Helped(), True),
+        (Asked(), True),
+    ],
+)
+def test_modes_matter_if_code_may_read_them(module: torch.nn.Module, modal: bool) -> None:
+    plan = described(module.eval())
+    modes = [plan["training"], *(entry["training"] for entry in plan["modules"])]
+    assert modes == [False if modal else None] * len(modes)

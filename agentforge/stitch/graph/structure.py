@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dis
 import inspect
-from collections.abc import Iterator
-from types import CodeType
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -30,28 +31,31 @@ _LONGEST = 1000
 def described(module: torch.nn.Module) -> dict[str, Any]:
     """What the plan says of a unit's own module, with an entry for each submodule, parents first.
 
-    A submodule's index is its position in [unit, *these].
+    A submodule's index is its position in [unit, *these]. The modes of the modules are None if nothing that
+    they run can read them: the unit then computes the same in training mode.
 
     Raises:
         Unprintable: a hook that is not torch's.
     """
     seen: set[int] = set()
     entries: list[dict[str, Any]] = []
+    parts = list(module.modules())  # hooks of its own too: export calls them, and so would the artifact
+    modal = any(_hooks(part) or reads_mode(part) for part in parts)
 
     def visit(parent: torch.nn.Module, index: int) -> None:
         for name, child in parent._modules.items():
             if child is not None:
                 hooks = _hooks(child)
-                entries.append({"parent": index, "name": name, **_entry(child, seen), "hooks": hooks})
+                entry = _entry(child, seen, modal=modal)
+                entries.append({"parent": index, "name": name, **entry, "hooks": hooks})
                 visit(child, len(entries))
 
-    _hooks(module)  # export calls them too, and so would each call of the artifact
-    own = _entry(module, seen)
+    own = _entry(module, seen, modal=modal)
     visit(module, 0)
     return {**own, "modules": entries}
 
 
-def _entry(module: torch.nn.Module, seen: set[int]) -> dict[str, Any]:
+def _entry(module: torch.nn.Module, seen: set[int], *, modal: bool) -> dict[str, Any]:
     parts: dict[str, dict[str, bool]] = {
         kind: {name: value is not None for name, value in vars(module)[kind].items()}
         for kind in ("_modules", "_parameters")
@@ -61,7 +65,7 @@ def _entry(module: torch.nn.Module, seen: set[int]) -> dict[str, Any]:
     settings = [(list(place), text) for place, text in _settings(module, seen)]
     return {
         "class": type(module).__qualname__,
-        "training": module.training,
+        "training": module.training if modal else None,
         "parts": parts,
         "settings": settings,
     }
@@ -135,6 +139,39 @@ def _assigned(cls: type) -> set[str]:
             found |= {step.argval for step in dis.get_instructions(code) if step.opname == "STORE_ATTR"}
             waiting += [used for used in code.co_names if callable(getattr(cls, used, None))]
     return found
+
+
+def reads_mode(module: torch.nn.Module) -> bool:
+    """Whether a module's code may read a `training` flag: its class's, and Python functions that this uses.
+
+    Functions of torch do not count, because they get the mode as an argument.
+    """
+    classes = [base for base in type(module).__mro__ if base not in (torch.nn.Module, object)]
+    waiting = [value for each in (module, *classes) for value in vars(each).values()]
+    done: set[CodeType] = set()
+    while waiting:
+        value = waiting.pop()
+        waiting += [
+            getattr(value, name) for name in ("fget", "__func__", "__wrapped__") if hasattr(value, name)
+        ]
+        if not isinstance(value, FunctionType) or value.__code__ in done:
+            continue
+        done.add(value.__code__)
+        names = {name for code in _codes(value.__code__) for name in (*code.co_names, *code.co_consts)}
+        if names & {"training", "train", "eval"}:
+            return True
+        waiting += inspect.getclosurevars(value).nonlocals.values()
+        waiting += _named(names, value.__globals__)
+    return False
+
+
+def _named(names: AbstractSet[Any], known: Mapping[str, Any]) -> Iterator[Any]:
+    """What a code names, also in modules; nothing of torch."""
+    for found in (known[name] for name in names if isinstance(name, str) and name in known):
+        own = found.__name__ if isinstance(found, ModuleType) else getattr(found, "__module__", "")
+        if str(own).partition(".")[0] == "torch":
+            continue
+        yield from (vars(found).get(name) for name in names) if isinstance(found, ModuleType) else (found,)
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

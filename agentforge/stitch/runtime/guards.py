@@ -142,7 +142,7 @@ def flattener(signature: Signature) -> Flat:
 def reader(
     modules: Sequence[tuple[int, str]],
     classes: Sequence[type],
-    training: Sequence[bool],
+    training: Sequence[bool | None],
     hooks: Sequence[int],
     tensors: Sequence[tuple[int, str, str]],
     parts: Sequence[Mapping[str, Mapping[str, bool]]],
@@ -152,7 +152,7 @@ def reader(
     Args:
         modules: parent and name of each submodule; 0 is the unit's own module.
         classes: class of each submodule.
-        training: mode of the unit's module, then of each submodule.
+        training: mode of the unit's module, then of each submodule; None if it does not matter.
         hooks: number of forward hooks of each submodule.
         tensors: module, dictionary and name of each weight.
         parts: names in the dictionaries of each module, and whether they are not None; see `Unit.parts`.
@@ -160,7 +160,7 @@ def reader(
     lines = ["def read(root, inputs):", " if hooks or pre_hooks: return None"]
     parents = [0, *(parent for parent, _ in modules)]
     for n, (mode, own) in enumerate(zip(training, parts, strict=True)):
-        tests = [f"not d{n}['training']" if mode else f"d{n}['training']"]
+        tests = [] if mode is None else [f"d{n}['training'] is not {mode}"]
         if n == 0:
             lines.append(" d0 = root.__dict__")
         else:
@@ -175,7 +175,8 @@ def reader(
                 continue
             tests.append(f"len({short}{n}) != {len(own[kind])}" if own[kind] else f"d{n}[{kind!r}]")
         tests += [f"d{n}[{kind!r}][{name!r}] is not None" for kind, name in absent(own)]
-        lines.append(f" if {' or '.join(tests)}: return None")
+        if tests:
+            lines.append(f" if {' or '.join(tests)}: return None")
     found = [f"{_holder(n, kind)}[{name!r}]" for n, kind, name in tensors]
     lines.append(f" return ({''.join(f'{place}, ' for place in found)}*inputs,)")
     code: CodeType = compile("\n".join(lines), "<guards>", "exec")

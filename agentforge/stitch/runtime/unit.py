@@ -45,7 +45,7 @@ class Unit:
         self.settings: list[list[tuple[list[str], str]]] = [m["settings"] for m in (plan, *plan["modules"])]
         """Place and text of the values of each module that its forward may have baked in; see `settings`."""
         self.hooks: list[int] = [m["hooks"] for m in plan["modules"]]
-        self.training: list[bool] = [plan["training"], *(m["training"] for m in plan["modules"])]
+        self.training: list[bool | None] = [plan["training"], *(m["training"] for m in plan["modules"])]
         self.tensors: list[tuple[int, str, str]] = [
             (t["module"], t["kind"], t["name"]) for t in plan["tensors"]
         ]
@@ -158,12 +158,12 @@ class Unit:
         if _nn._global_forward_hooks or _nn._global_forward_pre_hooks:
             return None
         modules = self.walk(module)
-        if modules is None or module.training is not self.training[0]:
+        if modules is None:
             return None
-        for child, cls, training, hooks in zip(
-            modules[1:], classes, self.training[1:], self.hooks, strict=True
-        ):
-            if child.__class__ is not cls or child.training is not training or "forward" in vars(child):
+        if any(mode not in (None, m.training) for m, mode in zip(modules, self.training, strict=True)):
+            return None
+        for child, cls, hooks in zip(modules[1:], classes, self.hooks, strict=True):
+            if child.__class__ is not cls or "forward" in vars(child):
                 return None
             if len(child._forward_hooks) + len(child._forward_pre_hooks) != hooks:
                 return None
