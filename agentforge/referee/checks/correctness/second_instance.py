@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import torch
+
 from agentforge.referee.comparison.comparator import accepts
 from agentforge.referee.workers.client import WorkerClient
 from agentforge.referee.workers.failures import WorkerFailure
@@ -42,15 +44,16 @@ class SecondInstance(Check):
         candidate.call(0)  # the first one packs its weights before the second one does
         if not accepts(candidate.fetch(0), expected, prepared.bounds):
             return "the first one keeps other weights than those that it was given last"
+        changed = changed_weights(weights, _CHANGE)
         try:
-            other = _second(context, candidate, weights.state)
+            other = _second(context, candidate, weights.state, changed)
         except WorkerFailure as failure:
             if failure.status is EvaluationStatus.CHEATING or not candidate.worker.running:
                 raise
             return "a second one cannot be constructed and called"
         candidate.call(0)
         context.compare(0, expected, "after a second instance of it with other weights was called")
-        if accepts(other, expected, prepared.bounds) and _differ(context, expected):
+        if accepts(other, expected, prepared.bounds) and _differ(context, expected, changed):
             raise WorkerFailure(
                 EvaluationStatus.INCORRECT_NUMERICAL,
                 "a second instance of it with other weights answers as the first one does",
@@ -58,21 +61,24 @@ class SecondInstance(Check):
         return "right beside a second one with other weights"
 
 
-def _second(context: CheckContext, client: WorkerClient, state: dict[str, Any]) -> list[Leaf]:
+def _second(
+    context: CheckContext, client: WorkerClient, state: dict[str, Any], changed: dict[str, torch.Tensor]
+) -> list[Leaf]:
     """What a second model answers to slot 0: one by another seed, whose weights of `state` change then."""
     weights = context.baselines.weights
     body = {"op": "another", "slot": 0, "seed": weights.seed + 1, "init": weights.init, "state": state}
-    with copied(weights, changed_weights(weights, _CHANGE)) as block:
+    with copied(weights, changed) as block:
         return client.leaves(client.request(body, [block.fd]))
 
 
-def _differ(context: CheckContext, expected: Sequence[Leaf]) -> bool:
-    """Whether the reference's answer is another one both with other weights, and by another seed."""
+def _differ(context: CheckContext, expected: Sequence[Leaf], changed: dict[str, torch.Tensor]) -> bool:
+    """Whether the reference's answer is another one both with the weights that the second one got, and by
+    another seed."""
     baselines, prepared, eager = context.baselines, context.prepared, context.baselines.eager
     try:
-        if accepts(_second(context, eager, {}), expected, prepared.bounds):
+        if accepts(_second(context, eager, {}, changed), expected, prepared.bounds):
             return False
-        load(eager, baselines.weights, changed_weights(baselines.weights, _CHANGE))
+        load(eager, baselines.weights, changed)
         answer = baselines.expect_or_none(prepared, 0)
         return answer is not None and not accepts(answer, expected, prepared.bounds)
     finally:
