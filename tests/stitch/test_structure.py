@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -97,6 +99,37 @@ class Asked(torch.nn.Module):  # type: ignore[misc]
         return self.part(x) if getattr(self.part, "training") else x  # noqa: B009
 
 
+class Helper:
+    def apply(self, module: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
+        return scaled(module, x)
+
+    @staticmethod
+    def scale(module: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
+        return scaled(module, x)
+
+
+HELPER = Helper()
+
+
+class WithAnObject(torch.nn.Module):  # type: ignore[misc]
+    def __init__(self, helper: object) -> None:
+        super().__init__()
+        self.helper = helper
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.helper.apply(self, x)
+
+
+class WithAClass(torch.nn.Module):  # type: ignore[misc]
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return Helper.scale(self, x)
+
+
+class WithAGlobal(torch.nn.Module):  # type: ignore[misc]
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return HELPER.apply(self, x)
+
+
 class Mixed(torch.nn.Module):  # type: ignore[misc]
     def __init__(self, inner: torch.nn.Module) -> None:
         super().__init__()
@@ -120,6 +153,13 @@ class Mixed(torch.nn.Module):  # type: ignore[misc]
         (torch.nn.utils.parametrizations.spectral_norm(torch.nn.Linear(2, 2)), True),
         (Helped(), True),
         (Asked(), True),
+        (WithAnObject(Helper()), True),
+        (WithAnObject([Helper()]), True),
+        (WithAnObject(partial(scaled)), True),
+        (WithAnObject(Helper().apply), True),
+        (WithAnObject(SimpleNamespace(apply=scaled)), True),
+        (WithAClass(), True),
+        (WithAGlobal(), True),
     ],
 )
 def test_modes_matter_if_code_may_read_them(module: torch.nn.Module, modal: bool) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dis
 import inspect
+import sys
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from types import CodeType, FunctionType, ModuleType
+from contextlib import suppress
+from functools import partial
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
@@ -142,36 +145,70 @@ def _assigned(cls: type) -> set[str]:
 
 
 def reads_mode(module: torch.nn.Module) -> bool:
-    """Whether a module's code may read a `training` flag: its class's, and Python functions that this uses.
+    """Whether Python code that a module may run can read a `training` flag.
 
-    Functions of torch do not count, because they get the mode as an argument.
+    Its class counts, and each function, class and object that this code names or that the module has. Parts
+    and tensors do not: a part is asked for itself. Functions of torch get the mode as an argument.
     """
     classes = [base for base in type(module).__mro__ if base not in (torch.nn.Module, object)]
     waiting = [value for each in (module, *classes) for value in vars(each).values()]
-    done: set[CodeType] = set()
+    seen: dict[int, Any] = {}
     while waiting:
         value = waiting.pop()
-        waiting += [
-            getattr(value, name) for name in ("fget", "__func__", "__wrapped__") if hasattr(value, name)
-        ]
-        if not isinstance(value, FunctionType) or value.__code__ in done:
+        if id(value) in seen or isinstance(value, (torch.nn.Module, torch.Tensor)):
             continue
-        done.add(value.__code__)
-        names = {name for code in _codes(value.__code__) for name in (*code.co_names, *code.co_consts)}
-        if names & {"training", "train", "eval"}:
-            return True
-        waiting += inspect.getclosurevars(value).nonlocals.values()
-        waiting += _named(names, value.__globals__)
+        seen[id(value)] = value
+        if isinstance(value, FunctionType):
+            names = {name for code in _codes(value.__code__) for name in (*code.co_names, *code.co_consts)}
+            if names & {"training", "train", "eval"}:
+                return True
+            waiting += [*_enclosed(value), *_named(names, value.__globals__)]
+            waiting.append(getattr(value, "__wrapped__", None))
+        elif isinstance(value, (property, staticmethod, classmethod, partial, MethodType)):
+            waiting += [
+                getattr(value, name, None) for name in ("fget", "__func__", "__self__", "func", "args")
+            ]
+        elif isinstance(value, Mapping):
+            waiting += value.values()
+        elif isinstance(value, (list, tuple, AbstractSet)):
+            waiting += value
+        else:
+            waiting += _members(value)
     return False
 
 
+def _members(value: Any) -> Iterator[Any]:
+    """What an object has, and its classes that are neither torch's nor Python's own."""
+    for cls in (value if isinstance(value, type) else type(value)).__mro__:
+        if not _is_foreign(cls):
+            yield from vars(cls).values()
+    if not isinstance(value, type):
+        yield from getattr(value, "__dict__", {}).values()
+
+
+def _is_foreign(found: Any) -> bool:
+    """Whether something is torch's or Python's own."""
+    place = (
+        found.__name__ if isinstance(found, ModuleType) else getattr(found, "__module__", None) or "builtins"
+    )
+    top = str(place).partition(".")[0]
+    return top == "torch" or top in sys.stdlib_module_names
+
+
+def _enclosed(function: FunctionType) -> Iterator[Any]:
+    """What a closure holds; a cell may still be empty."""
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):
+            yield cell.cell_contents
+
+
 def _named(names: AbstractSet[Any], known: Mapping[str, Any]) -> Iterator[Any]:
-    """What a code names, also in modules; nothing of torch."""
+    """What a code names, also in modules; nothing of torch's and Python's own."""
     for found in (known[name] for name in names if isinstance(name, str) and name in known):
-        own = found.__name__ if isinstance(found, ModuleType) else getattr(found, "__module__", "")
-        if str(own).partition(".")[0] == "torch":
-            continue
-        yield from (vars(found).get(name) for name in names) if isinstance(found, ModuleType) else (found,)
+        if isinstance(found, ModuleType) and not _is_foreign(found):
+            yield from (vars(found)[name] for name in names if name in vars(found))
+        elif not isinstance(found, ModuleType) and not _is_foreign(found):
+            yield found
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
