@@ -26,7 +26,7 @@ from agentforge.store import Store
 from .base import KnowledgeBase
 from .context import context_for
 from .entries import outcome_of, strategy_without_card
-from .transfer import Bundle, claim_of, known_bottlenecks
+from .transfer import Bundle, claim_of, known_bottlenecks, profiles_of
 
 _MOST_LOG = 700.0
 """Largest log speedup that is a number as a speedup; a claim may say more."""
@@ -95,8 +95,10 @@ def judge_claims(
         trust_references: judge also operators that no run of this database has profiled. Their references
             come from the bundle, run without a sandbox, and decide what counts as slow.
     """
-    profiled = known_bottlenecks(store, device)
-    known = {**(bundle.bottlenecks if trust_references else {}), **known_bottlenecks(store), **profiled}
+    profiles, here = profiles_of(store), (device.name, device.architecture)
+    profiled = known_bottlenecks(p for p in profiles if (p.device, p.architecture) == here)
+    trusted = bundle.bottlenecks if trust_references else {}
+    known = {**trusted, **known_bottlenecks(profiles), **profiled}
     judged, unjudged, unknown = list[JudgedClaim](), list[UnjudgedClaim](), 0
     for outcome, solution in _waiting(base, store, bundle, device):
         if len(judged) == most:

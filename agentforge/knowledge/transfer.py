@@ -20,12 +20,12 @@ from pydantic_core import from_json
 from sqlalchemy import make_url
 
 from agentforge.config import sqlite_url
-from agentforge.devices import DeviceSpec
 from agentforge.schema import (
     Bottleneck,
     Evidence,
     Lesson,
     Outcome,
+    Profile,
     Solution,
     Strategy,
     UsageError,
@@ -116,7 +116,7 @@ def _bundle(store: Store, strategies: Iterable[Strategy], *, evidence: bool, ori
     """
     lessons = [lesson for found in store.lessons().values() for lesson in found]
     bundle = Bundle(origin, list(strategies), lessons, list(store.outcomes()))
-    known = known_bottlenecks(store) if evidence else {}
+    known = known_bottlenecks(profiles_of(store)) if evidence else {}
     for solution in filter(None, (_verified(store, o) for o in bundle.outcomes if evidence)):
         if solution.definition in known:
             bundle.solutions[solution.hash] = solution
@@ -150,20 +150,15 @@ def _file(url: str) -> Path | None:
     return Path(make_url(url).database or "") if url.startswith("sqlite:///") else None
 
 
-def known_bottlenecks(store: Store, device: DeviceSpec | None = None) -> dict[str, Bottleneck]:
-    """What runs of this database have profiled, by the hash of the definition, as the newest run did.
+def profiles_of(store: Store) -> list[Profile]:
+    """The profiles of this database's runs, the newest last."""
+    found = (store.get_profile(run.id) for run in reversed(store.list_runs()))
+    return [profile for profile in found if profile is not None]
 
-    Args:
-        device: only what was profiled on this one; None for any.
-    """
-    known: dict[str, Bottleneck] = {}
-    for run in reversed(store.list_runs()):
-        profile = store.get_profile(run.id)
-        if profile is None:
-            continue
-        if device is None or (profile.device, profile.architecture) == (device.name, device.architecture):
-            known.update({b.definition.hash: b for b in profile.bottlenecks})
-    return known
+
+def known_bottlenecks(profiles: Iterable[Profile]) -> dict[str, Bottleneck]:
+    """What was profiled, by the hash of the definition, as the last profile says."""
+    return {b.definition.hash: b for profile in profiles for b in profile.bottlenecks}
 
 
 def _verified(store: Store, outcome: Outcome) -> Solution | None:
