@@ -196,7 +196,7 @@ def _is_foreign(found: Any) -> bool:
 
 
 def _enclosed(function: FunctionType) -> Iterator[Any]:
-    """What a closure holds; a cell may still be empty."""
+    """The values in a closure; a cell may still be empty."""
     for cell in function.__closure__ or ():
         with suppress(ValueError):
             yield cell.cell_contents
