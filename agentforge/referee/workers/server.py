@@ -12,7 +12,6 @@ import itertools
 import os
 import shutil
 import sys
-import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from functools import partial
@@ -185,7 +184,6 @@ class Server:
     def _call(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """Drop old outputs and run the model, all of it on the referee's clock, as a caller's loop does."""
         assert self._model is not None
-        start = time.perf_counter_ns()
         # The others stay alive during the call: buffers that are used again for later answers show.
         del self._kept[: max(0, len(self._kept) - body.get("keep", 1))]
         args, kwargs = self._inputs(body["slot"])
@@ -193,9 +191,8 @@ class Server:
         leaves = self._answer(output, (args, kwargs))
         if body.get("views"):
             leaves = detached(leaves)
-        took = time.perf_counter_ns() - start
         self._kept.append(leaves)
-        return {"ns": took, "device_ns": device_ns, "leaves": locate(leaves)}
+        return {"device_ns": device_ns, "leaves": locate(leaves)}
 
     def _pick(self, body: dict[str, Any], _: tuple[int, ...]) -> dict[str, Any]:
         """Copy flat ranges of the last output to the referee's memory, which its clock waits for."""

@@ -95,7 +95,6 @@ def test_a_call_is_answered_and_its_output_described(referee: Channel, tmp_path:
     outputs = Block.create("outputs", 1 << 16)
     inputs = give_workload(referee, outputs)
     reply = call(referee, inputs, 2.0)
-    assert reply["ns"] > 0
     assert reply["leaves"][0][:3] == ["out", [4], "float32"]
     put = ask(referee, {"op": "put", "which": 0, "slot": 0})
     (spec,) = parse_leaves(put, outputs.nbytes)
