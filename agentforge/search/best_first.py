@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heapq import nlargest
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -11,6 +11,7 @@ from agentforge.schema import FrozenModel
 
 from ._base import Choice, Node, Tree
 from .repairs import newest_repairable
+from .reward import BASELINE
 
 
 class BestFirst(FrozenModel):
@@ -22,7 +23,7 @@ class BestFirst(FrozenModel):
 
     name: ClassVar[str] = "best-first"
     beam: int = Field(default=3, ge=1)
-    """Passed attempts, fastest first, that may be built upon."""
+    """Best passed attempts, which may be built upon."""
     repairs: int = Field(default=2, ge=1)
     """Repairs in a row before a line of attempts is given up."""
     children: int = Field(default=3, ge=1)
@@ -31,6 +32,8 @@ class BestFirst(FrozenModel):
     """Different starts from the definition before anything is built upon."""
     restarts: int | None = Field(default=None, ge=0)
     """Starts from the definition after an attempt passed; None is no limit."""
+    by: Literal["speedup", "reward"] = "speedup"
+    """What makes an attempt better than another one."""
 
     def select(self, tree: Tree) -> Choice | None:
         """A failure to repair, a start from the definition, or the parent to build on."""
@@ -40,11 +43,11 @@ class BestFirst(FrozenModel):
         starts = sum(node.parent is None for node in tree.nodes)
         if starts < self.starts:
             return Choice(tree.bottleneck, None)
-        best = max(self._beam(tree), key=_promise, default=None)
+        best = max(self._beam(tree), key=self._promise, default=None)
         again = self._may_restart(tree)
         if best is None:
             return Choice(tree.bottleneck, None) if again else None
-        fresh = again and _promise(best) < 1.0 / (1 + starts)
+        fresh = again and self._promise(best) < 1.0 / (1 + starts)
         return Choice(tree.bottleneck, None if fresh else best.id)
 
     def _may_restart(self, tree: Tree) -> bool:
@@ -55,10 +58,13 @@ class BestFirst(FrozenModel):
         return sum(node.parent is None for node in tree.nodes[first + 1 :]) < self.restarts
 
     def _beam(self, tree: Tree) -> list[Node]:
-        fastest = nlargest(self.beam, (n for n in tree.nodes if n.buildable), key=lambda n: n.speedup or 0.0)
-        return [n for n in fastest if n.children < self.children]
+        best = nlargest(self.beam, (n for n in tree.nodes if n.buildable), key=self._value)
+        return [n for n in best if n.children < self.children]
 
+    def _value(self, node: Node) -> float:
+        """Of a passed attempt; 1.0 if it is as fast as the best baseline."""
+        return node.reward / BASELINE if self.by == "reward" else node.speedup or 0.0
 
-def _promise(node: Node) -> float:
-    """Speedup over the best baseline, discounted by what was already built on it."""
-    return (node.speedup or 0.0) / (1 + node.children)
+    def _promise(self, node: Node) -> float:
+        """Its value, discounted by what was already built on it."""
+        return self._value(node) / (1 + node.children)

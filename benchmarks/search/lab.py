@@ -18,6 +18,8 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from functools import partial
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
@@ -46,8 +48,13 @@ ATTEMPTS, LOOKS = 60, (20, 60)
 """Evaluations of a search, and those at which policies are compared."""
 SEEDS, RESAMPLES = 30, 2000
 DEFAULT = "best-first"
-LONGER: Mapping[str, tuple[str, dict[str, Any]]] = {"iterative, 60 rounds": ("iterative", {"rounds": 60})}
-"""Variants that are compared too, and cannot become the default: `iterative` ends after 10 rounds."""
+VARIANTS: Mapping[str, tuple[str, dict[str, Any]]] = {
+    "iterative, 60 rounds": ("iterative", {"rounds": 60}),
+    "best-first, for models": ("best-first", {"starts": 1, "restarts": 3}),
+    "best-first, by reward": ("best-first", {"by": "reward"}),
+}
+"""Options that are compared too, and cannot become the default by that. `iterative` ends after 10 rounds.
+Runs of language models, with three attempts at a time, use the second one."""
 ENOUGH = 0.95
 """Progress at which a search counts as done (`Landscape.enough`)."""
 LEAST_GAIN = math.log(1.05)
@@ -56,21 +63,32 @@ LEAST_GAIN = math.log(1.05)
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
 
 
-def searches(variant: tuple[str, dict[str, Any]], spaces: Sequence[Space], seeds: int) -> Numbers:
+def searches(
+    variant: tuple[str, dict[str, Any]], spaces: Sequence[Space], seeds: int, pool: Executor | None = None
+) -> Numbers:
     """Seconds, dollars and progress (last axis) by proposer, landscape, seed and evaluation.
+
+    Args:
+        pool: of processes that search a landscape each; without one, this process searches all.
+    """
+    one = partial(searches_of, variant, seeds)
+    return np.stack([*(pool.map(one, spaces) if pool else map(one, spaces))], axis=1)
+
+
+def searches_of(variant: tuple[str, dict[str, Any]], seeds: int, space: Space) -> Numbers:
+    """The same for one landscape: by proposer, seed and evaluation.
 
     A search that ends early keeps its last values.
     """
     name, options = variant
-    found = np.zeros((len(PROPOSERS), len(spaces), seeds, ATTEMPTS, 3))
+    found = np.zeros((len(PROPOSERS), seeds, ATTEMPTS, 3))
     for i, proposer in enumerate(PROPOSERS):
-        for j, space in enumerate(spaces):
-            for seed in range(seeds):
-                policy = policies.create(name, options=options)
-                steps = Search(space, policy, proposer, seed).run(ATTEMPTS)
-                steps += steps[-1:] * (ATTEMPTS - len(steps))
-                found[i, j, seed] = steps
-            found[i, j, ..., 2] = (found[i, j, ..., 2] - space.landscape.mean) / space.landscape.room
+        for seed in range(seeds):
+            policy = policies.create(name, options=options)
+            steps = Search(space, policy, proposer, seed).run(ATTEMPTS)
+            steps += steps[-1:] * (ATTEMPTS - len(steps))
+            found[i, seed] = steps
+    found[..., 2] = (found[..., 2] - space.landscape.mean) / space.landscape.room
     return found
 
 
@@ -157,7 +175,7 @@ def compared(
 
 def candidates(found: Mapping[str, Any]) -> list[str]:
     """What may become the default: the policies with their own options."""
-    return [name for name in found if name != DEFAULT and name not in LONGER]
+    return [name for name in found if name != DEFAULT and name not in VARIANTS]
 
 
 def least_held_out(found: Mapping[str, Any]) -> int:
@@ -211,11 +229,12 @@ def laboratory(
     if not spaces:
         raise SystemExit("no complete landscape has anything to gain: record some with record.py")
     variants = {name: (name, dict[str, Any]()) for name in dict.fromkeys([DEFAULT, *names])}
-    variants |= {label: one for label, one in LONGER.items() if one[0] in variants}
+    variants |= {label: one for label, one in VARIANTS.items() if one[0] in variants}
     found = {}
-    for label, variant in variants.items():
-        found[label] = searches(variant, spaces, seeds)
-        print(f"{label}: {found[label][..., LOOKS[-1] - 1, 2].mean():.3f} after {LOOKS[-1]}", flush=True)
+    with ProcessPoolExecutor() as pool:
+        for label, variant in variants.items():
+            found[label] = searches(variant, spaces, seeds, pool)
+            print(f"{label}: {found[label][..., LOOKS[-1] - 1, 2].mean():.3f} after {LOOKS[-1]}", flush=True)
     limits = [float(np.median(found[DEFAULT][..., -1, column])) for column in (0, 1)]
     random = np.mean(
         [
