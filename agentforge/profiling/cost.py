@@ -17,12 +17,11 @@ from agentforge.schema import Bound
 from .footprint import Footprint, distinct_bytes, footprint, footprint_of
 from .graph.chains import source_of
 from .graph.experts import grouped_product
-from .graph.operators import VENDOR, Kind, argument, kind_of, numel_of, op_name, run_fake, value_of
+from .graph.operators import GATHERS, VENDOR, Kind, argument, kind_of, numel_of, op_name, run_fake, value_of
 from .graph.region import Region
 from .graph.value_capture import CapturedValues
 from .speed_of_light import Work, dtype_of, speed_of_light
 
-_GATHERS = {"embedding", "embedding_bag", "_embedding_bag", "index", "index_select", "gather"}
 _ROW_PASSES = {"layer_norm": 8, "group_norm": 8, "rms_norm": 5, "softmax": 5, "log_softmax": 5, "var": 4}
 """Operations per element of composite reductions; a plain reduction has 1."""
 _RECURRENT = {
@@ -82,7 +81,7 @@ def _bytes(region: Region, seen: Mapping[Node, CapturedValues]) -> float:
             memory, view = _memory(value), _covered(value, seen)
             if memory in members or view is None:
                 continue
-            if op_name(node) in _GATHERS and value is node.all_input_nodes[0]:
+            if op_name(node) in GATHERS and value is node.all_input_nodes[0]:
                 rows[memory] = max(rows[memory], min(_looked_up(node, seen), distinct_bytes([view])))
             else:
                 views[memory].add(view)
@@ -175,7 +174,7 @@ def _bytes_used(node: Node) -> int:
         _bytes_used(user)
         if kind_of(user) is Kind.VIEW
         else 0
-        if user.op == "output" or op_name(user) in _GATHERS
+        if user.op == "output" or op_name(user) in GATHERS
         else size
         for user in node.users
     ]

@@ -21,7 +21,7 @@ from .cost import cost_of, least_bytes, masked_at
 from .examples import examples_of
 from .graph.capture import Buffers, Capture, CapturedUnit, Example, capture_examples
 from .graph.merges import merges
-from .graph.operators import Kind, kind_of
+from .graph.operators import GATHERS, Kind, kind_of, op_name
 from .graph.region import Region
 from .graph.regions import partition
 from .graph.value_capture import CapturedValues, flat_arguments, record
@@ -224,8 +224,9 @@ def _site(
 
 def _kinds(region: Region) -> dict[str, int]:
     """Operators of a region by kind, without those that move no data."""
-    kinds = Counter(kind_of(node) for node in region.nodes)
-    return {kind.value: count for kind, count in sorted(kinds.items()) if kind not in _IDLE}
+    working = [node for node in region.nodes if kind_of(node) not in _IDLE]
+    kinds = Counter("gather" if op_name(node) in GATHERS else kind_of(node).value for node in working)
+    return dict(sorted(kinds.items()))
 
 
 def _module_path(node: Node) -> str:

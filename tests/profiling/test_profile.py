@@ -189,6 +189,22 @@ class Adds(nn.Module):
     assert profile.bottlenecks
 
 
+def test_lookups_are_gathers_however_they_are_written():
+    extra = """
+class Looks(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(50, 64))
+
+    def forward(self, i, x):
+        return F.embedding(i, self.table) + self.table[i] + x.gather(1, i.view(-1, 1).expand(-1, 64))
+"""
+    inputs = "[torch.arange(40), torch.randn(40, 64)]"
+    profile = profile_target(target("Looks", inputs, extra), DEVICE, ROOFLINE)
+    kinds = [site.kinds for site in profile.call_sites]
+    assert sum(one.get("gather", 0) for one in kinds) == 3 and not any("embedding" in one for one in kinds)
+
+
 def test_a_model_that_fails_is_one_sentence():
     with pytest.raises(TargetError, match="small cannot be profiled"):
         profile_target(target("LlamaBlock", "[torch.randn(4, 16, 33)]"), DEVICE, ROOFLINE)

@@ -51,6 +51,8 @@ _CONV = {
 }  # fmt: skip
 _ATTENTION = {"scaled_dot_product_attention", "_native_multi_head_attention"}
 _EMBEDDING = {"embedding", "embedding_bag", "_embedding_bag"}
+GATHERS = frozenset({*_EMBEDDING, "index", "index_select", "gather", "take"})
+"""Operators that read places which an input names."""
 _REDUCTION = {
     "sum", "mean", "amax", "amin", "max", "min", "argmax", "argmin", "prod", "var", "std",
     "var_mean", "std_mean", "any", "all", "logsumexp", "linalg_vector_norm", "norm",
