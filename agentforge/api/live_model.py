@@ -14,7 +14,6 @@ import os
 import pickle
 import re
 import sys
-import tempfile
 import textwrap
 import zlib
 from collections.abc import Iterator, Mapping
@@ -32,6 +31,7 @@ from agentforge.isolation.sandboxes.namespaces import visible_system
 from agentforge.problems.describe import describe_tensor, distribution_of
 from agentforge.profiling.graph.extract import STRIDED, draw_expression
 from agentforge.schema import MachineError, Target, TargetError, UsageError, content_hash
+from agentforge.whole_file import whole_file
 
 from ._live_source import SOURCE
 
@@ -309,14 +309,9 @@ def _keep(weights: Mapping[str, torch.Tensor], folder: Path) -> Path:
         return path
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
-        scratch = Path(name)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(stream.getbuffer())
-            scratch.replace(path)
-        finally:
-            scratch.unlink(missing_ok=True)
+        with whole_file(path) as draft:
+            draft.touch(mode=0o600)
+            draft.write_bytes(stream.getbuffer())
     except OSError as error:
         raise MachineError(
             f"the model's weights cannot be kept in {path.parent} ({error.strerror}): "

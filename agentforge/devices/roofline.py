@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from agentforge.schema import FrozenModel, MachineError, content_hash
+from agentforge.whole_file import whole_file
 
 from ._base import DeviceSpec, Roofline, devices
 from ._child import ChildFailed, run, run_python
@@ -193,9 +194,8 @@ def _load(path: Path) -> _Kept | None:
 def _keep(path: Path, kept: _Kept) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(f".{os.getpid()}.tmp")
-        draft.write_text(kept.model_dump_json(indent=2))
-        draft.replace(path)
+        with whole_file(path) as draft:
+            draft.write_text(kept.model_dump_json(indent=2))
     except OSError as error:
         raise MachineError(
             f"{path.parent} cannot be written ({error.strerror}): free some space or set AGENTFORGE_HOME"

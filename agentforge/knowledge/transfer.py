@@ -9,7 +9,6 @@ What the database did not know before is `claimed`: nothing proves what a file o
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +31,7 @@ from agentforge.schema import (
     content_hash,
 )
 from agentforge.store import Store
+from agentforge.whole_file import whole_file
 
 from .base import KnowledgeBase
 
@@ -94,16 +94,13 @@ def export_knowledge(base: KnowledgeBase, store: Store, path: Path) -> Transfer:
     ]
     if not path.name:
         raise UsageError(f"{path} cannot be written: name a file")
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with draft.open("w", encoding="utf-8") as file:
+        with whole_file(path) as draft, draft.open("w", encoding="utf-8") as file:
             file.write(json.dumps({"format": FORMAT, "version": VERSION}) + "\n")
             for kind, found in nouns:
                 bodies = (x.model_dump_json(exclude={"records", "lessons"}) for x in found)
                 file.writelines(f'{{"{kind}": {body}}}\n' for body in bodies)
-        draft.replace(path)
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise UsageError(f"{path} cannot be written ({error.strerror}): name another file") from error
     return Transfer(len(bundle.strategies), len(bundle.outcomes))
 

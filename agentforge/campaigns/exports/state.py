@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
 import zlib
 from collections.abc import Iterator, Mapping
@@ -41,6 +40,7 @@ from agentforge.schema import (
     UsageError,
 )
 from agentforge.store import Store
+from agentforge.whole_file import whole_file
 
 from ..report import KEPT, run_of
 from ..suites import Selection, open_suite
@@ -120,12 +120,10 @@ def export_state(store: Store, name: str, path: Path, home: Path, *, solutions: 
     for folder, stands_for in ((home.absolute(), "HOME"), (Path(place), "SUITE"), (Path.cwd(), "FOLDER")):
         if len(folder.parts) > 1 and not solutions:  # a solution with another text is another one
             text = re.sub(_path(folder), stands_for, text)
-    draft = path.parent / f".{path.name}.{os.getpid()}"  # `.` has no name
     try:
-        draft.write_bytes(gzip.compress(text.encode(), mtime=0))
-        draft.replace(path)
+        with whole_file(path) as draft:
+            draft.write_bytes(gzip.compress(text.encode(), mtime=0))
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise UsageError(f"{path} cannot be written ({error.strerror}): name another file") from error
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import json
 import re
-import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -14,6 +13,7 @@ from typing import Any, Protocol
 
 from agentforge.registry import Registry
 from agentforge.schema import NOT_PYTHON, SuiteProblem, UsageError
+from agentforge.whole_file import whole_file
 
 _MOST_BYTES = 16 << 20
 """Of a problem's file."""
@@ -252,12 +252,8 @@ def keep_copy(path: Path, content: bytes) -> None:
     if path.is_file() and path.read_bytes() == content:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".new-{secrets.token_hex(8)}")
-    try:
+    with whole_file(path) as draft:
         draft.write_bytes(content)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def python_files(folder: Path) -> list[Path]:
