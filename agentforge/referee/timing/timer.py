@@ -292,16 +292,14 @@ class Timer:
             _Call(recipe, inputs.make(recipe) if shared else None, slot(), look, keep, n in timed)
             for n, (recipe, look) in enumerate(zip(recipes, self._checks.choose(number), strict=True))
         ]
-        if (call := self._unusual_call(keep)) is not None:
-            calls.insert(self._random.randrange(number + 1), call)
+        for unusual in self._unusual.draw(self._random, most=(number + 1) // 2):
+            if (call := self._unusual_call(unusual, keep)) is not None:
+                calls.insert(self._random.randrange(1, len(calls) + 1), call)  # the first is known as such
         return calls
 
-    def _unusual_call(self, keep: int) -> _Call | None:
-        """A call with transformed inputs, which only reading all of its content reveals; None for none, or if
-        the reference raises."""
-        unusual = self._unusual.draw(self._random)
-        if unusual is None:
-            return None
+    def _unusual_call(self, unusual: ProbeInput, keep: int) -> _Call | None:
+        """A call with transformed inputs, which only reading all of its content reveals; None if the
+        reference raises."""
         inputs, recipe = self._inputs, self._inputs.prepare()
         made = inputs.make(recipe)
         unusual.content.apply([made.tensor(layout) for layout in inputs.layouts])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from random import Random
 
@@ -15,6 +16,8 @@ from ..workers.failures import WorkerFailure
 
 _SHARE = 0.8
 """Share of blocks that get one more call with transformed inputs, once all of them have come."""
+_BLOCKS = 16
+"""Blocks in which all of them come, if turns have room: a verdict may need no more (`LOOKS`)."""
 
 
 @dataclass
@@ -28,11 +31,14 @@ class UnusualContents:
     _due: list[ProbeInput] = field(default_factory=list)
     _all_came: bool = False
 
-    def draw(self, random: Random) -> ProbeInput | None:
-        """The one for a block, or None. Each block has one until all have come."""
+    def draw(self, random: Random, most: int) -> list[ProbeInput]:
+        """Those for a block: enough, up to `most`, that all come soon; then at most one."""
         if not self.contents or (self._all_came and random.random() >= _SHARE):
-            return None
-        *self._due, chosen = self._due or random.sample(self.contents, len(self.contents))
+            return []
+        number = 1 if self._all_came else min(most, math.ceil(len(self.contents) / _BLOCKS))
+        if not self._due:
+            self._due = random.sample(self.contents, len(self.contents))
+        chosen, self._due = self._due[:number], self._due[number:]
         self._all_came |= not self._due
         return chosen
 

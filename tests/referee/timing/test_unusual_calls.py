@@ -37,20 +37,31 @@ def check(defined: str, got: Sample, expected: Sample, own: Sample | None = None
     check_unusual(OutputComparator(), probe, got, expected, lambda: (right.leaves, [BOUND]))
 
 
-def test_each_block_has_a_content_until_all_have_come() -> None:
+@pytest.mark.parametrize(("number", "most"), [(5, 4), (24, 4), (60, 4), (24, 1)])
+def test_all_contents_come_within_few_blocks_if_turns_have_room(number: int, most: int) -> None:
+    contents, random = [ProbeInput(UNUSUAL[0], [BOUND]) for _ in range(number)], Random(0)
+    unusual = UnusualContents(contents)
+    blocks = [unusual.draw(random, most) for _ in range(max(16, number // most))]
+    assert all(blocks[:5]) and max(map(len, blocks)) <= most
+    came = [content for block in blocks for content in block][:number]
+    assert sorted(map(id, came)) == sorted(map(id, contents))
+
+
+def test_later_most_blocks_have_one_and_all_come_equally_often() -> None:
     contents, random = [ProbeInput(c, [BOUND]) for c in UNUSUAL], Random(0)
     unusual = UnusualContents(contents)
-    first = [unusual.draw(random) for _ in contents]
-    assert sorted(map(id, first)) == sorted(map(id, contents))
-    later = [unusual.draw(random) for _ in range(10 * len(contents))]
-    drawn = [content for content in later if content is not None]
-    assert 0.6 < len(drawn) / len(later) < 0.95
+    came = 0
+    while came < len(contents):
+        came += len(unusual.draw(random, 4))
+    later = [unusual.draw(random, 4) for _ in range(10 * len(contents))]
+    assert max(map(len, later)) == 1 and 0.6 < sum(map(len, later)) / len(later) < 0.95
+    drawn = [content for block in later for content in block]
     counts = [sum(content is other for other in drawn) for content in contents]
     assert max(counts) - min(counts) <= 1
 
 
 def test_without_contents_no_block_has_one() -> None:
-    assert UnusualContents().draw(Random(0)) is None
+    assert UnusualContents().draw(Random(0), 4) == []
 
 
 @pytest.mark.parametrize(
