@@ -1,9 +1,9 @@
-"""The policy `best-first`: a small beam of the fastest attempts against a fresh start."""
+"""The policy `best-first`: a small beam of the best attempts against a fresh start."""
 
 from __future__ import annotations
 
 from heapq import nlargest
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -32,8 +32,6 @@ class BestFirst(FrozenModel):
     """Different starts from the definition before anything is built upon."""
     restarts: int | None = Field(default=None, ge=0)
     """Starts from the definition after an attempt passed; None is no limit."""
-    by: Literal["speedup", "reward"] = "speedup"
-    """What makes an attempt better than another one."""
 
     def select(self, tree: Tree) -> Choice | None:
         """A failure to repair, a start from the definition, or the parent to build on."""
@@ -43,11 +41,11 @@ class BestFirst(FrozenModel):
         starts = sum(node.parent is None for node in tree.nodes)
         if starts < self.starts:
             return Choice(tree.bottleneck, None)
-        best = max(self._beam(tree), key=self._promise, default=None)
+        best = max(self._beam(tree), key=_promise, default=None)
         again = self._may_restart(tree)
         if best is None:
             return Choice(tree.bottleneck, None) if again else None
-        fresh = again and self._promise(best) < 1.0 / (1 + starts)
+        fresh = again and _promise(best) < 1.0 / (1 + starts)
         return Choice(tree.bottleneck, None if fresh else best.id)
 
     def _may_restart(self, tree: Tree) -> bool:
@@ -58,13 +56,11 @@ class BestFirst(FrozenModel):
         return sum(node.parent is None for node in tree.nodes[first + 1 :]) < self.restarts
 
     def _beam(self, tree: Tree) -> list[Node]:
-        best = nlargest(self.beam, (n for n in tree.nodes if n.buildable), key=self._value)
+        buildable = (n for n in tree.nodes if n.buildable)
+        best = nlargest(self.beam, buildable, key=lambda n: (n.reward, n.speedup or 0.0))
         return [n for n in best if n.children < self.children]
 
-    def _value(self, node: Node) -> float:
-        """Of a passed attempt; 1.0 if it is as fast as the best baseline."""
-        return node.reward / BASELINE if self.by == "reward" else node.speedup or 0.0
 
-    def _promise(self, node: Node) -> float:
-        """Its value, discounted by what was already built on it."""
-        return self._value(node) / (1 + node.children)
+def _promise(node: Node) -> float:
+    """Reward as a multiple of a baseline's, discounted by what was already built on it."""
+    return node.reward / BASELINE / (1 + node.children)

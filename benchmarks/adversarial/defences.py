@@ -59,6 +59,10 @@ def _nowhere(*args: Any, **kwargs: Any) -> frozenset[int]:
     return frozenset()
 
 
+def _no_contents(*args: Any, **kwargs: Any) -> Any:
+    return []
+
+
 def _none(*args: Any, **kwargs: Any) -> int:
     return 0
 
@@ -325,7 +329,7 @@ DEFENCES: tuple[Mutant, ...] = (
     Mutant(
         "calls-known-by-content",
         "unusual contents are asked for in checks alone",
-        ((f"{_H}.timing.unusual_calls:UnusualContents.draw", _nothing),),
+        ((f"{_H}.timing.unusual_calls:UnusualContents.draw", _no_contents),),
         ("careful_when_slow", "age_of_the_content", "note_for_the_successor"),
         full=True,
     ),

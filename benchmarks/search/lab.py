@@ -51,7 +51,6 @@ DEFAULT = "best-first"
 VARIANTS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "iterative, 60 rounds": ("iterative", {"rounds": 60}),
     "best-first, for models": ("best-first", {"starts": 1, "restarts": 3}),
-    "best-first, by reward": ("best-first", {"by": "reward"}),
 }
 """Options that are compared too, and cannot become the default by that. `iterative` ends after 10 rounds.
 Runs of language models, with three attempts at a time, use the second one."""

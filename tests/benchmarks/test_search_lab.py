@@ -254,7 +254,7 @@ def test_the_lab_compares_and_writes_its_table(lab: ModuleType, tmp_path: Path) 
     assert 1 <= needed[1] <= needed[0] <= needed[2] <= lab.ATTEMPTS + 1
     result["provenance"] = {"date": "2026-01-01T00:00", "commit": "abc"}
     text = lab.TABLE.within(f"before\n{lab.TABLE.begin}old\n{lab.TABLE.end}after", lab.table(result))
-    assert "old" not in text and text.count("\n| `") == 6 and text.endswith("after")
+    assert "old" not in text and text.count("\n| `") == 5 and text.endswith("after")
     lab.figure(result, tmp_path / "figure.html")
     assert "iterative, 60 rounds" in (tmp_path / "figure.html").read_text()
 
