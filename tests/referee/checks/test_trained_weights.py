@@ -17,7 +17,7 @@ LARGEST = problem(
 BOUNDED = problem(
     "return x @ self.w.clamp(-1, 1)",
     "torch.randn(64, 32)",
-    "self.w = torch.nn.Parameter(torch.randn(32, 32) / 32)",
+    "self.w = torch.nn.Parameter(torch.randn(32, 32) / 8)",
 )
 ROOTS = problem(
     "return x * self.variance.sqrt()",
