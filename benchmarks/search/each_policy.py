@@ -2,7 +2,7 @@
 
     python benchmarks/search/each_policy.py
 
-RMSNorm over 8192 rows of 4096 (`benchmarks/problems/rmsnorm.py`), three attempts each, with the playbook and
+RMSNorm over 2048 rows of 1024 (`benchmarks/problems/rmsnorm.py`), three attempts each, with the playbook and
 every other setting as a user has it. It shows that a whole run works with each policy. Which policy needs the
 fewest attempts is the policy lab's question (`lab.py`).
 """
@@ -22,14 +22,15 @@ from end_to_end import optimize  # noqa: E402
 from agentforge.search import policies  # noqa: E402
 
 RESULTS = HERE.parent / "results" / "each_policy.json"
+SIZE = ("--init-args", "[1024]", "--input-shape", "2048,1024")
 
 
 def main() -> None:
     """One run for each policy; the file is written after each."""
     results = []
     for name in policies.names():
-        options = ["--attempts", "3", "-c", f"search.policy={name}"]
-        found = optimize(str(HERE.parent / "problems" / "rmsnorm.py"), options)
+        options = ["--attempts", "3", "-c", f"search.policy={name}", *SIZE]
+        found = optimize(f"{HERE.parent / 'problems' / 'rmsnorm.py'}:Model", options)
         results.append({"policy": name, **found})
         print(f"{name}: {found['seconds']} s; {found['result'].get('headline', '')}", flush=True)
         RESULTS.write_text(json.dumps({"provenance": provenance(), "results": results}, indent=1) + "\n")
