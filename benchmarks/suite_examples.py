@@ -21,8 +21,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from _provenance import commit, provenance  # noqa: E402
 
-from agentforge.campaigns.suites import open_suite  # noqa: E402
-from agentforge.campaigns.suites._base import Selection  # noqa: E402
+from agentforge.campaigns.suites import Selection, open_suite  # noqa: E402
 
 RESULTS = HERE / "results" / "suite_examples.json"
 
