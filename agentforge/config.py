@@ -159,7 +159,8 @@ class SearchSettings(BaseModel, extra="forbid", allow_inf_nan=False):
     agent_options: dict[str, dict[str, Any]] = {}
     """Options by agent, for planners, coders and judges of plug-ins."""
     language: str = "cpp"
-    """Of new kernels: `cpp`, `triton`, `cuda` or `cupy`."""
+    """Of new kernels: `cpp`, `triton`, `cuda`, `cupy` or `python`. If it is not set: `triton` on a GPU, with
+    `--reference` the kernel's own language, else `cpp`."""
     advice_tokens: int = Field(default=600, ge=0)
     """Most tokens of cards of the kinds avoid, symptom and hardware in a language model's prompt."""
     agents: Literal["one-shot", "dialogue"] = "dialogue"

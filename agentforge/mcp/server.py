@@ -31,7 +31,7 @@ AgentForge makes PyTorch models faster with kernels that a referee has verified.
 2. list_bottlenecks, get_definition: what is worth a kernel, and its exact contract.
 3. search_strategies: techniques with what they brought here.
 4. evaluate_solution: the referee compiles, checks and times what you wrote against eager PyTorch and
-   torch.compile, interleaved; read why it failed and mend it, or make it faster. get_metrics shows all of it.
+   torch.compile, interleaved; read why it failed and fix it, or make it faster. get_metrics shows all of it.
 5. record_lesson: one sentence that a verified evaluation taught.
 6. apply_solutions: puts the fastest verified solutions into the model and proves it end to end.
 Evaluations take from seconds to a few minutes; progress is reported."""

@@ -22,6 +22,8 @@ from end_to_end import optimize  # noqa: E402
 from agentforge.search import policies  # noqa: E402
 
 RESULTS = HERE.parent / "results" / "each_policy.json"
+FIELDS = ("headline", "mode", "proven", "attempts", "stopped", "first_verdict_s", "error")
+"""What is kept of a run's answer."""
 SIZE = ("--init-args", "[1024]", "--input-shape", "2048,1024")
 
 
@@ -31,8 +33,11 @@ def main() -> None:
     for name in policies.names():
         options = ["--attempts", "3", "-c", f"search.policy={name}", *SIZE]
         found = optimize(f"{HERE.parent / 'problems' / 'rmsnorm.py'}:Model", options)
-        results.append({"policy": name, **found})
-        print(f"{name}: {found['seconds']} s; {found['result'].get('headline', '')}", flush=True)
+        run = found.pop("result")
+        kept = {field: run[field] for field in FIELDS if field in run}
+        speedup = ((run.get("end_to_end") or {}).get("performance") or {}).get("speedup", {})
+        results.append({"policy": name, **found, **kept, "speedup": speedup})
+        print(f"{name}: {found['seconds']} s; {run.get('headline', '')}", flush=True)
         RESULTS.write_text(json.dumps({"provenance": provenance(), "results": results}, indent=1) + "\n")
 
 

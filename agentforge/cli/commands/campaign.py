@@ -88,7 +88,7 @@ def start(
         float | None,
         typer.Option(
             "--limit-minutes",
-            help="Most minutes of wall time for one problem. Default: 10, and 3 times --minutes.",
+            help="Most minutes of wall time for one problem. Default: 10 minutes plus 3 times --minutes.",
         ),
     ] = None,
     workers: Workers = 1,
