@@ -2,7 +2,7 @@
 
     python benchmarks/kb_transfer.py                      # writes benchmarks/results/kb_transfer.json
     python benchmarks/kb_transfer.py --landscapes a.jsonl.gz b.jsonl.gz --out mine.json
-    python benchmarks/kb_transfer.py --table              # write the table into docs/knowledge.md
+    python benchmarks/kb_transfer.py --table              # write the table into docs/transfer.md
 
 Each recorded landscape (`search/record.py`) is searched by the search policy. The knowledge base ranks the
 strategies, learns from each verdict as in a run, and begins with one of these:
@@ -74,7 +74,7 @@ from agentforge.store import Store  # noqa: E402
 from tools.generated import GeneratedPart  # noqa: E402
 
 RESULTS = HERE / "results" / "kb_transfer.json"
-TABLE = GeneratedPart("docs/knowledge.md", "transfer", "benchmarks/kb_transfer.py --table")
+TABLE = GeneratedPart("docs/transfer.md", "transfer", "benchmarks/kb_transfer.py --table")
 
 MOST, TRAINING = 60, 20
 """Evaluations of a search, and of one that gives experience."""
@@ -561,7 +561,7 @@ def main() -> int:
     parser.add_argument("--other", type=Path, help="landscapes of another machine, for the arm `elsewhere`")
     parser.add_argument("--policy", default="best-first", choices=policies.names())
     parser.add_argument("--seeds", type=int, default=SEEDS)
-    parser.add_argument("--table", action="store_true", help="only write the table into docs/knowledge.md")
+    parser.add_argument("--table", action="store_true", help="only write the table into docs/transfer.md")
     parser.add_argument("--out", type=Path, default=RESULTS)
     chosen = parser.parse_args()
     if chosen.table:

@@ -30,7 +30,7 @@ PRIOR_WEIGHT = 2.0
 """Attempts that the knowledge base's probability of success counts for against this run's own."""
 
 WORTH_VERIFYING = 1.02
-"""Quick speedup over the incumbent's from which on a second full evaluation is made (docs/search.md)."""
+"""Quick speedup over the incumbent's from which on a second full evaluation is made (docs/policy-lab.md)."""
 
 CLEARLY_FASTER = 1.05
 """Ratio of two attempts' speedups from which on the slower one's judge does not close the bottleneck."""

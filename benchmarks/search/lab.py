@@ -2,7 +2,7 @@
 
     python benchmarks/search/lab.py                       # writes benchmarks/results/search_policies.json
     python benchmarks/search/lab.py --figure policies.html
-    python benchmarks/search/lab.py --table               # write the table into docs/search.md
+    python benchmarks/search/lab.py --table               # write the table into docs/policy-lab.md
 
 Each policy searches each landscape with three simulated proposers and 30 seeds. Progress is the log speedup
 of the fastest attempt with a full verdict, between the mean of the recorded solutions (0) and the best (1).
@@ -42,7 +42,7 @@ from tools.generated import GeneratedPart  # noqa: E402
 
 LANDSCAPES = HERE.parent / "results" / "landscapes.jsonl.gz"
 RESULTS = HERE.parent / "results" / "search_policies.json"
-TABLE = GeneratedPart("docs/search.md", "lab", "benchmarks/search/lab.py --table")
+TABLE = GeneratedPart("docs/policy-lab.md", "lab", "benchmarks/search/lab.py --table")
 
 ATTEMPTS, LOOKS = 60, (20, 60)
 """Evaluations of a search, and those at which policies are compared."""
@@ -340,7 +340,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--policies", default=",".join(policies.names()), help="names with commas between")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--figure", type=Path, help="also write the curves as an HTML page")
-    parser.add_argument("--table", action="store_true", help="only write the table into docs/search.md")
+    parser.add_argument("--table", action="store_true", help="only write the table into docs/policy-lab.md")
     parser.add_argument("--out", type=Path, default=RESULTS)
     chosen = parser.parse_args(argv)
     if not chosen.table:
