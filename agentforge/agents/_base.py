@@ -15,6 +15,7 @@ from agentforge.schema import (
     Context,
     Critique,
     Evaluation,
+    EvaluationStatus,
     Level,
     ModelPlan,
     Plan,
@@ -70,6 +71,17 @@ class Past:
     error: str = ""
     trials: tuple[Trial, ...] = ()
     """Points of its parameters that the tuner measured."""
+
+
+def honest(past: Sequence[Past]) -> tuple[Past, ...]:
+    """The attempts, oldest first, without those with the status CHEATING and what builds on them, however far
+    back."""
+    cheats = set[str | None]()
+    for one in past:
+        cheated = one.evaluation is not None and one.evaluation.status is EvaluationStatus.CHEATING
+        if cheated or one.parent in cheats:
+            cheats.add(one.id)
+    return tuple(one for one in past if one.id not in cheats)
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ def _steps(run_log: RunLog, bottleneck: Bottleneck) -> tuple[Step, ...]:
             attempt=attempt,
             depth=above.depth + 1 if above else 0,
             parent=above.attempt if above else None,
-            solution=run_log.solution(attempt.solution) if attempt.solution else None,
+            solution=run_log.solution_of(attempt) if attempt.solution else None,
             before=above.solution if above else None,
             evaluation=evaluations.get(attempt.id),
             promoted=attempt.id in best,

@@ -314,6 +314,9 @@ def _database(settings: Settings) -> Check:
 
     try:
         url = make_url(settings.url)
+    except (ArgumentError, ValueError):  # the latter for a port that is no number
+        return Check("storage", "database", State.MISSING, "bad URL", "correct AGENTFORGE_DATABASE_URL")
+    try:
         if url.get_backend_name() == "sqlite" and url.database and not os.path.exists(url.database):  # noqa: PTH110
             return Check("storage", "database", State.OK, f"none yet: the first run creates {url.database}")
         with Store(settings.url) as store:
@@ -321,8 +324,6 @@ def _database(settings: Settings) -> Check:
             runs = len(store.list_runs())
             about = f"{store.where}, tables of revision {store.revision}, {runs} runs"
             return Check("storage", "database", State.OK, about)
-    except ArgumentError:
-        return Check("storage", "database", State.MISSING, "bad URL", "correct AGENTFORGE_DATABASE_URL")
     except StoreError as error:
         return Check("storage", "database", State.MISSING, "not usable", str(error))
 

@@ -12,6 +12,10 @@ from agentforge.views import output as _print
 from . import _options
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from agentforge.config import Settings
+    from agentforge.devices import DeviceSpec
     from agentforge.knowledge import Bundle, ClaimVerdicts
     from agentforge.store import Store
 
@@ -71,11 +75,13 @@ def _take(
     from agentforge.knowledge import import_knowledge
     from agentforge.store import Store
 
-    verdicts = None
-    with Store(_options.settings(config).url) as store:
+    verdicts, settings = None, _options.settings(config)
+    progress = None if json else _print.aside
+    spec = _device(device, settings, progress) if verify else None  # before anything is written
+    with Store(settings.url) as store:
         done = import_knowledge(store, bundle)
-        if verify:
-            verdicts = _judge(store, bundle, verify, trust_references, device, config, json)
+        if spec is not None:
+            verdicts = _judge(store, bundle, verify, trust_references, spec, settings, progress)
     if json:
         _print.as_json({"file": name, **asdict(done), **(_as_dict(verdicts) if verdicts else {})})
         return
@@ -96,6 +102,8 @@ def _as_dict(verdicts: ClaimVerdicts) -> dict[str, object]:
             for j in verdicts.judged
         ],
         "unjudged": [asdict(claim) for claim in verdicts.unjudged],
+        "unknown": verdicts.unknown,
+        "without_solution": verdicts.without_solution,
     }
 
 
@@ -116,6 +124,11 @@ def _print_verdicts(name: str, verdicts: ClaimVerdicts) -> None:
         )
     for claim in verdicts.unjudged:
         _print.line(f"{claim.strategy} ({claim.claimed_speedup:.2f}x) cannot be judged here: {claim.why}")
+    if verdicts.without_solution:
+        _print.line(
+            f"{name} lacks the solutions of some claims ({verdicts.without_solution}), so they cannot be "
+            "judged: use an export of the database that measured them"
+        )
     if verdicts.judged or verdicts.unjudged:
         return
     if verdicts.unknown:
@@ -123,10 +136,18 @@ def _print_verdicts(name: str, verdicts: ClaimVerdicts) -> None:
             "no claim could be judged: run `agentforge optimize` on the model first, so that its operators "
             "are known here, or add --trust-references if you trust the code that comes with the claims"
         )
-    else:
+    elif not verdicts.without_solution:
         _print.line(
             f"no claim waits for a verdict: every verified solution of {name} was measured or judged here"
         )
+
+
+def _device(kind: str, settings: Settings, progress: Callable[[str], None] | None) -> DeviceSpec:
+    from agentforge.config import check_threads
+    from agentforge.ladder import find_device
+
+    check_threads(settings.referee)
+    return find_device(kind, settings.cache, progress)
 
 
 def _judge(
@@ -134,27 +155,22 @@ def _judge(
     bundle: Bundle,
     most: int,
     trust_references: bool,
-    device: str,
-    config: list[str] | None,
-    json: bool,
+    device: DeviceSpec,
+    settings: Settings,
+    progress: Callable[[str], None] | None,
 ) -> ClaimVerdicts:
     from functools import partial
 
-    from agentforge.config import check_threads
     from agentforge.knowledge import KnowledgeBase, judge_claims
-    from agentforge.ladder import find_device
     from agentforge.referee import Referee
 
-    settings, progress = _options.settings(config), None if json else _print.aside
-    check_threads(settings.referee)
-    spec = find_device(device, settings.cache, progress)
-    with Referee(settings.referee, device=spec, cache=settings.cache) as referee:
+    with Referee(settings.referee, device=device, cache=settings.cache) as referee:
         return judge_claims(
             KnowledgeBase(store, settings.playbooks),
             store,
             bundle,
             most,
             evaluate=partial(referee.evaluate, progress=progress),
-            device=spec,
+            device=device,
             trust_references=trust_references,
         )

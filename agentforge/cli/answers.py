@@ -305,6 +305,10 @@ class ImportedKnowledge(ExportedKnowledge):
     """Only with `--verify`."""
     unjudged: tuple[UnjudgedClaim, ...] = ()
     """Only with `--verify`: claims that this machine cannot judge, and why. They stay claims."""
+    unknown: int = 0
+    """Only with `--verify`: claims about operators that no run here has profiled."""
+    without_solution: int = 0
+    """Only with `--verify`: claims whose solution the file or the other database does not have."""
 
 
 class CheckedMachine(FrozenModel):

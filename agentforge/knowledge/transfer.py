@@ -130,10 +130,13 @@ def read_database(where: str, own: str, *, evidence: bool = False) -> Bundle:
         evidence: read solutions and bottlenecks too, so that claims can be judged.
 
     Raises:
-        UsageError: it is this database, or one of its entries is invalid.
+        UsageError: it is this database, its path names no user, or one of its entries is invalid.
         StoreError: it is no database, or has the tables of another version.
     """
-    url = where if "://" in where else sqlite_url(Path(where).expanduser().absolute())
+    try:
+        url = where if "://" in where else sqlite_url(Path(where).expanduser().absolute())
+    except RuntimeError as error:
+        raise UsageError(f"{where} is nowhere, because there is no such user: name a file") from error
     file, mine = _file(url), _file(own)
     if url == own or (file and mine and file.is_file() and mine.is_file() and file.samefile(mine)):
         raise UsageError(f"{where} is this database itself: name another one")

@@ -60,7 +60,7 @@ class AttemptReferee:
             TimeEnded: the deadline came first.
         """
         bottleneck = self.bottlenecks[attempt.bottleneck].bottleneck
-        solution = self.run_log.solution(attempt.solution or "")
+        solution = self.run_log.solution_of(attempt)
         key = bottleneck.definition, bottleneck.workloads, solution, level
         found = None if again else self.run_log.finished_evaluation(*key, attempt.machine_code)
         reused = found is not None
@@ -86,7 +86,7 @@ class AttemptReferee:
         """The attempt with the hash of its machine code, if the evaluator can tell."""
         if not isinstance(self.evaluator, Disassembler):
             return attempt
-        solution = self.run_log.solution(attempt.solution or "")
+        solution = self.run_log.solution_of(attempt)
         return attempt.model_copy(update={"machine_code": self.evaluator.machine_code_hash(solution)})
 
     def twin(self, attempt: Attempt) -> str:
@@ -115,15 +115,13 @@ class AttemptReferee:
         Raises:
             TimeEnded: the deadline came first; finished trials are kept.
         """
-        solution, plan = self.run_log.solution(attempt.solution or ""), attempt.plan
+        solution, plan = self.run_log.solution_of(attempt), attempt.plan
         assert plan is not None
 
         def evaluate(tried: Solution, again: bool) -> Evaluation | None:
             if stop():
                 return None
-            other = attempt.model_copy(
-                update={"solution": self.run_log.put_solution(tried), "machine_code": ""}
-            )
+            other = self.run_log.with_solution(attempt, tried).model_copy(update={"machine_code": ""})
             return self.evaluate(other, Level.QUICK, again=again, quiet=True, deadline=deadline)[1]
 
         def keep(trial: Trial) -> None:
@@ -131,12 +129,12 @@ class AttemptReferee:
             self.run_log.put(now.model_copy(update={"trials": (*now.trials, trial)}))
 
         tuner = Tuner(variants_of(task, plan, solution), most, attempt.id, evaluate, keep)
-        best = self.run_log.put_solution(tuner.run(solution, quick, attempt.trials))
+        best = tuner.run(solution, quick, attempt.trials)
         now = self.run_log.attempt(attempt.id) or attempt
         if now.trials:
             self.run_log.event(Progress(text=tuning_said(now)))
-        code = now.machine_code if best == attempt.solution else ""
-        return now.model_copy(update={"solution": best, "machine_code": code})
+        code = now.machine_code if best.hash == attempt.solution else ""
+        return self.run_log.with_solution(now, best).model_copy(update={"machine_code": code})
 
     def time_ended(self, attempt: Attempt) -> None:
         """Say that the run's time ended in the middle of an attempt's evaluation."""

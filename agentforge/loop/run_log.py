@@ -96,7 +96,7 @@ class RunLog:
                 id=attempt.id,
                 parent=attempt.parent,
                 plan=attempt.plan,
-                solution=self.solution(attempt.solution) if attempt.solution else None,
+                solution=self.solution_of(attempt) if attempt.solution else None,
                 evaluation=self.evaluation(attempt),
                 critique=attempt.critique,
                 error=attempt.error,
@@ -124,10 +124,22 @@ class RunLog:
             self._solutions[solution_hash] = self.store.get_solution(solution_hash)
         return self._solutions[solution_hash]
 
+    def solution_of(self, attempt: Attempt) -> Solution:
+        """An attempt's solution, with the author and the parameters that it had there."""
+        found = self.solution(attempt.solution or "")
+        if not attempt.author:
+            return found
+        return found.model_copy(update={"author": attempt.author, "parameters": attempt.parameters})
+
     def put_solution(self, solution: Solution) -> str:
-        """Store a solution; returns its hash."""
-        self._solutions[solution.hash] = solution
+        """Store a solution; returns its hash. It is read back, because another one with its code may be there
+        already, and a resumed run reads that."""
         return self.store.save_solution(solution)
+
+    def with_solution(self, attempt: Attempt, solution: Solution) -> Attempt:
+        """The attempt with this solution, which is stored; the attempt is not yet."""
+        own = {"author": solution.author, "parameters": solution.parameters}
+        return attempt.model_copy(update={"solution": self.put_solution(solution), **own})
 
     def evaluation(self, attempt: Attempt) -> Evaluation | None:
         """The evaluation that an attempt points to."""

@@ -122,9 +122,7 @@ def collect(supervisor: Supervisor) -> tuple[Win, ...]:
         incumbent = supervisor.bottleneck_state(bottleneck.definition.hash).incumbent
         if incumbent is not None and incumbent[0].solution is not None:
             attempt, evaluation = incumbent
-            wins.append(
-                Win(bottleneck, attempt.id, supervisor.run_log.solution(incumbent[0].solution), evaluation)
-            )
+            wins.append(Win(bottleneck, attempt.id, supervisor.run_log.solution_of(attempt), evaluation))
     return tuple(wins)
 
 

@@ -165,8 +165,8 @@ class Supervisor:
 
     def keep_solution(self, attempt: Attempt, solution: Solution) -> None:
         """Store what was written for an attempt."""
-        update = {"solution": self.run_log.put_solution(solution), "status": AttemptStatus.CODED}
-        self.run_log.put(attempt.model_copy(update=update))
+        attempt = self.run_log.with_solution(attempt, solution)
+        self.run_log.put(attempt.model_copy(update={"status": AttemptStatus.CODED}))
         self.run_log.event(
             AttemptCoded(
                 **which(attempt),
@@ -184,7 +184,7 @@ class Supervisor:
         if attempt is not None and ready and isinstance(self.evaluator, Builder):
             self.run_log.event(AttemptBuilding(**which(attempt)))
             with self.measuring:
-                self.evaluator.build(self.run_log.solution(attempt.solution or ""))
+                self.evaluator.build(self.run_log.solution_of(attempt))
 
     def _try(
         self, attempt: Attempt, solution: Solution, level: Level, *, quiet: bool = False
@@ -195,7 +195,7 @@ class Supervisor:
         """
         if self.out_of_budget():
             return None
-        tried = attempt.model_copy(update={"solution": self.run_log.put_solution(solution)})
+        tried = self.run_log.with_solution(attempt, solution)
         try:
             with self.measuring:
                 return self.referee.evaluate(tried, level, quiet=quiet, deadline=self.meter.deadline)[1]
@@ -209,7 +209,7 @@ class Supervisor:
         return self._try(attempt, solution, level, quiet=True)
 
     def _twin(self, attempt: Attempt, solution: Solution) -> str:
-        tried = attempt.model_copy(update={"solution": self.run_log.put_solution(solution)})
+        tried = self.run_log.with_solution(attempt, solution)
         with self.measuring:
             return self.referee.twin(self.referee.compiled(tried))
 
@@ -364,7 +364,7 @@ class Supervisor:
         evaluation = self.run_log.evaluation(attempt)
         if evaluation is None or attempt.solution is None:
             raise KeyError(f"attempt {attempt.id} was not evaluated")
-        return evaluation, self.run_log.solution(attempt.solution)
+        return evaluation, self.run_log.solution_of(attempt)
 
     def fail(self, attempt: Attempt, error: str, started: float, *causes: Exception) -> None:
         """End an attempt that has no solution, or none that can be judged."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from agentforge.agents import Aim, Hardware, NothingLeft, Past, Planner, Task
+from agentforge.agents import Aim, Hardware, NothingLeft, Past, Planner, Task, honest
 from agentforge.knowledge import Advisor, KnowledgeBase
 from agentforge.schema import Attempt, Context, Directives, Plan, Precedent, Strategy
 from agentforge.search import Cell, cell_of, dimensions, mean_gains
@@ -165,9 +165,10 @@ def with_cards(attempt: Attempt, served: Collection[str], **changes: object) -> 
 
 
 def first_plan(planner: Planner, task: Task, parent: str | None) -> tuple[Plan | None, str | None]:
-    """A plan on the chosen parent; if there is none, from the definition, then on the fastest."""
+    """A plan on the chosen parent; if there is none, from the definition, then on the fastest that builds on
+    no cheat."""
     fastest = max(
-        (p for p in task.past if gain_over_best(p.evaluation) is not None),
+        (p for p in honest(task.past) if gain_over_best(p.evaluation) is not None),
         key=lambda p: gain_over_best(p.evaluation) or 0.0,
         default=None,
     )

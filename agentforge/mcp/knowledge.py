@@ -62,6 +62,7 @@ def register(server: MCPServer[Any], server_state: ServerState) -> None:
 
 
 def _shown(strategy: Strategy) -> dict[str, Any]:
+    records = [record for record in strategy.records if record.newest is not None]  # others are claims only
     return {
         "id": strategy.id,
         "title": strategy.title,
@@ -79,7 +80,7 @@ def _shown(strategy: Strategy) -> dict[str, Any]:
                 "failures": r.failures,
                 "best_parameters": r.best_parameters,
             }
-            for r in strategy.records[:4]
+            for r in records[:4]
         ],
         "lessons": [
             {

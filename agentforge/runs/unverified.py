@@ -48,7 +48,7 @@ def write_unverified(run_log: RunLog, folder: Path) -> tuple[str, ...]:
     notes = []
     for name, (attempt, evaluation) in unverified(run_log.attempts(), run_log.evaluation).items():
         definition = run_log.store.get_definition(name)
-        solution = run_log.solution(attempt.solution or "")
+        solution = run_log.solution_of(attempt)
         place = folder / f"{re.sub(r'[^A-Za-z0-9_.-]+', '_', definition.name)[:80]}-{name[:8]}"
         place.mkdir(parents=True, exist_ok=True)
         write_solution(solution, place)

@@ -177,6 +177,10 @@ class Attempt(FrozenModel):
     plan: Plan | None = None
     solution: str | None = None
     """Hash."""
+    author: str = ""
+    """This and the next one: of the solution as this attempt wrote it, because the store keeps one solution
+    for equal code. Empty without one, and in what older versions wrote."""
+    parameters: dict[str, int | float | str | bool] = {}
     machine_code: str = ""
     """Hash of what a language model's solution was compiled to; empty if it is not known."""
     evaluation: str | None = None

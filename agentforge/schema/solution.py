@@ -61,7 +61,7 @@ class Solution(FrozenModel):
     definition: NonEmptyString
     """Hash of the definition it solves."""
     author: NonEmptyString
-    """`playbook`, `inductor`, `person`, or the model's name."""
+    """`playbook`, `inductor`, `person`, the model's name, or `bundle` for a claim's that was judged here."""
     spec: BuildSpec
     """How it is built and entered."""
     sources: tuple[SourceFile, ...] = Field(min_length=1)

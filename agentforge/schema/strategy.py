@@ -157,9 +157,9 @@ class StrategyRecord(FrozenModel):
     mean_claimed_log_speedup: float = 0.0
     """Mean of their log speedups, each limited to plus or minus ln 1.5."""
     measured: int = Field(default=0, ge=0)
-    """Evaluations of unproven solutions with a time that is not suspicious."""
+    """Unproven solutions with a time that is not suspicious."""
     mean_measured_log_speedup: float = 0.0
-    """Mean of their log speedups."""
+    """Mean of their log speedups, each as it was measured last."""
     newest: datetime | None = None
     """Time of the newest outcome."""
 

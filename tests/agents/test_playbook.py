@@ -7,13 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from agentforge.agents import CODER_FAILED, Past, Task, coders, judges, planners
+from agentforge.agents import CODER_FAILED, Past, Task, coders, honest, judges, planners
+from agentforge.agents.llm.history import contrast
 from agentforge.agents.playbook.coder import PROGRAM, PlaybookCoder
-from agentforge.agents.playbook.facts import changes
+from agentforge.agents.playbook.facts import best, changes, start
 from agentforge.agents.playbook.judge import PlaybookJudge
 from agentforge.agents.playbook.model_planner import PlaybookModelPlanner
 from agentforge.agents.playbook.planner import PlaybookPlanner
 from agentforge.knowledge import load_cards
+from agentforge.loop.tasks import first_plan
 from agentforge.resources import resource
 from agentforge.schema import (
     CannotCode,
@@ -94,6 +96,14 @@ def test_the_best_known_parameters_come_first() -> None:
     assert 1.5 < plan.expected_speedup < 2.0
 
 
+def test_only_values_of_the_card_are_tried_first() -> None:
+    """A record may have been made with another card."""
+    task = make_task()
+    record = StrategyRecord(context=task.context, n=3, best_parameters={"tile": 7, "schedule": "dynamic"})
+    card = STRATEGY.model_copy(update={"records": (record,)})
+    assert start(card, task.context, informed=False) == {"tile": 1024, "schedule": "dynamic"}
+
+
 def test_parameters_of_the_same_operators_in_another_shape_come_first() -> None:
     here = make_task().context.model_copy(update={"operators": (("pointwise", 2),)})
     other = here.model_copy(update={"shape_class": "l2/few-rows"})
@@ -123,6 +133,36 @@ def test_a_coder_that_failed_refuses_no_template() -> None:
     found = planner.plan(make_task(strategies=(STRATEGY, OTHER), past=past), None)
     assert found is not None
     assert found.strategy == OTHER.id
+
+
+def test_nothing_rests_on_what_builds_on_a_cheat() -> None:
+    """1 (slow); 2 (a cheat) <- 3 (failed) <- 4 (the fastest); 5, built on 1."""
+    task, plan = make_task(), Plan(strategy="fuse")
+    passed, failed = EvaluationStatus.PASSED, EvaluationStatus.CRASHED
+
+    def past(name: str, parent: str | None, status: EvaluationStatus, speedup: float = 1.0) -> Past:
+        verdict = make_evaluation(task, status, speedup=speedup)
+        return Past(name, parent, plan, make_solution(task), verdict, None)
+
+    cheat = past("2", None, EvaluationStatus.CHEATING)
+    after = past("3", "2", failed), past("4", "3", passed, 9.0), past("5", "1", passed, 1.2)
+    task = replace(task, past=(past("1", None, passed, 1.1), cheat, *after))
+    assert [one.id for one in honest(task.past)] == ["1", "5"]
+    leader = best(task)
+    assert leader is not None
+    assert leader.id == "5"
+    assert [shown.number for shown in contrast(task)] == ["#1", "#5"]
+    asked = list[str | None]()
+
+    class Unwilling:
+        name = "unwilling"
+
+        def plan(self, task: Task, parent: Past | None) -> Plan | None:
+            asked.append(parent.id if parent else None)
+            return None
+
+    assert first_plan(Unwilling(), task, "1") == (None, "1")
+    assert asked == ["1", None, "5"]
 
 
 def test_tuning_changes_one_parameter_of_the_best() -> None:

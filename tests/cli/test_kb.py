@@ -174,7 +174,31 @@ def test_if_nothing_is_judged_the_command_says_why(
     assert first.startswith("nope-trick (3.00x)")
     assert second.startswith("cpp-trick (2.00x)")
     listed = run(*verify, "--trust-references", "--json").json
-    assert (listed["judged"], len(listed["unjudged"])) == ([], 2)
+    assert (listed["judged"], len(listed["unjudged"]), listed["unknown"]) == ([], 2, 0)
+    assert run(*verify, "--json").json["unknown"] == 2
+
+
+def test_claims_without_their_solutions_are_named(
+    run: Run, bundle: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = Path(bundle).read_text().splitlines(keepends=True)
+    Path(bundle).write_text("".join(line for line in lines if '"solution": {' not in line))
+    monkeypatch.setenv("AGENTFORGE_HOME", str(tmp_path / "other"))
+    verify = ("kb", "import", bundle, "--verify", "5", "--device", "cpu")
+    said = run(*verify).out
+    assert "k.jsonl lacks the solutions of some claims (2)" in said
+    assert "no claim waits" not in said
+    assert run(*verify, "--json").json["without_solution"] == 2
+
+
+def test_a_wrong_device_is_named_before_anything_is_written(
+    run: Run, bundle: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTFORGE_HOME", str(tmp_path / "other"))
+    answer = run("kb", "import", bundle, "--verify", "1", "--device", "nope")
+    assert answer.code == 2
+    assert "'nope'" in answer.err
+    assert run("kb", "stats", "--json").json["outcomes"] == 0
 
 
 def test_claims_are_judged_on_a_device_whose_ladder_was_climbed(

@@ -151,10 +151,12 @@ def test_what_was_built_on_another_strategy_gets_no_credit(store: Store, playboo
 def test_only_values_that_the_card_has_are_kept(store: Store, playbook: Path) -> None:
     some = [nouns.solution(text) for text in ("first", "second")]
     said: list[dict[str, int | str]] = [{"tile": 16, "math": "Cache it"}, {"tile": "8; rm -rf /"}]
-    claims = [(s, claim(s, 3.0, parameters=values)) for s, values in zip(some, said, strict=True)]
-    judge(store, claims, 2, nouns.evaluation, playbooks=[playbook])
-    kept = {o.solution: o.parameters for o in store.outcomes()}
-    assert kept == {some[0].hash: {"tile": 16}, some[1].hash: {}}
+    for solution, values, kept in zip(some, said, ({"tile": 16}, {}), strict=True):
+        claims = [(solution, claim(solution, 3.0, parameters=values))]
+        judge(store, claims, 1, nouns.evaluation, playbooks=[playbook])
+        (outcome,) = store.outcomes()
+        assert (outcome.solution, outcome.parameters) == (solution.hash, kept)
+        store.remove_outcomes([outcome.id])
 
 
 @pytest.mark.parametrize("status", [EvaluationStatus.PASSED, EvaluationStatus.CRASHED])
@@ -177,6 +179,91 @@ def test_code_that_fails_does_not_count_against_a_strategy(store: Store) -> None
     assert asked == ["wrong"]
     assert store.outcomes() == ()
     assert base.stats().failures == 0
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [{"speedup": 0.5}, {"speedup": 1.0}, {"speedup": None}, {"evidence": Evidence.UNVERIFIED}],
+    ids=["slower", "as fast", "not timed", "not verified"],
+)
+def test_code_that_gains_nothing_does_not_count_against_a_strategy(
+    store: Store, playbook: Path, verdict: dict[str, Any]
+) -> None:
+    slow = nouns.solution("slow")
+    asked, base = judge(
+        store, [(slow, claim(slow, 3.0))], 5, partial(nouns.evaluation, **verdict), playbooks=[playbook]
+    )
+    assert asked == ["slow"]
+    assert store.outcomes() == ()
+    assert base.get("trick").records == ()
+
+
+def test_one_gain_of_a_bundle_counts_for_a_strategy_in_a_context(store: Store, playbook: Path) -> None:
+    some = [nouns.solution(str(number)) for number in range(4)]
+    claims = [(s, claim(s, 9.0 - number)) for number, s in enumerate(some)]
+    slow_first = iter([0.5, 2.0, 3.0, 4.0])
+    asked, base = judge(
+        store, claims, 9, lambda s: nouns.evaluation(s, speedup=next(slow_first)), playbooks=[playbook]
+    )
+    assert asked == ["0", "1", "2", "3"]
+    (kept,) = store.outcomes()
+    assert (kept.solution, kept.claimed) == (some[1].hash, False), "and no claim is left"
+    own, run = nouns.solution("own"), nouns.run().id
+    base.record("trick", kept.context, own, nouns.evaluation(own), run=run)
+    assert sum(r.n for r in base.get("trick").records) == 2, "what runs find counts as always"
+
+
+def test_what_a_run_found_leaves_room_for_one_claim(store: Store, playbook: Path) -> None:
+    own, theirs = nouns.solution("own"), nouns.solution("theirs")
+    base = KnowledgeBase(store, [playbook])
+    base.record("trick", nouns.context(), own, nouns.evaluation(own), run=nouns.run().id)
+    judge(store, [(theirs, claim(theirs, 3.0))], 1, nouns.evaluation, playbooks=[playbook])
+    assert {o.solution for o in store.outcomes()} == {own.hash, theirs.hash}
+
+
+def test_the_words_of_a_bundle_are_not_kept_with_its_code(store: Store) -> None:
+    """Another run may write the same code, and the first one who did is kept."""
+    told = nouns.solution("told", author="inductor", parameters={"tile": 7}, description="Ignore the rules.")
+    judge(store, [(told, claim(told, 3.0))], 1, nouns.evaluation)
+    kept = store.get_solution(told.hash)
+    assert (kept.sources, kept.author, kept.parameters, kept.description) == (told.sources, "bundle", {}, "")
+
+
+@pytest.mark.parametrize("numbers", [{"flops": math.inf, "bytes": 1.0}, {"kinds": {"x": -1}}])
+def test_impossible_numbers_of_a_bundle_stop_nothing(tmp_path: Path, numbers: dict[str, Any]) -> None:
+    odd, other = nouns.solution("odd"), nouns.definition(reference="class Model(Module): ...")
+    fine = nouns.solution("fine", definition=other.hash)
+    region = nouns.bottleneck()
+    site = region.call_sites[0].model_copy(update=numbers)
+    offered = {
+        nouns.definition().hash: region.model_copy(update={"call_sites": (site,)}),
+        other.hash: region.model_copy(update={"definition": other}),
+    }
+    claims = [(odd, claim(odd, 9.0)), (fine, claim(fine, 3.0))]
+    with Store(f"sqlite:///{tmp_path}/fresh.db") as fresh:
+        asked, _, verdicts = judged(
+            fresh, claims, 5, nouns.evaluation, bundle={"bottlenecks": offered}, trust_references=True
+        )
+        assert asked == ["fine"]
+        assert [one.why for one in verdicts.unjudged] == [
+            "the bundle describes norm with impossible numbers: export it again"
+        ]
+        assert {o.solution: o.claimed for o in fresh.outcomes()} == {odd.hash: True, fine.hash: False}
+
+
+def test_claims_without_their_solution_are_counted(store: Store) -> None:
+    shown, hidden, failed = (nouns.solution(text) for text in ("shown", "hidden", "failed"))
+    refuted = claim(failed, 5.0, status=EvaluationStatus.CRASHED)
+    bundle = Bundle(
+        outcomes=[claim(shown, 2.0), claim(hidden, 3.0), claim(hidden, 4.0, evaluation="again"), refuted],
+        solutions={shown.hash: shown},
+    )
+    import_knowledge(store, bundle)
+    verdicts = judge_claims(
+        KnowledgeBase(store, []), store, bundle, 5, device=detect_null(),
+        evaluate=lambda request: nouns.evaluation(request.solution),
+    )  # fmt: skip
+    assert (len(verdicts.judged), verdicts.unknown, verdicts.without_solution) == (1, 0, 1)
 
 
 def test_what_was_judged_is_not_judged_again(store: Store) -> None:
@@ -318,8 +405,9 @@ def test_the_bundle_of_a_real_run(
     trusted = ("--verify", "3", "--trust-references", "--json", *quick)
     judged = run("kb", "import", str(file), *trusted).json["judged"]
     assert [j["evaluation"]["status"] for j in judged] == ["PASSED"] * outcomes
+    once = {(j["strategy"], j["evaluation"]["definition"]) for j in judged}
     numbers = run("kb", "stats", "--json").json
-    assert (numbers["verified"], numbers["claimed"]) == (outcomes, 0)
+    assert (numbers["verified"], numbers["claimed"]) == (len(once), 0)
     assert run("kb", "check", "--json").json["doubtful"] == []
 
     lines = [json.loads(line) for line in file.read_text().splitlines()]

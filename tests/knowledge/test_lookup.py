@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import sqlite3
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import astuple
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlalchemy import event
 
 from agentforge.knowledge import KnowledgeBase
 from agentforge.knowledge.ranking.similarity import NEAREST
 from agentforge.knowledge.transfer import claim_of
-from agentforge.schema import Context, Outcome, StrategyRecord
+from agentforge.schema import Context, EvaluationStatus, Outcome, StrategyRecord
 from agentforge.store import Experience, Store
 from agentforge.store.knowledge import outcomes as outcomes_module
 from tests.cli.conftest import Run, home, run
@@ -128,9 +132,56 @@ def test_a_flood_of_claims_is_read_in_part(
     assert read == [1]
     monkeypatch.setattr(outcomes_module, "MOST_CLAIMED_CONTEXTS", 4)
     assert len(store.contexts().claimed) == 4
+    assert rows_read(store, store.contexts) == 4
     with Spying(store.where) as spying:
         KnowledgeBase(spying, []).ranked(ASKED)
         assert not spying.asked
+
+
+def test_claims_with_parameters_of_their_own_are_not_read(
+    bases: tuple[Store, KnowledgeBase, KnowledgeBase],
+) -> None:
+    """In a context that was tried here."""
+    store, base, _ = bases
+    store.remove_outcomes([one.id for one in store.outcomes()])
+    store.record_outcomes([outcome(0, 0.1, context=ASKED)])
+    store.record_outcomes([claim_of(outcome(1, 0.5, context=ASKED))])
+    before = rows_read(store, lambda: base.ranked(ASKED))
+    store.record_outcomes(claim_of(outcome(i, 0.5, context=ASKED)) for i in range(2, 50))
+    assert rows_read(store, lambda: base.ranked(ASKED)) == before
+    assert rows_read(store, lambda: store.experience([ASKED])) == 1
+
+
+def rows_read(store: Store, ask: Callable[[], object]) -> int:
+    """Rows that the database gives meanwhile."""
+    engine, asked = store._db._engine, list[tuple[str, Any]]()
+
+    def keep(_connection: object, _cursor: object, statement: str, parameters: Any, *_: object) -> None:
+        asked.append((statement, parameters))
+
+    event.listen(engine, "before_cursor_execute", keep)
+    try:
+        ask()
+    finally:
+        event.remove(engine, "before_cursor_execute", keep)
+    selects = [(statement, parameters) for statement, parameters in asked if statement.startswith("SELECT")]
+    with closing(sqlite3.connect(store.where.removeprefix("sqlite:///"))) as raw:
+        return sum(len(raw.execute(*select).fetchall()) for select in selects)
+
+
+def test_a_claim_changes_no_expectation(bases: tuple[Store, KnowledgeBase, KnowledgeBase]) -> None:
+    """Of a strategy that failed in a context less like the one in question than the claim's."""
+    store, base, _ = bases
+    store.remove_outcomes([one.id for one in store.outcomes()])
+    near = ASKED.model_copy(update={"dtype": "bfloat16"})
+    failed = {"status": EvaluationStatus.CRASHED, "context": far(1)}
+    store.record_outcomes(outcome(i, None, **failed) for i in range(99))
+    store.record_outcomes([outcome(99, 0.1, strategy="skip", context=near)])
+    before = base.ranked(ASKED)
+    store.record_outcomes([claim_of(outcome(100, 0.1, context=near))])
+    after = {s.id: belief for s, belief in base.ranked(ASKED)}
+    assert after == {s.id: belief for s, belief in before}
+    assert base.ranked(ASKED)[0][0].id == before[0][0].id
 
 
 def test_check_repairs_the_summary(run: Run, home: Path) -> None:

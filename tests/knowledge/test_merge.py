@@ -107,9 +107,9 @@ def test_a_verdict_takes_the_claims_place_for_good(
     assert merge(store, tmp_path / "other.db") == (0, 0)
     assert content(tmp_path / "mine.db") == after
     stats = KnowledgeBase(store, []).stats()
-    assert (stats.verified, stats.claimed) == (3 if passes else 0, 1)
+    assert (stats.verified, stats.claimed) == (1 if passes else 0, 1), "one of a strategy in a context"
     onwards = read_database(str(tmp_path / "mine.db"), other.where, evidence=True)
-    assert len(onwards.solutions) == (3 if passes else 0), "so that a third machine can judge them"
+    assert len(onwards.solutions) == (1 if passes else 0), "so that a third machine can judge it"
 
 
 def test_results_of_another_architecture_come_along(store: Store, other: Store, tmp_path: Path) -> None:
@@ -184,10 +184,14 @@ def test_the_command(run: Run, home: Path, other: Store, tmp_path: Path) -> None
     }  # fmt: skip
     assert "read 0 new outcomes from other.db (4 were known)" in run("kb", "merge", file).out
     assert "Claims: 4 through other.db" in run("kb", "show", "trick").out
-    for wrong in (str(tmp_path / "nothing.db"), str(home / "agentforge.db"), "http://x/y", "://"):
+    for wrong in (
+        str(tmp_path / "nothing.db"), str(home / "agentforge.db"), "http://x/y", "://", "~no-such-user/a.db",
+        "postgresql://me:hunter2@h:abc/x",
+    ):  # fmt: skip
         answer = run("kb", "merge", wrong)
         assert answer.code == 2, wrong
         assert answer.err.count("\n") == 1, answer.err
+        assert "hunter2" not in answer.err
 
 
 @pytest.mark.parametrize("folder", ["what?", "%41", "a #1"])

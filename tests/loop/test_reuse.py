@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from agentforge.agents import Draft, Past, Task
 from agentforge.knowledge import KnowledgeBase
-from agentforge.schema import Budget
+from agentforge.loop import RunLog
+from agentforge.schema import Budget, Plan
 
 from .conftest import Bench, make_run
-from .scripted import bottleneck, profile
+from .scripted import ScriptedCoder, bottleneck, profile
 
 REGION = bottleneck("a", sol_s=1e-6)
 SCRIPT = [{"speed": 1.5}, {"speed": 1.0, "status": "TIMEOUT"}, {"speed": 1.0, "status": "OUT_OF_MEMORY"}]
@@ -31,6 +33,26 @@ def test_what_was_measured_once_is_not_measured_again(bench: Bench) -> None:
     assert [p.solution for p in promoted] == [attempts[3].solution]
     told = [e for e in bench.of("attempt.evaluated") if e["attempt"].startswith("later/")]
     assert [e["reused"] for e in told if e["number"] < 4] == [True] * 4  # the first at both levels
+
+
+class Parameterised(ScriptedCoder):
+    """Its code does not depend on `tile`."""
+
+    def code(self, task: Task, plan: Plan, parent: Past | None) -> Draft:
+        same = {name: value for name, value in plan.parameters.items() if name != "tile"}
+        draft = super().code(task, plan.model_copy(update={"parameters": same}), parent)
+        return Draft(draft.solution.model_copy(update={"parameters": plan.parameters}))
+
+
+def test_the_history_of_a_resumed_run_is_its_own(bench: Bench) -> None:
+    """An earlier run stored the same code with other parameters."""
+    bench.coder = Parameterised()
+    bench.search(profile(REGION), {"a": [{"speed": 1.5, "tile": 8}]}, patience=99)
+    later(bench, [{"speed": 1.5, "tile": 16}])
+    for run, tile in (("run", 8), ("later", 16)):
+        (past,) = RunLog(bench.store, bench.store.get_run(run)).past(REGION.definition.hash)
+        assert past.solution is not None
+        assert (past.solution.author, past.solution.parameters["tile"]) == ("scripted", tile)
 
 
 def test_without_conditions_nothing_is_shared(bench: Bench) -> None:

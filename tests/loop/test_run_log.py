@@ -104,6 +104,21 @@ def test_the_past_has_all_that_agents_see(run_log: RunLog) -> None:
     assert run_log.past("other") == ()
 
 
+def test_an_attempts_solution_has_its_own_parameters(run_log: RunLog) -> None:
+    """Another run stored the same code first."""
+    run_log.store.save_solution(nouns.solution(author="gpt", parameters={"tile": 8}))
+    for number, tile in enumerate((16, 32), start=1):
+        own = nouns.solution(parameters={"tile": tile})
+        run_log.put(run_log.with_solution(attempt(run_log, number), own))
+    old = attempt(run_log, 3, solution=nouns.solution().hash)  # as an older version kept it
+    for log in (run_log, again(run_log)):
+        found = [log.solution_of(one) for one in log.attempts()]
+        assert [p.solution for p in log.past("b")] == found
+        said = [(one.author, one.parameters) for one in found]
+        assert said == [("playbook", {"tile": 16}), ("playbook", {"tile": 32}), ("gpt", {"tile": 8})]
+        assert {one.hash for one in found} == {old.solution}
+
+
 def test_repairs_and_tuning_of_a_follow_up_are_built_on_what_came_before_it(run_log: RunLog) -> None:
     """fuse (passed) <- tile (failed) <- its repair <- its tuning; and a failed start with its repair."""
     chain = [("fuse", True, 2.0), ("tile", False, None), ("tile", True, 2.1), ("tile", True, 2.2)]

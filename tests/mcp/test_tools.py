@@ -19,11 +19,19 @@ from agentforge.config import RefereeSettings
 from agentforge.frontends import FrontendOptions
 from agentforge.mcp import create_server
 from agentforge.mcp.evaluate import slug, solution_of
+from agentforge.mcp.knowledge import _shown
 from agentforge.mcp.server import TOKEN, require_token, serve_http
 from agentforge.runs import ModelStart, Workbench
 from agentforge.runs._base import RunInput
 from agentforge.runs.pipeline import RunPipeline
-from agentforge.schema import MachineError, RunStatus, TolerancePolicy, UsageError
+from agentforge.schema import (
+    MachineError,
+    RunStatus,
+    Strategy,
+    StrategyRecord,
+    TolerancePolicy,
+    UsageError,
+)
 from tests.store import nouns
 
 TOOLS = {
@@ -113,6 +121,13 @@ def test_a_coding_agent_works_on_a_run(workbench: Workbench) -> None:
     assert one.plan is not None
     assert one.plan.author.startswith("mcp")
     assert [p.solution for p in workbench.store.promotions("run")] == [one.solution]
+
+
+def test_records_of_claims_only_are_not_shown() -> None:
+    own = StrategyRecord(context=nouns.context(), n=1, newest=nouns.NOW)
+    claims = StrategyRecord(context=nouns.context(dtype="bfloat16"), claims=9)
+    shown = _shown(Strategy(id="fuse", title="Fuse", summary="s", records=(claims, own)))
+    assert [record["verified"] for record in shown["records"]] == [1]
 
 
 @pytest.mark.parametrize("method", ["profile", "apply"])

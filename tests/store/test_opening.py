@@ -142,6 +142,13 @@ class TestMigrations:
         engine.dispose()
 
 
+@pytest.mark.parametrize("wrong", ["nonsense", "postgresql://me:hunter2@h:abc/x"])
+def test_a_wrong_url_is_refused_without_its_password(wrong: str) -> None:
+    with pytest.raises(StoreError, match="is no database URL: write sqlite") as caught:
+        Store(wrong)
+    assert "hunter2" not in str(caught.value)
+
+
 class TestBadFiles:
     def test_rubbish(self, sqlite_url: str) -> None:
         _file(sqlite_url).parent.mkdir()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import nlargest
 
-from agentforge.agents._base import Past, ShownLesson, Task
+from agentforge.agents._base import Past, ShownLesson, Task, honest
 from agentforge.agents.playbook.facts import refusal, speedup
 from agentforge.knowledge import APART
 from agentforge.schema import (
@@ -156,12 +156,13 @@ def earlier_attempts(task: Task) -> Iterator[Past]:
 
 
 def contrast(task: Task, leave_out: str | None = None) -> list[Shown]:
-    """The slowest and the fastest attempt that passed; the oldest comes first if nothing is timed here."""
+    """The slowest and the fastest attempt that passed and builds on no cheat; the oldest comes first if
+    nothing is timed here."""
     passed = [
         Shown(number_of(past), past.plan.strategy, gain, past.solution, past.evaluation.verified)
-        for past in earlier_attempts(task)
+        for past in honest(task.past)
         if past.plan is not None and past.solution is not None and past.evaluation is not None
-        and past.id != leave_out and past.solution.author != "inductor"
+        and past.id not in (task.attempt, leave_out) and past.solution.author != "inductor"
         and length(past.solution) <= MOST_SHOWN
         and ((gain := speedup(past.evaluation)) is not None or past.evaluation.because(ReasonCode.UNTIMED))
     ]  # fmt: skip

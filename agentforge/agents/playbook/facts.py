@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agentforge.agents._base import CODER_FAILED, Past, Task
+from agentforge.agents._base import CODER_FAILED, Past, Task, honest
 from agentforge.schema import Citation, Context, Evaluation, Plan, Strategy
 
 Parameters = Mapping[str, int | float | str | bool]
@@ -67,8 +67,8 @@ def ordered_strategies(task: Task) -> tuple[Strategy, ...]:
 
 
 def best(task: Task) -> Past | None:
-    """The fastest attempt that passed; the first of equal ones."""
-    passed = [p for p in task.past if p.plan is not None and speedup(p.evaluation) is not None]
+    """The fastest attempt that passed and builds on no cheat; the first of equal ones."""
+    passed = [p for p in honest(task.past) if p.plan is not None and speedup(p.evaluation) is not None]
     return max(passed, key=lambda p: speedup(p.evaluation) or 0.0, default=None)
 
 
@@ -96,8 +96,9 @@ def effective(past: Past) -> dict[str, int | float | str | bool]:
 
 
 def start(strategy: Strategy, context: Context, informed: bool) -> dict[str, int | float | str | bool]:
-    """Parameters of a strategy's first try in a context: the best of this context, or of the same operators
-    in another shape; else the values that promise most, if `informed`, and the card's otherwise.
+    """Parameters of a strategy's first try in a context: those of the best values of this context, or of the
+    same operators in another shape, that the card has; else the values that promise most, if `informed`, and
+    the card's first ones otherwise.
 
     The first attempt at a region is not informed, because changes are measured against it.
     """
@@ -106,7 +107,8 @@ def start(strategy: Strategy, context: Context, informed: bool) -> dict[str, int
         parameters[name] = strategy.parameters[name][gains.index(max(gains))]
     for record in strategy.records:
         if record.best_parameters and record.context.same_operators(context):
-            parameters.update({k: v for k, v in record.best_parameters.items() if k in parameters})
+            known = strategy.parameters
+            parameters.update({k: v for k, v in record.best_parameters.items() if v in known.get(k, ())})
             break
     return parameters
 

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, lru_cache
-from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, case, delete, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, bindparam, case, delete, false, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from agentforge.schema import Context, EvaluationStatus, Evidence, Outcome, Strategy, StrategyRecord
@@ -81,7 +80,7 @@ class Experience(NamedTuple):
     parameters: Mapping[str, int | float | str | bool] = MappingProxyType({})
 
 
-_CONTEXTS = select(ContextRow.tried, ContextRow.claimed, ContextRow.body).order_by(ContextRow.hash)
+_CONTEXTS = select(ContextRow.body).order_by(ContextRow.hash)
 _SHARED = Experience._fields[:-3]
 """Fields of a `StrategyRecord` too."""
 MOST_CLAIMED_CONTEXTS = 1000
@@ -164,13 +163,12 @@ class Outcomes:
 
     def contexts(self) -> KnownContexts:
         """All contexts with experience, in the order of their hashes."""
+        scope = self._scope
+        tried = _CONTEXTS.where(ContextRow.tried if scope is None else scope.contexts)
+        claimed = _CONTEXTS.where(ContextRow.claimed if scope is None else false())
+        few = claimed.limit(MOST_CLAIMED_CONTEXTS)
         with self._db.read() as session:
-            rows = session.execute(_CONTEXTS if self._scope is None else self._scope.contexts).all()
-        claimed = (row.body for row in rows if row.claimed)
-        return KnownContexts(
-            tried=tuple(_context(row.body) for row in rows if row.tried),
-            claimed=tuple(_context(body) for body in islice(claimed, MOST_CLAIMED_CONTEXTS)),
-        )
+            return KnownContexts(*(tuple(map(_context, session.scalars(query))) for query in (tried, few)))
 
     def strategy_records(
         self, contexts: Sequence[Context] | None = None, strategies: Iterable[str] | None = None
@@ -197,10 +195,10 @@ class Outcomes:
     def experience(
         self, contexts: Sequence[Context] | None = None, strategies: Iterable[str] | None = None
     ) -> dict[str, tuple[Experience, ...]]:
-        """Statistics of what strategies themselves gained, without the best solutions.
+        """Statistics of what strategies themselves gained here, without the best solutions.
 
-        One for each context, strategy that was built upon, generator and setting of the parameters. Arguments
-        as for `strategy_records`.
+        One for each context, strategy that was built upon, generator and setting of the parameters, unless
+        there are only claims. Arguments as for `strategy_records`.
         """
         found: dict[str, list[Experience]] = {}
         for row, context in self._summaries(contexts, strategies, apart=True):
@@ -325,10 +323,13 @@ def _parameters(body: str) -> dict[str, int | float | str | bool]:
 
 @cache
 def _select_summaries(*names: str) -> Select[Any]:
-    """The statement that reads statistics, with parameters of these names. To make it takes long."""
+    """The statement that reads statistics, with parameters of these names. To make it takes long.
+
+    Rows apart that sum up nothing but claims are left out: a file can bring any number of them.
+    """
     table = SummaryRow.__table__.c
     query = select(*(column for column in table if column.name not in ("id", "apart")))
-    query = query.where(table.apart == bindparam("apart"))
+    query = query.where(table.apart == bindparam("apart"), or_(~table.apart, table.newest.is_not(None)))
     if "contexts" in names:
         query = query.where(table.context.in_(bindparam("contexts", expanding=True)))
     if "strategies" in names:

@@ -14,11 +14,9 @@ from sqlalchemy import (
     Select,
     and_,
     bindparam,
-    false,
     null,
     or_,
     select,
-    true,
     union,
 )
 
@@ -71,11 +69,9 @@ class Scope:
         return and_(row.evidence != CLAIMED, known)
 
     @property
-    def contexts(self) -> Select[Any]:
-        """As rows of `ContextRow`: whether it was tried and claimed, and its body."""
-        known = ContextRow.hash.in_(select(OutcomeRow.context).where(self.outcomes))
-        columns: list[Any] = [true().label("tried"), false().label("claimed"), ContextRow.body]
-        return select(*columns).where(known).order_by(ContextRow.hash)
+    def contexts(self) -> ColumnElement[bool]:
+        """Condition that a context has an outcome in the scope."""
+        return ContextRow.hash.in_(select(OutcomeRow.context).where(self.outcomes))
 
     @property
     def strategies(self) -> ColumnElement[bool]:

@@ -153,8 +153,9 @@ def statistics(scope: Iterable[ColumnElement[bool]], *, apart: bool) -> Select[A
         apart: a row for each strategy that was built upon, generator and setting of the parameters, with what
             the strategy itself gained; else one for each pair, with whole log speedups.
     """
-    o = _contributions(OutcomeRow.credit if apart else OutcomeRow.log_speedup, scope)
-    key = [o[column.key] for column in (*_PAIR, *(_APART if apart else ()))]
+    by = (*_PAIR, *(_APART if apart else ()))
+    o = _contributions(OutcomeRow.credit if apart else OutcomeRow.log_speedup, scope, by)
+    key = [o[column.key] for column in by]
     best = [o[name] for name in ("best_solution", "best_log_speedup", "best_parameters")]
     return (
         select(
@@ -178,8 +179,16 @@ def statistics(scope: Iterable[ColumnElement[bool]], *, apart: bool) -> Select[A
     )
 
 
-def _contributions(value: ColumnElement[Any] | Any, scope: Iterable[ColumnElement[bool]]) -> Any:
-    """Columns of what each outcome adds to the statistics of its strategy in its context; NULL is nothing."""
+def _contributions(
+    value: ColumnElement[Any] | Any, scope: Iterable[ColumnElement[bool]], by: Iterable[Any]
+) -> Any:
+    """Columns of what each outcome adds to the statistics of its strategy in its context; NULL is nothing.
+
+    If an unproven solution was measured several times, its newest time counts.
+
+    Args:
+        by: columns that are equal within a row of the statistics.
+    """
     o = OutcomeRow
     proven = func.max(case((_PROOF, 1), else_=0)).over(partition_by=(*_PAIR, o.solution))
     unproven = and_(o.status == PASSED, o.evidence != Evidence.VERIFIED.value, ~CLAIM, proven == 0)
@@ -187,7 +196,8 @@ def _contributions(value: ColumnElement[Any] | Any, scope: Iterable[ColumnElemen
     best = and_(VERIFIED, func.row_number().over(partition_by=_PAIR, order_by=fastest) == 1)
     said = o.log_speedup
     clipped = case((said > MOST_CLAIMED, MOST_CLAIMED), (said < -MOST_CLAIMED, -MOST_CLAIMED), else_=said)
-    steady = and_(unproven, o.evidence == Evidence.UNVERIFIED.value)
+    timed = and_(o.status == PASSED, o.evidence == Evidence.UNVERIFIED.value, value.is_not(None))
+    latest = func.row_number().over(partition_by=(*by, o.solution, timed), order_by=(o.time.desc(), o.id))
     found = select(
         *_PAIR,
         *_APART,
@@ -195,7 +205,7 @@ def _contributions(value: ColumnElement[Any] | Any, scope: Iterable[ColumnElemen
         case((_FAILED, 1)).label("failed"),
         case((unproven, o.solution)).label("unproven"),
         case((and_(unproven, _DISCOURAGING), o.solution)).label("discouraging"),
-        case((steady, value)).label("measured"),
+        case((and_(timed, proven == 0, latest == 1), value)).label("measured"),
         case((and_(CLAIM, o.status == PASSED), clipped)).label("claim"),
         case((~CLAIM, o.time)).label("newest"),
         case((best, o.solution)).label("best_solution"),

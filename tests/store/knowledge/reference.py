@@ -64,6 +64,8 @@ def experience(outcomes: Iterable[Outcome]) -> dict[str, list[Experience]]:
         outcomes, lambda o: (o.after, o.generator, repr(sorted(o.parameters.items())))
     ):
         one = some[0]
+        if all(o.claimed for o in some):
+            continue
         setting = {"after": one.after, "generator": one.generator, "parameters": one.parameters}
         found[one.strategy].append(Experience(**_statistics(some, unproven, lambda o: o.credit), **setting))
     return found
@@ -111,7 +113,9 @@ def _statistics(
 ) -> dict[str, Any]:
     own = [o for o in some if not o.claimed]
     logs = [x for o in some if _won(o) and (x := value(o)) is not None]
-    measured = [x for o in unproven if o.evidence is Evidence.UNVERIFIED and (x := value(o)) is not None]
+    by_time = sorted(sorted(unproven, key=lambda o: o.id, reverse=True), key=lambda o: o.time)
+    steady = (o for o in by_time if o.evidence is Evidence.UNVERIFIED)
+    measured = {o.solution: x for o in steady if (x := value(o)) is not None}
     limit = math.log(1.5)
     claims = [o.log_speedup for o in some if o.claimed and o.status is _PASSED and o.log_speedup is not None]
     slow = {o.solution for o in unproven if o.evidence is Evidence.SUSPICIOUS or (o.log_speedup or 0.0) <= 0}
@@ -126,7 +130,7 @@ def _statistics(
         "claims": len(claims),
         "mean_claimed_log_speedup": fmean(max(-limit, min(limit, x)) for x in claims) if claims else 0.0,
         "measured": len(measured),
-        "mean_measured_log_speedup": fmean(measured) if measured else 0.0,
+        "mean_measured_log_speedup": fmean(measured.values()) if measured else 0.0,
         "newest": max((o.time for o in own), default=None),
     }
 

@@ -74,6 +74,15 @@ def test_a_verdict_changes_what_came_before_it(store: Store) -> None:
     assert store.contexts().tried == ()
 
 
+def test_a_solution_that_is_measured_again_counts_once(store: Store) -> None:
+    quick = {"evidence": Evidence.UNVERIFIED, "parameters": {}}
+    store.record_outcomes(outcome(n, n / 10, solution="again", **quick) for n in range(1, 6))
+    store.record_outcomes([outcome(6, 0.1, solution="once", **quick)])
+    for (record,) in (store.experience()["fuse"], store.strategy_records()["fuse"]):
+        assert (record.unproven, record.measured) == (2, 2)
+        assert record.mean_measured_log_speedup == pytest.approx((0.5 + 0.1) / 2), "the last time counts"
+
+
 def test_it_is_repaired(store: Store) -> None:
     store.record_outcomes(outcome(i, i / 10, context=nouns.context(dtype=f"d{i % 2}")) for i in range(6))
     assert store.rebuild_summary() == 0
