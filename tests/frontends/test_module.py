@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import sys
+
 import pytest
+import torch
 
 from agentforge.frontends import FrontendOptions, load_target
 from agentforge.frontends.input_options import parse_inputs
 from agentforge.frontends.module import ModuleClass, parse_init
+from agentforge.languages import write_solution
 from agentforge.problems.kernelbench import load_problem
 from agentforge.schema import TargetError, UsageError
+from agentforge.stitch.files import as_solution, stitched_files
 from agentforge.testing.frontend import FrontendContract
 
 SOURCE = """
@@ -30,6 +35,13 @@ class Model(nn.Module):
 
     def forward(self, ids):
         return self.table(ids)
+"""
+
+WIDER = """
+class Wider(Net):
+    def __init__(self):
+        super().__init__()
+        self.more = nn.Linear(2, 2)
 """
 
 
@@ -59,6 +71,25 @@ def test_state_dict_keys_are_the_users_own(file):
     assert list(model.state_dict()) == ["inner.0.weight", "inner.0.bias"]
     assert {str(p.dtype) for p in model.parameters()} == {"torch.bfloat16"}
     assert target.workloads[0].inputs[0].dtype == "bfloat16"
+
+
+def test_a_solution_that_derives_from_the_class_is_cast_too(file, tmp_path, monkeypatch):
+    options = FrontendOptions(input_shapes=("2,8",), dtype="bfloat16")
+    file.write_text(SOURCE + WIDER)
+    target = load_target(f"{file}:Net", options)
+    files = stitched_files(target, "eager", [], {}, {})
+    write_solution(as_solution(target, "net", files), tmp_path / "artifact")
+    monkeypatch.syspath_prepend(str(tmp_path / "artifact"))
+    for name in ("model_new", "agentforge_stitch"):
+        sys.modules.pop(name, None)
+    import model_new
+
+    (x,), _ = load_problem(target.definition).inputs(0)
+    assert model_new.ModelNew()(x).dtype is torch.bfloat16
+    wider = load_problem(target.definition).module.Wider()
+    assert {p.dtype for p in wider.parameters()} == {torch.float32}
+    for name in ("model_new", "agentforge_stitch"):
+        sys.modules.pop(name, None)
 
 
 def test_a_class_named_model_with_old_style_super_casts(file):
