@@ -19,6 +19,7 @@ from agentforge.schema import (
     UnsupportedTargetError,
     Workload,
 )
+from agentforge.visible import shortened
 
 _TIMEOUT_S = 600.0
 _STARTING_S, _FORWARDS = 60.0, 10
@@ -238,12 +239,11 @@ def run_probe(task: str, name: str, payload: Mapping[str, Any], progress: Progre
 
 def _explain(name: str, failure: ChildFailure, timeout_s: float) -> str:
     """One sentence: why the model could not run, and what to do."""
+    said = shortened(str(failure))
     if failure.kind == "timeout":
         return f"{name}: it did not run within {timeout_s:.0f} s; make its inputs smaller or end its loop"
     if failure.kind == "out_of_memory":
-        return f"{name}: {failure}; make its inputs smaller or use a machine with more memory"
+        return f"{name}: {said}; make its inputs smaller or use a machine with more memory"
     if failure.kind == "crashed":
-        return (
-            f"{name}: running it crashed its process ({failure}); run it with python first and fix the crash"
-        )
-    return f"{name}: {failure}; run it with python first and fix the error"
+        return f"{name}: running it crashed its process ({said}); run it with python first and fix the crash"
+    return f"{name}: {said}; run it with python first and fix the error"

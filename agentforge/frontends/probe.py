@@ -13,6 +13,7 @@ from agentforge.isolation.memory_errors import is_out_of_memory
 from agentforge.problems.describe import describe_arguments, flatten_tensors, to_device
 from agentforge.problems.kernelbench import Problem, load_problem, remedy
 from agentforge.schema import Definition, TargetError, TensorInput, UnsupportedTargetError
+from agentforge.visible import shortened
 
 _NO_GPU = ("Torch not compiled with CUDA", "NVIDIA driver", "No CUDA GPUs", "No HIP GPUs", "active drivers")
 """Words in torch's and Triton's messages if code asks for a missing GPU."""
@@ -163,7 +164,7 @@ def _stage(name: str, what: str, run: Callable[[], Any], advice: str = _BY_HAND,
 
 def _first_line(error: BaseException) -> str:
     text = str(error).strip()
-    return text.splitlines()[0] if text else "no message"
+    return shortened(text.splitlines()[0]) if text else "no message"
 
 
 def _forward(
