@@ -154,10 +154,12 @@ def make_target(
     description: str = "",
     progress: Progress | None = None,
     longest_s: float | None = None,
+    advice: str = "",
 ) -> Target:
     """Run the model once in a child process and describe it.
 
     Args:
+        advice: what to do if forward raises; empty for the usual.
         longest_s: see `FrontendOptions`.
 
     Raises:
@@ -169,6 +171,7 @@ def make_target(
         "definition": definition.model_dump(mode="json"),
         "device": device,
         "longest_s": longest_s,
+        "advice": advice,
     }
     found = run_probe("agentforge.frontends.probe:probe", name, payload, progress)
     if kind := found["unsendable"]:

@@ -35,7 +35,8 @@ def probe(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str, A
 
     Args:
         payload: `definition` (JSON of a `Definition`), `device`, `longest_s` (seconds of a forward) or None,
-            and `chosen`, if AgentForge and `--input` chose the inputs, not the user's source.
+            `chosen`, if AgentForge and `--input` chose the inputs, not the user's source, and `advice` for a
+            forward that raises.
 
     Returns:
         `inputs`: JSON of the workload's inputs; `outputs`: shapes and dtypes; `notes`: sentences;
@@ -65,7 +66,7 @@ def probe(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str, A
         f"give other inputs than {sizes} with --input NAME=SIZES, or write a file whose class Model builds "
         "the model"
     )
-    advice = others if payload.get("chosen") else _BY_HAND
+    advice = others if payload.get("chosen") else payload.get("advice") or _BY_HAND
     first = _forward(definition.name, model, args, kwargs, seed=1, advice=advice)
     seconds = time.perf_counter() - started
     longest_s = payload.get("longest_s")

@@ -117,6 +117,14 @@ def test_keyword_inputs_and_constructor_arguments(file):
     assert load_problem(target.definition).build(0).deep is True
 
 
+def test_an_integer_that_is_too_large_is_said_to_be_drawn(tmp_path):
+    path = tmp_path / "small.py"
+    path.write_text(SOURCE.replace("nn.Embedding(100, 4)", "nn.Embedding(3, 4)"))
+    options = FrontendOptions(input_shapes=("64,3",), input_dtypes=("int64",))
+    with pytest.raises(TargetError, match=r"IndexError: .* from 0 to 15: if it needs others, give"):
+        load_target(f"{path}:Model", options)
+
+
 def test_dtypes_align_with_shapes_and_the_last_repeats():
     inputs = parse_inputs(
         FrontendOptions(input_shapes=("1", "2", "a=3", "b="), input_dtypes=("int64", "bool"))
