@@ -25,6 +25,8 @@ from typing import Any
 
 import cloudpickle
 import torch
+from torch.nn.parameter import is_lazy
+from torch.nn.utils import parametrize
 
 from agentforge.frontends._load import make_target
 from agentforge.isolation.sandboxes.namespaces import visible_system
@@ -103,7 +105,7 @@ def check(model: torch.nn.Module) -> None:
     name = type(model).__name__
     if isinstance(model, torch.jit.ScriptModule):
         raise UsageError(f"{name} is a TorchScript module: pass the nn.Module that it was made from")
-    if any(isinstance(p, torch.nn.parameter.UninitializedTensorMixin) for p in model.parameters()):
+    if any(map(is_lazy, (*model.parameters(), *model.buffers()))):
         raise UsageError(f"{name} has lazy parameters without a shape: call it once before you optimize it")
     acting = [type(m).__name__ for m in model.modules() if m.training and _differs(m)]
     if acting:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from agentforge.isolation.memory_errors import is_out_of_memory
 from agentforge.problems.describe import describe_arguments, flatten_tensors, to_device
@@ -56,6 +57,11 @@ def probe(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str, A
         lambda: problem.build(_SEED).to(device),
         source=definition.reference,
     )
+    if any(map(is_lazy, (*model.parameters(), *model.buffers()))):
+        raise TargetError(
+            f"{definition.name} has lazy parameters without a shape: run one forward in its constructor, or "
+            "use modules with sizes, such as nn.Linear for nn.LazyLinear"
+        )
     args, kwargs = draw_inputs(problem, _SEED, device, definition.name)
     names = parameter_names(model, len(args))
     inputs = describe_arguments(names, args, kwargs)

@@ -155,6 +155,8 @@ def test_a_layer_that_differs_in_training_mode_asks_for_eval(layer: nn.Module) -
 def test_lazy_and_scripted_modules_are_refused_in_a_sentence() -> None:
     with pytest.raises(UsageError, match="call it once"):
         check(nn.LazyLinear(3))
+    with pytest.raises(UsageError, match="call it once"):
+        check(nn.LazyBatchNorm1d(affine=False).eval())
     with pytest.warns(DeprecationWarning):
         traced = torch.jit.trace(nn.Linear(2, 2), torch.randn(1, 2))
     with pytest.raises(UsageError, match="TorchScript"):
