@@ -37,8 +37,8 @@ from agentforge.whole_file import whole_file
 
 from ._live_source import SOURCE
 
-MOST_STRUCTURE_BYTES = 32 << 20
-"""Bytes of the compressed pickle without weights, at most."""
+MOST_STRUCTURE_BYTES = 11 << 20
+"""Bytes of the compressed pickle without weights, at most: in base64 it is a part of 16 MiB of source."""
 _PLAIN = (torch.Tensor, type(None), bool, int, float, str, list, tuple, dict)
 """Types of arguments, of which an artifact accepts no subclass."""
 _DIFFERS_IN_TRAINING = (
@@ -49,7 +49,7 @@ _DIFFERS_IN_TRAINING = (
 
 @dataclass(frozen=True)
 class Structure:
-    """A module without its floating-point weights."""
+    """A module without its floating-point and complex weights."""
 
     data: bytes
     """Compressed pickle."""
@@ -169,7 +169,7 @@ def structure(model: torch.nn.Module) -> Structure:
         UsageError: something in it cannot be pickled, it is too large without its weights, or elements of a
             weight share memory.
     """
-    weights = {name: tensor for name, tensor in _tensors(model) if tensor.is_floating_point()}
+    weights = {name: t for name, t in _tensors(model) if t.is_floating_point() or t.is_complex()}
     name = type(model).__name__
     if overlapping := next((weight for weight, tensor in weights.items() if _overlaps(tensor)), None):
         raise UsageError(
@@ -193,9 +193,9 @@ def structure(model: torch.nn.Module) -> Structure:
     data = zlib.compress(pickled, 6)
     if len(data) > MOST_STRUCTURE_BYTES:
         raise UsageError(
-            f"{name} holds {len(data) >> 20} MiB that are no floating-point parameters or saved buffers; "
-            f"{MOST_STRUCTURE_BYTES >> 20} MiB is the most: make large tensors buffers that are saved "
-            "(register_buffer)"
+            f"{name} holds {len(data) >> 20} MiB that are neither floating-point nor complex parameters or "
+            f"saved buffers; {MOST_STRUCTURE_BYTES >> 20} MiB is the most: make large tensors buffers that "
+            "are saved (register_buffer)"
         )
     return Structure(data, weights, tuple(roots), next(iter(roots.values()), None))
 
@@ -237,15 +237,32 @@ class _Pickler(cloudpickle.Pickler):
         self.modules: set[str] = set()
 
     def persistent_id(self, value: Any) -> tuple[Any, ...] | None:
+        if value is _parametrized:
+            return ()
         return self._weights.get(id(value)) if isinstance(value, torch.Tensor) else None
 
     def reducer_override(self, value: Any) -> Any:
+        original = _before_parametrizations(value)
+        if original is not None:  # the derived class exists in this process alone and refuses to be pickled
+            return _parametrized, (original, [*value.parametrizations]), original.__getstate__(value)
         found = super().reducer_override(value)
         if isinstance(value, ModuleType):
             self.modules.add(value.__name__)
         elif found is NotImplemented and (isinstance(value, type) or callable(value)):
             self.modules.add(getattr(value, "__module__", None) or "builtins")
         return found
+
+
+def _parametrized(kind: type, names: list[str]) -> None:
+    """In the pickle, for the function of the template that has this name."""
+
+
+def _before_parametrizations(value: Any) -> Any:
+    """The class that `torch.nn.utils.parametrize` derived a module's class from; None if it did not."""
+    for cls in type(value).__mro__ if isinstance(value, torch.nn.Module) else ():
+        if getattr(vars(cls).get("__getstate__"), "__module__", "") == parametrize.__name__:
+            return cls.__bases__[0]
+    return None
 
 
 def _describe(name: str, tensor: torch.Tensor) -> tuple[Any, ...]:

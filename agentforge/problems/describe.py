@@ -59,7 +59,7 @@ def distribution_of(tensor: torch.Tensor) -> Distribution:
         if low < 0 <= high and flat.dtype == torch.int64:
             low = int(tensor[tensor >= 0].min())
         return Distribution(kind="integers", a=low, b=high + 1)
-    values = (torch.view_as_real(flat) if flat.is_complex() else flat).double().reshape(-1)
+    values = (torch.view_as_real(flat.resolve_conj()) if flat.is_complex() else flat).double().reshape(-1)
     return _floating(values[torch.isfinite(values)], single=tensor.numel() == 1)
 
 

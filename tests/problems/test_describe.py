@@ -57,6 +57,7 @@ def test_padding_marks_are_no_range():
         (torch.empty(0), "constant"),
         (torch.tensor([float("-inf"), float("nan")]), "constant"),
         (torch.randn(100, dtype=torch.complex64), "normal"),
+        (torch.randn(100, dtype=torch.complex64).conj(), "normal"),
     ],
 )
 def test_kinds(tensor, kind):
