@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import io
-import os
 import pickle
 import re
 import sys
@@ -28,8 +27,7 @@ import torch
 from torch.nn.parameter import is_lazy
 from torch.nn.utils import parametrize
 
-from agentforge.frontends._load import make_target
-from agentforge.isolation.sandboxes.namespaces import visible_system
+from agentforge.frontends._load import make_target, own_folder
 from agentforge.problems.describe import describe_tensor, distribution_of
 from agentforge.profiling.graph.extract import STRIDED, draw_expression
 from agentforge.schema import MachineError, Target, TargetError, UsageError, content_hash
@@ -283,8 +281,6 @@ def _describe(name: str, tensor: torch.Tensor) -> tuple[Any, ...]:
 
 def _roots(modules: set[str]) -> dict[str, str]:
     """The user's own modules among these, and the folder on `sys.path` that each is found in."""
-    system = tuple(f"{path.resolve()}{os.sep}" for path in visible_system())
-    builtin = str(Path(os.__file__).resolve().parent) + os.sep
     found = {}
     for name in sorted(modules):
         module = sys.modules.get(name)
@@ -292,12 +288,8 @@ def _roots(modules: set[str]) -> dict[str, str]:
         file = getattr(top, "__file__", None) or next(iter(getattr(top, "__path__", ())), None)
         if module is None or file is None or name == "__main__":
             continue
-        path = Path(file).resolve()
-        if str(path).startswith((*system, builtin)):
-            continue
-        package = hasattr(top, "__path__")
-        folder = path.parent if not package else (path.parent.parent if path.suffix else path.parent)
-        found[name] = str(folder)
+        if folder := own_folder(file, package=hasattr(top, "__path__")):
+            found[name] = folder
     return found
 
 
