@@ -31,11 +31,14 @@ _LONGEST = 1000
 """Characters of a value's text; longer ones are data and not compared."""
 
 
-def described(module: torch.nn.Module) -> dict[str, Any]:
+def described(module: torch.nn.Module, *, any_hooks: bool = False) -> dict[str, Any]:
     """What the plan says of a unit's own module, with an entry for each submodule, parents first.
 
     A submodule's index is its position in [unit, *these]. The modes of the modules are None if nothing that
     they run can read them: the unit then computes the same in training mode.
+
+    Args:
+        any_hooks: True if what runs the module calls its hooks.
 
     Raises:
         Unprintable: a hook that is not torch's.
@@ -43,12 +46,12 @@ def described(module: torch.nn.Module) -> dict[str, Any]:
     seen: set[int] = set()
     entries: list[dict[str, Any]] = []
     parts = list(module.modules())  # hooks of its own too: export calls them, and so would the artifact
-    modal = any(_hooks(part) or reads_mode(part) for part in parts)
+    modal = any(_hooks(part, any_hooks) or reads_mode(part) for part in parts)
 
     def visit(parent: torch.nn.Module, index: int) -> None:
         for name, child in parent._modules.items():
             if child is not None:
-                hooks = _hooks(child)
+                hooks = _hooks(child, any_hooks)
                 entry = _entry(child, seen, modal=modal)
                 entries.append({"parent": index, "name": name, **entry, "hooks": hooks})
                 visit(child, len(entries))
@@ -74,7 +77,7 @@ def _entry(module: torch.nn.Module, seen: set[int], *, modal: bool) -> dict[str,
     }
 
 
-def _hooks(module: torch.nn.Module) -> int:
+def _hooks(module: torch.nn.Module, any_hooks: bool) -> int:
     """Number of a module's hooks; only torch's own are fully captured in the graph.
 
     Raises:
@@ -82,7 +85,7 @@ def _hooks(module: torch.nn.Module) -> int:
     """
     hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
     for hook in hooks:
-        if not type(hook).__module__.startswith("torch.nn.utils"):
+        if not any_hooks and not type(hook).__module__.startswith("torch.nn.utils"):
             raise Unprintable(
                 f"a forward hook on a {type(module).__name__}, which the graph does not capture"
             )
