@@ -15,3 +15,8 @@ def visible(text: str) -> str:
 def _hidden(character: str) -> bool:
     category = unicodedata.category(character)
     return (category[0] == "C" or category in ("Zl", "Zp")) and character not in "\n\t"
+
+
+def shortened(text: str, most: int = 300) -> str:
+    """At most this many characters, then the number of all: an exception may quote a whole tensor."""
+    return text if len(text) <= most else f"{text[:most]} ... ({len(text)} characters)"

@@ -13,6 +13,7 @@ import zlib
 from pathlib import Path
 
 import torch
+from torch.nn.utils import parametrize
 
 {imports}
 {listing}
@@ -32,10 +33,21 @@ class _Unpickler(pickle.Unpickler):
         self._made = {{}}
 
     def persistent_load(self, key):
+        if not key:
+            return _parametrized
         name = key[0]
         if name not in self._made:  # a tensor that several modules share stays one tensor
             self._made[name] = _weight(self._values.get(name), *key[1:])
         return self._made[name]
+
+
+def _parametrized(kind, names):
+    """A module without its attributes yet, whose tensors of these names are computed when they are read."""
+    module = kind.__new__(kind)
+    parametrize._inject_new_class(module)
+    for name in names:
+        parametrize._inject_property(module, name)
+    return module
 
 
 def _readable(path):
@@ -48,7 +60,9 @@ def _readable(path):
 def _weight(value, kind, shape, strides, dtype, requires_grad, like):
     if value is None:
         how, low, spread = like
-        value = torch.randn(shape) * spread + low if how == "normal" else torch.rand(shape) * spread + low
+        sizes = (*shape, 2) if dtype.startswith("complex") else shape
+        value = torch.randn(sizes) * spread + low if how == "normal" else torch.rand(sizes) * spread + low
+        value = torch.view_as_complex(value) if sizes != shape else value
         value = torch.empty_strided(shape, strides, dtype=getattr(torch, dtype)).copy_(value)
     if kind == "parameter":
         return torch.nn.Parameter(value, requires_grad=requires_grad)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import io
-import os
 import pickle
 import re
 import sys
@@ -25,9 +24,10 @@ from typing import Any
 
 import cloudpickle
 import torch
+from torch.nn.parameter import is_lazy
+from torch.nn.utils import parametrize
 
-from agentforge.frontends._load import make_target
-from agentforge.isolation.sandboxes.namespaces import visible_system
+from agentforge.frontends._load import make_target, own_folder
 from agentforge.problems.describe import describe_tensor, distribution_of
 from agentforge.profiling.graph.extract import STRIDED, draw_expression
 from agentforge.schema import MachineError, Target, TargetError, UsageError, content_hash
@@ -35,8 +35,8 @@ from agentforge.whole_file import whole_file
 
 from ._live_source import SOURCE
 
-MOST_STRUCTURE_BYTES = 32 << 20
-"""Bytes of the compressed pickle without weights, at most."""
+MOST_STRUCTURE_BYTES = 11 << 20
+"""Bytes of the compressed pickle without weights, at most: in base64 it is a part of 16 MiB of source."""
 _PLAIN = (torch.Tensor, type(None), bool, int, float, str, list, tuple, dict)
 """Types of arguments, of which an artifact accepts no subclass."""
 _DIFFERS_IN_TRAINING = (
@@ -47,7 +47,7 @@ _DIFFERS_IN_TRAINING = (
 
 @dataclass(frozen=True)
 class Structure:
-    """A module without its floating-point weights."""
+    """A module without its floating-point and complex weights."""
 
     data: bytes
     """Compressed pickle."""
@@ -103,7 +103,7 @@ def check(model: torch.nn.Module) -> None:
     name = type(model).__name__
     if isinstance(model, torch.jit.ScriptModule):
         raise UsageError(f"{name} is a TorchScript module: pass the nn.Module that it was made from")
-    if any(isinstance(p, torch.nn.parameter.UninitializedTensorMixin) for p in model.parameters()):
+    if any(map(is_lazy, (*model.parameters(), *model.buffers()))):
         raise UsageError(f"{name} has lazy parameters without a shape: call it once before you optimize it")
     acting = [type(m).__name__ for m in model.modules() if m.training and _differs(m)]
     if acting:
@@ -167,7 +167,7 @@ def structure(model: torch.nn.Module) -> Structure:
         UsageError: something in it cannot be pickled, it is too large without its weights, or elements of a
             weight share memory.
     """
-    weights = {name: tensor for name, tensor in _tensors(model) if tensor.is_floating_point()}
+    weights = {name: t for name, t in _tensors(model) if t.is_floating_point() or t.is_complex()}
     name = type(model).__name__
     if overlapping := next((weight for weight, tensor in weights.items() if _overlaps(tensor)), None):
         raise UsageError(
@@ -191,9 +191,9 @@ def structure(model: torch.nn.Module) -> Structure:
     data = zlib.compress(pickled, 6)
     if len(data) > MOST_STRUCTURE_BYTES:
         raise UsageError(
-            f"{name} holds {len(data) >> 20} MiB that are no floating-point parameters or saved buffers; "
-            f"{MOST_STRUCTURE_BYTES >> 20} MiB is the most: make large tensors buffers that are saved "
-            "(register_buffer)"
+            f"{name} holds {len(data) >> 20} MiB that are neither floating-point nor complex parameters or "
+            f"saved buffers; {MOST_STRUCTURE_BYTES >> 20} MiB is the most: make large tensors buffers that "
+            "are saved (register_buffer)"
         )
     return Structure(data, weights, tuple(roots), next(iter(roots.values()), None))
 
@@ -235,15 +235,32 @@ class _Pickler(cloudpickle.Pickler):
         self.modules: set[str] = set()
 
     def persistent_id(self, value: Any) -> tuple[Any, ...] | None:
+        if value is _parametrized:
+            return ()
         return self._weights.get(id(value)) if isinstance(value, torch.Tensor) else None
 
     def reducer_override(self, value: Any) -> Any:
+        original = _before_parametrizations(value)
+        if original is not None:  # the derived class exists in this process alone and refuses to be pickled
+            return _parametrized, (original, [*value.parametrizations]), original.__getstate__(value)
         found = super().reducer_override(value)
         if isinstance(value, ModuleType):
             self.modules.add(value.__name__)
         elif found is NotImplemented and (isinstance(value, type) or callable(value)):
             self.modules.add(getattr(value, "__module__", None) or "builtins")
         return found
+
+
+def _parametrized(kind: type, names: list[str]) -> None:
+    """In the pickle, for the function of the template that has this name."""
+
+
+def _before_parametrizations(value: Any) -> Any:
+    """The class that `torch.nn.utils.parametrize` derived a module's class from; None if it did not."""
+    for cls in type(value).__mro__ if isinstance(value, torch.nn.Module) else ():
+        if getattr(vars(cls).get("__getstate__"), "__module__", "") == parametrize.__name__:
+            return cls.__bases__[0]
+    return None
 
 
 def _describe(name: str, tensor: torch.Tensor) -> tuple[Any, ...]:
@@ -264,8 +281,6 @@ def _describe(name: str, tensor: torch.Tensor) -> tuple[Any, ...]:
 
 def _roots(modules: set[str]) -> dict[str, str]:
     """The user's own modules among these, and the folder on `sys.path` that each is found in."""
-    system = tuple(f"{path.resolve()}{os.sep}" for path in visible_system())
-    builtin = str(Path(os.__file__).resolve().parent) + os.sep
     found = {}
     for name in sorted(modules):
         module = sys.modules.get(name)
@@ -273,12 +288,8 @@ def _roots(modules: set[str]) -> dict[str, str]:
         file = getattr(top, "__file__", None) or next(iter(getattr(top, "__path__", ())), None)
         if module is None or file is None or name == "__main__":
             continue
-        path = Path(file).resolve()
-        if str(path).startswith((*system, builtin)):
-            continue
-        package = hasattr(top, "__path__")
-        folder = path.parent if not package else (path.parent.parent if path.suffix else path.parent)
-        found[name] = str(folder)
+        if folder := own_folder(file, package=hasattr(top, "__path__")):
+            found[name] = folder
     return found
 
 

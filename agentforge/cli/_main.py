@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from agentforge.visible import visible
+from agentforge.visible import shortened, visible
 
 from . import _interrupt
 from .commands import (
@@ -208,5 +208,4 @@ def _say(message: str, code: int, *, as_json: bool, shown: str) -> None:
 
 
 def _one_line(text: str) -> str:
-    line = visible(" ".join(text.split()))
-    return line if len(line) <= MOST_SHOWN else f"{line[:MOST_SHOWN]} ... ({len(line)} characters)"
+    return shortened(visible(" ".join(text.split())), MOST_SHOWN)

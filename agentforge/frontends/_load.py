@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
-import itertools
+import importlib.util
+import os
 import re
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from agentforge.isolation.child_process import ChildFailure, Progress, run_child
+from agentforge.isolation.sandboxes.namespaces import visible_system
 from agentforge.schema import (
     NOT_PYTHON,
     Definition,
@@ -17,8 +20,10 @@ from agentforge.schema import (
     Target,
     TargetError,
     UnsupportedTargetError,
+    UsageError,
     Workload,
 )
+from agentforge.visible import shortened
 
 _TIMEOUT_S = 600.0
 _STARTING_S, _FORWARDS = 60.0, 10
@@ -98,22 +103,77 @@ def _above_packages(folder: Path) -> Path:
 
 
 def import_root_of(source: str, folder: Path) -> str | None:
-    """`folder`, or the one above its packages, if the source imports a module from it, else None.
+    """The user's folder that the source imports modules from, else None.
 
-    So a self-contained file's definition has the same hash in every folder.
+    It is `folder`, the one above its packages, one between it and the working folder, or one that this
+    process imports from and no sandbox shows, as of an editable installation. A self-contained file has none,
+    so its definition has the same hash in every folder.
+
+    Raises:
+        UsageError: the source always imports modules from several.
     """
-    folder = folder.resolve()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            heads = [a.name.split(".")[0] for a in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            heads = [node.module.split(".")[0]]
-        else:
-            continue
-        for head, root in itertools.product(heads, (folder, _above_packages(folder))):
-            if (root / f"{head}.py").is_file() or (root / head).is_dir():
-                return str(root)
-    return None
+    folder, working = folder.resolve(), Path.cwd()
+    near = (folder, _above_packages(folder))
+    between = [p for p in folder.parents if p.is_relative_to(working)]
+    tree = ast.parse(source)
+    found = {head: _root_of(head, near, between) for head in _heads(tree)}
+    always = {head: found[head] for node in tree.body for head in _heads_of(node) if found[head]}
+    roots = dict.fromkeys(always.values())
+    if len(roots) > 1:
+        first = {root: head for head, root in reversed(always.items())}
+        raise UsageError(
+            f"it imports {' and '.join(f'{first[root]} from {root}' for root in roots)}, and other processes "
+            "get the modules of one folder: put them into one, or give the model itself to "
+            "agentforge.optimize(model, inputs) in Python"
+        )
+    return next(filter(None, (*roots, *found.values())), None)
+
+
+def _heads(tree: ast.AST) -> Iterator[str]:
+    """First parts of the names that a source imports, unless it does so as a program only."""
+    for node in ast.iter_child_nodes(tree):
+        program = isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)
+        if isinstance(node, (ast.stmt, ast.excepthandler, ast.match_case)) and not program:
+            yield from _heads_of(node)
+            yield from _heads(node)
+
+
+def _heads_of(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name.partition(".")[0] for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        return [node.module.partition(".")[0]]
+    return []
+
+
+def _root_of(head: str, near: Sequence[Path], between: Sequence[Path]) -> str | None:
+    """The user's folder that a module or package of this name is imported from; None if there is none."""
+    try:
+        spec = importlib.util.find_spec(head)
+    except (ImportError, ValueError, AttributeError):
+        spec = None
+    regular = spec is not None and spec.origin is not None  # wins over a folder without __init__.py
+    everywhere = head in sys.stdlib_module_names or head == "agentforge"
+    for root in (*near, *(() if everywhere else between)):
+        package = root / head
+        if (root / f"{head}.py").is_file() or (package / "__init__.py").is_file():
+            return str(root)
+        if package.is_dir() and not regular:
+            return str(root)
+    if spec is None or everywhere:
+        return None
+    parts = spec.submodule_search_locations
+    file = spec.origin if regular else next(iter(parts or ()), None)
+    return own_folder(file, package=parts is not None) if file else None
+
+
+def own_folder(file: str, *, package: bool) -> str | None:
+    """The folder on `sys.path` that a module or package was found in; None if sandboxed processes see it."""
+    path = Path(file).resolve()
+    shown = (*visible_system(), Path(os.__file__).parent)
+    if any(path.is_relative_to(place.resolve()) for place in shown) or not path.exists():
+        return None
+    return str(path.parent.parent if package and path.suffix else path.parent)
 
 
 def declared_contract(source: str) -> dict[str, Any]:
@@ -153,10 +213,12 @@ def make_target(
     description: str = "",
     progress: Progress | None = None,
     longest_s: float | None = None,
+    advice: str = "",
 ) -> Target:
     """Run the model once in a child process and describe it.
 
     Args:
+        advice: what to do if forward raises; empty for the usual.
         longest_s: see `FrontendOptions`.
 
     Raises:
@@ -168,6 +230,7 @@ def make_target(
         "definition": definition.model_dump(mode="json"),
         "device": device,
         "longest_s": longest_s,
+        "advice": advice,
     }
     found = run_probe("agentforge.frontends.probe:probe", name, payload, progress)
     if kind := found["unsendable"]:
@@ -238,12 +301,11 @@ def run_probe(task: str, name: str, payload: Mapping[str, Any], progress: Progre
 
 def _explain(name: str, failure: ChildFailure, timeout_s: float) -> str:
     """One sentence: why the model could not run, and what to do."""
+    said = shortened(str(failure))
     if failure.kind == "timeout":
         return f"{name}: it did not run within {timeout_s:.0f} s; make its inputs smaller or end its loop"
     if failure.kind == "out_of_memory":
-        return f"{name}: {failure}; make its inputs smaller or use a machine with more memory"
+        return f"{name}: {said}; make its inputs smaller or use a machine with more memory"
     if failure.kind == "crashed":
-        return (
-            f"{name}: running it crashed its process ({failure}); run it with python first and fix the crash"
-        )
-    return f"{name}: {failure}; run it with python first and fix the error"
+        return f"{name}: running it crashed its process ({said}); run it with python first and fix the crash"
+    return f"{name}: {said}; run it with python first and fix the error"

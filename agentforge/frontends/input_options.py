@@ -9,7 +9,7 @@ from agentforge.schema import DType, UsageError
 from ._base import FrontendOptions
 
 _INTEGERS = {DType.INT64, DType.INT32, DType.INT16, DType.INT8, DType.UINT8}
-_INDEX_LIMIT = 16
+INDEX_LIMIT = 16
 """Exclusive upper bound of integer inputs: they may index a table of unknown size."""
 
 
@@ -25,11 +25,15 @@ class InputOption:
     """True if the user named the dtype."""
 
     @property
+    def is_integer(self) -> bool:
+        return self.dtype in _INTEGERS
+
+    @property
     def expression(self) -> str:
         """Python expression that draws the input."""
         sizes = "".join(f"{s}, " for s in self.shape)
-        if self.dtype in _INTEGERS:
-            return f"torch.randint(0, {_INDEX_LIMIT}, ({sizes}), dtype=torch.{self.dtype.value})"
+        if self.is_integer:
+            return f"torch.randint(0, {INDEX_LIMIT}, ({sizes}), dtype=torch.{self.dtype.value})"
         if self.dtype is DType.BOOL:
             return f"torch.rand(({sizes})) < 0.5"
         drawn = f"torch.randn({sizes.rstrip(', ')})" if self.shape else "torch.randn(())"

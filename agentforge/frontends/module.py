@@ -11,7 +11,7 @@ from agentforge.schema import DType, Target, TargetError, UsageError
 
 from ._base import FrontendOptions
 from ._load import import_root_of, make_target, read_source
-from .input_options import InputOption, parse_dtype, parse_inputs
+from .input_options import INDEX_LIMIT, InputOption, parse_dtype, parse_inputs
 
 _ANOTHER = """import sys
 
@@ -21,6 +21,10 @@ class _Convention(type(sys)):
 
 
 sys.modules[__name__].__class__ = _Convention"""
+_DRAWN = (
+    f"its integers were drawn from 0 to {INDEX_LIMIT - 1}: if it needs others, give the file alone, with "
+    "class Model, get_inputs() and get_init_inputs() in it; else run it once by hand and fix the error"
+)
 
 
 class ModuleClass:
@@ -37,6 +41,7 @@ class ModuleClass:
 
     def load(self, spec: str, options: FrontendOptions) -> Target:
         path, class_name, source = _adapted(spec, options)
+        drawn = any(i.is_integer for i in parse_inputs(options))
         return make_target(
             name=f"{path.stem}_{class_name}",
             origin=spec,
@@ -45,6 +50,7 @@ class ModuleClass:
             device=options.device,
             progress=options.progress,
             longest_s=options.longest_s,
+            advice=_DRAWN if drawn else "",
         )
 
 
@@ -124,14 +130,16 @@ def _appendix(
         *(_ANOTHER.format(class_name).splitlines() if taken else [f"Model = {class_name}"]),
     ]
     if parse_dtype(dtype, "--dtype") is not DType.FLOAT32:
-        # the initializer is wrapped, not the class, so that state_dict keys and super(...) calls stay right
+        # the initializer is wrapped, not the class, so that state_dict keys and super(...) calls stay right;
+        # a solution's subclass is cast too, and one of the same source, which goes on afterwards, is not
         lines += [
             f"_initialise = {class_name}.__init__",
             "",
             "",
             "def _initialise_and_cast(self, *args, **kwargs):",
             "    _initialise(self, *args, **kwargs)",
-            f"    if type(self) is {class_name}:",
+            f"    if type(self) is {class_name} or type(self).__module__ not in (__name__, "
+            f"{class_name}.__module__):",
             f"        self.to(torch.{parse_dtype(dtype, '--dtype').value})",
             "",
             "",

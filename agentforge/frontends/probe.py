@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from agentforge.isolation.memory_errors import is_out_of_memory
 from agentforge.problems.describe import describe_arguments, flatten_tensors, to_device
 from agentforge.problems.kernelbench import Problem, load_problem, remedy
 from agentforge.schema import Definition, TargetError, TensorInput, UnsupportedTargetError
+from agentforge.visible import shortened
 
 _NO_GPU = ("Torch not compiled with CUDA", "NVIDIA driver", "No CUDA GPUs", "No HIP GPUs", "active drivers")
 """Words in torch's and Triton's messages if code asks for a missing GPU."""
@@ -34,7 +36,8 @@ def probe(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str, A
 
     Args:
         payload: `definition` (JSON of a `Definition`), `device`, `longest_s` (seconds of a forward) or None,
-            and `chosen`, if AgentForge and `--input` chose the inputs, not the user's source.
+            `chosen`, if AgentForge and `--input` chose the inputs, not the user's source, and `advice` for a
+            forward that raises.
 
     Returns:
         `inputs`: JSON of the workload's inputs; `outputs`: shapes and dtypes; `notes`: sentences;
@@ -54,6 +57,11 @@ def probe(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str, A
         lambda: problem.build(_SEED).to(device),
         source=definition.reference,
     )
+    if any(map(is_lazy, (*model.parameters(), *model.buffers()))):
+        raise TargetError(
+            f"{definition.name} has lazy parameters without a shape: run one forward in its constructor, or "
+            "use modules with sizes, such as nn.Linear for nn.LazyLinear"
+        )
     args, kwargs = draw_inputs(problem, _SEED, device, definition.name)
     names = parameter_names(model, len(args))
     inputs = describe_arguments(names, args, kwargs)
@@ -64,7 +72,7 @@ def probe(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str, A
         f"give other inputs than {sizes} with --input NAME=SIZES, or write a file whose class Model builds "
         "the model"
     )
-    advice = others if payload.get("chosen") else _BY_HAND
+    advice = others if payload.get("chosen") else payload.get("advice") or _BY_HAND
     first = _forward(definition.name, model, args, kwargs, seed=1, advice=advice)
     seconds = time.perf_counter() - started
     longest_s = payload.get("longest_s")
@@ -163,7 +171,7 @@ def _stage(name: str, what: str, run: Callable[[], Any], advice: str = _BY_HAND,
 
 def _first_line(error: BaseException) -> str:
     text = str(error).strip()
-    return text.splitlines()[0] if text else "no message"
+    return shortened(text.splitlines()[0]) if text else "no message"
 
 
 def _forward(

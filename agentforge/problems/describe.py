@@ -59,7 +59,7 @@ def distribution_of(tensor: torch.Tensor) -> Distribution:
         if low < 0 <= high and flat.dtype == torch.int64:
             low = int(tensor[tensor >= 0].min())
         return Distribution(kind="integers", a=low, b=high + 1)
-    values = (torch.view_as_real(flat) if flat.is_complex() else flat).double().reshape(-1)
+    values = (torch.view_as_real(flat.resolve_conj()) if flat.is_complex() else flat).double().reshape(-1)
     return _floating(values[torch.isfinite(values)], single=tensor.numel() == 1)
 
 
@@ -111,6 +111,17 @@ def to_device(value: Any, device: torch.device) -> Any:
     return tree_map(moved, value)
 
 
+def _refusal(name: str, value: Any) -> str:
+    """What to do with a tuple or mapping that other processes get as a plain one; empty without any."""
+    plain = isinstance(value, dict) or type(value) in (tuple, torch.Size)
+    if isinstance(value, (tuple, Mapping)) and not plain:
+        given, kind = type(value).__name__, "tuple" if isinstance(value, tuple) else "dict"
+        return f"input {name!r} is a {given}, and other processes get a plain {kind}: make it one"
+    parts = value.items() if isinstance(value, dict) else ()
+    items = enumerate(value) if isinstance(value, (list, tuple)) else parts
+    return next(filter(None, (_refusal(f"{name}.{key}", item) for key, item in items)), "")
+
+
 def describe_arguments(
     names: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[TensorInput | ScalarInput, ...]:
@@ -120,7 +131,8 @@ def describe_arguments(
         names: parameter names for `args`, in order; missing ones become `arg3`.
 
     Raises:
-        UnsupportedTargetError: an argument is neither a tensor, a container of tensors, nor a plain scalar.
+        UnsupportedTargetError: an argument is neither a tensor, a container of tensors, nor a plain scalar,
+            or has a container of a class that other processes do not get, such as a named tuple.
     """
     padded = [names[i] if i < len(names) else f"arg{i}" for i in range(len(args))]
     found: list[TensorInput | ScalarInput] = []
@@ -128,6 +140,8 @@ def describe_arguments(
         *((n, v, False) for n, v in zip(padded, args, strict=True)),
         *((n, v, True) for n, v in kwargs.items()),
     ]:
+        if refusal := _refusal(name, value):
+            raise UnsupportedTargetError(refusal)
         if value is None or isinstance(value, (bool, int, float, str)):
             found.append(ScalarInput(name=name, value=value, keyword=keyword))
             continue

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from agentforge.schema import Definition, TargetError
+from agentforge.visible import shortened
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ def load_problem(definition: Definition) -> Problem:
             module = import_source(definition.reference, name)
         except (Exception, SystemExit) as error:
             raise TargetError(
-                f"{definition.name} does not import: {type(error).__name__}: {error}; "
+                f"{definition.name} does not import: {type(error).__name__}: {shortened(str(error))}; "
                 f"{remedy(definition.reference, error, 'run it with python first and fix it')}"
             ) from error
     model_class = getattr(module, "Model", None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from agentforge.schema import EvaluationStatus, Level
 
-from .files import Mode
 from .trial import KEPT, Trial, Trials
 from .variants import VariantBuilder
 
@@ -32,10 +31,10 @@ def fastest_compiled(trials: Trials, variants: VariantBuilder) -> Trial | None:
         elif not name or gains[name] <= _LEAST_GAIN * gains.get(kept, 1.0):
             break
         tried.add(name)
-        trial = _judged(trials, variants, KEPT[name])
-        if trial and _wrong_in_another_layout(trial):
+        trial = trials.evaluate(variants.compiled(KEPT[name]), Level.FULL)
+        if _wrong_in_another_layout(trial):
             return best or _for_contiguous(trials, variants)  # all modes generate code in the same way
-        if trial and trial.beats_eager and trial.over_eager > (best.over_eager if best else 0.0):
+        if trial.beats_eager and trial.over_eager > (best.over_eager if best else 0.0):
             best, kept = trial, name
     return best
 
@@ -45,13 +44,8 @@ def _for_contiguous(trials: Trials, variants: VariantBuilder) -> Trial | None:
     gain = trials.compile_gains().get("compile", float("inf"))
     if any(trial.over_eager >= gain for trial in trials.made):
         return None
-    trial = _judged(trials, variants, "compile+contiguous")
-    return trial if trial and trial.beats_eager else None
-
-
-def _judged(trials: Trials, variants: VariantBuilder, mode: Mode) -> Trial | None:
-    variant = variants.compiled(mode)
-    return trials.evaluate(variant, Level.FULL) if variant else None
+    trial = trials.evaluate(variants.compiled("compile+contiguous"), Level.FULL)
+    return trial if trial.beats_eager else None
 
 
 def _wrong_in_another_layout(trial: Trial) -> bool:

@@ -138,7 +138,7 @@ class VariantBuilder:
         self._progress = progress
         self._end = end
         self._rewritten: dict[_Key, dict[str, Any]] = {}
-        self._outline: dict[str, Any] | None = None
+        self._outline: dict[str, Any] = {}
         self._calls: dict[str, int] = {}
         self.notes: list[str] = []
         self.refused: dict[str, str] = {}
@@ -283,10 +283,10 @@ class VariantBuilder:
         """GPU time of one forward, in seconds."""
         return float(sum(site["time_s"] * self._calls.get(site["unit"], 0) for site in self._measured))
 
-    def compiled(self, mode: Mode = "compile") -> Variant | None:
-        """Build torch.compile in one of its modes; None if the model's call cannot be dispatched on."""
+    def compiled(self, mode: Mode = "compile") -> Variant:
+        """Build torch.compile in one of its modes."""
         self.prepare([])
-        return self._variant(mode, [self._outline], {}, {}, {}) if self._outline else None
+        return self._variant(mode, [self._outline], {}, {}, {})
 
     def eager(self) -> Variant:
         """Build the original model."""

@@ -17,9 +17,11 @@ import numpy
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils.parametrizations import orthogonal, spectral_norm, weight_norm
+from torch.nn.utils.parametrize import is_parametrized
 
 from agentforge.api.artifact import load
-from agentforge.api.live_model import check, draw_inputs, live_target, structure
+from agentforge.api.live_model import MOST_STRUCTURE_BYTES, check, draw_inputs, live_target, structure
 from agentforge.api.targets import as_target, live_module, load_settings, where_of
 from agentforge.problems.kernelbench import Problem, import_source, load_problem
 from agentforge.schema import Definition, MachineError, TargetError, UsageError
@@ -133,6 +135,56 @@ def test_a_class_of_a_script_goes_by_value(tmp_path: Path) -> None:
     assert torch.equal(twin(x), torch.sigmoid(x) * 0.5 + x)
 
 
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("make", [weight_norm, spectral_norm, orthogonal])
+def test_a_parametrized_module_is_rebuilt_with_its_weights(make: Any, nested: bool, tmp_path: Path) -> None:
+    inner, x = make(nn.Linear(4, 4)), torch.randn(3, 4)
+    model = nn.Sequential(inner, nn.ReLU(), inner).eval() if nested else inner.eval()
+    built, _, definition = rebuilt(model, (x,), tmp_path)
+    state = model.state_dict()
+    assert any("parametrizations.weight.original" in key for key in state)
+    assert built.state_dict().keys() == state.keys()
+    assert all(torch.equal(value, state[key]) for key, value in built.state_dict().items())
+    assert torch.equal(built(x), model(x))
+    assert torch.equal(copy.deepcopy(built)(x), model(x))
+    assert [type(m).__name__ for m in built.modules()] == [type(m).__name__ for m in model.modules()]
+    assert definition.import_root is None
+    assert is_parametrized(inner)
+    assert is_parametrized(built[2] if nested else built)
+    if nested:
+        assert built[0] is built[2]
+
+
+def test_complex_weights_travel_beside_the_structure(tmp_path: Path) -> None:
+    script = import_source(
+        "import torch\n\n"
+        "class Spectral(torch.nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.weight = torch.nn.Parameter(torch.randn(300, 300, dtype=torch.complex64))\n"
+        "        self.register_buffer('shift', torch.randn((), dtype=torch.complex64))\n"
+        "    def forward(self, x):\n"
+        "        return torch.fft.irfft(torch.fft.rfft(x) @ self.weight + self.shift)\n",
+        "no_file_of_this_name",
+    )
+    del sys.modules["no_file_of_this_name"]
+    model, x = script.Spectral().eval(), torch.randn(2, 598)
+    built, _, definition = rebuilt(model, (x,), tmp_path)
+    assert len(definition.reference) < 50_000
+    assert torch.equal(built(x), model(x))
+    (weights,) = (tmp_path / "live").iterdir()
+    weights.unlink()
+    drawn = load_problem(definition).build(seed=0)
+    assert drawn.weight.dtype is torch.complex64
+    assert drawn.weight.imag.std() > 0.5
+    drawn.load_state_dict(model.state_dict())
+    assert torch.equal(drawn(x), model(x))
+
+
+def test_a_structure_fits_into_the_source_of_a_solution() -> None:
+    assert MOST_STRUCTURE_BYTES * 4 * 101 // 300 < (15 << 20)
+
+
 def test_training_modes_dtype_and_frozen_parameters_are_kept(nets: ModuleType, tmp_path: Path) -> None:
     model = nets.Net().to(torch.bfloat16)
     model.norm.eval()
@@ -155,6 +207,8 @@ def test_a_layer_that_differs_in_training_mode_asks_for_eval(layer: nn.Module) -
 def test_lazy_and_scripted_modules_are_refused_in_a_sentence() -> None:
     with pytest.raises(UsageError, match="call it once"):
         check(nn.LazyLinear(3))
+    with pytest.raises(UsageError, match="call it once"):
+        check(nn.LazyBatchNorm1d(affine=False).eval())
     with pytest.warns(DeprecationWarning):
         traced = torch.jit.trace(nn.Linear(2, 2), torch.randn(1, 2))
     with pytest.raises(UsageError, match="TorchScript"):

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from agentforge.frontends import FrontendOptions, load_target
-from agentforge.frontends._load import declared_contract
+from agentforge.frontends._load import declared_contract, import_root_of
 from agentforge.frontends.kernelbench import KernelBenchFile
 from agentforge.frontends.probe import probe
 from agentforge.problems.kernelbench import load_problem
 from agentforge.schema import Definition, TargetError, UnsupportedTargetError, UsageError
+from agentforge.stitch.sources import local_modules
 from agentforge.testing.frontend import FrontendContract
 
 HEAD = """
@@ -171,6 +172,71 @@ def test_a_relative_import_without_a_package(tmp_path):
     refuse(write(tmp_path, **{"import torch\n": tried + "finally:\n    pass\n"}), r"put an __init__\.py into")
     tried += "except ImportError:\n    from layers_without_package import twice\n"
     assert load_target(write(tmp_path, "return twice(self.fc(x))", **{"import torch\n": tried})).workloads
+
+
+def imports(name: str) -> dict[str, str]:
+    return {"import torch\n": f"import torch\nfrom {name} import twice\n"}
+
+
+TWICE = "def twice(x):\n    return x * 2\n"
+
+
+def test_a_package_that_python_has_on_its_path_is_found(tmp_path, monkeypatch):
+    """As after an editable installation, and with PYTHONPATH: other processes do not see its folder."""
+    (tmp_path / "src" / "package_in_src").mkdir(parents=True)
+    (tmp_path / "src" / "package_in_src" / "__init__.py").write_text(TWICE)
+    (tmp_path / "scripts").mkdir()
+    monkeypatch.syspath_prepend(str(tmp_path / "src"))
+    spec = write(tmp_path / "scripts", "return twice(self.fc(x))", **imports("package_in_src"))
+    assert load_target(spec).definition.import_root == str(tmp_path / "src")
+    (tmp_path / "scripts" / "beside_it.py").write_text(TWICE)
+    both = {"import torch\n": "import torch, beside_it\nfrom package_in_src import twice\n"}
+    with pytest.raises(UsageError, match=r"beside_it from .*scripts and package_in_src from .*src, and"):
+        load_target(write(tmp_path / "scripts", "return twice(self.fc(x))", **both))
+
+
+def test_a_package_below_the_working_folder_is_found(tmp_path, monkeypatch):
+    (tmp_path / "models_here").mkdir()
+    (tmp_path / "models_here" / "layers.py").write_text(TWICE)
+    spec = write(tmp_path / "models_here", "return twice(self.fc(x))", **imports("models_here.layers"))
+    refuse(spec, "does not import")
+    monkeypatch.chdir(tmp_path)
+    target = load_target(spec)
+    assert target.definition.import_root == str(tmp_path)
+    assert local_modules(target.definition.reference, tmp_path) == {"models_here/layers.py": TWICE}
+
+
+def test_what_all_processes_import_is_no_module_of_the_user(tmp_path, monkeypatch):
+    for name in ("numpy", "logging", "agentforge"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "model").mkdir()
+    monkeypatch.chdir(tmp_path)
+    source = "import numpy, logging, agentforge\nif __name__ == '__main__':\n    import tests\n"
+    assert import_root_of(source, tmp_path / "model") is None
+    (tmp_path / "model" / "logging.py").touch()
+    assert import_root_of(source, tmp_path / "model") == str(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("part", "said"), [("import torch\n", "does not import"), ("        return", "forward raises")]
+)
+def test_a_long_exception_is_shortened(tmp_path, part, said):
+    spaces = part[: len(part) - len(part.lstrip())]
+    raised = f"{spaces}raise ValueError('long' * 9999)\n"
+    spec = write(tmp_path, "return x", **{part: raised + part})
+    with pytest.raises(
+        TargetError, match=rf"{said}.* ValueError: .*long \.\.\. \(39996 characters\); run it"
+    ) as e:
+        load_target(spec)
+    assert len(str(e.value)) < 500
+
+
+@pytest.mark.parametrize("layer", ["nn.LazyLinear(8)", "nn.LazyBatchNorm1d(affine=False)"])
+def test_a_lazy_module_is_refused_unless_its_constructor_runs_it(layer):
+    lazy = HEAD.replace("nn.Linear(dim, dim)", layer).replace("{forward}", "return self.fc(x)")
+    with pytest.raises(TargetError, match="run one forward in its constructor, or use modules with sizes"):
+        probed(lazy)
+    assert probed(lazy.replace(layer, f"{layer}; self.fc(torch.ones(2, 8))")) == []
 
 
 def test_prints_do_not_reach_our_output(tmp_path, capfd):

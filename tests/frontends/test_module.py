@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import sys
+
 import pytest
+import torch
 
 from agentforge.frontends import FrontendOptions, load_target
 from agentforge.frontends.input_options import parse_inputs
 from agentforge.frontends.module import ModuleClass, parse_init
+from agentforge.languages import write_solution
 from agentforge.problems.kernelbench import load_problem
 from agentforge.schema import TargetError, UsageError
+from agentforge.stitch.files import as_solution, stitched_files
 from agentforge.testing.frontend import FrontendContract
 
 SOURCE = """
@@ -30,6 +35,13 @@ class Model(nn.Module):
 
     def forward(self, ids):
         return self.table(ids)
+"""
+
+WIDER = """
+class Wider(Net):
+    def __init__(self):
+        super().__init__()
+        self.more = nn.Linear(2, 2)
 """
 
 
@@ -61,6 +73,25 @@ def test_state_dict_keys_are_the_users_own(file):
     assert target.workloads[0].inputs[0].dtype == "bfloat16"
 
 
+def test_a_solution_that_derives_from_the_class_is_cast_too(file, tmp_path, monkeypatch):
+    options = FrontendOptions(input_shapes=("2,8",), dtype="bfloat16")
+    file.write_text(SOURCE + WIDER)
+    target = load_target(f"{file}:Net", options)
+    files = stitched_files(target, "eager", [], {}, {})
+    write_solution(as_solution(target, "net", files), tmp_path / "artifact")
+    monkeypatch.syspath_prepend(str(tmp_path / "artifact"))
+    for name in ("model_new", "agentforge_stitch"):
+        sys.modules.pop(name, None)
+    import model_new
+
+    (x,), _ = load_problem(target.definition).inputs(0)
+    assert model_new.ModelNew()(x).dtype is torch.bfloat16
+    wider = load_problem(target.definition).module.Wider()
+    assert {p.dtype for p in wider.parameters()} == {torch.float32}
+    for name in ("model_new", "agentforge_stitch"):
+        sys.modules.pop(name, None)
+
+
 def test_a_class_named_model_with_old_style_super_casts(file):
     options = FrontendOptions(input_shapes=("2,3",), input_dtypes=("int64",), dtype="bfloat16")
     target = load_target(f"{file}:Model", options)
@@ -84,6 +115,14 @@ def test_keyword_inputs_and_constructor_arguments(file):
     target = load_target(f"{file}:Net", options)
     assert [(i.name, i.keyword) for i in target.workloads[0].inputs] == [("x", True), ("mask", True)]
     assert load_problem(target.definition).build(0).deep is True
+
+
+def test_an_integer_that_is_too_large_is_said_to_be_drawn(tmp_path):
+    path = tmp_path / "small.py"
+    path.write_text(SOURCE.replace("nn.Embedding(100, 4)", "nn.Embedding(3, 4)"))
+    options = FrontendOptions(input_shapes=("64,3",), input_dtypes=("int64",))
+    with pytest.raises(TargetError, match=r"IndexError: .* from 0 to 15: if it needs others, give"):
+        load_target(f"{path}:Model", options)
 
 
 def test_dtypes_align_with_shapes_and_the_last_repeats():

@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.nn.utils.rnn import pack_sequence
 
 from agentforge.problems.describe import (
     describe_arguments,
@@ -16,6 +17,11 @@ from agentforge.problems.describe import (
     to_device,
 )
 from agentforge.schema import TargetError
+
+
+class Pair(NamedTuple):
+    left: torch.Tensor
+    right: list[torch.Tensor]
 
 
 def test_shape_dtype_and_strides():
@@ -51,6 +57,7 @@ def test_padding_marks_are_no_range():
         (torch.empty(0), "constant"),
         (torch.tensor([float("-inf"), float("nan")]), "constant"),
         (torch.randn(100, dtype=torch.complex64), "normal"),
+        (torch.randn(100, dtype=torch.complex64).conj(), "normal"),
     ],
 )
 def test_kinds(tensor, kind):
@@ -83,14 +90,28 @@ def test_an_argument_that_is_nothing_we_know():
         describe_arguments(["x"], [object()], {})
 
 
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (Pair(torch.ones(1), [torch.ones(2)]), "x.a.1' is a Pair, and other processes get a plain tuple"),
+        (torch.ones(2, 2).max(0), "x.a.1' is a max, .* plain tuple"),
+        (pack_sequence([torch.ones(2)]), "x.a.1' is a PackedSequence, .* plain tuple"),
+        (UserDict(a=torch.ones(1)), "x.a.1' is a UserDict, .* plain dict"),
+    ],
+)
+def test_a_container_that_other_processes_do_not_get_is_refused(value, says):
+    with pytest.raises(TargetError, match=says):
+        describe_arguments(["x"], [{"a": [torch.ones(1), value]}], {})
+
+
+def test_dicts_of_other_classes_are_described():
+    found = describe_arguments(["x"], [OrderedDict(a=(torch.ones(1), torch.Size([2])))], {})
+    assert [i.name for i in found] == ["x.a.0"]
+
+
 def test_outputs_of_any_nesting():
     nested = {"a": [torch.ones(1)], "b": (torch.ones(2), {"c": torch.ones(3)}, "text")}
     assert [n for n, _ in flatten_tensors(nested)] == ["output.a.0", "output.b.0", "output.b.1.c"]
-
-
-class Pair(NamedTuple):
-    left: torch.Tensor
-    right: list[torch.Tensor]
 
 
 def test_tensors_in_any_container_move():

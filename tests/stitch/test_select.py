@@ -685,13 +685,12 @@ def test_a_selection_that_ends_by_itself_is_not_cut_short() -> None:
     assert not select(lambda _, kernels, level: judged(kernels, level, 1.4, 1.4), "a")[0].cut_short
 
 
-def test_a_model_that_torch_compile_cannot_run_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is asked for once: nothing is measured that could change the answer."""
-    asked: list[str] = []
-    monkeypatch.setattr(Given, "compiled", lambda _, mode: asked.append(mode))
-    selection, _ = select(lambda _, kernels, level: judged(kernels, level))
+def test_a_model_that_torch_compile_cannot_run_stays_as_it_is() -> None:
+    """It is judged once: nothing is measured that could change the answer."""
+    failed = EvaluationStatus.RUNTIME_ERROR
+    selection, given = select(lambda _, kernels, level: judged(kernels, level, status=failed))
     assert selection.variant.mode == "eager"
-    assert asked == ["compile"]
+    assert given.judged == [("compile", (), "full")]
 
 
 @pytest.mark.parametrize(("slow", "left"), [("bc", ("b", "c")), ("", ()), ("abc", ("a", "b"))])

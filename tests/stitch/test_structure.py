@@ -166,3 +166,33 @@ def test_modes_matter_if_code_may_read_them(module: torch.nn.Module, modal: bool
     plan = described(module.eval())
     modes = [plan["training"], *(entry["training"] for entry in plan["modules"])]
     assert modes == [False if modal else None] * len(modes)
+
+
+class Cut(torch.nn.Module):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.config = {"drop_last": 1, "drop_first": 1, "init_range": 0.02}
+        self.drop_cls = self.drop_unread = self.initial = True
+        self.drop_rate = 0.1
+        self.init_scale = 2.0
+
+    @property
+    def first(self) -> int:
+        return int(self.drop_cls)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.dropout(x[:, self.first :], self.drop_rate, self.training)
+
+
+class CutFurther(Cut):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x)[:, self.config["drop_first"] :] * self.init_scale
+
+
+def test_what_a_forward_names_is_a_setting_even_if_it_sounds_like_training() -> None:
+    for module, names in (
+        (Cut(), ["drop_cls"]),
+        (CutFurther(), ["config.drop_first", "drop_cls", "init_scale"]),
+    ):
+        settings = {".".join(place) for place, _ in described(module.eval())["settings"]}
+        assert sorted(settings) == names

@@ -104,7 +104,6 @@ def test_sites_are_found_again_by_name(norm_sites: list[dict[str, Any]]) -> None
     paths = {s.path for s in variant.solution.sources}
     assert {"plan.json", "model_new.py", f"kernels/{name}/kernel.cpp"} <= paths
     compiled = variants.compiled()
-    assert compiled is not None
     assert not compiled.kernels
     smaller = variants.with_kernels([n for n in kernels if n != name], "kernels")
     assert smaller is not None
@@ -356,8 +355,50 @@ def test_a_module_with_a_sparse_buffer_stays_as_it_is() -> None:
     builder = VariantBuilder(target_of(SPARSE), {})
     assert builder.with_kernels((), "kernels+packed") is None
     assert "sparse" not in str(builder.notes) and builder.eager().mode == "eager"
-    compiled = builder.compiled("compile")
-    assert compiled is not None and compiled.mode == "compile"
+    assert builder.compiled("compile").mode == "compile"
+
+
+OF_A_DICT = """
+from collections import OrderedDict
+
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(8)
+
+    def forward(self, x):
+        return self.norm(x["a"])
+
+
+def get_inputs():
+    return [OrderedDict(a=torch.randn(4, 8))]
+
+
+def get_init_inputs():
+    return []
+"""
+HOOKED = OF_A_DICT.replace("OrderedDict(a=torch.randn(4, 8))", "torch.randn(4, 8)")
+HOOKED = HOOKED.replace('self.norm(x["a"])', "self.norm(x)").replace(
+    "LayerNorm(8)\n", "LayerNorm(8)\n        self.norm.register_forward_hook(lambda norm, x, y: 2 * y)\n"
+)
+
+
+@pytest.mark.parametrize("source", [OF_A_DICT, HOOKED])
+def test_torch_compile_needs_no_description_of_the_call(source: str, tmp_path: Path) -> None:
+    target = target_of(source)
+    variant = VariantBuilder(target, {}).compiled()
+    assert variant.mode == "compile"
+    package = written(variant, tmp_path / "compiled")
+    problem = load_problem(target.definition)
+    model, original = problem.build(0), problem.build(0)
+    package.optimize(model)
+    assert model._compiled_call_impl is not None
+    args, _ = problem.inputs(1)
+    with torch.inference_mode(), torch.compiler.set_stance("force_eager"):
+        torch.testing.assert_close(model(*args), original(*args))
 
 
 @pytest.mark.parametrize(

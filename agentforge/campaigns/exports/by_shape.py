@@ -124,7 +124,7 @@ def shape_kernels(solution: Solution) -> ShapeKernels | None:
     """A stitched solution with the call that its kernels are for; None if they are not for one whole call."""
     plan = next((json.loads(file.content) for file in solution.sources if file.path == "plan.json"), None)
     calls = [unit["signature"] for unit in plan["units"] if not unit["path"]] if plan else []
-    if len(calls) != 1:
+    if len(calls) != 1 or not calls[0]["leaves"]:  # torch.compile may have no description of the call
         return None
     leaves = calls[0]["leaves"]
     if [leaf["path"] for leaf in leaves] != [[0, number] for number in range(len(leaves))]:

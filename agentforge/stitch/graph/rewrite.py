@@ -116,20 +116,24 @@ def _streams(steps: Sequence[Step], measured: Mapping[str, tuple[float, float]])
 
 
 def outline(
-    module: torch.nn.Module, path: str, call: tuple[tuple[Any, ...], dict[str, Any]]
+    module: torch.nn.Module, path: str, call: tuple[tuple[Any, ...], dict[str, Any]] | None = None
 ) -> dict[str, Any]:
     """The plan of a unit without generated code: its structure and the call that is dispatched on.
 
+    Args:
+        call: None if torch.compile runs every call, and whatever hooks the module has.
+
     Raises:
-        Unprintable: an argument that is neither a tensor, a constant, nor a container of those.
+        Unprintable: a hook that is not torch's, or an argument that is neither a tensor, a constant, nor a
+            container of those.
     """
     return {
         "path": path,
         "unit": path,
         "device": _device(module, call),
         "source": "",
-        "signature": _signature(call),
-        **described(module),
+        "signature": _signature(call or ((), {})),
+        **described(module, any_hooks=call is None),
         "tensors": [],
         "constants": [],
         "replayable": True,
@@ -225,7 +229,7 @@ def _signature(call: tuple[tuple[Any, ...], dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _device(module: torch.nn.Module, call: tuple[tuple[Any, ...], dict[str, Any]]) -> str:
+def _device(module: torch.nn.Module, call: Any) -> str:
     leaves = [*_pytree.tree_leaves(call), *module.parameters()]
     return next((t.device.type for t in leaves if isinstance(t, torch.Tensor)), "cpu")
 

@@ -31,11 +31,14 @@ _LONGEST = 1000
 """Characters of a value's text; longer ones are data and not compared."""
 
 
-def described(module: torch.nn.Module) -> dict[str, Any]:
+def described(module: torch.nn.Module, *, any_hooks: bool = False) -> dict[str, Any]:
     """What the plan says of a unit's own module, with an entry for each submodule, parents first.
 
     A submodule's index is its position in [unit, *these]. The modes of the modules are None if nothing that
     they run can read them: the unit then computes the same in training mode.
+
+    Args:
+        any_hooks: True if what runs the module calls its hooks.
 
     Raises:
         Unprintable: a hook that is not torch's.
@@ -43,29 +46,30 @@ def described(module: torch.nn.Module) -> dict[str, Any]:
     seen: set[int] = set()
     entries: list[dict[str, Any]] = []
     parts = list(module.modules())  # hooks of its own too: export calls them, and so would the artifact
-    modal = any(_hooks(part) or reads_mode(part) for part in parts)
+    modal = any(_hooks(part, any_hooks) or reads_mode(part) for part in parts)
+    named = {name for cls in {type(part) for part in parts} for name in _named_by_forward(cls)}
 
     def visit(parent: torch.nn.Module, index: int) -> None:
         for name, child in parent._modules.items():
             if child is not None:
-                hooks = _hooks(child)
-                entry = _entry(child, seen, modal=modal)
+                hooks = _hooks(child, any_hooks)
+                entry = _entry(child, seen, named, modal=modal)
                 entries.append({"parent": index, "name": name, **entry, "hooks": hooks})
                 visit(child, len(entries))
 
-    own = _entry(module, seen, modal=modal)
+    own = _entry(module, seen, named, modal=modal)
     visit(module, 0)
     return {**own, "modules": entries}
 
 
-def _entry(module: torch.nn.Module, seen: set[int], *, modal: bool) -> dict[str, Any]:
+def _entry(module: torch.nn.Module, seen: set[int], named: set[Any], *, modal: bool) -> dict[str, Any]:
     parts: dict[str, dict[str, bool]] = {
         kind: {name: value is not None for name, value in vars(module)[kind].items()}
         for kind in ("_modules", "_parameters")
     }
     # Modules may add buffers in a forward, so only those matter that were None.
     parts["_buffers"] = {name: False for name, value in module._buffers.items() if value is None}
-    settings = [(list(place), text) for place, text in _settings(module, seen)]
+    settings = [(list(place), text) for place, text in _settings(module, seen, named)]
     return {
         "class": type(module).__qualname__,
         "training": module.training if modal else None,
@@ -74,7 +78,7 @@ def _entry(module: torch.nn.Module, seen: set[int], *, modal: bool) -> dict[str,
     }
 
 
-def _hooks(module: torch.nn.Module) -> int:
+def _hooks(module: torch.nn.Module, any_hooks: bool) -> int:
     """Number of a module's hooks; only torch's own are fully captured in the graph.
 
     Raises:
@@ -82,20 +86,23 @@ def _hooks(module: torch.nn.Module) -> int:
     """
     hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
     for hook in hooks:
-        if not type(hook).__module__.startswith("torch.nn.utils"):
+        if not any_hooks and not type(hook).__module__.startswith("torch.nn.utils"):
             raise Unprintable(
                 f"a forward hook on a {type(module).__name__}, which the graph does not capture"
             )
     return len(hooks)
 
 
-def _settings(module: torch.nn.Module, seen: set[int]) -> Iterator[tuple[tuple[str, ...], str]]:
+def _settings(
+    module: torch.nn.Module, seen: set[int], named: set[Any]
+) -> Iterator[tuple[tuple[str, ...], str]]:
     """Places and texts of a module's plain attributes and of its configuration's fields.
 
     What the forward assigns, such as a counter, is state and no setting.
 
     Args:
         seen: configurations that an earlier module has; this one's are added.
+        named: what the code of a forward names.
     """
     if not module.training and "Drop" in type(module).__name__:
         return
@@ -109,14 +116,16 @@ def _settings(module: torch.nn.Module, seen: set[int]) -> Iterator[tuple[tuple[s
                 seen.add(id(value))
                 inner = ((key, item) for key, item in fields(value).items() if isinstance(key, str))
                 kept = [(key, item) for key, item in inner if not key.startswith("_")]
-                yield from (((name, key), text) for key, text in _plain(kept, module.training))
+                yield from (((name, key), text) for key, text in _plain(kept, module.training, named))
         else:
-            yield from (((key,), text) for key, text in _plain([(name, value)], module.training))
+            yield from (((key,), text) for key, text in _plain([(name, value)], module.training, named))
 
 
-def _plain(values: list[tuple[str, Any]], training: bool) -> Iterator[tuple[str, str]]:
+def _plain(values: list[tuple[str, Any]], training: bool, named: set[Any]) -> Iterator[tuple[str, str]]:
     for name, value in values:
-        about = name in _ABOUT or (not training and ("drop" in name or name.startswith("init")))
+        of_training = "drop" in name or name.startswith("init")
+        rate = "drop" in name and type(value) is float
+        about = name in _ABOUT or (not training and of_training and (rate or name not in named))
         text = "" if about else plain_text(value)
         if 0 < len(text) <= _LONGEST:
             yield name, text
@@ -130,18 +139,31 @@ def _names_in(cls: type) -> tuple[str, ...]:
 
 def _assigned(cls: type) -> set[str]:
     """Attributes that the forward, or a method that it calls, assigns."""
-    found: set[str] = set()
+    steps = (step for code in _forward_codes(cls) for step in dis.get_instructions(code))
+    return {step.argval for step in steps if step.opname == "STORE_ATTR"}
+
+
+def _named_by_forward(cls: type) -> set[Any]:
+    """Names in the code of the forward, of what it calls, and of those that it may call by `super()`."""
+    codes = (code for base in cls.__mro__ if hasattr(base, "forward") for code in _forward_codes(base))
+    return {name for code in codes for name in (*code.co_names, *code.co_consts)}
+
+
+def _forward_codes(cls: type) -> Iterator[CodeType]:
+    """Code of the forward, and of the methods and properties that it uses."""
     waiting, done = ["forward"], set()
     while waiting:
         name = waiting.pop()
-        function: Any = inspect.unwrap(getattr(cls, name))
+        found: Any = getattr(cls, name)
+        found = found.fget if isinstance(found, property) else found
+        function: Any = inspect.unwrap(found)
         if name in done or not hasattr(function, "__code__"):
             continue
         done.add(name)
         for code in _codes(function.__code__):
-            found |= {step.argval for step in dis.get_instructions(code) if step.opname == "STORE_ATTR"}
-            waiting += [used for used in code.co_names if callable(getattr(cls, used, None))]
-    return found
+            yield code
+            used = ((used, getattr(cls, used, None)) for used in code.co_names)
+            waiting += [used for used, value in used if callable(value) or isinstance(value, property)]
 
 
 def reads_mode(module: torch.nn.Module) -> bool:
