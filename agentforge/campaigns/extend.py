@@ -41,8 +41,8 @@ def extend(
 ) -> Extension:
     """Put the items that promise most back into the queue, with the budget once more for each visit.
 
-    Only items that are done take part: the others have their own commands. Until a visit ends, reports have
-    the result of the one before.
+    Only items that are done take part: the others have their own commands. Reports keep the result of the
+    visits before, unless a run begins anew elsewhere and its result is verified and at least as fast.
 
     Args:
         seconds: wall time of all visits, as expected from the earlier ones.
