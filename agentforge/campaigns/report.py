@@ -173,11 +173,12 @@ def build_report(store: Store, name: str) -> CampaignReport:
         for item in store.campaign_items(name)
     ]
     items, evaluations = tuple(item for item, _ in found), {(i.problem, i.arm): e for i, e in found}
-    groups = list(dict.fromkeys(problem.group for problem in problems.values()))
+    found_groups = dict.fromkeys(problem.group for problem in problems.values())
+    groups = [group for group in found_groups if group and len(found_groups) > 1]
     arms = tuple(
         _arm(arm.name, group, [i for i in items if i.arm == arm.name and group in ("", i.group)], evaluations)
         for arm in campaign.arms
-        for group in ("", *(groups if len(groups) > 1 else ()))
+        for group in ("", *groups)
     )
     return CampaignReport(
         campaign=campaign,
