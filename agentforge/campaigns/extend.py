@@ -50,12 +50,16 @@ def extend(
             and what the earlier ones left of theirs.
 
     Raises:
-        UsageError: there is no such campaign or objective, an item still waits, there is no limit, or dollars
-            cannot be limited.
+        UsageError: there is no such campaign or objective, an item still waits, there is no limit, dollars
+            cannot be limited, or a price is infinite.
     """
     aim = Objective(objective)
     if not (seconds > 0 and dollars > 0 and min(seconds, dollars) < math.inf):
         raise UsageError("say how much the visits may take: --minutes, --dollars or both, above 0")
+    if math.inf in (prices.hour, prices.device_hour):
+        raise UsageError(
+            "the price of an hour is a finite number: correct --hour-dollars or --device-hour-dollars"
+        )
     report = build_report(store, name)
     if not report.finished:
         left = [f"{item.problem} ({item.arm}, {item.state})" for item in report.items if not item.state.over]

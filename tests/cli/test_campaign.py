@@ -176,6 +176,8 @@ def test_an_export_says_what_its_suite_refuses(
         (("extend", "night", "--minutes", "10", "--dollars", "nan"), "above 0"),
         (("extend", "night", "--minutes", "10", "--dollars", "-5"), "above 0"),
         (("extend", "night", "--minutes", "10", "--hour-dollars", "nan"), "greater than or equal to 0"),
+        (("extend", "night", "--minutes", "10", "--hour-dollars", "inf"), "is a finite number"),
+        (("extend", "night", "--minutes", "10", "--device-hour-dollars", "inf"), "is a finite number"),
         (("start", "SUITE", "--levels", "1"), "leave out --levels"),
         (("start", "SUITE", "--only", "x*"), "choose another pattern"),
         (("start", "SUITE", "--arm", "base"), "write NAME:playbook"),
