@@ -325,13 +325,13 @@ def retry(
     json: _options.Json = False,
 ) -> None:
     """Put quarantined items back into the queue; `resume` then works on them from the beginning."""
+    from agentforge.campaigns.extend import retry as retried
     from agentforge.campaigns.status import status_of
     from agentforge.schema import ItemState
 
     states = (ItemState.QUARANTINED, *((ItemState.FAILED, ItemState.UNSUPPORTED) if failed else ()))
     with _options.store(config, create=False) as store:
-        store.get_campaign(name)
-        count = store.retry_items(name, states)
+        count = retried(store, name, states)
         status = status_of(store, name)
     _print.aside("1 item waits again" if count == 1 else f"{count} items wait again")
     campaign_views.show_status(status, as_json=json)

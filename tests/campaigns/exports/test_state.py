@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from agentforge.campaigns.exports import elsewhere, export_artifacts, export_campaign
 from agentforge.campaigns.exports.state import export_state, import_state, read_state
+from agentforge.campaigns.extend import extend, retry
 from agentforge.campaigns.item import _spent_by_others
 from agentforge.campaigns.report import build_report
 from agentforge.campaigns.start import parse_arms, plan_campaign
@@ -356,8 +358,19 @@ def test_a_file_without_other_runs_is_read(store: Store, tmp_path: Path) -> None
     assert {line.others for line in read_state(tmp_path / "night.gz").items} == {()}
 
 
-def test_texts_can_follow(store: Store, suite: Path, tmp_path: Path) -> None:
-    begun(store, suite, 1, 2, 3)
+def extends(store: Store) -> int:
+    return len(Counter(v.item for v in extend(store, "kb", "speedup", seconds=1e6).visits))
+
+
+def retries(store: Store) -> int:
+    return retry(store, "kb", (ItemState.FAILED,))
+
+
+def test_an_import_without_texts_is_not_worked_on_until_they_follow(
+    store: Store, suite: Path, tmp_path: Path
+) -> None:
+    begun(store, suite, 1, 2)
+    store.end_item(store.campaign_items("kb")[2], TryOutcome.FAILED, "it does not build")
     bare, whole = tmp_path / "bare.gz", tmp_path / "whole.gz"
     export_state(store, "kb", bare, tmp_path)
     export_state(store, "kb", whole, tmp_path, solutions=True)
@@ -367,9 +380,16 @@ def test_texts_can_follow(store: Store, suite: Path, tmp_path: Path) -> None:
         with Store(f"sqlite:///{tmp_path / f'there-{number}.db'}") as there:
             import_state(there, read_state(bare), "")
             assert not any(problem.source for problem in there.campaign_problems("kb"))
+            for again in (extends, retries):
+                with pytest.raises(
+                    UsageError, match=r"level1/._a: run `agentforge campaign import FILE --suite"
+                ):
+                    again(there)
+            assert all(item.state.over for item in there.campaign_items("kb"))
             import_state(there, read_state(file), place)
             assert [p.hash for p in there.campaign_problems("kb")] == [p.hash for p in texts]
             assert there.get_campaign("kb").suite == (place or "kernelbench:suite")
+            assert (extends(there), retries(there)) == (2, 1)
             with pytest.raises(UsageError, match="exists with other suite"):
                 import_state(
                     there, read_state(bare), f"kernelbench:{tmp_path / '.' / 'moved' / '..' / 'moved'}"
