@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -126,9 +127,10 @@ class Database:
     def __init__(self, url: str, *, create: bool = True, read_only: bool = False) -> None:
         try:
             parsed = make_url(url)
-        except ArgumentError as error:
+        except (ArgumentError, ValueError) as error:  # the second for a port that is no number
+            shown = re.sub(r"(?<=://).*@", "***@", url)
             raise StoreError(
-                f"{url!r} is no database URL: write sqlite:////path/to/file.db or "
+                f"{shown!r} is no database URL: write sqlite:////path/to/file.db or "
                 "postgresql+psycopg://user@host/name"
             ) from error
         self.where = parsed.render_as_string(hide_password=True)
