@@ -71,6 +71,7 @@ def run_item(payload: Mapping[str, Any], report: Callable[[str], None]) -> dict[
                 report(event.text if isinstance(event, Progress) else event.kind)
 
         if run is not None:
+            store.free_run(run.id)  # the worker has the item's lease
             limits = budget.model_dump(exclude_none=True) if item.visits > 1 else None
             found = resume(run.id, settings, limits=limits, on_event=on_event)
         else:

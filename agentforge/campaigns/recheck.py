@@ -58,8 +58,8 @@ class Recheck(FrozenModel):
 def recheck(folder: Path, settings: Settings, progress: Callable[[str], None] | None = None) -> Recheck:
     """Build an artifact's sources with the tools of now, and judge them at level full.
 
-    What the artifact cannot be judged for, for example a GPU that is missing, is in the sentence. A kernel that
-    a run wrote is not judged either: it is no model.
+    What the artifact cannot be judged for, for example a GPU that is missing, is in the sentence. A
+    folder with a kernel, not a model, is not judged either.
 
     Raises:
         UsageError: the folder is no artifact.
