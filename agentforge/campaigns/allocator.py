@@ -36,9 +36,9 @@ _LEAST_GAIN = 1e-4
 class Prices(FrozenModel):
     """What a visit's time costs. If both are 0, a second of wall time is the price's unit."""
 
-    hour: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    hour: float = Field(default=0.0, ge=0)
     """Dollars for an hour of a worker's wall time."""
-    device_hour: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    device_hour: float = Field(default=0.0, ge=0)
     """Dollars for an hour in which the device measures."""
 
 

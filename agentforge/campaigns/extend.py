@@ -1,9 +1,10 @@
-"""More visits for the items of a campaign that promise most, from what the store has of each."""
+"""More visits for the items of a campaign that promise most, and for those that failed."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Collection
 
 from agentforge.schema import Campaign, FrozenModel, ItemState, UsageError
 from agentforge.store import Store
@@ -41,8 +42,8 @@ def extend(
 ) -> Extension:
     """Put the items that promise most back into the queue, with the budget once more for each visit.
 
-    Only items that are done take part: the others have their own commands. Until a visit ends, reports have
-    the result of the one before.
+    Only items that are done take part: the others have their own commands. Reports keep the result of the
+    visits before, unless a run begins anew elsewhere and its result is verified and at least as fast.
 
     Args:
         seconds: wall time of all visits, as expected from the earlier ones.
@@ -50,12 +51,16 @@ def extend(
             and what the earlier ones left of theirs.
 
     Raises:
-        UsageError: there is no such campaign or objective, an item still waits, there is no limit, or dollars
-            cannot be limited.
+        UsageError: there is no such campaign or objective, an item still waits, there is no limit, dollars
+            cannot be limited, a price is infinite, or the campaign was imported without texts.
     """
     aim = Objective(objective)
     if not (seconds > 0 and dollars > 0 and min(seconds, dollars) < math.inf):
         raise UsageError("say how much the visits may take: --minutes, --dollars or both, above 0")
+    if math.inf in (prices.hour, prices.device_hour):
+        raise UsageError(
+            "the price of an hour is a finite number: correct --hour-dollars or --device-hour-dollars"
+        )
     report = build_report(store, name)
     if not report.finished:
         left = [f"{item.problem} ({item.arm}, {item.state})" for item in report.items if not item.state.over]
@@ -82,6 +87,7 @@ def extend(
         seconds=seconds,
         dollars=dollars,
     )
+    _check_texts(store, report.campaign, {visit.problem for visit in visits})
     store.extend_items(name, Counter(visit.item for visit in visits))
     return Extension(
         campaign=name,
@@ -91,6 +97,33 @@ def extend(
         dollars=total(visit.dollars for visit in visits),
         most_dollars=total(visit.most_dollars for visit in visits),
     )
+
+
+def retry(store: Store, name: str, states: tuple[ItemState, ...]) -> int:
+    """Put the items in these states back into the queue, from the beginning; returns how many.
+
+    Raises:
+        UsageError: there is no such campaign, or it was imported without texts.
+    """
+    campaign = store.get_campaign(name)
+    wanted = {item.problem for item in store.campaign_items(name) if item.state in states}
+    _check_texts(store, campaign, wanted)
+    return store.retry_items(name, states)
+
+
+def _check_texts(store: Store, campaign: Campaign, wanted: Collection[str]) -> None:
+    """Refuse problems that no worker can load: each would fail for good.
+
+    Raises:
+        UsageError: one of them was imported without its text.
+    """
+    problems = store.campaign_problems(campaign.name)
+    bare = [problem.id for problem in problems if problem.id in wanted and not problem.source]
+    if bare and Campaign.hash_of(problems) != campaign.problems_hash:  # else their targets are no files
+        raise UsageError(
+            f"campaign {campaign.name} was imported without the text of {bare[0]}: run "
+            "`agentforge campaign import FILE --suite SUITE` first"
+        )
 
 
 def _shares(campaign: Campaign) -> dict[str, float]:

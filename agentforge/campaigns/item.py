@@ -26,7 +26,7 @@ from agentforge.store import Store
 
 from .native.check import check_natively
 from .packages import check_packages
-from .report import run_of
+from .report import run_of, run_speedup
 from .start import of_campaign
 from .suites._base import keep_copy
 
@@ -71,6 +71,7 @@ def run_item(payload: Mapping[str, Any], report: Callable[[str], None]) -> dict[
                 report(event.text if isinstance(event, Progress) else event.kind)
 
         if run is not None:
+            store.free_run(run.id)  # the worker has the item's lease
             limits = budget.model_dump(exclude_none=True) if item.visits > 1 else None
             found = resume(run.id, settings, limits=limits, on_event=on_event)
         else:
@@ -83,6 +84,10 @@ def run_item(payload: Mapping[str, Any], report: Callable[[str], None]) -> dict[
         if problem.native.get("checker"):
             report("the task's own checker")
             check_natively(store, found.run.id, settings, campaign.device)
+        if item.result_run not in (None, found.run.id) and (
+            run_speedup(store, found.run.id) >= run_speedup(store, item.result_run)
+        ):
+            store.attach_result(item, found.run.id)
     return {"run": found.run.id, "headline": found.headline}
 
 

@@ -58,11 +58,16 @@ class Recheck(FrozenModel):
 def recheck(folder: Path, settings: Settings, progress: Callable[[str], None] | None = None) -> Recheck:
     """Build an artifact's sources with the tools of now, and judge them at level full.
 
-    What the artifact cannot be judged for, for example a GPU that is missing, is in the sentence.
+    What the artifact cannot be judged for, for example a GPU that is missing, is in the sentence. A
+    folder with a kernel, not a model, is not judged either.
 
     Raises:
         UsageError: the folder is no artifact.
     """
+    if _is_kernel(folder):
+        command = f"agentforge verify {folder / 'reference.py'} {folder}"
+        sentence = f"{folder} has a kernel, not a model: judge it with `{command}`"
+        return Recheck(artifact=str(folder), sentence=sentence)
     plan, report, definition = _read(folder)
     bare = as_made(Recheck(artifact=str(folder), mode=str(plan.get("mode", ""))), report)
     try:
@@ -148,12 +153,19 @@ class _Made(BaseModel):
 
 
 def check_artifact(folder: Path) -> None:
-    """Refuse a folder that is no artifact.
+    """Refuse a folder that is no artifact, and neither a kernel, which `recheck` leaves alone.
 
     Raises:
         UsageError: it lacks a file, or one has a wrong content.
     """
-    _read(folder)
+    if not _is_kernel(folder):
+        _read(folder)
+
+
+def _is_kernel(folder: Path) -> bool:
+    """Whether a run that began with a kernel wrote the folder: its plan is the verdict."""
+    there = all((folder / name).is_file() for name in ("plan.json", "reference.py"))
+    return there and not (folder / "report.json").exists()
 
 
 def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Any], Definition]:

@@ -23,10 +23,7 @@ from agentforge.store import Store
 
 from .native.ranking import Ranked, ranking
 from .published import ALL, Beside, differences, our_value, published
-from .scores import ProblemScore, Scores, outcome, summary, together
-
-KEPT = ("", "eager", "compile")
-"""How modes of artifacts that run a baseline begin: no kernel of the arm is in them."""
+from .scores import ProblemScore, Scores, has_kernels, outcome, result_speedup, summary, together
 
 BEST = "best"
 """Name of the fastest baseline of each problem."""
@@ -176,11 +173,12 @@ def build_report(store: Store, name: str) -> CampaignReport:
         for item in store.campaign_items(name)
     ]
     items, evaluations = tuple(item for item, _ in found), {(i.problem, i.arm): e for i, e in found}
-    groups = list(dict.fromkeys(problem.group for problem in problems.values()))
+    found_groups = dict.fromkeys(problem.group for problem in problems.values())
+    groups = [group for group in found_groups if group and len(found_groups) > 1]
     arms = tuple(
         _arm(arm.name, group, [i for i in items if i.arm == arm.name and group in ("", i.group)], evaluations)
         for arm in campaign.arms
-        for group in ("", *(groups if len(groups) > 1 else ()))
+        for group in ("", *groups)
     )
     return CampaignReport(
         campaign=campaign,
@@ -251,6 +249,13 @@ def run_of(store: Store, identifier: str | None) -> Run | None:
         return None
 
 
+def run_speedup(store: Store, run: str | None) -> float:
+    """Speedup of a run's result over the fastest baseline; 0 if it is not verified, or there is none."""
+    stitched = store.get_record(run, StitchResult) if run else None
+    evaluation = store.get_evaluation(stitched.evaluation) if stitched and stitched.evaluation else None
+    return result_speedup(stitched, evaluation)
+
+
 def _item(
     store: Store,
     item: CampaignItem,
@@ -286,7 +291,7 @@ def _item(
         return bare, None
     trials = store.run_evaluations(run.id, store.definition_of(run))
     evaluation = store.get_evaluation(stitched.evaluation) if stitched.evaluation else None
-    own = stitched.mode.partition("+")[0] not in KEPT
+    own = has_kernels(stitched)
     performance = evaluation.performance if evaluation else None
     verified = own and stitched.proven and evaluation is not None and evaluation.verified
     native = store.get_record(run.id, NativeVerdict) if verified else None

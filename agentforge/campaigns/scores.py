@@ -13,7 +13,10 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from agentforge.referee.timing.statistics import geometric_mean, require_times
-from agentforge.schema import Evaluation, FrozenModel, Interval
+from agentforge.schema import Evaluation, FrozenModel, Interval, StitchResult
+
+_KEPT = ("", "eager", "compile")
+"""How modes of artifacts that run a baseline begin: no kernel of the arm is in them."""
 
 THRESHOLDS = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0)
 """The p of fast_p that KernelBench reports; fast_0 is the share of correct ones."""
@@ -111,6 +114,18 @@ def outcome(
         sol_s=performance.sol_s or None,
         kept=kept,
     )
+
+
+def has_kernels(stitched: StitchResult) -> bool:
+    """Whether an artifact runs kernels of its arm, not a baseline."""
+    return stitched.mode.partition("+")[0] not in _KEPT
+
+
+def result_speedup(stitched: StitchResult | None, evaluation: Evaluation | None) -> float:
+    """Speedup of a run's result over the fastest baseline, as in reports; 0 if it is not verified."""
+    if stitched is None or not (has_kernels(stitched) and stitched.proven):
+        return 0.0
+    return outcome(evaluation).speedup or 0.0
 
 
 def together(workloads: Sequence[ProblemScore], problem: str) -> ProblemScore:

@@ -108,7 +108,7 @@ def plan_campaign(
         name=name or "unnamed",
         suite=located(suite),
         problems=len(problems),
-        problems_hash=content_hash([(problem.id, problem.hash) for problem in problems]),
+        problems_hash=Campaign.hash_of(problems),
         arms=arms,
         budget=budget,
         limit_s=60 * minutes,

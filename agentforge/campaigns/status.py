@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentforge.schema import Campaign, CampaignItem, FrozenModel, ItemState
+from agentforge.schema import Campaign, CampaignItem, FrozenModel, ItemState, UsageError
 from agentforge.store import Store
 
 from .worker import LEASE_S
@@ -77,6 +77,25 @@ def status_of(store: Store, name: str) -> CampaignStatus:
         tokens=tokens,
         device_seconds=sum(store.campaign_device_seconds(name).values()),
     )
+
+
+def only_unfinished(store: Store) -> str:
+    """Name of the only campaign that has items left.
+
+    Raises:
+        UsageError: none has, or several have.
+    """
+    names = [one.name for one in store.list_campaigns() if not store.campaign_progress(one.name).finished]
+    if len(names) != 1:
+        which = (
+            f"has several campaigns with items left ({', '.join(names)})"
+            if names
+            else "has no campaign with items left"
+        )
+        raise UsageError(
+            f"database {store.where} {which}: run `agentforge campaign work NAME -c database_url=URL`"
+        )
+    return names[0]
 
 
 def _running(item: CampaignItem, words: str, silent_s: float) -> RunningItem:

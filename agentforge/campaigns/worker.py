@@ -53,9 +53,9 @@ BUSY_S = 10.0
 PATIENCE_S = 300.0
 """Seconds for which a worker waits for a database that is away."""
 OUTAGE_S = 60.0
-"""Seconds for which a worker rests after it gave an item back because a provider does not answer."""
+"""Seconds for which a worker rests after it gave an item back because a provider or the database was away."""
 OUTAGES = 60
-"""A worker ends if it gives back this number of items in a row because providers do not answer."""
+"""A worker ends if it gives back this number of items in a row for such a reason."""
 
 LEAST_DISK = 256 << 20
 """Free bytes below which compilers fail for want of space: that would count against the candidates."""
@@ -195,7 +195,7 @@ class Worker:
             MachineError: this machine cannot carry it out.
         """
         outcome, words, started = TryOutcome.RELEASED, "", time.monotonic()
-        unanswered: ProviderError | None = None
+        unanswered: ProviderError | UnreachableError | None = None
         heartbeat.begin(item)
         try:
             ended = self._try(item, heartbeat)
@@ -203,7 +203,7 @@ class Worker:
             if ended[0] is TryOutcome.FAILED:
                 self._check_machine()  # a driver or key that is gone would fail every other item too
             outcome, words = ended
-        except ProviderError as error:
+        except (ProviderError, UnreachableError) as error:
             words, unanswered = str(error), error
         except _LeaseLost:
             self._tell(f"{item.problem} ({item.arm}) was given to another worker")
@@ -213,7 +213,7 @@ class Worker:
             if outcome is TryOutcome.RELEASED:
                 self._patiently(lambda: self._store.end_item(item, outcome, words))
         if unanswered is not None:
-            self._wait_for_provider(item, unanswered)
+            self._wait_out(item, unanswered)
             return None
         if outcome is TryOutcome.DONE:
             self._claims.done(item)
@@ -230,15 +230,15 @@ class Worker:
         )
         return following
 
-    def _wait_for_provider(self, item: CampaignItem, error: ProviderError) -> None:
-        """Rest until a provider of language models may answer again.
+    def _wait_out(self, item: CampaignItem, error: ProviderError | UnreachableError) -> None:
+        """Rest until a provider of language models, or the database, may answer again.
 
         Raises:
-            MachineError: it refuses this machine's calls, or did not answer for too long.
+            MachineError: a provider refuses this machine's calls, or there was no answer for too long.
         """
         self._outages += 1
         said = f"{item.problem} ({item.arm}) was given back: {error}"
-        if not isinstance(error, OutageError) or self._outages >= OUTAGES:
+        if not isinstance(error, OutageError | UnreachableError) or self._outages >= OUTAGES:
             raise MachineError(said) from error
         self._tell(f"{said}; this worker goes on after {OUTAGE_S:.0f} s")
         time.sleep(OUTAGE_S)
@@ -268,11 +268,12 @@ class Worker:
 
         Raises:
             ProviderError: a provider of language models does not answer.
+            UnreachableError: the database did not answer the item's process.
         """
         limit_s = self._campaign.limit_s * item.visits
         try:
             return TryOutcome.DONE, self._run(item, heartbeat, limit_s)
-        except (_LeaseLost, ProviderError):
+        except (_LeaseLost, ProviderError, UnreachableError):
             raise
         except BusyError as error:
             time.sleep(BUSY_S)

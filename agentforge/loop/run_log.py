@@ -214,7 +214,8 @@ class RunLog:
         run = self.store.evaluation_run(identifier)
         same = "source" if found.solution == solution else "machine code"
         origin = f"evaluation {identifier}{f' of run {run}' if run else ''} (the same {same})"
-        notes = {**found.environment.notes, REUSED: origin}
+        # An evaluation is kept once, so each run's copy names its run.
+        notes = {**found.environment.notes, REUSED: origin, "reused_by": self.run.id}
         copy = found.model_copy(
             update={
                 "solution": solution,

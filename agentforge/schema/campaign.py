@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
@@ -94,6 +95,11 @@ class Campaign(FrozenModel):
     if its own is another."""
     state: CampaignState = CampaignState.OPEN
     created: datetime
+
+    @staticmethod
+    def hash_of(problems: Iterable[SuiteProblem]) -> str:
+        """The `problems_hash` of problems in their order."""
+        return content_hash([(problem.id, problem.hash) for problem in problems])
 
 
 class ItemState(StrEnum):

@@ -58,6 +58,10 @@ def _start(pid: int) -> str | None:
     return None if not fields or fields[0] in "ZX" else fields[19]
 
 
+def _owner(lock: LockRow) -> Owner:
+    return Owner(lock.host, lock.boot, lock.pid, lock.started)
+
+
 def _silent(session: Session, lock: LockRow) -> bool:
     newest = session.scalar(select(func.max(EventRow.time)).where(EventRow.run == lock.run))
     times = [t if t.tzinfo else t.replace(tzinfo=UTC) for t in (lock.taken, newest) if t is not None]
@@ -96,6 +100,18 @@ class Locks:
                     )
                 )
 
+    def free_run(self, run_id: str) -> None:
+        """Take the run's lock from a process of this host that is in another PID namespace.
+
+        A container that was restarted in place cannot see its earlier processes. Only for a worker with the
+        lease of the run's item: the other one has lost it.
+        """
+        with self._db.write() as session:
+            locked_run(session, run_id)
+            held = session.get(LockRow, run_id)
+            if held is not None and held.host == Owner.current().host and _owner(held).alive() is None:
+                session.delete(held)
+
     def delete_run(self, run_id: str) -> None:
         """Forget a run with its events, attempts and records; evaluations and kernels stay as knowledge.
 
@@ -114,14 +130,14 @@ class Locks:
         """Runs that a process works on, as far as this machine can tell."""
         with self._db.read() as session:
             locks = session.scalars(select(LockRow)).all()
-            owners = ((lock, Owner(lock.host, lock.boot, lock.pid, lock.started).alive()) for lock in locks)
+            owners = ((lock, _owner(lock).alive()) for lock in locks)
             return frozenset(
                 lock.run for lock, alive in owners if alive or (alive is None and not _silent(session, lock))
             )
 
     @staticmethod
     def _refuse_if_alive(session: Session, held: LockRow) -> None:
-        alive = Owner(held.host, held.boot, held.pid, held.started).alive()
+        alive = _owner(held).alive()
         if alive:
             raise BusyError(
                 f"run {held.run} is being worked on by process {held.pid}: wait for it, or end it first"

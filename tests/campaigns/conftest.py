@@ -93,7 +93,9 @@ def store(tmp_path: Path) -> Iterator[Store]:
     with Store(f"sqlite:///{tmp_path / 'agentforge.db'}") as opened:
         made, _ = nouns.campaign(len(PROBLEMS), suite="kernelbench:/x")
         groups = [(name, name.partition("/")[0]) for name in PROBLEMS]
-        opened.create_campaign(made, [SuiteProblem(id=i, group=g, target="x.py") for i, g in groups])
+        opened.create_campaign(
+            made, [SuiteProblem(id=i, group=g, target="x.py", source="x = 1") for i, g in groups]
+        )
         results = {
             ("level1/1_a", "base"): {"speedup": 3.0},
             ("level1/1_a", "llm"): {"speedup": 6.0},

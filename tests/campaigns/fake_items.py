@@ -9,7 +9,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from agentforge.schema import BusyError, MachineError, OutageError, ProviderError, UsageError
+from agentforge.schema import (
+    BusyError,
+    MachineError,
+    OutageError,
+    ProviderError,
+    UnreachableError,
+    UsageError,
+)
 
 Report = Callable[[str], None]
 
@@ -54,6 +61,12 @@ def in_turn(payload: Mapping[str, Any], report: Report) -> dict[str, str]:
 def busy_at_first(payload: Mapping[str, Any], report: Report) -> dict[str, str]:
     if payload["item"]["tries"] == 1:
         raise BusyError("run r-1 is being worked on by process 1: wait for it, or end it first")
+    return quick(payload, report)
+
+
+def without_its_database_at_first(payload: Mapping[str, Any], report: Report) -> dict[str, str]:
+    if payload["item"]["tries"] == 1:
+        raise UnreachableError("database postgresql://host/a cannot be reached: start the server")
     return quick(payload, report)
 
 

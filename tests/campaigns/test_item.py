@@ -16,8 +16,9 @@ from agentforge.config import Settings, load_settings
 from agentforge.loop import RunLog
 from agentforge.runs import ModelStart
 from agentforge.runs.pipeline import RunPipeline
-from agentforge.schema import Attempt, AttemptStatus, Budget, RunStatus, UsageError
+from agentforge.schema import Attempt, AttemptStatus, Budget, Progress, RunStatus, TryOutcome, UsageError
 from agentforge.store import Store
+from tests.campaigns.conftest import finish
 from tests.store import nouns
 
 ONE = Budget(minutes=2.0, attempts=5)
@@ -103,6 +104,46 @@ def test_an_item_whose_run_was_removed_begins_anew_beside_its_modules(
         gone = item.model_copy(update={"run": "removed", "visits": 2})
         found = run_item({"item": gone.model_dump(mode="json"), "overrides": []}, print)
     assert (found["run"], begun) == ("new", [str(folder / "good.py")])
+
+
+@pytest.mark.parametrize(
+    ("result", "keeps"),
+    [
+        ({"speedup": 2.0}, True),
+        ({"speedup": 9.0, "weak": True}, True),
+        ({"speedup": 9.0, "mode": "compile"}, True),
+        ({"speedup": None, "mode": "eager"}, True),
+        ({"speedup": 3.0}, False),
+        ({"speedup": 4.0}, False),
+    ],
+)
+def test_a_run_that_began_anew_takes_the_result_if_it_is_as_fast(
+    home: Path, problems: Path, monkeypatch: pytest.MonkeyPatch, result: dict[str, Any], keeps: bool
+) -> None:
+    (problems / "broken.py").unlink()
+    with Store(load_settings().url) as store:
+        store.create_campaign(
+            nouns.campaign(1)[0], list(open_suite(f"folder:{problems}").problems(Selection()))
+        )
+        first = store.take_item("night", "host:1", 600)
+        assert first is not None
+        finish(store, "first", speedup=3.0)
+        store.attach_run(first, "first")
+        store.end_item(first, TryOutcome.DONE)
+        store.extend_items("night", {first.id: 1})
+        item = store.take_item("night", "elsewhere:1", 600)
+        assert item is not None and (item.run, item.result_run) == (None, "first")
+
+        def start(*_: Any, **options: Any) -> SimpleNamespace:
+            finish(store, "second", **result)
+            options["on_event"](Progress(run="second", text="it begins"))
+            return SimpleNamespace(run=SimpleNamespace(id="second"), headline="")
+
+        monkeypatch.setattr("agentforge.campaigns.item.start_run", start)
+        run_item({"item": item.model_dump(mode="json"), "overrides": []}, print)
+        store.end_item(item, TryOutcome.DONE)
+        found = store.campaign_items("night")[0]
+        assert (found.run, found.result_run) == ("second", "first" if keeps else "second")
 
 
 def test_an_item_is_loaded_before_torch_is() -> None:

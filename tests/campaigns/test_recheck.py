@@ -10,6 +10,7 @@ import pytest
 
 from agentforge.campaigns.recheck import Recheck, as_made, judged, recheck
 from agentforge.config import load_settings
+from agentforge.runs.artifacts import write_kernel
 from agentforge.schema import Evaluation, Evidence, Interval, UsageError
 from agentforge.stitch.artifact import write_artifact
 from tests.cli.conftest import Run, home, run
@@ -17,6 +18,7 @@ from tests.loop.test_bottleneck_state import measured
 from tests.stitch.conftest import block
 from tests.stitch.making import Stitched
 from tests.stitch.test_artifact import report
+from tests.store import nouns
 
 __all__ = ["block", "home", "run"]
 
@@ -164,6 +166,26 @@ def test_an_artifact_for_a_missing_device_is_not_judged(tmp_path: Path, run: Run
     done = run("recheck", str(tmp_path))
     assert done.err == f"judging {tmp_path}\n", "judging takes minutes"
     assert (done.code, done.out) == (1, f"{found.sentence}\n")
+
+
+def test_a_kernel_is_named_and_the_others_are_judged(tmp_path: Path, run: Run) -> None:
+    kernel, good = tmp_path / "kernel", tmp_path / "good"
+    write_kernel(kernel, nouns.solution(), nouns.evaluation(), nouns.definition())
+    good.mkdir()
+    (good / "plan.json").write_text(json.dumps({"device": "abacus", "mode": "kernels"}))
+    (good / "report.json").write_text("{}")
+    (good / "reference_model.py").write_text("class Model: ...\n")
+    done = run("recheck", str(kernel), str(good))
+    assert done.code == 1
+    first, second = done.out.splitlines()
+    assert (
+        f"has a kernel, not a model: judge it with `agentforge verify {kernel}/reference.py {kernel}`"
+        in first
+    )
+    assert "good cannot be judged here" in second
+    assert run("recheck", str(kernel), str(tmp_path / "bad")).code == 2, (
+        "what is neither still stops the list"
+    )
 
 
 @pytest.mark.slow

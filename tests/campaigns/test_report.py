@@ -70,6 +70,20 @@ def test_scores_count_verified_solutions_over_all_problems(store: Store) -> None
     ]
 
 
+def test_problems_without_a_group_are_among_all_of_them(tmp_path: Path) -> None:
+    with Store(f"sqlite:///{tmp_path / 'groups.db'}") as opened:
+        made, problems = nouns.campaign(3)
+        named = [
+            p.model_copy(update={"group": group}) for p, group in zip(problems, ("", "a", ""), strict=True)
+        ]
+        opened.create_campaign(made, named)
+        arms = build_report(opened, "night").arms
+    expected = [("", 3), ("a", 1)]
+    assert [(a.arm, a.group, a.problems) for a in arms] == [
+        (arm, *line) for arm in ("base", "llm") for line in expected
+    ]
+
+
 def test_the_sol_score_counts_what_keeps_its_baseline_as_nothing(store: Store) -> None:
     for run in ("run-1", "run-4"):  # 3x of eager, which takes 3 s; and an artifact that keeps eager
         stitched = store.get_record(run, StitchResult)

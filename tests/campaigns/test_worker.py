@@ -116,6 +116,21 @@ def test_an_item_whose_run_another_process_works_on_is_given_back(
     assert "s: run r-1 is being worked on by process 1" in said[0]
 
 
+def test_an_item_that_misses_the_database_is_given_back(
+    store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (problems / "broken.py").unlink()
+    _fake(monkeypatch, "without_its_database_at_first")
+    monkeypatch.setattr(workers, "OUTAGE_S", 0.1)
+    said: list[str] = []
+    Worker(store, create(store, problems), tell=said.append).work()
+    assert outcomes(store) == [TryOutcome.RELEASED, TryOutcome.DONE]
+    assert store.campaign_items("night")[0].lost == 0, "three of these would quarantine it"
+    assert said[0].startswith(
+        "good (playbook) was given back: database postgresql://host/a cannot be reached"
+    )
+
+
 @pytest.mark.slow
 def test_a_worker_takes_no_items_of_others_soon_after_the_database_was_away(
     store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch

@@ -90,6 +90,28 @@ def test_a_paused_campaign_is_resumed(run: Run, queued: str) -> None:
     assert run("campaign", "resume", "night", "--workers", "0", "--json").json["campaign"]["state"] == "open"
 
 
+def test_a_worker_may_know_the_database_alone(run: Run, queued: str, home: Path, tmp_path: Path) -> None:
+    url = f"sqlite:///{home / 'agentforge.db'}"
+    run("campaign", "pause", "night")
+    answer = run("campaign", "work", url)
+    assert (answer.code, "campaign night is paused" in answer.err) == (0, True)
+    assert run("campaign", "start", queued, "--name", "day", "--workers", "0", "--yes").code == 0
+    answer = run("campaign", "work", url)
+    assert (answer.code, "several campaigns with items left (day, night): run" in answer.err) == (2, True)
+    empty = f"sqlite:///{tmp_path / 'empty.db'}"
+    Store(empty).close()
+    answer = run("campaign", "work", empty)
+    assert (answer.code, "empty.db has no campaign with items left" in answer.err) == (2, True)
+
+
+@pytest.mark.parametrize("url", ["nothing", "post-gres", "postgresql+psycopg"])
+def test_a_message_about_a_database_has_no_password(run: Run, url: str) -> None:
+    for place in ("127.0.0.1:1/d", "127.0.0.1:port/d"):
+        answer = run("campaign", "work", f"{url}://me:secret@{place}")
+        assert answer.code == 2 and "database" in answer.err
+        assert "secret" not in answer.err
+
+
 def test_a_campaign_is_removed_with_its_runs_if_that_is_wanted(run: Run, queued: str, home: Path) -> None:
     with Store(f"sqlite:///{home / 'agentforge.db'}") as store:
         item = store.take_item("night", "elsewhere:1", 600.0)
@@ -176,6 +198,8 @@ def test_an_export_says_what_its_suite_refuses(
         (("extend", "night", "--minutes", "10", "--dollars", "nan"), "above 0"),
         (("extend", "night", "--minutes", "10", "--dollars", "-5"), "above 0"),
         (("extend", "night", "--minutes", "10", "--hour-dollars", "nan"), "greater than or equal to 0"),
+        (("extend", "night", "--minutes", "10", "--hour-dollars", "inf"), "is a finite number"),
+        (("extend", "night", "--minutes", "10", "--device-hour-dollars", "inf"), "is a finite number"),
         (("start", "SUITE", "--levels", "1"), "leave out --levels"),
         (("start", "SUITE", "--only", "x*"), "choose another pattern"),
         (("start", "SUITE", "--arm", "base"), "write NAME:playbook"),

@@ -204,6 +204,8 @@ def test_a_copy_is_not_copied_again(store: Store) -> None:
     third = RunLog(store, store.get_run("third"), conditions="here").finished_evaluation(*ASKED)
     assert third is not None
     assert f"evaluation {identifier} of run run" in third[1].reused
+    assert store.run_evaluations("third", DEFINITION.hash) == (third[1],), "each run has a copy of its own"
+    assert len(store.run_evaluations("later", DEFINITION.hash)) == 1
 
 
 @pytest.mark.parametrize(("made", "asks"), [("here", "elsewhere"), ("", "here"), ("here", ""), ("", "")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -110,6 +111,21 @@ def test_another_namespace_of_processes_holds_it(locked: Store, url: str) -> Non
             pytest.fail("taken from a process that we cannot see")
         _change(url, f"boot = '{boot_id()}'")  # of an older version; our process 1 has another start
         with locked.lock_run(nouns.run().id):
+            pass
+
+
+def test_a_worker_takes_it_from_a_container_that_was_restarted(locked: Store, url: str) -> None:
+    run = nouns.run().id
+    with locked.lock_run(run):
+        locked.free_run(run)
+        assert run in locked.worked_on(), "this process has it"
+        _change(url, f"boot = '{boot_id()}:1', host = 'elsewhere'")
+        locked.free_run(run)
+        assert run in locked.worked_on(), "another machine has it"
+        _change(url, f"host = '{socket.gethostname()}'")
+        locked.free_run(run)
+        assert run not in locked.worked_on()
+        with locked.lock_run(run):
             pass
 
 

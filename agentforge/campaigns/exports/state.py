@@ -11,7 +11,7 @@ import gzip
 import json
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -42,7 +42,8 @@ from agentforge.schema import (
 from agentforge.store import Store
 from agentforge.whole_file import whole_file
 
-from ..report import KEPT, run_of
+from ..report import run_of, run_speedup
+from ..scores import has_kernels, result_speedup
 from ..suites import Selection, open_suite
 
 FORMAT, VERSION = "agentforge-campaign", 1
@@ -66,15 +67,41 @@ class ItemResult(FrozenModel):
     solution: Solution | None = None
     artifact: ArtifactReport | None = None
 
+    @property
+    def speedup(self) -> float:
+        """As `run_speedup`."""
+        final = self.evaluations[0] if self.stitched and self.stitched.evaluation else None
+        return result_speedup(self.stitched, final)
+
+
+class Spent(FrozenModel):
+    """A run that called language models."""
+
+    run: Run
+    calls: tuple[LLMCall, ...]
+
 
 class ItemLine(FrozenModel):
-    """One line: an item, its problem, and its result if there is one."""
+    """One line: an item, its problem, its result if there is one, and what its runs spent."""
 
     item: CampaignItem
     problem: SuiteProblem
     hash: str
     """Of the problem with its text."""
     result: ItemResult | None = None
+    others: tuple[Spent, ...] = ()
+    """Its runs that have no result here: given up, or in progress. Old files lack them."""
+
+    @property
+    def result_run(self) -> str | None:
+        """The run with the item's result; old files have no word for it."""
+        return self.item.result_run or (self.item.run if self.item.state is ItemState.DONE else None)
+
+    @property
+    def spent(self) -> tuple[Spent, ...]:
+        """All runs that called language models."""
+        own = self.result
+        return (*([Spent(run=own.run, calls=own.calls)] if own and own.calls else ()), *self.others)
 
     @property
     def whole(self) -> bool:
@@ -103,6 +130,7 @@ def export_state(store: Store, name: str, path: Path, home: Path, *, solutions: 
     problems = {problem.id: problem for problem in store.campaign_problems(name)}
     kind, _, place = campaign.suite.partition(":")
     public = campaign.model_copy(update={"suite": f"{kind}:{Path(place).name}"})
+    runs = store.campaign_runs(name)
     lines = [json.dumps({"format": FORMAT, "version": VERSION}), public.model_dump_json()]
     for item in store.campaign_items(name):
         problem = problems[item.problem]
@@ -114,7 +142,12 @@ def export_state(store: Store, name: str, path: Path, home: Path, *, solutions: 
         else:
             bare = {"source": "", "file": "", "target": Path(problem.target).name}
             problem = problem.model_copy(update=bare)
-        line = ItemLine(item=ours, problem=problem, hash=content, result=result)
+        others = tuple(
+            Spent(run=_bare(store.get_run(other)), calls=calls)
+            for other in sorted(runs.get(item.id, ()))
+            if (run is None or other != run.id) and (calls := _calls(store, other))
+        )
+        line = ItemLine(item=ours, problem=problem, hash=content, result=result, others=others)
         lines.append(line.model_dump_json(exclude_defaults=not solutions))  # a target needs its defaults
     text = "\n".join(lines) + "\n"
     for folder, stands_for in ((home.absolute(), "HOME"), (Path(place), "SUITE"), (Path.cwd(), "FOLDER")):
@@ -139,20 +172,30 @@ def _result(store: Store, run: Run) -> ItemResult:
     trials = store.run_evaluations(run.id, store.definition_of(run))
     weak = (e for e in trials if e.because(ReasonCode.WEAK_TASK))
     return ItemResult(
-        run=run.model_copy(update={"origin": Path(run.origin).name, "artifact": None}),
+        run=_bare(run),
         search=store.get_record(run.id, SearchSummary),
         stitched=stitched and stitched.model_copy(update={"artifact": ""}),
         native=store.get_record(run.id, NativeVerdict),
         judged=store.get_record(run.id, JudgingCode),
         evaluations=tuple(map(_public, ([final] if final else []) + [e for e in weak if e != final])),
-        calls=tuple(call.model_copy(update={"response": "", "error": ""}) for call in store.calls(run.id)),
+        calls=_calls(store, run.id),
     )
+
+
+def _bare(run: Run) -> Run:
+    """A run without paths of this machine."""
+    return run.model_copy(update={"origin": Path(run.origin).name, "artifact": None})
+
+
+def _calls(store: Store, run: str) -> tuple[LLMCall, ...]:
+    """What a run's calls cost, without what was said."""
+    return tuple(call.model_copy(update={"response": "", "error": ""}) for call in store.calls(run))
 
 
 def _with_artifact(store: Store, result: ItemResult) -> ItemResult:
     """The result with what its artifact is made of, if it has kernels and they are here."""
     stitched = result.stitched
-    if stitched is None or stitched.solution is None or stitched.mode.partition("+")[0] in KEPT:
+    if stitched is None or stitched.solution is None or not has_kernels(stitched):
         return result
     try:
         target, solution = store.get_target(result.run.target), store.get_solution(stitched.solution)
@@ -208,7 +251,8 @@ class Imported(NamedTuple):
 def import_state(store: Store, state: State, suite: str | None) -> Imported:
     """Keep a campaign with its results; one that is here already gets the results that it lacks.
 
-    A result also takes the place of a failure, and of a result after fewer visits.
+    A result also takes the place of a failure, of a slower one, and of one as fast after fewer visits.
+    What the item's runs spent elsewhere counts in any case.
 
     Args:
         suite: `NAME:PLACE` of the problems on this machine. Empty only if the campaign is here already, the
@@ -221,36 +265,55 @@ def import_state(store: Store, state: State, suite: str | None) -> Imported:
     known = next((one for one in store.list_campaigns() if one.name == state.campaign.name), None)
     place = suite or (known or state.campaign).suite
     campaign = state.campaign.model_copy(update={"state": CampaignState.OPEN, "suite": place})
-    bare = list({line.problem.id: line.problem for line in state.items}.values())
+    problems = list({line.problem.id: line.problem for line in state.items}.values())
+    whole = all(line.whole for line in state.items)
     if suite:
         problems = list(_with_text(suite, {line.problem.id: line.hash for line in state.items}))
-    elif suite is None or known or all(line.whole or line.item.state.over for line in state.items):
-        problems = bare
-    else:
+    elif not (suite is None or known or all(line.whole or line.item.state.over for line in state.items)):
         raise UsageError(f"campaign {campaign.name} is not over: name the place of its problems with --suite")
+    if known and (suite or whole):
+        hashes = {problem.id: problem.hash for problem in store.campaign_problems(known.name)}
+        if lacking := [problem for problem in problems if hashes.get(problem.id) != problem.hash]:
+            store.restore_problems(campaign, lacking)  # it was imported without texts
     store.create_campaign(campaign, problems)
     found = {(item.problem, item.arm): item for item in store.campaign_items(campaign.name)}
     taken = left = 0
     for line in state.items:
-        item, here = line.item, found[line.item.problem, line.item.arm]
-        result_run = item.result_run or (item.run if item.state is ItemState.DONE else None)
-        item = item.model_copy(update={"worker": _ELSEWHERE, "result_run": result_run})
+        here = found[line.item.problem, line.item.arm]
         if line.result and here.result_run == line.result.run.id and run_of(store, here.result_run):
             _keep_artifact(store, line.result)  # an earlier file may have had no solutions
-        replaced = _better(item, here)
-        if replaced:
-            if line.result is not None:
-                _keep(store, line.result)
-            state_here = item.state if item.state.over else ItemState.WAITING
-            replaced = store.restore_item(here, item.model_copy(update={"state": state_here}))
-        if result_run is not None and result_run != here.result_run:
-            taken += replaced
-            left += not replaced
+        took = _take(store, line, here)
+        if line.result_run not in (None, here.result_run):
+            taken += took
+            left += not took
+        for spent in line.spent:
+            with suppress(StoreError):  # it is here already
+                store.create_run(spent.run)
+            _keep_calls(store, spent.calls)
+            store.count_run(here.id, spent.run.id)
     return Imported(campaign.name, taken, left)
 
 
+def _take(store: Store, line: ItemLine, here: CampaignItem) -> bool:
+    """Give the item that is here what it lacks; returns whether its result is the file's now."""
+    theirs, item = line.result_run, line.item
+    new, old = line.result.speedup if line.result else 0.0, run_speedup(store, here.result_run)
+    wins, better = theirs is not None and new >= old, _better(item, here)
+    faster = theirs not in (None, here.result_run) and new > old and here.state is not ItemState.RUNNING
+    if not (better or faster):
+        return False
+    if line.result is not None:
+        _keep(store, line.result)
+    known = here
+    if better:
+        state = item.state if item.state.over else ItemState.WAITING
+        known = item.model_copy(update={"state": state, "worker": _ELSEWHERE})
+    known = known.model_copy(update={"result_run": theirs if wins else here.result_run})
+    return store.restore_item(here, known) and wins
+
+
 def _better(item: CampaignItem, here: CampaignItem) -> bool:
-    """Whether the file's item takes the place of the one that is here and that no worker has."""
+    """Whether state and visits of the file's item take the place of those of the one here."""
     if here.state is ItemState.RUNNING:
         return False
     if here.state is ItemState.WAITING:
@@ -288,9 +351,15 @@ def _keep(store: Store, result: ItemResult) -> None:
     for record in (result.search, stitched, native, result.judged):
         if record is not None:
             store.save_record(run.id, record)
-    for call in result.calls:
-        store.save_call(call)
+    _keep_calls(store, result.calls)
     _keep_artifact(store, result)
+
+
+def _keep_calls(store: Store, calls: Iterable[LLMCall]) -> None:
+    for call in calls:
+        here = store.find_call(call.key)
+        if here is None or here.status == "begun":  # else its answer is here
+            store.save_call(call)
 
 
 def _keep_artifact(store: Store, result: ItemResult) -> None:

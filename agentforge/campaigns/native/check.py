@@ -27,7 +27,7 @@ from agentforge.schema import (
 )
 from agentforge.store import Store
 
-from ..report import KEPT
+from ..scores import has_kernels
 
 _TIMEOUT_S = 300.0
 """Of each of the two processes."""
@@ -48,7 +48,7 @@ def check_natively(store: Store, run_id: str, settings: Settings, device: str) -
         StoreError: the database cannot be used.
     """
     stitched, known = store.get_record(run_id, StitchResult), store.get_record(run_id, NativeVerdict)
-    if stitched is None or stitched.mode.partition("+")[0] in KEPT:
+    if stitched is None or not has_kernels(stitched):
         return
     if not (stitched.proven and stitched.solution and stitched.evaluation):
         return

@@ -170,8 +170,8 @@ def read_tasks(tasks: Iterable[Task], root: Path) -> list[SuiteProblem]:
 
 
 def _shown(text: object) -> str:
-    """A name that may not be UTF-8, as text that is."""
-    return str(text).encode(errors="backslashreplace").decode()
+    """A name that may not be UTF-8, or has a zero byte, as text that every database keeps."""
+    return str(text).encode(errors="backslashreplace").decode().replace("\0", "\\0")
 
 
 def other_hardware(source: str) -> str:
@@ -220,8 +220,8 @@ def read_problem(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except UnicodeEncodeError as error:
         raise UsageError(f"the name {_shown(path)} is not UTF-8: rename the file or leave it out") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read ({error}): correct it or leave it out") from error
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{_shown(path)} cannot be read ({error}): correct it or leave it out") from error
 
 
 def parse_json(text: str, where: str) -> Any:

@@ -153,10 +153,14 @@ def _content(path: Path) -> dict[str, Any]:
     """Of `task.yml`."""
     try:
         task = yaml.safe_load(read_problem(path))
-    except yaml.YAMLError as error:
-        raise UsageError(f"{path} is not YAML ({str(error).splitlines()[0]}): correct it") from error
+    except (yaml.YAMLError, AttributeError, LookupError, RecursionError, ValueError) as error:
+        why = str(error).partition("\n")[0] or type(error).__name__
+        raise UsageError(f"{path} is not YAML ({why}): correct it") from error
     if not isinstance(task, dict) or not any(task.get(kind) for kind in _KINDS):
         raise UsageError(f"{path} has no tests and no benchmarks: add some or leave the folder out")
+    for kind in _KINDS:
+        if not isinstance(task.get(kind) or [], list):
+            raise UsageError(f"{path}, {kind} is no list: correct it")
     return task
 
 

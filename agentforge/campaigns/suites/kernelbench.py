@@ -7,8 +7,10 @@ Reference: Ouyang et al., KernelBench (2025), https://github.com/ScalingIntellig
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from agentforge.schema import MachineError, SuiteProblem, UsageError, pip_install
 
@@ -18,6 +20,8 @@ LEVELS = (1, 2, 3, 4)
 CACHED = "hf"
 """Place that means the cache of Hugging Face; a folder of this name is `./hf`."""
 _DATA = "datasets--ScalingIntelligence--KernelBench"
+_PARTS = re.compile(r"-\d+-of-(\d+)")
+_AGAIN = "download the data set again"
 
 
 class KernelBench:
@@ -61,7 +65,9 @@ def _task(path: Path, group: str) -> Task:
 def _cached(selection: Selection) -> Iterator[SuiteProblem]:
     home = Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface").expanduser()
     cache = Path(os.environ.get("HF_HUB_CACHE") or home / "hub").expanduser()
-    snapshots = [f for f in (cache / _DATA / "snapshots").glob("*") if list(f.glob("data/level_*.parquet"))]
+    snapshots = [
+        f for f in (cache / _DATA / "snapshots").glob("*") if list(f.glob("data/level_[1-4]-*.parquet"))
+    ]
     if not snapshots:
         raise UsageError(
             f"{cache} has no data set of KernelBench: run `hf download --repo-type dataset "
@@ -72,10 +78,44 @@ def _cached(selection: Selection) -> Iterator[SuiteProblem]:
     except ImportError as error:
         raise MachineError(f"kernelbench:hf needs pyarrow: run {pip_install('suites')}") from error
     data = max(snapshots, key=lambda folder: folder.stat().st_mtime) / "data"
-    for level in selection.levels or LEVELS:
-        files = sorted(data.glob(f"level_{level}-*.parquet"))
-        if not files and level in selection.levels:
-            raise UsageError(f"{data} has no level {level}: download the data set again")
-        rows = [row for file in files for row in parquet.read_table(file).to_pylist()]
-        for row in sorted(rows, key=lambda row: int(row["problem_id"])):
-            yield generated_problem(f"level{level}/{row['name']}", row["code"], group=f"level{level}")
+    files = {level: sorted(data.glob(f"level_{level}-*.parquet")) for level in LEVELS}
+    there = [level for level in LEVELS if files[level]]
+    for level in selection.levels:
+        if level not in there:
+            raise UsageError(f"{data} has no level {level}: {_AGAIN}")
+    if not selection.levels and len(there) <= there[-1] - there[0]:
+        raise UsageError(
+            f"{data} has the levels {', '.join(map(str, there))} alone: name those that you want with "
+            f"--levels, or {_AGAIN}"
+        )
+    for level in selection.levels or there:
+        found = [row for file in _whole(files[level]) for row in _problems(parquet, file, f"level{level}")]
+        yield from (problem for _, problem in sorted(found, key=lambda row: row[0]))
+
+
+def _whole(files: list[Path]) -> list[Path]:
+    """The files of one level.
+
+    Raises:
+        UsageError: some of them are missing, by the number in their names.
+    """
+    parts = _PARTS.search(files[0].name)
+    if parts and len(files) < int(parts[1]):
+        raise UsageError(f"{files[0]} is one of {int(parts[1])} files, and others are missing: {_AGAIN}")
+    return files
+
+
+def _problems(parquet: Any, file: Path, group: str) -> list[tuple[int, SuiteProblem]]:
+    """The problems of one file with their numbers.
+
+    Raises:
+        UsageError: it cannot be read, or is of another form.
+    """
+    try:
+        return [
+            (int(row["problem_id"]), generated_problem(f"{group}/{row['name']}", row["code"], group=group))
+            for row in parquet.read_table(file).to_pylist()
+        ]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        why = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise UsageError(f"{file} is no level of KernelBench ({why}): {_AGAIN}") from error

@@ -212,7 +212,10 @@ def work(
     config: _options.Config = None,
     json: _options.Json = False,
 ) -> None:
-    """Be one worker of a campaign, on any machine that reaches its database (-c database_url=URL)."""
+    """Be one worker of a campaign, on any machine that reaches its database (-c database_url=URL).
+
+    In the place of the name, the database's URL means the only campaign that has items left.
+    """
     if parent:
         import signal
 
@@ -223,6 +226,12 @@ def work(
         die_with_parent(signal.SIGTERM)
         if os.getppid() != parent:
             raise KeyboardInterrupt
+    if "://" in name:
+        from agentforge.campaigns.status import only_unfinished
+
+        config = [*(config or ()), f"database_url={name}"]
+        with _options.store(config, create=False) as store:
+            name = only_unfinished(store)
     if actors:
         _drive(name, actors, config, cpus, gpus)
     else:
@@ -325,13 +334,13 @@ def retry(
     json: _options.Json = False,
 ) -> None:
     """Put quarantined items back into the queue; `resume` then works on them from the beginning."""
+    from agentforge.campaigns.extend import retry as retried
     from agentforge.campaigns.status import status_of
     from agentforge.schema import ItemState
 
     states = (ItemState.QUARANTINED, *((ItemState.FAILED, ItemState.UNSUPPORTED) if failed else ()))
     with _options.store(config, create=False) as store:
-        store.get_campaign(name)
-        count = store.retry_items(name, states)
+        count = retried(store, name, states)
         status = status_of(store, name)
     _print.aside("1 item waits again" if count == 1 else f"{count} items wait again")
     campaign_views.show_status(status, as_json=json)

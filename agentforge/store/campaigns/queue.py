@@ -96,6 +96,11 @@ class CampaignQueue:
             session.execute(update(_TRIES).where(*of_try()).values(run=run), item_of_try(item))
             return True
 
+    def attach_result(self, item: CampaignItem, run: str) -> bool:
+        """Let a run have the item's result in the place of an earlier one; False as for `attach_run`."""
+        with self._db.write() as session:
+            return self._change(session, item, result_run=run)
+
     def end_item(self, item: CampaignItem, outcome: TryOutcome, words: str = "") -> bool:
         """End the try; False, and no change, if the item belongs to another try now.
 
@@ -140,7 +145,7 @@ class CampaignQueue:
     def retry_items(self, campaign: str, states: tuple[ItemState, ...]) -> int:
         """Let workers take failed or quarantined items again, from the beginning; returns how many.
 
-        The result of an earlier visit stays until a try is done.
+        The result of an earlier visit stays: see `attach_result`.
         """
         change = (
             update(ItemRow)
@@ -186,6 +191,24 @@ class CampaignQueue:
         same = (ItemRow.id == item.id, ItemRow.state == item.state.value)
         with self._db.write() as session:
             return _changed(session, update(ItemRow).where(*same).values(**taken)) == 1
+
+    def count_run(self, item: int, run: str) -> None:
+        """Let a run that worked on the item in another database count among its runs. Idempotent."""
+        with self._db.write() as session:
+            tries = session.execute(select(TryRow.number, TryRow.run).where(TryRow.item == item)).all()
+            if run not in {known for _, known in tries}:
+                session.add(
+                    TryRow(
+                        item=item,
+                        number=min([0, *(number for number, _ in tries)]) - 1,  # its own tries count from 1
+                        worker="elsewhere:0",
+                        begun=0.0,
+                        beat=0.0,
+                        outcome=TryOutcome.RELEASED.value,
+                        words="",
+                        run=run,
+                    )
+                )
 
     @staticmethod
     def _change(session: Session, item: CampaignItem, **values: object) -> bool:

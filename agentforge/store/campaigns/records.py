@@ -121,6 +121,23 @@ class CampaignRecords:
             )
             return True
 
+    def restore_problems(self, campaign: Campaign, problems: Sequence[SuiteProblem]) -> None:
+        """Give a campaign that is here other texts of some of its problems, and the place of its suite.
+
+        Raises:
+            UsageError: there is no such campaign, or it has other settings.
+        """
+        with self._db.write() as session:
+            row = session.get(CampaignRow, campaign.name)
+            if row is None:
+                raise self._unknown(campaign.name)
+            there = _campaign(row).model_copy(update={"suite": campaign.suite})
+            self._refuse_another(campaign, there)
+            row.body = there.model_dump_json()
+            for problem in problems:
+                place = (ProblemRow.campaign == campaign.name, ProblemRow.id == problem.id)
+                session.execute(update(ProblemRow).where(*place).values(body=problem.model_dump_json()))
+
     @staticmethod
     def _refuse_another(campaign: Campaign, there: Campaign) -> None:
         for name in Campaign.model_fields:

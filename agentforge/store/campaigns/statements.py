@@ -60,6 +60,10 @@ _AFTER = {
 }
 
 
+_RESULT_RUN = func.coalesce(_ITEMS.c.result_run, _ITEMS.c.run)
+"""The run that has the result of an item which is done; an earlier one, unless `attach_result` was called."""
+
+
 class Ended(NamedTuple):
     """What ends a try."""
 
@@ -120,7 +124,7 @@ def ended_try(dialect: str, outcome: TryOutcome, *, words: bool, died: bool = Fa
         behind = select(func.max(others.position) + 1).where(others.campaign == ItemRow.campaign)
         change["position"] = behind.scalar_subquery()
     if outcome is TryOutcome.DONE:
-        change["result_run"] = ItemRow.run
+        change["result_run"] = _RESULT_RUN
     if words or outcome is TryOutcome.DONE:
         change["reason"] = said if words else ""
     more = {"words": said} if words else {}
@@ -212,7 +216,7 @@ class Done(NamedTuple):
 def _done_values(begun: Seconds, ended: Seconds) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the rows of the item and of its try get, by seconds after the item was taken."""
     seconds = _ITEMS.c.seconds + (ended - begun)
-    item = {"state": ItemState.DONE.value, "result_run": _ITEMS.c.run, "reason": "", "seconds": seconds}
+    item = {"state": ItemState.DONE.value, "result_run": _RESULT_RUN, "reason": "", "seconds": seconds}
     own = {"outcome": TryOutcome.DONE.value, "begun": _TRIES.c.begun + begun, "ended": _TRIES.c.begun + ended}
     return item, own
 

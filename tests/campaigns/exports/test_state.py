@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agentforge.campaigns.exports import elsewhere, export_artifacts, export_campaign
 from agentforge.campaigns.exports.state import export_state, import_state, read_state
+from agentforge.campaigns.extend import extend, retry
+from agentforge.campaigns.item import _spent_by_others
 from agentforge.campaigns.report import build_report
 from agentforge.campaigns.start import parse_arms, plan_campaign
 from agentforge.config import Settings
-from agentforge.schema import ArtifactReport, ItemState, JudgingCode, SuiteProblem, TryOutcome, UsageError
+from agentforge.schema import (
+    ArtifactReport,
+    CampaignItem,
+    ItemState,
+    JudgingCode,
+    LLMCall,
+    SuiteProblem,
+    TryOutcome,
+    UsageError,
+)
 from agentforge.store import Store
 from tests.campaigns.conftest import finish
 from tests.store import nouns
@@ -176,6 +189,7 @@ def test_an_import_replaces_failures_and_results_of_fewer_visits(
     assert again is not None and again.id == second.id
     finish(store, "kb-2-again", speedup=9.0)
     store.attach_run(again, "kb-2-again")
+    store.attach_result(again, "kb-2-again")
     store.end_item(again, TryOutcome.DONE)
     export_state(store, "kb", tmp_path / "kb.gz", tmp_path)
     with other(tmp_path) as there:
@@ -246,3 +260,137 @@ def test_what_does_not_fit_is_one_clear_sentence(store: Store, suite: Path, tmp_
     for wrong in (tmp_path / "nowhere" / "kb.gz", tmp_path, Path()):
         with pytest.raises(UsageError, match="cannot be written"):
             export_state(store, "kb", wrong, tmp_path)
+
+
+def done(store: Store, item: CampaignItem | None, run: str, **result: Any) -> None:
+    assert item is not None
+    finish(store, run, **result)
+    store.attach_run(item, run)
+    store.end_item(item, TryOutcome.DONE)
+
+
+def test_an_import_loses_no_faster_result(store: Store, suite: Path, tmp_path: Path) -> None:
+    place = f"kernelbench:{suite}"
+    begun(store, suite, 1, 2, 3)  # 2x, 3x and 4x
+    first, _, third = store.campaign_items("kb")
+    store.extend_items("kb", {first.id: 1, third.id: 1})
+    for number in (1, 3):  # again for nothing
+        item = store.take_item("kb", "host:1", 600)
+        assert item is not None
+        store.end_item(item, TryOutcome.DONE)
+        assert item.run == f"kb-{number}"
+    export_state(store, "kb", tmp_path / "kb.gz", tmp_path)
+    with other(tmp_path) as there:
+        campaign, problems = plan_campaign(place, parse_arms(()), Settings(), name="kb")
+        there.create_campaign(campaign, problems)
+        done(there, there.take_item("kb", "host:2", 600), "own-1", speedup=9.0)
+        done(there, there.take_item("kb", "host:2", 600), "own-2", speedup=2.5)
+        done(there, there.take_item("kb", "host:2", 600), "own-3", speedup=None, mode="eager")
+        for _ in range(2):  # again changes nothing
+            found = import_state(there, read_state(tmp_path / "kb.gz"), place)
+            items = there.campaign_items("kb")
+            assert [(i.visits, i.result_run) for i in items] == [(2, "own-1"), (1, "kb-2"), (2, "kb-3")]
+            assert [i.speedup["eager"].point for i in build_report(there, "kb").items] == [9.0, 3.0, 4.0]
+        assert (found.taken, found.left) == (0, 1)
+        there.extend_items("kb", {items[1].id: 1})
+        done(there, there.take_item("kb", "host:2", 600), "own-4", speedup=1.0)
+        export_state(there, "kb", tmp_path / "there.gz", tmp_path)
+    found = import_state(store, read_state(tmp_path / "there.gz"), place)
+    assert (found.taken, found.left) == (1, 0)
+    items = store.campaign_items("kb")
+    assert [(i.visits, i.result_run) for i in items] == [(2, "own-1"), (2, "kb-2"), (2, "kb-3")]
+
+
+def spend(store: Store, item: CampaignItem, run: str, dollars: float) -> None:
+    store.create_run(nouns.run(run, origin="/home/me/model.py"))
+    assert store.attach_run(item, run)
+    call = {"key": f"{run}-1", "run": run, "role": "coder", "model": "m", "prompt": "p", "status": "answered"}
+    said = {"tokens_in": 10, "tokens_out": 5, "dollars": dollars, "response": "secret", "time": nouns.NOW}
+    store.save_call(LLMCall.model_validate({**call, **said}))
+
+
+def test_what_all_runs_of_an_item_spent_travels(store: Store, suite: Path, tmp_path: Path) -> None:
+    """A run that was given up, one in progress at Ctrl-C, one that failed, and that of a result."""
+    place, file = f"kernelbench:{suite}", tmp_path / "kb.gz"
+    campaign, problems = plan_campaign(place, parse_arms(()), Settings(), name="kb")
+    campaign = campaign.model_copy(update={"arms": nouns.campaign()[0].arms[1:]})
+    store.create_campaign(campaign, problems)
+    first, second, third = (store.take_item("kb", "host:1", 600) for _ in range(3))
+    assert first is not None and second is not None and third is not None
+    for item, run, price in ((first, "given-up", 0.25), (third, "slow", 2.0)):
+        spend(store, item, run, price)
+        store.end_item(item, TryOutcome.RELEASED)
+    spend(store, second, "failed", 1.0)
+    store.end_item(second, TryOutcome.FAILED, "it does not build")
+    first, third = (store.take_item("kb", "elsewhere:1", 600) for _ in range(2))
+    assert first is not None and first.run is None
+    spend(store, first, "in-progress", 0.5)
+    store.end_item(first, TryOutcome.RELEASED)
+    done(store, third, "fast", speedup=2.0)
+    export_state(store, "kb", file, tmp_path)
+    text = gzip.decompress(file.read_bytes()).decode()
+    assert "secret" not in text and "/home/me" not in text
+    dollars = [item.dollars for item in build_report(store, "kb").items]
+    assert dollars == [0.75, 1.0, 2.0]
+    with other(tmp_path) as there:
+        for _ in range(2):  # again adds nothing
+            import_state(there, read_state(file), place)
+            assert [item.dollars for item in build_report(there, "kb").items] == dollars
+            assert there.campaign_spending("kb") == store.campaign_spending("kb") == (60, 3.75)
+        assert [item.state for item in there.campaign_items("kb")] == [
+            ItemState.WAITING, ItemState.FAILED, ItemState.DONE,
+        ]  # fmt: skip
+        again = there.take_item("kb", "host:2", 600)
+        assert again is not None and (again.problem, again.run) == (first.problem, None)
+        assert _spent_by_others(there, again) == 0.75
+        assert there.end_item(again, TryOutcome.FAILED, "it does not build")
+        assert there.retry_items("kb", (ItemState.FAILED,)) == 2
+        assert [item.dollars for item in build_report(there, "kb").items] == dollars
+        export_state(there, "kb", tmp_path / "again.gz", tmp_path)
+    import_state(store, read_state(tmp_path / "again.gz"), place)  # where the calls were made
+    assert [item.dollars for item in build_report(store, "kb").items] == dollars
+    assert [call.response for call in store.calls("given-up")] == ["secret"]
+
+
+def test_a_file_without_other_runs_is_read(store: Store, tmp_path: Path) -> None:
+    export_state(store, "night", tmp_path / "night.gz", tmp_path)
+    assert '"others"' not in gzip.decompress((tmp_path / "night.gz").read_bytes()).decode()
+    assert {line.others for line in read_state(tmp_path / "night.gz").items} == {()}
+
+
+def extends(store: Store) -> int:
+    return len(Counter(v.item for v in extend(store, "kb", "speedup", seconds=1e6).visits))
+
+
+def retries(store: Store) -> int:
+    return retry(store, "kb", (ItemState.FAILED,))
+
+
+def test_an_import_without_texts_is_not_worked_on_until_they_follow(
+    store: Store, suite: Path, tmp_path: Path
+) -> None:
+    begun(store, suite, 1, 2)
+    store.end_item(store.campaign_items("kb")[2], TryOutcome.FAILED, "it does not build")
+    bare, whole = tmp_path / "bare.gz", tmp_path / "whole.gz"
+    export_state(store, "kb", bare, tmp_path)
+    export_state(store, "kb", whole, tmp_path, solutions=True)
+    texts = store.campaign_problems("kb")
+    moved = suite.rename(tmp_path / "moved")
+    for number, (file, place) in enumerate(((bare, f"kernelbench:{moved}"), (whole, ""))):
+        with Store(f"sqlite:///{tmp_path / f'there-{number}.db'}") as there:
+            import_state(there, read_state(bare), "")
+            assert not any(problem.source for problem in there.campaign_problems("kb"))
+            for again in (extends, retries):
+                with pytest.raises(
+                    UsageError, match=r"level1/._a: run `agentforge campaign import FILE --suite"
+                ):
+                    again(there)
+            assert all(item.state.over for item in there.campaign_items("kb"))
+            import_state(there, read_state(file), place)
+            assert [p.hash for p in there.campaign_problems("kb")] == [p.hash for p in texts]
+            assert there.get_campaign("kb").suite == (place or "kernelbench:suite")
+            assert (extends(there), retries(there)) == (2, 1)
+            with pytest.raises(UsageError, match="exists with other suite"):
+                import_state(
+                    there, read_state(bare), f"kernelbench:{tmp_path / '.' / 'moved' / '..' / 'moved'}"
+                )

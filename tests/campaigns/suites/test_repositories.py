@@ -195,6 +195,13 @@ class TestGpuMode(SuiteContract):
         [
             ("a: [", "is not YAML"),
             ("files: []\n", "no tests and no benchmarks"),
+            (f"{TASK}made: 2026-13-45\n", "is not YAML .month must be in 1..12"),
+            (f"{TASK}made: !!bool x\n", "is not YAML"),
+            (f"{TASK}made: !!timestamp x\n", "is not YAML"),
+            (f"{TASK}made: {'[' * 5000}\n", "is not YAML"),
+            (TASK.replace("../utils.py", "\\0"), "cannot be read .embedded null"),
+            ("tests: 5\n", "tests is no list"),
+            (f"{TASK}tests: {{size: 5}}\n", "tests is no list"),
             ("tests: [1]\nfiles:\n- {name: reference.py, source: reference.py}\n", "tests 1 is no mapping"),
             ("tests: [{size: 1}]\nfiles: [x]\n", "no list of files"),
             ("tests: [{size: 1}]\nfiles: []\n", "names no reference.py"),

@@ -88,6 +88,37 @@ class TestKernelBench(SuiteContract):
         with pytest.raises(UsageError, match="has no level 3"):
             selected(self.open("hf"), Selection(levels=(3,)))
 
+    def test_a_data_set_that_is_half_there(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+        data = tmp_path / "datasets--ScalingIntelligence--KernelBench" / "snapshots" / "abc" / "data"
+        data.mkdir(parents=True)
+        row = {"code": MODEL, "level": 1, "name": "9_a", "problem_id": 9}
+        first, third = (data / f"level_{level}-00000-of-00001.parquet" for level in (1, 3))
+        for file in (first, third):
+            parquet.write_table(pyarrow.Table.from_pylist([row]), file)
+        with pytest.raises(
+            UsageError, match=r"has the levels 1, 3 alone: name those .* with --levels, or down"
+        ):
+            selected(self.open("hf"), Selection())
+        assert [p.id for p in selected(self.open("hf"), Selection(levels=(3,)))] == ["level3/9_a"]
+        third.rename(data / "level_1-00001-of-00003.parquet")
+        first.rename(data / "level_1-00000-of-00003.parquet")
+        with pytest.raises(UsageError, match="is one of 3 files, and others are missing: download"):
+            selected(self.open("hf"), Selection())
+        (data / "level_1-00001-of-00003.parquet").unlink()
+        whole = (data / "level_1-00000-of-00003.parquet").rename(first).read_bytes()
+        for content in (whole[:-40], b"", b"version https://git-lfs.github.com/spec/v1\n"):
+            first.write_bytes(content)
+            with pytest.raises(UsageError, match=rf"{first} is no level of KernelBench \(.*: download"):
+                selected(self.open("hf"), Selection())
+        for changes in ({"code": None}, {"problem_id": None}, {"problem_id": "x"}):
+            parquet.write_table(pyarrow.Table.from_pylist([{**row, **changes}]), first)
+            with pytest.raises(UsageError, match="is no level of KernelBench"):
+                selected(self.open("hf"), Selection())
+        parquet.write_table(pyarrow.Table.from_pylist([{"text": MODEL}]), first)
+        with pytest.raises(UsageError, match=r"is no level of KernelBench \(KeyError"):
+            selected(self.open("hf"), Selection())
+
 
 class TestModelFolder(SuiteContract):
     name = "folder"

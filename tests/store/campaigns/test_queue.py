@@ -175,7 +175,7 @@ def test_items_that_are_done_can_be_visited_again(store: Store) -> None:
     assert (again.id, again.visits, again.run, again.tries) == (first.id, 3, "run-1", 2)
 
 
-def test_a_result_stays_until_another_run_has_one(store: Store) -> None:
+def test_a_result_stays_until_another_run_has_a_better_one(store: Store) -> None:
     store.create_campaign(*campaign(1))
     first = take(store)
     store.attach_run(first, "run-1")
@@ -189,6 +189,13 @@ def test_a_result_stays_until_another_run_has_one(store: Store) -> None:
     assert (third.id, third.run, third.result_run, third.visits) == (first.id, None, "run-1", 2)
     store.attach_run(third, "run-3")
     assert store.exchange_items([Done(third, 0.0, 1.0)], "night", "elsewhere:2", LONG_S, most=0)[0]
+    item = store.campaign_items("night")[0]
+    assert (item.run, item.result_run) == ("run-3", "run-1")
+    store.extend_items("night", {first.id: 1})
+    fourth = take(store, "elsewhere:2")
+    assert store.attach_result(fourth, "run-3")
+    store.end_item(fourth, TryOutcome.DONE)
+    assert not store.attach_result(fourth, "run-1"), "it has no lease"
     item = store.campaign_items("night")[0]
     assert (item.run, item.result_run) == ("run-3", "run-3")
     assert {i: sorted(runs) for i, runs in store.campaign_runs("night").items()} == {
