@@ -144,23 +144,6 @@ class EvaluationRow(Table):
     body: Mapped[str] = mapped_column(Body)
 
 
-class MetricRow(Table):
-    """A `Metric` of an evaluation."""
-
-    __tablename__ = "metrics"
-    evaluation: Mapped[str] = mapped_column(
-        ForeignKey("evaluations.id", ondelete="CASCADE"), primary_key=True
-    )
-    position: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
-    """Its place among the evaluation's metrics."""
-    name: Mapped[str] = mapped_column(Name, index=True)
-    kernel: Mapped[str] = mapped_column(Text)
-    """Of any length: a C++ template's name has no limit."""
-    value: Mapped[float] = mapped_column(Float(53))
-    unit: Mapped[str] = mapped_column(Name)
-    source: Mapped[str] = mapped_column(Name)
-
-
 class RunRecordRow(Table):
     """A `RunRecord`."""
 
