@@ -3,7 +3,7 @@
 The field docstrings are the schema; `Model.model_json_schema()` shows them.
 """
 
-from ._base import FrozenModel, NonEmptyString, content_hash
+from ._base import FrozenModel, NonEmptyString, RunRecord, content_hash
 from .call import LLMCall
 from .campaign import Arm, Campaign, CampaignItem, CampaignState, ItemState, SuiteProblem, TryOutcome
 from .definition import Definition, DType, Precision, TolerancePolicy, WorkPolicy
@@ -93,7 +93,6 @@ from .records import (
     OriginalMetric,
     Permission,
     Priors,
-    RunRecord,
     RunSettings,
     SearchSummary,
     StitchResult,
