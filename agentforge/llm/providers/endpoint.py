@@ -116,13 +116,14 @@ class EndpointModel:
                 reasoning: `heard.hide(text)`.
 
         Raises:
-            SchemaRefused: the endpoint has no schemas; the request comes again without one.
+            ArgumentRefused: the endpoint does not know an argument, such as `schema`; the request comes again
+                without it.
             Exception: whatever `translated` reads.
         """
         raise NotImplementedError
 
     def translated(self) -> AbstractContextManager[None]:
-        """Replace the SDK's exceptions by `UsageError`, `ProviderError`, `CallFailed` or `SchemaRefused`."""
+        """Replace the SDK's exceptions by this package's errors, `CallFailed` or `ArgumentRefused`."""
         return self._at.translated()
 
     def client_options(self) -> dict[str, Any]:
