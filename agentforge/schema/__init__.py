@@ -23,6 +23,7 @@ from .errors import (
     UnreachableError,
     UnsupportedTargetError,
     UsageError,
+    first_fault,
     pip_install,
 )
 from .evaluation import (
@@ -264,6 +265,7 @@ __all__ = [
     "content_hash",
     "event_from_json",
     "event_to_json",
+    "first_fault",
     "merged_metrics",
     "obstacle",
     "pip_install",
