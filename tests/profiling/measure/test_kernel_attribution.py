@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentforge.cli.commands.profile import show
-from agentforge.profiling.graph.capture import capture_units
 from agentforge.profiling.measure import modules as unexported
 from agentforge.profiling.measure.device import HOST, host_share, measure_on_device
 from agentforge.profiling.measure.kernel_attribution import MARK, device_time, family
 from agentforge.schema import CallSite, Profile
 from agentforge.testing.agents import make_task
+from tests.profiling.captured import capture_units
 
 
 def row(
