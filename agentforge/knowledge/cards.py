@@ -106,12 +106,3 @@ def load_folder(folder: Path) -> dict[str, Card]:
             raise UsageError(f"playbook card {path}: another card of this folder has its id {card.id!r}")
         cards[card.id] = card
     return cards
-
-
-def load_cards(folder: Path) -> dict[str, Strategy]:
-    """The techniques of a folder by identifier, as `load_folder` reads them.
-
-    Raises:
-        UsageError: as for `load_folder`.
-    """
-    return {name: card for name, card in load_folder(folder).items() if isinstance(card, Strategy)}
