@@ -64,8 +64,8 @@ class ClaimsFolder:
                 unusable=f"{missing[0]} is not in the folder" if missing else "",
             )
         except ValidationError as error:
-            place, message = first_fault(error)
-            raise UsageError(f"{where}, {place}: {message}") from error
+            field, message = first_fault(error)
+            raise UsageError(f"{where}, {field}: {message}") from error
 
 
 def _roots(place: Path, problems: Path) -> tuple[tuple[Path, str], tuple[Path, str]]:

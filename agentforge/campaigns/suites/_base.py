@@ -208,7 +208,7 @@ def no_levels(form: str, selection: Selection) -> None:
 
 
 def read_problem(path: Path, most: int = _MOST_BYTES) -> str:
-    """Text of a problem's file, of at most so many bytes.
+    """Text of a problem's file, of at most `most` bytes.
 
     Raises:
         UsageError: it cannot be read, or is too large.
