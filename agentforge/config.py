@@ -25,7 +25,7 @@ from pydantic_settings import (
 
 from agentforge.limits import allowed_threads
 from agentforge.resources import resource
-from agentforge.schema import Budget, UsageError
+from agentforge.schema import Budget, UsageError, first_fault
 
 
 def default_home() -> Path:
@@ -393,8 +393,7 @@ def load_settings(overrides: Sequence[str] = (), changes: Mapping[str, Any] | No
         _check_names(tree)
         return Settings(**tree)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise UsageError(f"setting {where}: {first['msg']}") from error
+        where, message = first_fault(error)
+        raise UsageError(f"setting {where}: {message}") from error
     except (SettingsError, UnicodeDecodeError) as error:
         raise UsageError(f"the variables AGENTFORGE_* or the file .env cannot be read: {error}") from error

@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from agentforge.schema import MachineError, UsageError
+from agentforge.schema import MachineError, UsageError, first_fault
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -149,9 +149,8 @@ class Registry(Generic[T]):
             try:
                 values = model.model_validate(dict(options))
             except ValidationError as error:
-                first = error.errors()[0]
-                where = ".".join(str(part) for part in first["loc"])
-                raise UsageError(f"option {where} of {name!r} ({self.point}): {first['msg']}") from error
+                where, message = first_fault(error)
+                raise UsageError(f"option {where} of {name!r} ({self.point}): {message}") from error
             return {field: getattr(values, field) for field in model.model_fields}
         if not options:
             return {}

@@ -35,7 +35,7 @@ sys.path[:0] = [str(HERE)]
 from _provenance import provenance  # noqa: E402
 
 from agentforge.config import sqlite_url  # noqa: E402
-from agentforge.knowledge import KnowledgeBase, load_cards  # noqa: E402
+from agentforge.knowledge import KnowledgeBase, load_folder  # noqa: E402
 from agentforge.resources import resource  # noqa: E402
 from agentforge.schema import Context, EvaluationStatus, Evidence, Outcome, Strategy  # noqa: E402
 from agentforge.store import Store  # noqa: E402
@@ -136,7 +136,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args(argv)
     draw, playbook = random.Random(options.seed), resource("knowledge_base", "playbook")
-    cards = [card for card in load_cards(playbook).values() if isinstance(card, Strategy)]
+    cards = [card for card in load_folder(playbook).values() if isinstance(card, Strategy)]
     operators = sorted({op for card in cards for op in card.op_types}) or ["pointwise"]
     known = contexts(options.contexts, draw, operators)
     tried = {card.id: settings(card, options.settings, draw) for card in cards}

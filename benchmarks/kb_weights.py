@@ -37,7 +37,7 @@ from kb_transfer import context_of, operator, usable  # noqa: E402
 from search.lab import LANDSCAPES  # noqa: E402
 from search.landscape import SHAPES, Landscape, read, run  # noqa: E402
 
-from agentforge.knowledge import load_cards  # noqa: E402
+from agentforge.knowledge import load_folder  # noqa: E402
 from agentforge.knowledge.ranking.belief import posterior  # noqa: E402
 from agentforge.knowledge.ranking.effects import Effects  # noqa: E402
 from agentforge.knowledge.ranking.similarity import DEFAULT, Request, Weights  # noqa: E402
@@ -166,7 +166,9 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=RESULTS)
     chosen = parser.parse_args()
     every = [one for path in chosen.landscapes if path.is_file() for one in read(path).values()]
-    found = result(usable(every), load_cards(resource("knowledge_base", "playbook")))
+    cards = load_folder(resource("knowledge_base", "playbook")).items()
+    techniques = {name: card for name, card in cards if isinstance(card, Strategy)}
+    found = result(usable(every), techniques)
     chosen.out.write_text(json.dumps({"provenance": provenance(), **found}, indent=1) + "\n")
     print(json.dumps({key: found[key] for key in ("loss", "worth_using", "weights")}, indent=1))
     return 0

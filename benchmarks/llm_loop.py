@@ -36,7 +36,7 @@ from agentforge.agents.llm import LLMCoder, LLMJudge, LLMPlanner  # noqa: E402
 from agentforge.agents.llm.role import Objection, Role  # noqa: E402
 from agentforge.config import LLMSettings, SearchSettings  # noqa: E402
 from agentforge.devices import DeviceSpec  # noqa: E402
-from agentforge.llm import Ledger, OnText, Request, Response, Tokens  # noqa: E402
+from agentforge.llm import Ledger, Request, Response, Tokens  # noqa: E402
 from agentforge.loop import Agents, BudgetMeter, RunLog, Session, run_search  # noqa: E402
 from agentforge.loop.bottleneck_state import BottleneckState  # noqa: E402
 from agentforge.referee import EvaluationRequest, OnStage  # noqa: E402
@@ -104,7 +104,7 @@ class Model:
         self.best = 0.0
         self.written = 0
 
-    def complete(self, request: Request, on_text: OnText | None = None) -> Response:
+    def complete(self, request: Request) -> Response:
         """See `LanguageModel.complete`."""
         system, asked, last = "\n".join(request.system), request.messages[0].text, request.messages[-1].text
         signs = {"You plan the": "planner", "You write fast": "coder", "You judge one": "judge"}

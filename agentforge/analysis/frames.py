@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from agentforge.schema import FrozenModel, Interval
 
-from ._context import StoreLike, chosen, opened, package
+from ._context import StoreLike, opened, package
 from .rows import AttemptRow, BottleneckRow, FindingRow, KernelRow, MetricRow, ResourceRow, RunRow
 from .steps import Step
-from .trajectory import Trajectory, read_trajectory, trajectory
+from .trajectory import Trajectory, trajectory
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -112,27 +113,27 @@ def metrics(run: str | None = None, store: StoreLike = None) -> DataFrame:
 
     Arguments and exceptions are those of `bottlenecks`.
     """
-    with opened(store) as open_store:
-        found = read_trajectory(open_store, chosen(open_store, run))
-        return _frame(
-            MetricRow,
-            (
-                MetricRow(
-                    **_place(step, found),
-                    strategy=step.attempt.plan.strategy if step.attempt.plan else "",
-                    kernel=metric.kernel,
-                    metric=metric.name,
-                    value=metric.value,
-                    unit=metric.unit,
-                    source=metric.source,
-                    solution=step.evaluation.solution,
-                    evaluation=step.attempt.evaluation,
-                )
-                for step in found.steps
-                if step.attempt.evaluation and step.evaluation
-                for metric in open_store.metrics(step.attempt.evaluation)
-            ),
-        )
+    found = trajectory(run, store)
+    return _frame(
+        MetricRow,
+        (
+            MetricRow(
+                **_place(step, found),
+                strategy=step.attempt.plan.strategy if step.attempt.plan else "",
+                kernel=metric.kernel,
+                metric=metric.name,
+                value=metric.value,
+                unit=metric.unit,
+                source=metric.source,
+                solution=step.evaluation.solution,
+                evaluation=step.attempt.evaluation,
+            )
+            for step in found.steps
+            if step.attempt.evaluation and step.evaluation
+            for metric in step.evaluation.metrics
+            if math.isfinite(metric.value)
+        ),
+    )
 
 
 def kernels(run: str | None = None, store: StoreLike = None) -> DataFrame:

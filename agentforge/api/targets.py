@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from agentforge.config import Settings
     from agentforge.frontends import FrontendOptions
 
-Model = "torch.nn.Module | str | os.PathLike[str]"
-Inputs = "torch.Tensor | tuple[Any, ...] | list[Any] | Mapping[str, Any] | None"
-
 _LIVE: weakref.WeakValueDictionary[str, torch.nn.Module] = weakref.WeakValueDictionary()
 """Live modules of this process by the hash of their definition: `resume` finds them again."""
 

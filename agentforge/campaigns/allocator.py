@@ -144,12 +144,8 @@ class _Field:
         )
 
 
-def expected_gain(item: Past, items: Sequence[Past], objective: Objective) -> float:
-    """What one more visit of an item is expected to add to the objective's sum over all problems."""
-    return _gain(item, _Field.of(items), objective)
-
-
 def _gain(item: Past, field: _Field, objective: Objective) -> float:
+    """What one more visit is expected to add to the objective's sum over all problems."""
     n = item.visits
     if item.best is None:
         chance, mean, sd = _CHANCES * field.solved / (n + _CHANCES), field.mean, field.sd

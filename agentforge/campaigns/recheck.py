@@ -23,6 +23,7 @@ from agentforge.schema import (
     Permission,
     UsageError,
     baseline_name,
+    first_fault,
 )
 from agentforge.stitch.precision import permitted
 from agentforge.stitch.proof import seen_runs
@@ -189,10 +190,9 @@ def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Any], Definition]:
             fields = {k: v for k, v in precision.items() if k in Permission.model_fields}
             definition = permitted(definition, Permission.model_validate(fields))
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
+        place, message = first_fault(error)
         raise UsageError(
-            f"{folder}/report.json is not as a run wrote it ({place}: {first['msg']}): "
+            f"{folder}/report.json is not as a run wrote it ({place}: {message}): "
             "give the folder that a run wrote"
         ) from error
     return plan, report, definition

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from agentforge.markdown import table
 from agentforge.schema import Interval, baseline_name
 
 from .published import Beside
@@ -236,14 +237,6 @@ def as_csv(report: CampaignReport) -> str:
             + [getattr(interval, end) if interval else "" for interval in found for end in ends]
         )
     return text.getvalue()
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[str]:
-    """Lines of a Markdown table. A cell is one line, whatever its text has."""
-    yield f"| {' | '.join(head)} |"
-    yield "|" + "---|" * len(head)
-    for row in rows:
-        yield f"| {' | '.join(' '.join(str(cell).split()).replace('|', '/') for cell in row)} |"
 
 
 def _number(value: float | None, form: str) -> str:

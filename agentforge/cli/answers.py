@@ -15,6 +15,7 @@ from agentforge.campaigns.report import CampaignReport
 from agentforge.campaigns.status import CampaignStatus
 from agentforge.devices.fallbacks import Fallback
 from agentforge.knowledge import CardUse, Doubt, JudgedClaim, KnowledgeStats, SymptomCell, UnjudgedClaim
+from agentforge.knowledge.lint import Fault
 from agentforge.ladder import Ladder
 from agentforge.schema import (
     Advice,
@@ -242,19 +243,11 @@ class ShownCard(RootModel[ShownStrategy | ShownAdvice]):
     """One strategy, or one card that is no technique."""
 
 
-class CardFault(FrozenModel):
-    """A fault of a card."""
-
-    file: str
-    field: str
-    problem: str
-
-
 class LintedCards(FrozenModel):
     """What `kb lint` found; the exit code is 2 if there are faults."""
 
     cards: int
-    faults: tuple[CardFault, ...]
+    faults: tuple[Fault, ...]
 
 
 class CardDraft(FrozenModel):

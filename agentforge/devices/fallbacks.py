@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
 from contextlib import suppress
 from enum import StrEnum
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agentforge.schema import content_hash
+from agentforge.whole_file import whole_file
 
 from ._base import DeviceSpec
 
@@ -62,9 +62,8 @@ def remember(device: DeviceSpec, cache: Path, fallbacks: Iterable[Fallback]) -> 
     """Keep what a device does without; a new driver or toolchain is another device."""
     place = _file(device, cache)
     place.parent.mkdir(parents=True, exist_ok=True)
-    scratch = place.with_suffix(f".{os.getpid()}")
-    scratch.write_text(json.dumps(sorted(set(fallbacks))) + "\n")
-    scratch.replace(place)
+    with whole_file(place) as draft:
+        draft.write_text(json.dumps(sorted(set(fallbacks))) + "\n")
 
 
 def with_fallbacks(device: DeviceSpec, cache: Path) -> DeviceSpec:

@@ -2,7 +2,7 @@
 
 from .advice import Advisor
 from .base import APART, KnowledgeBase, KnowledgeStats
-from .cards import Card, kind_of, load_cards, load_folder, parse_card
+from .cards import Card, kind_of, load_folder, parse_card
 from .check import Doubt, doubtful, remove
 from .claims import ClaimVerdicts, JudgedClaim, UnjudgedClaim, judge_claims
 from .context import WHOLE_REFERENCE, context_for
@@ -41,7 +41,6 @@ __all__ = [
     "kind_of",
     "lesson_text",
     "lint",
-    "load_cards",
     "load_folder",
     "parse_card",
     "read_bundle",

@@ -9,9 +9,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from random import Random
 
-from agentforge.config import default_home
 from agentforge.referee.timing.statistics import geometric_mean
-from agentforge.resources import resource
 from agentforge.schema import (
     Advice,
     Context,
@@ -65,15 +63,14 @@ class KnowledgeBase:
     """Strategies from playbook cards and from runs, with their records. Thread-safe like `Store`.
 
     Args:
-        playbooks: folders of cards; a later card replaces one with its identifier. None means the shipped
-            playbook, then the user's in `$AGENTFORGE_HOME/playbook`.
+        playbooks: folders of cards; a later card replaces one with its identifier.
         clock: tells the time that experience has aged to.
     """
 
     def __init__(
         self,
         store: Store,
-        playbooks: Sequence[Path] | None = None,
+        playbooks: Sequence[Path],
         *,
         clock: Callable[[], datetime] = partial(datetime.now, UTC),
     ) -> None:
@@ -89,10 +86,7 @@ class KnowledgeBase:
         Raises:
             UsageError: a card is invalid.
         """
-        folders = self._playbooks
-        if folders is None:
-            folders = (resource("knowledge_base", "playbook"), default_home() / "playbook")
-        return {name: card for folder in folders for name, card in load_folder(folder).items()}
+        return {name: card for folder in self._playbooks for name, card in load_folder(folder).items()}
 
     @cached_property
     def _cards(self) -> dict[str, Strategy]:

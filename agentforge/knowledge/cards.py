@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 from pydantic import ValidationError
 
-from agentforge.schema import Advice, CardKind, Strategy, UsageError
+from agentforge.schema import Advice, CardKind, Strategy, UsageError, first_fault
 
 Card = Strategy | Advice
 
@@ -46,9 +46,8 @@ def parse_card(text: str, where: str) -> Card:
     try:
         return noun.model_validate({**own, "body": "\n".join(lines[end + 1 :]).strip()})
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise UsageError(f"playbook card {where}: field {field!r}: {first['msg']}") from error
+        field, message = first_fault(error)
+        raise UsageError(f"playbook card {where}: field {field!r}: {message}") from error
 
 
 def _front_matter(text: str) -> object:
@@ -107,12 +106,3 @@ def load_folder(folder: Path) -> dict[str, Card]:
             raise UsageError(f"playbook card {path}: another card of this folder has its id {card.id!r}")
         cards[card.id] = card
     return cards
-
-
-def load_cards(folder: Path) -> dict[str, Strategy]:
-    """The techniques of a folder by identifier, as `load_folder` reads them.
-
-    Raises:
-        UsageError: as for `load_folder`.
-    """
-    return {name: card for name, card in load_folder(folder).items() if isinstance(card, Strategy)}

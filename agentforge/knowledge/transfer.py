@@ -29,6 +29,7 @@ from agentforge.schema import (
     Strategy,
     UsageError,
     content_hash,
+    first_fault,
 )
 from agentforge.store import Store
 from agentforge.whole_file import whole_file
@@ -248,9 +249,8 @@ def _parse_lines(lines: Iterator[str], path: Path) -> Iterator[Noun]:
         try:
             yield record.model_validate(value)
         except ValidationError as error:
-            first = error.errors()[0]
-            field = ".".join(str(part) for part in first["loc"])
-            raise UsageError(f"{path}, line {number}: field {field!r}: {first['msg']}") from error
+            field, message = first_fault(error)
+            raise UsageError(f"{path}, line {number}: field {field!r}: {message}") from error
 
 
 def _parse(line: str, number: int, path: Path) -> Any:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -48,10 +49,10 @@ class CommandRunner(Protocol):
 
 @dataclass(frozen=True)
 class BuildResult:
-    """Outcome of a build; a failure is data, not an exception."""
+    """Outcome of a build or of one of its steps; a failure is data, not an exception."""
 
     ok: bool
-    seconds: float
+    seconds: float = 0.0
     cached: bool = False
     """True if the built object came from the cache."""
     timed_out: bool = False
@@ -67,8 +68,44 @@ class BuildResult:
     unjudged: str = ""
     """Reason why this machine cannot judge correctness either, in one sentence."""
     log: str = ""
-    files: tuple[Path, ...] = field(default=())
+    files: tuple[Path, ...] = ()
     """Built objects, inside the folder."""
+
+    def also(self, *, untimed: str = "", unjudged: str = "") -> BuildResult:
+        """Add a reason why speed, or correctness too, cannot be judged on this machine."""
+        return replace(self, untimed=untimed or self.untimed, unjudged=unjudged or self.unjudged)
+
+    def joined(self, other: BuildResult) -> BuildResult:
+        """Combine two steps; `other` comes second."""
+        built = [step for step in (self, other) if step.files]
+        return BuildResult(
+            ok=self.ok and other.ok,
+            cached=bool(built) and all(step.cached for step in built),
+            timed_out=self.timed_out or other.timed_out,
+            diagnostics=self.diagnostics + other.diagnostics,
+            metrics=self.metrics + other.metrics,
+            findings=self.findings + other.findings,
+            resources=self.resources + other.resources,
+            untimed=self.untimed or other.untimed,
+            unjudged=self.unjudged or other.unjudged,
+            files=self.files + other.files,
+        )
+
+    def since(self, start: float) -> BuildResult:
+        """The result of a whole build that began at `start` (`time.monotonic`)."""
+        return replace(
+            self,
+            seconds=time.monotonic() - start,
+            cached=self.ok and self.cached,
+            log="\n".join(map(_line, self.diagnostics)),
+            files=self.files if self.ok else (),
+        )
+
+
+def _line(found: Diagnostic) -> str:
+    """A diagnostic in a compiler's format."""
+    place = f"{found.file}:{found.line}:{found.column}: " if found.file else ""
+    return f"{place}{found.severity}: {found.message}"
 
 
 class Language(Protocol):

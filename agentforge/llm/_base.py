@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Literal, Protocol
 
@@ -16,9 +15,6 @@ Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 StopReason = Literal["end", "length", "refusal", "other"]
 """`end`: the answer is complete. `length`: cut by `max_tokens` or the context window. `refusal`: the model or
 the vendor's filter declined."""
-
-OnText = Callable[[str], None]
-"""Called with each piece of the answer as it arrives."""
 
 
 class ToolSpec(FrozenModel):
@@ -172,7 +168,7 @@ class LanguageModel(Protocol):
     endpoint: str
     """Host, for messages and the concurrency limit."""
 
-    def complete(self, request: Request, on_text: OnText | None = None) -> Response:
+    def complete(self, request: Request) -> Response:
         """Make one call and wait for the whole answer.
 
         Raises:

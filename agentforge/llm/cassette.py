@@ -26,7 +26,7 @@ from pydantic_core import from_json
 from agentforge.config import LLMSettings
 from agentforge.schema import Evaluation, FrozenModel, Profile, UsageError, content_hash
 
-from ._base import CallFailed, LanguageModel, Message, OnText, Request, Response
+from ._base import CallFailed, LanguageModel, Message, Request, Response
 from .prices import Price
 
 _DIFFERENCE_LINES = 12
@@ -104,10 +104,10 @@ class Recorder:
         self.price = getattr(model, "price", None)
         self._path = path
 
-    def complete(self, request: Request, on_text: OnText | None = None) -> Response:
+    def complete(self, request: Request) -> Response:
         """See `LanguageModel.complete`."""
         try:
-            response = self._model.complete(request, on_text)
+            response = self._model.complete(request)
         except CallFailed as failure:
             append_line(self._path, Exchange(spec=self.spec, request=request, error=str(failure)))
             raise
@@ -137,7 +137,7 @@ class Replay:
             self._left[_masked(exchange.request)].append(exchange)
         self._lock = threading.Lock()
 
-    def complete(self, request: Request, on_text: OnText | None = None) -> Response:
+    def complete(self, request: Request) -> Response:
         """See `LanguageModel.complete`.
 
         Raises:
@@ -150,8 +150,6 @@ class Replay:
         if exchange.response is None:
             raise CallFailed(exchange.error)
         text = _quoting(exchange.response.text, exchange.request, request)
-        if on_text is not None:
-            on_text(text)
         return exchange.response.model_copy(update={"text": text})
 
     def _take(self, request: Request) -> Exchange | None:

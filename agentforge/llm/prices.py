@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from agentforge.schema import FrozenModel, UsageError
+from agentforge.schema import FrozenModel, UsageError, first_fault
 
 from ._base import LanguageModel, Tokens
 
@@ -105,6 +105,5 @@ def _load(path: Path) -> dict[str, dict[str, Price]]:
             for vendor, models in tables.items()
         }
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise UsageError(f"price table {path}: {where}: {first['msg']}") from error
+        where, message = first_fault(error)
+        raise UsageError(f"price table {path}: {where}: {message}") from error

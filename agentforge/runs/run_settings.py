@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from agentforge.config import LLMSettings, RefereeSettings, SearchSettings, Settings
 from agentforge.devices import DeviceSpec, Fallback, devices
-from agentforge.schema import Budget, Permission, RunSettings, UsageError
+from agentforge.schema import Budget, Permission, RunSettings, UsageError, first_fault
 
 
 def for_device(settings: Settings, device: DeviceSpec) -> Settings:
@@ -72,5 +72,5 @@ def limited(budget: Budget, limits: Mapping[str, float | int]) -> Budget:
     try:
         return Budget.model_validate({**budget.model_dump(), **limits})
     except ValidationError as error:
-        first = error.errors()[0]
-        raise UsageError(f"limit {first['loc'][0]}: {first['msg']}") from error
+        name, message = first_fault(error)
+        raise UsageError(f"limit {name}: {message}") from error

@@ -3,7 +3,7 @@
 The field docstrings are the schema; `Model.model_json_schema()` shows them.
 """
 
-from ._base import FrozenModel, NonEmptyString, content_hash
+from ._base import FrozenModel, NonEmptyString, RunRecord, content_hash
 from .call import LLMCall
 from .campaign import Arm, Campaign, CampaignItem, CampaignState, ItemState, SuiteProblem, TryOutcome
 from .definition import Definition, DType, Precision, TolerancePolicy, WorkPolicy
@@ -23,6 +23,7 @@ from .errors import (
     UnreachableError,
     UnsupportedTargetError,
     UsageError,
+    first_fault,
     pip_install,
 )
 from .evaluation import (
@@ -93,7 +94,6 @@ from .records import (
     OriginalMetric,
     Permission,
     Priors,
-    RunRecord,
     RunSettings,
     SearchSummary,
     StitchResult,
@@ -265,6 +265,7 @@ __all__ = [
     "content_hash",
     "event_from_json",
     "event_to_json",
+    "first_fault",
     "merged_metrics",
     "obstacle",
     "pip_install",

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
@@ -31,6 +31,13 @@ class FrozenModel(BaseModel):
                 if isinstance(value, cached_property):
                     copy.__dict__.pop(name, None)
         return copy
+
+
+class RunRecord(FrozenModel):
+    """What a run keeps of itself: at most one record of each class."""
+
+    record_name: ClassVar[str]
+    """In the database: a name never changes."""
 
 
 def content_hash(value: Any, *, length: int = 16) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import ValidationError
+
 
 class AgentForgeError(Exception):
     """Root of all our errors. The message is one sentence that says what to do; the CLI prints it, exit 2.
@@ -79,3 +81,9 @@ NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
 def pip_install(extra: str) -> str:
     """The command that installs an extra, and its folder: on PyPI, `agentforge` is another project."""
     return f"pip install '.[{extra}]' in AgentForge's clone"
+
+
+def first_fault(error: ValidationError) -> tuple[str, str]:
+    """The place and the message of the first thing that is wrong with a value."""
+    first = error.errors()[0]
+    return ".".join(map(str, first["loc"])), first["msg"]

@@ -11,10 +11,10 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from ._base import FrozenModel, NonEmptyString
+from ._base import FrozenModel, NonEmptyString, RunRecord
 from .definition import Precision
 from .errors import UsageError
-from .search import ModelPlan, MoveKind
+from .search import MoveKind
 
 _FORM = "--allow bf16 --metric metric.py:accuracy --bound 0.5%"
 
@@ -100,9 +100,10 @@ def _number(bound: str | float) -> tuple[float, bool]:
     return value, relative
 
 
-class RunSettings(FrozenModel):
+class RunSettings(RunRecord):
     """The settings that a run began with; a resume uses them for what the user does not set again."""
 
+    record_name = "settings"
     search: dict[str, Any] = {}
     """Fields of `SearchSettings`."""
     referee: dict[str, Any] = {}
@@ -117,9 +118,10 @@ class RunSettings(FrozenModel):
     """Lower precision that the user allowed for this run."""
 
 
-class OriginalMetric(FrozenModel):
+class OriginalMetric(RunRecord):
     """The metric of a `Permission`, of the original model."""
 
+    record_name = "metric"
     value: float = Field(allow_inf_nan=False)
 
 
@@ -133,16 +135,18 @@ class GivenKernel(FrozenModel):
     """Hash."""
 
 
-class GivenKernels(FrozenModel):
+class GivenKernels(RunRecord):
     """Kernels that a run of kind `kernel` or `sequential` begins with."""
 
+    record_name = "kernels"
     kernels: tuple[GivenKernel, ...]
     """In the order of their attempts' numbers, from 1."""
 
 
-class Intent(FrozenModel):
+class Intent(RunRecord):
     """What a run of kind `intent` shall compute."""
 
+    record_name = "intent"
     text: NonEmptyString
     """As the user wrote it."""
     written: bool = False
@@ -151,18 +155,20 @@ class Intent(FrozenModel):
     """Sessions that ended without a usable answer; the next one asks anew."""
 
 
-class Priors(FrozenModel):
+class Priors(RunRecord):
     """The knowledge base's expectation before the run's first attempt."""
 
+    record_name = "priors"
     by_bottleneck: dict[str, float]
     """Hash of the definition to the probability, 0 to 1, that an attempt gains."""
     strategies: dict[str, dict[str, float]] = {}
     """Hash of the definition to the expected gain in log speedup of each applicable strategy, best first."""
 
 
-class SearchSummary(FrozenModel):
+class SearchSummary(RunRecord):
     """How the run's last search ended."""
 
+    record_name = "search"
     reason: str
     """Why it stopped, for a person."""
     attempts: int = 0
@@ -170,9 +176,10 @@ class SearchSummary(FrozenModel):
     """Bottlenecks with a verified solution that is faster than eager."""
 
 
-class StitchResult(FrozenModel):
+class StitchResult(RunRecord):
     """What the run produced at its end, and how it was proven."""
 
+    record_name = "stitch"
     chosen: dict[str, str] = {}
     """Hash of a bottleneck's definition to hash of the solution that stitching was given."""
     artifact: str = ""
@@ -203,9 +210,10 @@ class StitchResult(FrozenModel):
     notes: tuple[str, ...] = ()
 
 
-class ArtifactReport(FrozenModel):
+class ArtifactReport(RunRecord):
     """Content of the artifact's `report.json`, so that another machine can write the artifact."""
 
+    record_name = "report"
     data: dict[str, Any]
 
 
@@ -226,15 +234,17 @@ class Directive(FrozenModel):
     """The model, as the user typed it."""
 
 
-class Directives(FrozenModel):
+class Directives(RunRecord):
     """The fragments of a run, oldest first."""
 
+    record_name = "directives"
     written: tuple[Directive, ...] = ()
 
 
-class NativeVerdict(FrozenModel):
+class NativeVerdict(RunRecord):
     """What the checker of a suite's own format says of what a run produced. It decides nothing."""
 
+    record_name = "native"
     evaluation: str
     """Identifier of the end-to-end evaluation of the same result."""
     accepted: bool | None = None
@@ -243,25 +253,9 @@ class NativeVerdict(FrozenModel):
     """Its words, or why it gave no verdict."""
 
 
-class JudgingCode(FrozenModel):
+class JudgingCode(RunRecord):
     """Which code judged the run."""
 
+    record_name = "code"
     codes: tuple[str, ...]
     """A hash for each code that a session of the run had, in their order."""
-
-
-RunRecord = (
-    RunSettings
-    | OriginalMetric
-    | GivenKernels
-    | Intent
-    | Priors
-    | ModelPlan
-    | Directives
-    | SearchSummary
-    | StitchResult
-    | ArtifactReport
-    | NativeVerdict
-    | JudgingCode
-)
-"""Every class of record."""

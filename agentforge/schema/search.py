@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from ._base import FrozenModel, NonEmptyString
+from ._base import FrozenModel, NonEmptyString, RunRecord
 
 
 class Usage(FrozenModel):
@@ -88,9 +88,10 @@ class Move(FrozenModel):
     why: str = ""
 
 
-class ModelPlan(FrozenModel):
+class ModelPlan(RunRecord):
     """Which regions of a model become generated kernels, in which order, and which stay as they are."""
 
+    record_name = "plan"
     regions: tuple[RegionPlan, ...]
     """Each region of the profile once: those to be fused in the order of work, then those that stay."""
     merges: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ from typing import Any
 
 from agentforge._version import __version__
 from agentforge.devices import DeviceSpec
+from agentforge.markdown import table
 from agentforge.schema import Evaluation, Interval, Profile, Target, baseline_name
 
 from .proof import seen_runs
@@ -21,6 +22,8 @@ _INFERENCE_ONLY = (
     "enabled, in training mode if that can matter, and for any call that differs from the captured one in "
     "shape, dtype, layout or device."
 )
+_KERNELS = "kernel", "for", "call sites", "runs in a forward", "alone", "author"
+_TRIALS = "what", "level", "status", "evidence", "outcome"
 
 
 def report_data(
@@ -207,7 +210,7 @@ def report_markdown(data: Mapping[str, Any]) -> str:
     if data["shapes"]:
         lines += shape_table(data["shapes"])
     if data["kernels"]:
-        lines += ["## Kernels", "", *_kernel_table(data["kernels"]), ""]
+        lines += ["## Kernels", "", *table(_KERNELS, map(_kernel_row, data["kernels"])), ""]
     precision = data.get("precision") or {"installed": False, "summary": ""}
     if precision["summary"]:
         lines += [f"Lower precision: {precision['summary']}.", ""]
@@ -217,18 +220,7 @@ def report_markdown(data: Mapping[str, Any]) -> str:
     if data["moves"]:
         lines += ["## Moves", "", *map(_move, data["moves"]), ""]
     if data["trials"]:
-        lines += [
-            "## What was tried",
-            "",
-            "| what | level | status | evidence | outcome |",
-            "|---|---|---|---|---|",
-        ]
-        lines += [
-            f"| {t['mode']}: {', '.join([*t['kernels'], *t['moves']]) or 'no kernels'} | {t['level']} "
-            f"| {t['status']} | {t['evidence']} | {t['outcome']} |"
-            for t in data["trials"]
-        ]
-        lines.append("")
+        lines += ["## What was tried", "", *table(_TRIALS, map(_tried, data["trials"])), ""]
     reasons = [
         *data["evidence"]["reasons"],
         *(f"{site} keeps the original code: {why}" for site, why in data["sites_left_as_they_were"].items()),
@@ -244,6 +236,11 @@ def report_markdown(data: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _tried(trial: Mapping[str, Any]) -> tuple[object, ...]:
+    parts = ", ".join([*trial["kernels"], *trial["moves"]]) or "no kernels"
+    return f"{trial['mode']}: {parts}", *(trial[column] for column in _TRIALS[1:])
+
+
 def _move(move: Mapping[str, Any]) -> str:
     if move["kept"]:
         return f"- {move['kind']}: kept, in {move['places']} place{'s' if move['places'] > 1 else ''}"
@@ -254,13 +251,13 @@ def _headline(data: Mapping[str, Any]) -> list[str]:
     performance = data["performance"]
     lines: list[str] = []
     if performance:
-        lines += ["| | median of a forward | speedup, 95% interval |", "|---|---|---|"]
-        lines.append(f"| this artifact | {performance['latency_s'] * 1e3:.3f} ms | |")
-        lines += [
-            f"| {name} | {seconds * 1e3:.3f} ms | {_interval(performance['speedup'][name])} |"
+        own = "this artifact", f"{performance['latency_s'] * 1e3:.3f} ms", ""
+        others = [
+            (name, f"{seconds * 1e3:.3f} ms", _interval(performance["speedup"][name]))
             for name, seconds in performance["baseline_s"].items()
             if name in performance["speedup"]
         ]
+        lines += table(("", "median of a forward", "speedup, 95% interval"), [own, *others])
         control = _interval(performance["control"])
         lines += [
             "",
@@ -275,34 +272,22 @@ def _headline(data: Mapping[str, Any]) -> list[str]:
 
 
 def _rate_table(rates: Mapping[str, Mapping[str, float]]) -> list[str]:
-    names = next(iter(rates.values()))
+    rows = [
+        (baseline_name(name), *(f"{found[name]:,.1f}" for found in rates.values()))
+        for name in next(iter(rates.values()))
+    ]
     return [
-        f"| tokens per second | {' | '.join(rates)} |",
-        "|---|" + "---:|" * len(rates),
-        *(
-            f"| {baseline_name(name)} | "
-            + " | ".join(f"{found[name]:,.1f}" for found in rates.values())
-            + " |"
-            for name in names
-        ),
+        *table(("tokens per second", *rates), rows, numbers=True),
         "",
         "Times of a forward are means over the prefill and all decode steps of a generation.",
     ]
 
 
-def _kernel_table(kernels: Sequence[Mapping[str, Any]]) -> list[str]:
-    lines = [
-        "| kernel | for | call sites | runs in a forward | alone | author |",
-        "|---|---|---|---|---|---|",
-    ]
-    for kernel in kernels:
-        alone = kernel["alone"] or {"speedup": {}}
-        speedups = ", ".join(f"{_interval(i)} over {name}" for name, i in alone["speedup"].items()) or "-"
-        lines.append(
-            f"| {kernel['name']} | {kernel['definition']} | {len(kernel['sites'])} "
-            f"| {kernel['runs_seen']} of {kernel['runs_expected']} | {speedups} | {kernel['author']} |"
-        )
-    return lines
+def _kernel_row(kernel: Mapping[str, Any]) -> tuple[object, ...]:
+    alone = kernel["alone"] or {"speedup": {}}
+    speedups = ", ".join(f"{_interval(i)} over {name}" for name, i in alone["speedup"].items()) or "-"
+    seen = f"{kernel['runs_seen']} of {kernel['runs_expected']}"
+    return kernel["name"], kernel["definition"], len(kernel["sites"]), seen, speedups, kernel["author"]
 
 
 def _provenance(data: Mapping[str, Any]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agentforge.markdown import table
 from agentforge.schema import Evaluation, Target, baseline_name
 
 from .select import Selection
@@ -43,21 +44,17 @@ def _rows(evaluation: Evaluation | None, kept: bool, *, measured: bool) -> list[
     return rows
 
 
+def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    best, shape = row["best_baseline"], row["shape"] if row["level"] == "full" else f"{row['shape']} *"
+    eager, fastest, own = (f"{row['seconds'][name] * 1e3:.3f} ms" for name in ("eager", best, "artifact"))
+    return shape, eager, f"{fastest}, {baseline_name(best)}", own, f"{row['regret']:.2f}x"
+
+
 def shape_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """The rows as Markdown."""
-    lines = [
-        "| shape | eager | best baseline | artifact | regret |",
-        "|---|---:|---:|---:|---:|",
-    ]
-    for row in rows:
-        seconds, best = row["seconds"], row["best_baseline"]
-        lines.append(
-            f"| {row['shape']}{'' if row['level'] == 'full' else ' *'} | {seconds['eager'] * 1e3:.3f} ms "
-            f"| {seconds[best] * 1e3:.3f} ms, {baseline_name(best)} | {seconds['artifact'] * 1e3:.3f} ms "
-            f"| {row['regret']:.2f}x |"
-        )
+    head = "shape", "eager", "best baseline", "artifact", "regret"
     return [
-        *lines,
+        *table(head, map(_cells, rows), numbers=True),
         "",
         "Regret is the artifact's time over the best that was measured at that shape. A shape with * was "
         "chosen to check the kernels, and measured in one process without the slow modes of torch.compile.",

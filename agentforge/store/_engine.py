@@ -16,7 +16,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, m
 from sqlalchemy.exc import ArgumentError, DisconnectionError, IntegrityError, NoSuchModuleError
 from sqlalchemy.orm import Session
 
-from agentforge.schema import NoDatabaseError, StoreError
+from agentforge.schema import NoDatabaseError, StoreError, first_fault
 
 from ._errors import describe, translated
 from ._migrate import check_revision, migrate
@@ -165,7 +165,7 @@ class Database:
             try:
                 yield session
             except ValidationError as error:
-                field = ".".join(str(part) for part in error.errors()[0]["loc"])
+                field, _ = first_fault(error)
                 raise StoreError(
                     f"database {self.where} has an invalid {error.title} (field {field!r}), perhaps of "
                     "another version of AgentForge: use that one, or another database"

@@ -13,9 +13,8 @@ from sqlalchemy import select
 from agentforge.schema import Attempt, Evaluation, EvaluationStatus, Level, UsageError, content_hash
 
 from ._engine import Database, add_once
-from ._metrics import metric_rows
 from .knowledge.summary import parts
-from .tables import AttemptRow, EvaluationRow, MetricRow, PromotionRow
+from .tables import AttemptRow, EvaluationRow, PromotionRow
 
 _NO_FINITE_NUMBER = re.compile(r'(?<=[:\[,])"(-?Infinity|NaN)"(?=[,\]}])')
 """A value as nouns write it into their text."""
@@ -73,9 +72,6 @@ class Evaluations:
                     body=evaluation.model_dump_json(),
                 ),
             )
-            if session.get(MetricRow, (identifier, 0)) is None:
-                for row in metric_rows(identifier, evaluation.metrics):
-                    add_once(session, row)
         return identifier
 
     def get_evaluation(self, identifier: str) -> Evaluation:

@@ -2,45 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sqlalchemy import select
 
-from agentforge.schema import (
-    ArtifactReport,
-    Directives,
-    GivenKernels,
-    Intent,
-    JudgingCode,
-    ModelPlan,
-    NativeVerdict,
-    OriginalMetric,
-    Priors,
-    RunRecord,
-    RunSettings,
-    SearchSummary,
-    StitchResult,
-)
+from agentforge.schema import RunRecord
 
 from ._engine import Database
 from ._runs import locked_run
-from .tables import RECORD_NAMES, RunRecordRow
+from .tables import RunRecordRow
 
-Record = TypeVar(
-    "Record",
-    RunSettings,
-    OriginalMetric,
-    GivenKernels,
-    Intent,
-    Priors,
-    ModelPlan,
-    Directives,
-    SearchSummary,
-    StitchResult,
-    ArtifactReport,
-    NativeVerdict,
-    JudgingCode,
-)
+Record = TypeVar("Record", bound=RunRecord)
+RECORDS = {kind.record_name: kind for kind in RunRecord.__subclasses__()}
+"""Each class of record by its name."""
 
 
 class Records:
@@ -60,14 +34,14 @@ class Records:
 
     def records(self, run_id: str) -> dict[str, RunRecord]:
         """All records of the run, by name."""
-        kinds: dict[str, type[Any]] = {name: kind for kind, name in RECORD_NAMES.items()}
         with self._db.read() as session:
-            known = RunRecordRow.run == run_id, RunRecordRow.name.in_(kinds)  # others are of a newer version
+            # A name that is not known is of a newer version.
+            known = RunRecordRow.run == run_id, RunRecordRow.name.in_(RECORDS)
             rows = session.scalars(select(RunRecordRow).where(*known))
-            return {row.name: kinds[row.name].model_validate_json(row.body) for row in rows}
+            return {row.name: RECORDS[row.name].model_validate_json(row.body) for row in rows}
 
     def get_record(self, run_id: str, kind: type[Record]) -> Record | None:
         """The run's record of a class; None before there is one."""
         with self._db.read() as session:
-            row = session.get(RunRecordRow, (run_id, RECORD_NAMES[kind]))
+            row = session.get(RunRecordRow, (run_id, kind.record_name))
             return None if row is None else kind.model_validate_json(row.body)

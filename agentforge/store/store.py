@@ -9,7 +9,6 @@ from ._calls import Calls
 from ._engine import Database
 from ._evaluations import Evaluations
 from ._locks import Locks
-from ._metrics import Metrics
 from ._migrate import REVISION
 from ._nouns import Nouns
 from ._records import Records
@@ -20,20 +19,10 @@ from .knowledge.outcomes import Outcomes
 
 
 class Store(
-    Runs,
-    Records,
-    Locks,
-    Nouns,
-    Evaluations,
-    Metrics,
-    Outcomes,
-    Calls,
-    Lessons,
-    CampaignRecords,
-    CampaignQueue,
+    Runs, Records, Locks, Nouns, Evaluations, Outcomes, Calls, Lessons, CampaignRecords, CampaignQueue
 ):
-    """Runs with their records and events, targets, profiles, definitions, solutions, evaluations and their
-    metrics, attempts, outcomes, lessons and LLM calls; campaigns and their queue.
+    """Runs with their records and events, targets, profiles, definitions, solutions, evaluations,
+    attempts, outcomes, lessons and LLM calls; campaigns and their queue.
 
     Each call is one transaction that is durable when it returns; a process killed in the middle of one leaves
     what was there before. Thread-safe. Do not use it in a forked child: open another there. Opening creates

@@ -22,41 +22,12 @@ from sqlalchemy import (
 from sqlalchemy.dialects.mysql import LONGTEXT
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from agentforge.schema import (
-    ArtifactReport,
-    Directives,
-    GivenKernels,
-    Intent,
-    JudgingCode,
-    ModelPlan,
-    NativeVerdict,
-    OriginalMetric,
-    Priors,
-    RunRecord,
-    RunSettings,
-    SearchSummary,
-    StitchResult,
-)
+from agentforge.schema import RunRecord
 
 Body = Text().with_variant(LONGTEXT(), "mysql", "mariadb")
 Key = String(64)
 Name = String(255)
 Time = DateTime(timezone=True)
-RECORD_NAMES: dict[type[RunRecord], str] = {
-    RunSettings: "settings",
-    OriginalMetric: "metric",
-    GivenKernels: "kernels",
-    Intent: "intent",
-    Priors: "priors",
-    ModelPlan: "plan",
-    Directives: "directives",
-    SearchSummary: "search",
-    StitchResult: "stitch",
-    ArtifactReport: "report",
-    NativeVerdict: "native",
-    JudgingCode: "code",
-}
-"""Class of record to its name in the table. Stored: a name never changes."""
 
 
 class Table(DeclarativeBase):
@@ -144,36 +115,19 @@ class EvaluationRow(Table):
     body: Mapped[str] = mapped_column(Body)
 
 
-class MetricRow(Table):
-    """A `Metric` of an evaluation."""
-
-    __tablename__ = "metrics"
-    evaluation: Mapped[str] = mapped_column(
-        ForeignKey("evaluations.id", ondelete="CASCADE"), primary_key=True
-    )
-    position: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
-    """Its place among the evaluation's metrics."""
-    name: Mapped[str] = mapped_column(Name, index=True)
-    kernel: Mapped[str] = mapped_column(Text)
-    """Of any length: a C++ template's name has no limit."""
-    value: Mapped[float] = mapped_column(Float(53))
-    unit: Mapped[str] = mapped_column(Name)
-    source: Mapped[str] = mapped_column(Name)
-
-
 class RunRecordRow(Table):
     """A `RunRecord`."""
 
     __tablename__ = "run_records"
     run: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
     name: Mapped[str] = mapped_column(Key, primary_key=True)
-    """Class of record: see `RECORD_NAMES`."""
+    """`RunRecord.record_name`."""
     body: Mapped[str] = mapped_column(Body)
 
     @classmethod
     def of(cls, run_id: str, record: RunRecord) -> RunRecordRow:
         """The row of a run's record."""
-        return cls(run=run_id, name=RECORD_NAMES[type(record)], body=record.model_dump_json())
+        return cls(run=run_id, name=record.record_name, body=record.model_dump_json())
 
 
 class AttemptRow(Table):

@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
-from agentforge.referee.timing.gpu import TorchGpu, compare
-from agentforge.referee.timing.gpu.device import _runtime
+from agentforge.referee.timing.gpu.device import TorchGpu, _runtime
 
 from . import hostile
+from .compare import compare
 
 _TOO_GOOD = 1.3
 """An attack succeeded if it is this much faster than its honest twin."""

@@ -14,8 +14,9 @@ import torch
 import torch.nn.functional as F
 
 from agentforge.codegen.library import kernel_templates
-from agentforge.referee.timing.gpu import Gpu, Mode, compare, rotations
+from agentforge.referee.timing.gpu.device import Gpu
 from agentforge.schema import MachineError
+from gpu.compare import Mode, compare, rotations
 from gpu.kernel_modules import load
 from gpu.stage import compiled, set_stage
 

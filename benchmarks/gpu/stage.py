@@ -7,8 +7,7 @@ from typing import Any
 
 import torch
 
-from agentforge.referee.timing.gpu import Gpu, TorchGpu
-from agentforge.referee.timing.gpu.device import CallTime, HostClock
+from agentforge.referee.timing.gpu.device import CallTime, Gpu, HostClock, TorchGpu
 
 _SPIN_CYCLES = 1_000_000
 """About half a millisecond: longer than the host needs to launch one operator."""

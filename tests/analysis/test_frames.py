@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Callable
@@ -12,7 +13,7 @@ import pytest
 
 import agentforge.analysis as af
 from agentforge.analysis import rows
-from agentforge.schema import Attempt, FrozenModel, KernelUse, MachineError, ResourceUsage, StoreError
+from agentforge.schema import Attempt, FrozenModel, KernelUse, MachineError, Metric, ResourceUsage, StoreError
 from agentforge.store import Store
 from tests.loop.conftest import make_run
 from tests.loop.scripted import bottleneck, profile
@@ -78,11 +79,16 @@ def test_bottlenecks_and_runs(url: str) -> None:
     assert (run.run, run.name, run.status, str(run.created.tz)) == ("run", "target", "searching", "UTC")
 
 
-def test_kernels_and_resources(tmp_path: Path) -> None:
+def test_kernels_resources_and_metrics(tmp_path: Path) -> None:
     """What the referee saw run, and what the assembler says."""
     usage = ResourceUsage(kernel="k", target="sm_90", registers=40, threads=256, occupancy=0.75)
     use = KernelUse(name="k", own=True, calls=2, share=0.9)
-    evaluation = measured(2.0).model_copy(update={"kernels": (use,), "resources": (usage,)})
+    metrics = (
+        Metric(name="vector_bytes", value=64, unit="B", source="compiler"),
+        Metric(name="x", value=math.nan),
+    )
+    made = {"kernels": (use,), "resources": (usage,), "metrics": metrics}
+    evaluation = measured(2.0).model_copy(update=made)
     with Store(f"sqlite:///{tmp_path / 'agentforge.db'}") as store:
         store.create_run(make_run())
         store.save_profile("run", profile(norm := bottleneck("norm")))
@@ -91,8 +97,10 @@ def test_kernels_and_resources(tmp_path: Path) -> None:
         store.save_attempt(Attempt(id="run/1", run="run", bottleneck=key, number=1, evaluation=identifier))
         (kernel,) = af.kernels(store=store).itertuples(index=False)
         (taken,) = af.resources(store=store).itertuples(index=False)
+        (metric,) = af.metrics(store=store).itertuples(index=False)
     assert tuple(kernel) == (1, "norm", "k", True, 2, 0.9)
     assert (taken.target, taken.registers, taken.threads, taken.occupancy) == ("sm_90", 40, 256, 0.75)
+    assert (metric.metric, metric.value, metric.evaluation) == ("vector_bytes", 64, identifier)
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda t: t.__name__)

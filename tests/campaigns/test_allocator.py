@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from agentforge.campaigns.allocator import Objective, Past, Prices, allocate, expected_gain
+from agentforge.campaigns.allocator import Objective, Past, Prices, _Field, _gain, allocate
 from agentforge.schema import UsageError
 
 
@@ -77,14 +77,14 @@ def test_it_beats_visits_in_turn_at_the_same_cost(name: str) -> None:
 def test_the_index_is_the_expected_gain_for_its_price() -> None:
     # Below the threshold by little, far above it, and without a solution after many visits.
     near, solved, hopeless = past(0, -0.05), past(1, 0.8), past(2, None, visits=9)
-    items, fast = (near, solved, hopeless), Objective("fast_1")
-    assert expected_gain(solved, items, fast) == 0.0
-    assert expected_gain(near, items, fast) > expected_gain(hopeless, items, fast) > 0.0
-    assert expected_gain(solved, items, Objective("speedup")) > 0.0
+    field, fast = _Field.of((near, solved, hopeless)), Objective("fast_1")
+    assert _gain(solved, field, fast) == 0.0
+    assert _gain(near, field, fast) > _gain(hopeless, field, fast) > 0.0
+    assert _gain(solved, field, Objective("speedup")) > 0.0
     # At the speed of light nothing is left, and without a gain each visit promises less.
-    assert expected_gain(past(3, 0.8, limit=0.8), items, Objective("sol")) == 0.0
-    assert expected_gain(past(3, -0.1, limit=-0.05), items, fast) == 0.0
-    again = [expected_gain(past(0, -0.05, visits=n), items, fast) for n in (1, 2, 4, 8)]
+    assert _gain(past(3, 0.8, limit=0.8), field, Objective("sol")) == 0.0
+    assert _gain(past(3, -0.1, limit=-0.05), field, fast) == 0.0
+    again = [_gain(past(0, -0.05, visits=n), field, fast) for n in (1, 2, 4, 8)]
     assert again == sorted(again, reverse=True)
 
 

@@ -19,13 +19,13 @@ from agentforge.agents.playbook.triton import TRITON_KERNEL
 from agentforge.codegen.library import kernel_templates
 from agentforge.codegen.triton.kernels import Blocks
 from agentforge.codegen.triton.program import generate_triton
-from agentforge.knowledge import load_cards
+from agentforge.knowledge import load_folder
 from agentforge.languages import run_command
 from agentforge.languages.triton.compile.ahead import AheadOfTime
 from agentforge.languages.triton.language import triton_version
 from agentforge.languages.triton.launches import parse_launches
 from agentforge.resources import resource
-from agentforge.schema import CannotCode, Plan
+from agentforge.schema import CannotCode, Plan, Strategy
 from agentforge.testing.language import make_solution
 
 from .compiled import problem
@@ -83,8 +83,8 @@ def test_on_a_gpu_the_playbook_proposes_triton(quick: dict[str, dict[str, Any]],
 
 
 def test_cards_have_the_tuning_spaces_of_their_kernels() -> None:
-    cards = load_cards(resource("knowledge_base", "playbook")).values()
-    brought = [c for c in cards if c.template.startswith(TRITON_KERNEL)]
+    cards = load_folder(resource("knowledge_base", "playbook")).values()
+    brought = [c for c in cards if isinstance(c, Strategy) and c.template.startswith(TRITON_KERNEL)]
     assert len(brought) == 7
     for card in brought:
         kernel = kernel_templates()[card.template.removeprefix(TRITON_KERNEL)]

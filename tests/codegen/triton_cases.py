@@ -14,6 +14,7 @@ from agentforge.agents.playbook.planner import PlaybookPlanner
 from agentforge.codegen.triton.kernels import Blocks
 from agentforge.codegen.triton.program import generate_triton
 from agentforge.knowledge import KnowledgeBase
+from agentforge.resources import resource
 from agentforge.schema import Context, Definition, SourceFile
 from agentforge.store import Store
 from agentforge.testing.agents import make_task
@@ -133,7 +134,8 @@ def gpu_task(region: Region, store: str) -> Task:
     bottleneck = task.bottleneck.model_copy(update={"definition": definition, "workloads": (workload,)})
     hardware = replace(task.hardware, device="NVIDIA H100", architecture="sm_90", threads=132)
     with Store(store) as kept:
-        strategies = KnowledgeBase(kept).retrieve(context, ("triton",), "cuda")
+        playbooks = [resource("knowledge_base", "playbook")]
+        strategies = KnowledgeBase(kept, playbooks).retrieve(context, ("triton",), "cuda")
     return replace(
         task,
         bottleneck=bottleneck,

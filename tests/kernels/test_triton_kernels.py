@@ -15,8 +15,7 @@ import pytest
 import torch
 
 from agentforge.codegen.library import KernelTemplate, kernel_templates, parse_template
-from agentforge.languages import run_command
-from agentforge.languages.step import BuildStep
+from agentforge.languages import BuildResult, run_command
 from agentforge.languages.triton.compile.ahead import AheadOfTime
 from agentforge.languages.triton.language import TARGETS, triton_version
 from agentforge.languages.triton.launches import Launch, parse_launches
@@ -81,7 +80,7 @@ def test_every_file_is_checked() -> None:
     assert {file for file, _, _ in CASES.values()} == {file for file, _, _ in LARGE.values()} == set(FILES)
 
 
-def compiled(cases: Sequence[dict[str, Any]], targets: Sequence[str], folder: Path) -> BuildStep:
+def compiled(cases: Sequence[dict[str, Any]], targets: Sequence[str], folder: Path) -> BuildResult:
     """All launches of the cases, compiled by one process: most of its time would be spent importing torch."""
     for case in cases:
         assert "raised" not in case and case["launches"], case
@@ -97,7 +96,7 @@ def compiled(cases: Sequence[dict[str, Any]], targets: Sequence[str], folder: Pa
     return ahead.compile(launches, 250.0)
 
 
-def check(found: BuildStep, launches: Sequence[Launch], targets: Sequence[str]) -> None:
+def check(found: BuildResult, launches: Sequence[Launch], targets: Sequence[str]) -> None:
     assert found.ok and not found.diagnostics, found.diagnostics
     titles = {launch.title for launch in launches}
     usages = [usage for usage in found.resources if usage.kernel in titles]
@@ -115,11 +114,11 @@ def test_compiles_for_hopper(launches: dict[str, dict[str, Any]], tmp_path: Path
 @pytest.fixture(scope="module")
 def for_every_target(
     launches: dict[str, dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, BuildStep]:
+) -> dict[str, BuildResult]:
     """By dtype, compiled in two processes side by side."""
     folder = tmp_path_factory.mktemp("compiled")
 
-    def of(dtype: str) -> tuple[str, BuildStep]:
+    def of(dtype: str) -> tuple[str, BuildResult]:
         cases = [case for name, case in launches.items() if name.endswith(dtype)]
         return dtype, compiled(cases, TARGETS, folder / dtype)
 
@@ -130,7 +129,7 @@ def for_every_target(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LARGE)
 def test_compiles_for_every_target(
-    launches: dict[str, dict[str, Any]], for_every_target: dict[str, BuildStep], name: str
+    launches: dict[str, dict[str, Any]], for_every_target: dict[str, BuildResult], name: str
 ) -> None:
     check(for_every_target[name.split()[-1]], parse_launches(launches[name]["launches"]), TARGETS)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentforge.knowledge import load_cards, load_folder, parse_card
+from agentforge.knowledge import load_folder, parse_card
 from agentforge.resources import resource
 from agentforge.schema import Advice, Strategy, UsageError
 
@@ -86,10 +86,10 @@ def test_a_folder(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text(GOOD)
     (tmp_path / "README.md").write_text("about these cards")
     (tmp_path / "notes.txt").write_text("no card")
-    assert list(load_cards(tmp_path)) == ["fuse-rows"]
+    assert list(load_folder(tmp_path)) == ["fuse-rows"]
     (tmp_path / "b.md").write_text(GOOD)
     with pytest.raises(UsageError, match=r"b\.md.*'fuse-rows'"):
-        load_cards(tmp_path)
+        load_folder(tmp_path)
 
 
 def test_kinds_and_subfolders(tmp_path: Path) -> None:
@@ -98,22 +98,21 @@ def test_kinds_and_subfolders(tmp_path: Path) -> None:
     fields = "id: no-trick\nkind: avoid\ntitle: x\nsummary: y\nsource: A paper, 2020\n"
     (tmp_path / "avoid" / "b.md").write_text(f"---\n{fields}---\n")
     assert list(load_folder(tmp_path)) == ["fuse-rows", "no-trick"]
-    assert list(load_cards(tmp_path)) == ["fuse-rows"]
 
 
 def test_no_folder(tmp_path: Path) -> None:
-    assert load_cards(tmp_path / "nothing") == {}
+    assert load_folder(tmp_path / "nothing") == {}
 
 
 def test_bytes_that_are_no_text(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_bytes(b"---\xff\xfe")
     with pytest.raises(UsageError, match=r"a\.md"):
-        load_cards(tmp_path)
+        load_folder(tmp_path)
 
 
 def test_the_shipped_cards_are_right() -> None:
-    for name, card in load_cards(resource("knowledge_base", "playbook")).items():
+    for name, card in load_folder(resource("knowledge_base", "playbook")).items():
         assert card.id == name
         assert card.summary
-        if card.template:
+        if isinstance(card, Strategy) and card.template:
             assert resource("knowledge_base", "templates").is_dir()

@@ -52,7 +52,7 @@ class Asked:
     def __init__(self) -> None:
         self.text = ""
 
-    def complete(self, request: Request, on_text: object = None) -> Response:
+    def complete(self, request: Request) -> Response:
         self.text = self.text or "\n".join((*request.system, request.messages[0].text))
         return Response(text="{}", model="asked")
 

@@ -23,7 +23,6 @@ from agentforge.llm import (
     Response,
     Tokens,
 )
-from agentforge.llm._base import OnText
 from agentforge.llm.ledger import LEAST_TOKENS
 from agentforge.schema import Budget, LLMCall, MachineError, OutageError, UsageError
 from agentforge.store import Store
@@ -40,7 +39,7 @@ class Fake:
         self.answer = answer
         self.calls = 0
 
-    def complete(self, request: Request, on_text: OnText | None = None) -> Response:
+    def complete(self, request: Request) -> Response:
         self.calls += 1
         return self.answer(request)
 

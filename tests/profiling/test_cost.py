@@ -7,10 +7,10 @@ from torch import nn
 
 from agentforge.devices import DeviceSpec, Roofline
 from agentforge.profiling.cost import Cost, cost_of, least_bytes, masked_at
-from agentforge.profiling.graph.capture import capture_units
 from agentforge.profiling.graph.merges import merges
 from agentforge.profiling.graph.regions import partition
 from agentforge.profiling.graph.value_capture import record
+from tests.profiling.captured import capture_units
 
 DEVICE = DeviceSpec(kind="cpu", name="test", architecture="none", cache_bytes=(1 << 15, 1 << 20))
 ROOFLINE = Roofline(bandwidth=1e10, peak_flops={"float32": 1e11}, cache_bandwidth=1e11, call_overhead_s=1e-6)

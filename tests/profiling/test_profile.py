@@ -9,8 +9,8 @@ import pytest
 from agentforge.devices import DeviceSpec, Roofline
 from agentforge.problems.kernelbench import load_problem
 from agentforge.profiling import profile_target
-from agentforge.profiling.graph.capture import capture_units
 from agentforge.schema import Definition, Profile, Target, TargetError, Workload
+from tests.profiling.captured import capture_units
 
 DEVICE = DeviceSpec(kind="cpu", name="test", architecture="none", threads=1, cache_bytes=(1 << 15, 1 << 21))
 ROOFLINE = Roofline(bandwidth=1e10, peak_flops={"float32": 5e10}, call_overhead_s=1e-6)

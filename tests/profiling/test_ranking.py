@@ -7,11 +7,11 @@ from torch import nn
 
 from agentforge.devices import DeviceSpec, Roofline
 from agentforge.profiling.cost import cost_of
-from agentforge.profiling.graph.capture import capture_units
 from agentforge.profiling.graph.regions import partition
 from agentforge.profiling.graph.value_capture import record
 from agentforge.profiling.ranking import Site, rank
 from agentforge.schema import CallSite
+from tests.profiling.captured import capture_units
 
 DEVICE = DeviceSpec(kind="cpu", name="test", architecture="none", cache_bytes=(1 << 15, 1 << 20))
 ROOFLINE = Roofline(bandwidth=1e10, peak_flops={"float32": 1e11}, call_overhead_s=1e-6)

@@ -13,7 +13,6 @@ from torch._dynamo.utils import counters
 
 from agentforge.isolation.child_process import ChildFailure
 from agentforge.problems.kernelbench import load_problem
-from agentforge.profiling.graph.capture import capture_units
 from agentforge.profiling.graph.extract import extract
 from agentforge.profiling.graph.operators import Kind, kind_of
 from agentforge.profiling.graph.regions import partition
@@ -35,6 +34,7 @@ from agentforge.stitch.proof import engagement
 from agentforge.stitch.runtime.branches import STREAMS
 from agentforge.stitch.runtime.graph import REPLAY
 from agentforge.stitch.variants import Variant, VariantBuilder, promoted
+from tests.profiling.captured import capture_units
 
 from .making import BLOCK, TOWERS, from_reference, import_folder, rms_kernel, target_of
 

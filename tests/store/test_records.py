@@ -24,7 +24,7 @@ from agentforge.schema import (
     UsageError,
 )
 from agentforge.store import Store
-from agentforge.store.tables import RECORD_NAMES
+from agentforge.store._records import RECORDS as KINDS
 
 from . import nouns
 
@@ -48,7 +48,9 @@ RECORDS = (
 
 
 def test_each_record_is_kept_and_replaced(store: Store) -> None:
-    assert {type(record) for record in RECORDS} == set(RECORD_NAMES)
+    assert {record.record_name: type(record) for record in RECORDS} == KINDS
+    stored = "settings kernels intent metric priors plan search stitch report directives native code"
+    assert [record.record_name for record in RECORDS] == stored.split()
     run = nouns.run()
     store.create_run(run)
     for record in RECORDS:

@@ -12,7 +12,7 @@ from pydantic import Field
 from agentforge.registry import Registry
 from agentforge.schema import FrozenModel, UsageError, WorkPolicy, content_hash
 
-from ..suites._base import keep_copy, parse_json
+from ..suites._base import keep_copy, parse_json, read_problem
 
 _MOST_BYTES = 256 << 20
 """Of a file of claims or results."""
@@ -143,12 +143,7 @@ def read_text(path: Path) -> str:
     Raises:
         UsageError: it cannot be read, or is too large.
     """
-    try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise UsageError(f"{path} has more than {_MOST_BYTES >> 20} MiB: split it")
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read ({error}): correct it or leave it out") from error
+    return read_problem(path, _MOST_BYTES)
 
 
 def number(value: Any) -> float | None:

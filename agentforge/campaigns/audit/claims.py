@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from agentforge.schema import UsageError, WorkPolicy
+from agentforge.schema import UsageError, WorkPolicy, first_fault
 
 from ._base import Claim, Submission, read_json
 
@@ -64,8 +64,8 @@ class ClaimsFolder:
                 unusable=f"{missing[0]} is not in the folder" if missing else "",
             )
         except ValidationError as error:
-            first = error.errors()[0]
-            raise UsageError(f"{where}, {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+            field, message = first_fault(error)
+            raise UsageError(f"{where}, {field}: {message}") from error
 
 
 def _roots(place: Path, problems: Path) -> tuple[tuple[Path, str], tuple[Path, str]]:

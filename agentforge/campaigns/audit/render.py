@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..render import table
+from agentforge.markdown import table
+
 from .audit import Audit, AuditedItem, Outcome
 
 COLUMNS = ("submission", "claimed", "verified", "outcome", "caught by", "detail")

@@ -207,16 +207,16 @@ def no_levels(form: str, selection: Selection) -> None:
         raise UsageError(f"{form} has no levels: leave out --levels, or choose with --only")
 
 
-def read_problem(path: Path) -> str:
-    """Text of a problem's file.
+def read_problem(path: Path, most: int = _MOST_BYTES) -> str:
+    """Text of a problem's file, of at most `most` bytes.
 
     Raises:
-        UsageError: it cannot be read, or is too large to be one.
+        UsageError: it cannot be read, or is too large.
     """
     try:
         str(path).encode()
-        if path.stat().st_size > _MOST_BYTES:
-            raise UsageError(f"{path} has more than {_MOST_BYTES >> 20} MiB: it is no problem's file")
+        if path.stat().st_size > most:
+            raise UsageError(f"{path} has more than {most >> 20} MiB: split it or leave it out")
         return path.read_text(encoding="utf-8")
     except UnicodeEncodeError as error:
         raise UsageError(f"the name {_shown(path)} is not UTF-8: rename the file or leave it out") from error

@@ -16,7 +16,6 @@ from pathlib import Path
 from agentforge.languages._base import BuildResult, CommandRunner
 from agentforge.languages.info import CPP
 from agentforge.languages.solutions.folder import write_or_explain
-from agentforge.languages.step import BuildStep
 from agentforge.registry import Availability
 from agentforge.schema import Diagnostic, MachineError, Metric, Solution, content_hash
 
@@ -65,7 +64,7 @@ class _Job:
     run: CommandRunner
     deadline: float
 
-    def build(self, cache: ObjectCache) -> BuildStep:
+    def build(self, cache: ObjectCache) -> BuildResult:
         from .shipped import agentforge_cpp
 
         try:
@@ -92,7 +91,7 @@ class _Job:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, place)
 
-    def _compile(self, cache: ObjectCache, key: str, target: Path, scratch: Path) -> BuildStep:
+    def _compile(self, cache: ObjectCache, key: str, target: Path, scratch: Path) -> BuildResult:
         from .shipped import agentforge_cpp
 
         relative = str(self.source.relative_to(self.folder))
@@ -125,7 +124,7 @@ class _Job:
         built.replace(target)
         return _built(record, target, cached=False)
 
-    def _failed(self, output: str, *, timed_out: bool = False) -> BuildStep:
+    def _failed(self, output: str, *, timed_out: bool = False) -> BuildResult:
         diagnostics = parse_diagnostics(output)
         name = self.source.relative_to(self.folder)
         if timed_out:
@@ -134,12 +133,17 @@ class _Job:
         elif not any(d.severity == "error" for d in diagnostics):
             what = output.strip()[-2000:] or f"the compiler failed on {name} without a message"
             diagnostics = (Diagnostic(message=what, file=str(name)), *diagnostics)
-        return BuildStep(False, diagnostics, timed_out=timed_out)
+        return BuildResult(False, diagnostics=diagnostics, timed_out=timed_out)
 
 
-def _built(record: BuildRecord, target: Path, *, cached: bool) -> BuildStep:
-    return BuildStep(
-        True, record.diagnostics, record.metrics, files=(target,), cached=cached, findings=record.findings
+def _built(record: BuildRecord, target: Path, *, cached: bool) -> BuildResult:
+    return BuildResult(
+        True,
+        cached=cached,
+        diagnostics=record.diagnostics,
+        metrics=record.metrics,
+        findings=record.findings,
+        files=(target,),
     )
 
 
@@ -190,8 +194,8 @@ class Cpp:
         objects = ObjectCache(cache / "cpp")
         with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
             steps = list(pool.map(lambda job: job.build(objects), jobs))
-        step = reduce(BuildStep.joined, steps, BuildStep(True))
-        return replace(step, metrics=_totals(step.metrics)).result(start)
+        step = reduce(BuildResult.joined, steps, BuildResult(True))
+        return replace(step, metrics=_totals(step.metrics)).since(start)
 
 
 def _totals(metrics: Iterable[Metric]) -> tuple[Metric, ...]:

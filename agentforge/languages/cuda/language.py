@@ -9,7 +9,6 @@ from agentforge.languages._base import BuildResult, CommandRunner
 from agentforge.languages.cpp.language import compiler_version
 from agentforge.languages.info import CUDA
 from agentforge.languages.python.language import write_checked
-from agentforge.languages.step import BuildStep
 from agentforge.registry import Availability
 from agentforge.schema import MachineError, Solution, pip_install
 
@@ -64,7 +63,7 @@ class Cuda:
             raise MachineError(f"no CUDA compiler and no C++ compiler found; {_INSTALL}")
         wrong = write_checked(solution, folder)
         if wrong:
-            return BuildStep(False, wrong).result(start)
+            return BuildResult(False, diagnostics=wrong).since(start)
         if compiler is None:
             part = not_compiled()
         else:  # for this machine's GPU, or for a common one: errors, registers, machine code
@@ -73,10 +72,10 @@ class Cuda:
             )
         if part.ok and device != "cuda":
             part = _for_cpu(part, EmulatorBuild(solution, folder, cache, run, start + timeout_s))
-        return part.result(start)
+        return part.since(start)
 
 
-def _for_cpu(part: BuildStep, emulator: EmulatorBuild) -> BuildStep:
+def _for_cpu(part: BuildResult, emulator: EmulatorBuild) -> BuildResult:
     solution = emulator.solution
     files = {f.path: f.content for f in solution.sources}
     reason = cuda_source.unsupported(files) or prepare_inline(solution, emulator.folder)

@@ -9,7 +9,6 @@ from agentforge.languages._base import PRELUDE, BuildResult, CommandRunner
 from agentforge.languages.cpp.language import compiler_version
 from agentforge.languages.info import CUDA, CUPY
 from agentforge.languages.python.language import write_checked
-from agentforge.languages.step import BuildStep
 from agentforge.registry import Availability
 from agentforge.schema import Diagnostic, MachineError, Solution
 
@@ -75,14 +74,14 @@ class Cupy:
             raise MachineError(problem)
         wrong = write_checked(solution, folder)
         if wrong:
-            return BuildStep(False, wrong).result(start)
+            return BuildResult(False, diagnostics=wrong).since(start)
         prelude = (folder / solution.entry_file).parent / PRELUDE
         prelude.write_text(_PRELUDE.format(module="on_gpu" if on_gpu else "emulated.install", run=True))
         emulator = EmulatorBuild(solution, folder, cache, run, start + timeout_s)
         part = _compile(emulator, device)
         if part.ok and not on_gpu:
             part = _for_cpu(part, emulator)
-        return part.result(start)
+        return part.since(start)
 
     def empty_kernels(self, folder: Path) -> list[str]:
         """See `AblatableLanguage`."""
@@ -96,7 +95,7 @@ class Cupy:
         return find_kernels(files).names
 
 
-def _compile(build: EmulatorBuild, device: str) -> BuildStep:
+def _compile(build: EmulatorBuild, device: str) -> BuildResult:
     """Compile literal sources for a GPU: errors, registers, machine code."""
     found = find_kernels({f.path: f.content for f in build.solution.sources})
     notes = [
@@ -105,7 +104,7 @@ def _compile(build: EmulatorBuild, device: str) -> BuildStep:
     ]
     if found.names and not found.on_torch_stream:
         notes.append(Diagnostic(severity="warning", message=_STREAM, file=build.solution.entry_file))
-    part, compiler = BuildStep(True, tuple(notes)), compilers()
+    part, compiler = BuildResult(True, diagnostics=tuple(notes)), compilers()
     if compiler is None:
         return part.joined(not_compiled())
     helper = build.folder / _COMPILER
@@ -120,7 +119,7 @@ def _compile(build: EmulatorBuild, device: str) -> BuildStep:
         helper.unlink(missing_ok=True)
 
 
-def _for_cpu(part: BuildStep, emulator: EmulatorBuild) -> BuildStep:
+def _for_cpu(part: BuildResult, emulator: EmulatorBuild) -> BuildResult:
     sources = emulator.solution.sources
     unsupported = find_kernels({f.path: f.content for f in sources}).unsupported
     if unsupported:

@@ -13,7 +13,6 @@ from agentforge.registry import Availability
 from agentforge.schema import Diagnostic, Solution, SourceFile
 
 from ..solutions.folder import write_or_explain
-from ..step import BuildStep
 from .extensions import builds_at_import, write_prelude
 
 
@@ -63,4 +62,4 @@ class Python:
     ) -> BuildResult:
         start = time.monotonic()
         wrong = write_checked(solution, folder)
-        return BuildStep(not wrong, wrong).result(start)
+        return BuildResult(not wrong, diagnostics=wrong).since(start)

@@ -14,7 +14,6 @@ from agentforge.languages import occupancy
 from agentforge.languages._base import PRELUDE, BuildResult, CommandRunner
 from agentforge.languages.info import TRITON
 from agentforge.languages.python.language import write_checked
-from agentforge.languages.step import BuildStep
 from agentforge.registry import Availability
 from agentforge.schema import Diagnostic, MachineError, Solution, UsageError, pip_install
 
@@ -80,13 +79,13 @@ class Triton:
         self._need_triton()
         diagnostics = write_checked(solution, folder)
         if diagnostics:
-            return BuildStep(False, diagnostics).result(start)
+            return BuildResult(False, diagnostics=diagnostics).since(start)
         module = "on_gpu" if device == "cuda" else "interpreter.install"
         place = folder / PurePosixPath(solution.entry_file).parent / PRELUDE
         place.write_text(_PRELUDE.format(module=module))
         launches, problems = declared_launches(solution)
         if problems:
-            return BuildStep(False, tuple(problems)).result(start)
+            return BuildResult(False, diagnostics=tuple(problems)).since(start)
         result = self.compile_launched(
             solution, folder, [x.model_dump() for x in launches], cache=cache, run=run, timeout_s=timeout_s
         )
@@ -108,9 +107,9 @@ class Triton:
         try:
             targets = solution_targets(solution)
         except UsageError as error:
-            return BuildStep(False, (Diagnostic(message=str(error)),)).result(start)
+            return BuildResult(False, diagnostics=(Diagnostic(message=str(error)),)).since(start)
         ahead = AheadOfTime(solution, folder, targets, cache, run, triton_version())
-        return ahead.compile(parse_launches(launches), timeout_s).result(start)
+        return ahead.compile(parse_launches(launches), timeout_s).since(start)
 
     def _need_triton(self) -> None:
         if not triton_version():

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from agentforge.config import LLMSettings
 from agentforge.schema import UsageError
 
-from .._base import CallFailed, Message, OnText, PromptRefused, Request, Response, Tokens
+from .._base import CallFailed, Message, PromptRefused, Request, Response, Tokens
 from ..prices import Price
 from ..structured import instruction, without_thoughts
 from .background import wait
@@ -48,10 +48,10 @@ class EndpointModel:
         self._limit = limit_for(endpoint.name, settings.concurrency)
         self._refused: set[str] = set()
 
-    def complete(self, request: Request, on_text: OnText | None = None) -> Response:
+    def complete(self, request: Request) -> Response:
         """See `LanguageModel.complete`."""
         with self._limit.slot():
-            response = wait(self._understood(request, on_text))
+            response = wait(self._understood(request))
             self._limit.succeeded()
         if response.stop == "refusal":
             raise PromptRefused(f"{self.endpoint}: {self.model} declined to answer", response.tokens)
@@ -64,14 +64,14 @@ class EndpointModel:
         """True if the endpoint refused an argument of an earlier request."""
         return argument in self._refused
 
-    async def _understood(self, request: Request, on_text: OnText | None) -> Response:
+    async def _understood(self, request: Request) -> Response:
         """Ask, without the arguments that the endpoint refuses; a refused schema goes into the prompt."""
         dropped: set[str] = set()  # by this call; another one may learn the same meanwhile
         while True:
             asked = with_schema_text(request) if self.refuses("schema") else request
             asked = without_tools(asked) if self.refuses("tools") else asked
             try:
-                return await self._ask(asked, on_text)
+                return await self._ask(asked)
             except ArgumentRefused as refusal:
                 argument = refusal.argument
                 sent = {"schema": asked.answer_schema is not None, "tools": bool(asked.tools)}
@@ -82,13 +82,13 @@ class EndpointModel:
                 dropped.add(argument)
                 self._refused.add(argument)
 
-    async def _ask(self, request: Request, on_text: OnText | None) -> Response:
+    async def _ask(self, request: Request) -> Response:
         """Make one call.
 
         Raises:
             ArgumentRefused: the endpoint does not know a part of the request.
         """
-        heard = Heard(on_text)
+        heard = Heard()
         _current.set(heard)
         try:
             async with asyncio.timeout(self._settings.deadline_s):  # the SDK's timeout applies to each read
@@ -116,13 +116,14 @@ class EndpointModel:
                 reasoning: `heard.hide(text)`.
 
         Raises:
-            SchemaRefused: the endpoint has no schemas; the request comes again without one.
+            ArgumentRefused: the endpoint does not know an argument, such as `schema`; the request comes again
+                without it.
             Exception: whatever `translated` reads.
         """
         raise NotImplementedError
 
     def translated(self) -> AbstractContextManager[None]:
-        """Replace the SDK's exceptions by `UsageError`, `ProviderError`, `CallFailed` or `SchemaRefused`."""
+        """Replace the SDK's exceptions by this package's errors, `CallFailed` or `ArgumentRefused`."""
         return self._at.translated()
 
     def client_options(self) -> dict[str, Any]:
@@ -157,17 +158,12 @@ class EndpointModel:
 
 
 class Heard:
-    """The answer received so far.
+    """The answer received so far."""
 
-    Args:
-        on_text: called with each piece, in the event loop's thread.
-    """
-
-    def __init__(self, on_text: OnText | None) -> None:
+    def __init__(self) -> None:
         self.began = False
         self.instead = ""
         """What came with status 200 if it was no stream of events: its type and its first characters."""
-        self._on_text = on_text
         self._pieces: list[str] = []
         self._hidden: list[str] = []
 
@@ -188,8 +184,6 @@ class Heard:
             TypeError: it is no text.
         """
         self._pieces.append(_text(piece))
-        if self._on_text is not None:
-            self._on_text(piece)
 
     def hide(self, piece: str) -> None:
         """Count a piece that is billed and no part of the answer: reasoning, or a part of a tool call.

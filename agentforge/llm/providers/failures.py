@@ -57,13 +57,6 @@ class ArgumentRefused(Exception):
         self.failure = failure
 
 
-class SchemaRefused(ArgumentRefused):
-    """The endpoint or its model supports no JSON schema; the request works without one."""
-
-    def __init__(self, said: str) -> None:
-        super().__init__("schema", said)
-
-
 @dataclass(frozen=True)
 class Endpoint:
     """The endpoint's name for messages, and the SDK whose exceptions are read."""

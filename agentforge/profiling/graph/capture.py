@@ -99,16 +99,6 @@ Check = Callable[[CapturedUnit], None]
 """Called with each captured unit; if it raises, the unit counts as not exportable."""
 
 
-def capture_units(
-    model: torch.nn.Module,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    check: Check = lambda unit: None,
-) -> Capture:
-    """`capture_examples` for one call."""
-    return capture_examples(model, [Example(args, kwargs)], check)
-
-
 def capture_examples(
     model: torch.nn.Module, examples: Sequence[Example], check: Check = lambda unit: None
 ) -> Capture:

@@ -8,7 +8,6 @@ import operator
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -146,18 +145,6 @@ def body_skeleton(region: Region) -> str:
         CannotExtract: the region cannot be written as source.
     """
     return skeleton("\n".join(_body(region, _names(region))))
-
-
-def write_problem(definition: Definition, folder: Path) -> Path:
-    """Write a definition as a KernelBench file, `folder/NAME.py`.
-
-    Returns:
-        The file's path.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{definition.name}.py"
-    path.write_text(definition.reference, encoding="utf-8")
-    return path
 
 
 def _inputs(region: Region, seen: Mapping[Node, CapturedValues]) -> list[CapturedValues]:

@@ -50,8 +50,6 @@ class DeviceTime:
     """Their names, in execution order."""
     busy_s: float
     """Time in which at least one kernel ran."""
-    unbound_s: float = 0.0
-    """Time of kernels whose launch lies in no mark."""
     launches: int = 0
     """Launching calls of the host; a CUDA graph is one call."""
 
@@ -96,18 +94,16 @@ def device_time(rows: Iterable[Mapping[str, Any]]) -> DeviceTime:
     operators = _places(found, _OPERATORS, "External id")
     by_mark: dict[str, float] = {}
     kernels: dict[str, list[str]] = {}
-    unbound, device = 0.0, sorted((r for r in found if r.get("cat") in _ON_DEVICE), key=_begin)
+    device = sorted((r for r in found if r.get("cat") in _ON_DEVICE), key=_begin)
     for row in device:
         place = launches.get(_arg(row, "correlation")) or operators.get(_arg(row, "External id"))
         mark = marks[place[0]].at(place[1]) if place and place[0] in marks else None
-        if mark is None:
-            unbound += float(row["dur"]) * _US
-            continue
-        by_mark[mark] = by_mark.get(mark, 0.0) + float(row["dur"]) * _US
-        kernels.setdefault(mark, []).append(str(row.get("name", "")))
+        if mark is not None:
+            by_mark[mark] = by_mark.get(mark, 0.0) + float(row["dur"]) * _US
+            kernels.setdefault(mark, []).append(str(row.get("name", "")))
     names = {mark: tuple(found) for mark, found in kernels.items()}
     launched = len({_arg(row, "correlation") for row in device})
-    return DeviceTime(by_mark, names, _busy(device), unbound, launched)
+    return DeviceTime(by_mark, names, _busy(device), launched)
 
 
 def _marks(rows: Sequence[Mapping[str, Any]]) -> dict[Any, _Marks]:

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..definition import Definition
-from ..errors import UsageError
+from ..errors import UsageError, first_fault
 from ..solution import BuildSpec, Solution, SourceFile
 from ..workload import InputSpec, TensorInput, Workload
 from . import code
@@ -142,9 +142,8 @@ def _reading(data: Mapping[str, Any]) -> Iterator[None]:
     try:
         yield
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise UsageError(f"{what}: field {field!r}: {first['msg']}") from error
+        field, message = first_fault(error)
+        raise UsageError(f"{what}: field {field!r}: {message}") from error
     except KeyError as error:
         raise UsageError(f"{what}: {error} is missing") from error
     except (LookupError, TypeError, ValueError, AttributeError) as error:

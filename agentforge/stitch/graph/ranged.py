@@ -16,12 +16,9 @@ from agentforge.schema import Target, TensorInput, Workload
 
 from .dataflow import written_to
 from .printer import Unprintable
-from .rewrite import RewrittenUnit
 
 _LEAST = 3
 """Shapes that a range is made from: two fix a line, the third confirms it."""
-
-Rewrite = Callable[[CapturedUnit], RewrittenUnit]
 
 
 def ranges_of(

@@ -145,25 +145,13 @@ def product(
     return torch.nn.functional.linear(x, weight.t() if transposed else weight, bias)
 
 
-def convolution(
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    bias: torch.Tensor | None,
-    stride: list[int],
-    padding: list[int],
-    dilation: list[int],
-    groups: int,
-    epilogue: str = "none",
-    algorithm: str = "",
-    other: torch.Tensor | None = None,
-) -> torch.Tensor:
-    """The same convolution and epilogue computed by torch."""
-    result = torch.conv2d(x, weight, bias, stride, padding, dilation, groups)
-    return followed(result, epilogue, algorithm, other)
+def convolution(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, *rest: Any) -> torch.Tensor:
+    """The same convolution and epilogue computed by torch; `rest` is as in `Products.convolution`."""
+    return followed(torch.conv2d(x, weight, bias, *rest[:4]), *rest[4:])
 
 
 def followed(
-    result: torch.Tensor, epilogue: str, algorithm: str = "", other: torch.Tensor | None = None
+    result: torch.Tensor, epilogue: str = "none", algorithm: str = "", other: torch.Tensor | None = None
 ) -> torch.Tensor:
     """A result after an epilogue that torch computes apart.
 

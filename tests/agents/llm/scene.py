@@ -118,7 +118,7 @@ class Scripted:
         self.answers = deque(answers)
         self.asked: list[Request] = []
 
-    def complete(self, request: Request, on_text: object = None) -> Response:
+    def complete(self, request: Request) -> Response:
         self.asked.append(request)
         answer = self.answers.popleft()
         if isinstance(answer, Exception):

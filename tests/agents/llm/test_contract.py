@@ -58,7 +58,7 @@ class Responder:
         self._script = Script(codes=[])  # type: ignore[arg-type]
         self._numbers = itertools.count()
 
-    def complete(self, request: Request, on_text: object = None) -> Response:
+    def complete(self, request: Request) -> Response:
         return Response(text=self._answer(request.messages[0].text), model="scripted-1")
 
     def _answer(self, prompt: str) -> str:

@@ -85,7 +85,7 @@ class Answers:
     def __init__(self, *merges: list[str]) -> None:
         self.merges, self.asked = list(merges), list[str]()
 
-    def complete(self, request: Request, on_text: object = None) -> Response:
+    def complete(self, request: Request) -> Response:
         self.asked.append(request.messages[-1].text)
         merges = self.merges.pop(0)
         region = {"name": "region_64x67", "fuse": True, "expected_speedup": 1.5, "why": "so"}

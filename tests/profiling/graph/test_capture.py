@@ -9,10 +9,11 @@ import torch
 from torch import nn
 from torch.utils._pytree import tree_leaves
 
-from agentforge.profiling.graph.capture import Example, capture_examples, capture_units
+from agentforge.profiling.graph.capture import Example, capture_examples
 from agentforge.profiling.graph.extract import CannotExtract, extract
 from agentforge.profiling.graph.regions import partition
 from agentforge.profiling.graph.value_capture import record
+from tests.profiling.captured import capture_units
 
 from ..models import MODELS, PartlyDynamic, make
 

@@ -10,10 +10,10 @@ from torch.utils._pytree import tree_leaves
 
 from agentforge.problems.kernelbench import load_problem
 from agentforge.profiling.cost import cost_of
-from agentforge.profiling.graph.capture import capture_units
 from agentforge.profiling.graph.operators import op_name
 from agentforge.profiling.graph.regions import partition
 from agentforge.profiling.graph.value_capture import flat_arguments, record
+from tests.profiling.captured import capture_units
 
 from ..test_cost import DEVICE, ROOFLINE
 from .test_extract import Replacing, borders, problems

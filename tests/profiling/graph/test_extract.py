@@ -10,12 +10,13 @@ from torch.fx import Interpreter, Node
 from torch.utils._pytree import tree_leaves
 
 from agentforge.problems.kernelbench import load_problem
-from agentforge.profiling.graph.capture import CapturedUnit, capture_units
-from agentforge.profiling.graph.extract import extract, structure_key, write_problem
+from agentforge.profiling.graph.capture import CapturedUnit
+from agentforge.profiling.graph.extract import extract, structure_key
 from agentforge.profiling.graph.region import Region
 from agentforge.profiling.graph.regions import partition
 from agentforge.profiling.graph.value_capture import flat_arguments, record
 from agentforge.schema import Definition
+from tests.profiling.captured import capture_units
 
 from ..models import MODELS, make
 
@@ -123,7 +124,8 @@ def test_a_written_problem_imports_from_disk(tmp_path):
     model, args, kwargs = make("llama")
     (unit,) = capture_units(model, args, kwargs).units
     _, definitions = problems(unit)
-    path = write_problem(definitions[0], tmp_path / "problems")
+    path = tmp_path / "problem.py"
+    path.write_text(definitions[0].reference)
     namespace: dict[str, Any] = {"__name__": "problem"}
     exec(compile(path.read_text(), str(path), "exec"), namespace)
     assert isinstance(

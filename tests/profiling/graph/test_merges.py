@@ -7,12 +7,12 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
-from agentforge.profiling.graph.capture import capture_units
 from agentforge.profiling.graph.extract import extract
 from agentforge.profiling.graph.merges import merges
 from agentforge.profiling.graph.operators import op_name
 from agentforge.profiling.graph.regions import partition
 from agentforge.profiling.graph.value_capture import record
+from tests.profiling.captured import capture_units
 
 
 class Block(nn.Module):

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from torch import nn
 
 from agentforge.profiling.cost import cost_of
-from agentforge.profiling.graph.capture import capture_units
 from agentforge.profiling.graph.operators import Kind, kind_of
 from agentforge.profiling.graph.region import Region
 from agentforge.profiling.graph.regions import partition
 from agentforge.profiling.graph.value_capture import record
+from tests.profiling.captured import capture_units
 
 from ..models import MODELS, LlamaBlock, make
 from ..test_cost import DEVICE, ROOFLINE

@@ -4,11 +4,12 @@ import pytest
 import torch
 from torch import nn
 
-from agentforge.profiling.graph.capture import Buffers, CapturedUnit, capture_units
+from agentforge.profiling.graph.capture import Buffers, CapturedUnit
 from agentforge.profiling.graph.regions import partition
 from agentforge.profiling.graph.value_capture import record
 from agentforge.profiling.measure.device import measure_on_device
 from agentforge.profiling.measure.host import ablate, measure
+from tests.profiling.captured import capture_units
 
 from ..models import Cache
 from .test_kernel_attribution import simulated

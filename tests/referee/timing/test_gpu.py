@@ -6,71 +6,16 @@ import ctypes
 import fcntl
 from collections.abc import Callable
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
 import torch
 
 from agentforge.referee.timing.device_lock import gpu_lock
-from agentforge.referee.timing.gpu import Mode, Reading, Telemetry, compare, device, rotations
+from agentforge.referee.timing.gpu import device
 from agentforge.referee.timing.gpu.device import CallTime
 from agentforge.referee.timing.gpu.events import credible, empty_call
-from agentforge.referee.timing.gpu.telemetry import reasons
-
-
-class Simulated:
-    """A GPU on which a call takes as long as it says; what it says of other streams only the clock sees."""
-
-    def __init__(self) -> None:
-        self.cold = True
-        self.order: list[str] = []
-
-    def prepare(self) -> None:
-        self.cold = True
-
-    def time(self, call: Callable[[], Any]) -> CallTime:
-        assert self.cold or call() is None
-        self.cold = False
-        seconds, aside = call() or (0.0, 0.0)
-        return CallTime(seconds, max(seconds, aside) + 20e-6)
-
-
-def test_parties_take_turns_and_inputs_rotate() -> None:
-    seen: dict[str, list[int]] = {"a": [], "b": []}
-    order: list[str] = []
-
-    def client(name: str, copy: int, seconds: float) -> Callable[[], tuple[float, float]]:
-        def call() -> tuple[float, float]:
-            seen[name].append(copy)
-            order.append(name)
-            return seconds, 0.0
-
-        return call
-
-    clients = {
-        "a": [client("a", c, 2e-3) for c in range(3)],
-        "b": [client("b", c, 1e-3) for c in range(3)],
-    }
-    times = compare(clients, Simulated(), blocks=30, untimed=0, random=Random(0))
-    assert seen["a"] == seen["b"] == [block % 3 for block in range(30)]
-    assert {tuple(order[i : i + 2]) for i in range(0, 60, 2)} == {("a", "b"), ("b", "a")}
-    assert times.speedup("a", "b") == pytest.approx(2.0) and times.median("b") == pytest.approx(1e-3)
-    assert times.hidden == {"a": 0, "b": 0}
-
-
-def test_work_on_another_stream_counts() -> None:
-    clients = {"honest": [lambda: (1e-3, 0.0)], "aside": [lambda: (1e-5, 1e-3)]}
-    times = compare(clients, Simulated(), blocks=10, random=Random(0))
-    assert times.hidden == {"honest": 0, "aside": 10}
-    assert times.speedup("honest", "aside") == pytest.approx(1.0, rel=0.05)
-
-
-def test_a_server_pauses() -> None:
-    pauses: list[float] = []
-    client = {"a": [lambda: (1e-3, 0.0)]}
-    compare(client, Simulated(), mode=Mode.SERVER, blocks=200, random=Random(0), sleep=pauses.append)
-    assert len(pauses) == 200 and 2e-3 < sum(pauses) / 200 < 8e-3 and min(pauses) < 1e-3
+from agentforge.referee.timing.gpu.telemetry import Reading, Telemetry, reasons
 
 
 @pytest.mark.parametrize(
@@ -93,19 +38,12 @@ def test_a_short_call_cannot_be_hidden_on_another_stream() -> None:
 def test_what_an_empty_call_takes() -> None:
     found = iter([CallTime(2e-6, 30e-6 + n * 1e-6, n * 1e-6) for n in range(9)])
 
-    class Idle(Simulated):
+    class Idle(device.HostClock):
         def time(self, call: Callable[[], Any]) -> CallTime:
             return next(found)
 
     empty = empty_call(Idle())
     assert (empty.clock_s, empty.rest_s) == (pytest.approx(28e-6), pytest.approx(4e-6))
-
-
-def test_rotations() -> None:
-    assert rotations(1 << 30, 50 << 20) == 2
-    assert rotations(10 << 20, 50 << 20) == 10
-    assert rotations(4, 50 << 20) == 64
-    assert rotations(0, 50 << 20) == 1
 
 
 class Nvml:

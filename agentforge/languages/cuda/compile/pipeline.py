@@ -15,12 +15,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from agentforge.languages._base import CommandRunner
+from agentforge.languages._base import BuildResult, CommandRunner
 from agentforge.languages.command import interpreter
 from agentforge.languages.cpp.cache import BuildRecord, ObjectCache
 from agentforge.languages.cpp.shipped import agentforge_cpp
 from agentforge.languages.occupancy import target_limits
-from agentforge.languages.step import BuildStep, timed_out
 from agentforge.languages.untrusted import read_regular
 from agentforge.schema import Diagnostic, Solution, UsageError, content_hash, pip_install
 
@@ -131,7 +130,7 @@ class Compiler:
         deadline: float,
         device: str = "cpu",
         literals: Sequence[LiteralSource] = (),
-    ) -> BuildStep:
+    ) -> BuildResult:
         """Compile all kernel sources of a solution in `folder`.
 
         Args:
@@ -144,17 +143,22 @@ class Compiler:
         try:
             jobs = self._jobs(files, calls, folder, device, literals)
         except UsageError as error:
-            return BuildStep(False, (Diagnostic(message=str(error)),))
+            return BuildResult(False, diagnostics=(Diagnostic(message=str(error)),))
         objects = ObjectCache(cache / "cuda")
-        part, missing = BuildStep(True, notes), []
+        part, missing = BuildResult(True, diagnostics=notes), []
         for job in jobs:
             record = objects.fetch(self._key(job, files), folder / job.output) if job.output else None
             if record is None:
                 missing.append(job)
                 continue
             part = part.joined(
-                BuildStep(
-                    True, record.diagnostics, record.metrics, record.resources, (folder / job.output,), True
+                BuildResult(
+                    True,
+                    cached=True,
+                    diagnostics=record.diagnostics,
+                    metrics=record.metrics,
+                    resources=record.resources,
+                    files=(folder / job.output,),
                 )
             )
         return part.joined(self._fresh(missing, files, folder, objects, run, deadline)) if missing else part
@@ -215,28 +219,30 @@ class Compiler:
         objects: ObjectCache,
         run: CommandRunner,
         deadline: float,
-    ) -> BuildStep:
+    ) -> BuildResult:
         with tempfile.TemporaryDirectory(prefix=".build-", dir=folder) as scratch:
             compilation = _CompilerRun(self, folder, Path(scratch), run, deadline)
             outcomes = compilation.compile(jobs)
             if outcomes is None:
-                return timed_out("for the GPU", jobs[0].file)
-            part = BuildStep(True)
+                message = "compiling for the GPU took longer than the time-out"
+                late = Diagnostic(message=message, file=jobs[0].file)
+                return BuildResult(False, diagnostics=(late,), timed_out=True)
+            part = BuildResult(True)
             for job, outcome in zip(jobs, outcomes, strict=True):
                 one = self._judge(job, outcome)
                 if one.ok and outcome.cubin is not None:
-                    one = one.joined(BuildStep(True, metrics=parse_cubin(outcome.cubin.read_bytes())))
+                    one = one.joined(BuildResult(True, metrics=parse_cubin(outcome.cubin.read_bytes())))
                     if job.output:
                         record = BuildRecord(
                             diagnostics=one.diagnostics, metrics=one.metrics, resources=one.resources
                         )
                         objects.store(self._key(job, files), outcome.cubin, record)
                         outcome.cubin.replace(folder / job.output)
-                        one = one.joined(BuildStep(True, files=(folder / job.output,)))
+                        one = one.joined(BuildResult(True, files=(folder / job.output,)))
                 part = part.joined(one)
             return part
 
-    def _judge(self, job: Job, outcome: CompileOutcome) -> BuildStep:
+    def _judge(self, job: Job, outcome: CompileOutcome) -> BuildResult:
         resources = parse_resources(outcome.log, cuda_source.launch_bounds(job.content))
         found = list(parse_diagnostics(outcome.log))
         file = job.file.partition(":")[0]
@@ -244,7 +250,7 @@ class Compiler:
         if outcome.cubin is None:
             missing = _OTHER_PACKAGE.search(outcome.log)
             if missing:
-                return BuildStep(True, unjudged=f"{file} includes {missing[1]}, which is not installed")
+                return BuildResult(True, unjudged=f"{file} includes {missing[1]}, which is not installed")
             large = [
                 too_much_shared(r, job.file, cuda_source.kernel_line(job.content, r.kernel))
                 for r in resources
@@ -253,13 +259,13 @@ class Compiler:
             if not any(d.severity == "error" for d in found):
                 message = outcome.log.strip()[-2000:] or "the CUDA compiler failed without a message"
                 found.insert(0, Diagnostic(message=message, file=file))
-        return BuildStep(outcome.cubin is not None, tuple(found), resources=resources)
+        return BuildResult(outcome.cubin is not None, diagnostics=tuple(found), resources=resources)
 
 
-def not_compiled() -> BuildStep:
+def not_compiled() -> BuildResult:
     """The step on a machine without a CUDA compiler."""
     message = f"not compiled for a GPU: there is no CUDA compiler; run {pip_install('cuda')}"
-    return BuildStep(True, (Diagnostic(severity="note", message=message),))
+    return BuildResult(True, diagnostics=(Diagnostic(severity="note", message=message),))
 
 
 def _inline_calls(files: Mapping[str, str]) -> tuple[list[InlineCall], tuple[Diagnostic, ...]]:

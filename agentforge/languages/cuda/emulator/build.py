@@ -12,12 +12,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agentforge.languages._base import CommandRunner
+from agentforge.languages._base import BuildResult, CommandRunner
 from agentforge.languages.cpp.cache import BuildRecord, ObjectCache
 from agentforge.languages.cpp.diagnostics import parse_diagnostics
 from agentforge.languages.cpp.language import compiler_version
 from agentforge.languages.cpp.shipped import agentforge_cpp
-from agentforge.languages.step import BuildStep
 from agentforge.schema import Diagnostic, Solution, content_hash
 
 from .. import source as cuda_source
@@ -54,11 +53,11 @@ class EmulatorBuild:
     run: CommandRunner
     deadline: float
 
-    def build(self) -> BuildStep:
+    def build(self) -> BuildResult:
         """Compile everything that the cache lacks."""
         if not compiler_version():
-            return BuildStep(True, unjudged=NO_COMPILER)
-        part = BuildStep(True)
+            return BuildResult(True, unjudged=NO_COMPILER)
+        part = BuildResult(True)
         with tempfile.TemporaryDirectory(prefix=".build-", dir=self.folder) as scratch:
             # A sandboxed compiler sees the solution's folder but not this package.
             shutil.copytree(emulator_compile.FOLDER, Path(scratch) / _EMULATOR)
@@ -112,28 +111,28 @@ class EmulatorBuild:
             scratch / _EMULATOR, str(source), scheduler, output, call.defines, races
         )
 
-    def _one(self, unit: _Compilation, scratch: Path) -> BuildStep:
+    def _one(self, unit: _Compilation, scratch: Path) -> BuildResult:
         objects = ObjectCache(self.cache / "cuda")
         key = content_hash([unit.content, emulator_compile.emulator_hash(), compiler_version()], length=40)
         if objects.fetch(key, unit.target) is not None:
-            return BuildStep(True, files=(unit.target,), cached=True)
+            return BuildResult(True, files=(unit.target,), cached=True)
         scheduler = self._scheduler(objects, scratch)
-        if isinstance(scheduler, BuildStep):
+        if isinstance(scheduler, BuildResult):
             return scheduler
         built = scratch / unit.target.name
         command = unit.command(scratch, str(scheduler), str(built))
         done = self.run(command, cwd=scratch, timeout_s=self._left())
         if done.timed_out:
-            return BuildStep(
+            return BuildResult(
                 True, unjudged=f"compiling {unit.name} for the emulator took longer than the time-out"
             )
         if done.returncode or not built.is_file():
             return self._failed(unit.name, done.stderr + done.stdout)
         objects.store(key, built, BuildRecord())
         built.replace(unit.target)
-        return BuildStep(True, files=(unit.target,))
+        return BuildResult(True, files=(unit.target,))
 
-    def _scheduler(self, objects: ObjectCache, scratch: Path) -> Path | BuildStep:
+    def _scheduler(self, objects: ObjectCache, scratch: Path) -> Path | BuildResult:
         """The scheduler's object file, the same for every kernel."""
         place = scratch / "scheduler.o"
         if place.is_file():
@@ -147,10 +146,10 @@ class EmulatorBuild:
             timeout_s=self._left(),
         )
         if done.timed_out:
-            return BuildStep(True, unjudged="compiling the emulator took longer than the time-out")
+            return BuildResult(True, unjudged="compiling the emulator took longer than the time-out")
         if done.returncode:
             message = f"cannot compile the emulator: {(done.stderr + done.stdout)[-1000:]}"
-            return BuildStep(False, (Diagnostic(message=message),))
+            return BuildResult(False, diagnostics=(Diagnostic(message=message),))
         objects.store(key, place, BuildRecord())
         return place
 
@@ -161,13 +160,13 @@ class EmulatorBuild:
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(cuda_source.for_cpu(content, path, kernels if path == name else []))
 
-    def _failed(self, name: str, output: str) -> BuildStep:
+    def _failed(self, name: str, output: str) -> BuildResult:
         """The emulator fails on code that a CUDA compiler accepts: the limit is the emulator's."""
         errors = [d for d in parse_diagnostics(output) if d.severity == "error"]
         own = [d for d in errors if not Path(d.file).is_absolute()]
         first = (own or errors)[0].message if errors else output.strip()[-300:]
         where = f"{own[0].file}:{own[0].line}" if own else name
-        return BuildStep(True, unjudged=f"the emulator on the CPU cannot compile {where}: {first}")
+        return BuildResult(True, unjudged=f"the emulator on the CPU cannot compile {where}: {first}")
 
     def _left(self) -> float:
         return max(0.01, self.deadline - time.monotonic())

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentforge.languages._base import CommandRunner
+from agentforge.languages._base import BuildResult, CommandRunner
 from agentforge.languages.command import interpreter
 from agentforge.languages.cpp.cache import BuildRecord, keep_text
 from agentforge.languages.occupancy import occupancy, target_limits
-from agentforge.languages.step import BuildStep
 from agentforge.languages.untrusted import read_regular
 from agentforge.schema import Diagnostic, ResourceUsage, Solution, content_hash
 
@@ -39,16 +38,16 @@ class AheadOfTime:
     run: CommandRunner
     version: str
 
-    def compile(self, launches: Sequence[Launch], timeout_s: float) -> BuildStep:
+    def compile(self, launches: Sequence[Launch], timeout_s: float) -> BuildResult:
         """Compile every launch for every target. Failures are not cached."""
         if not launches:
-            return BuildStep(True)
+            return BuildResult(True)
         found = [launch.model_dump(mode="json") for launch in launches]
         key = content_hash([self.solution.hash, found, list(self.targets), self.version], length=40)
         kept = self.cache / "triton" / f"{key}.json"
         try:
             record = BuildRecord.model_validate_json(kept.read_bytes())
-            return BuildStep(True, record.diagnostics, resources=record.resources, cached=True)
+            return BuildResult(True, diagnostics=record.diagnostics, resources=record.resources, cached=True)
         except (OSError, ValueError):
             pass
         step = self._start(found, launches, timeout_s)
@@ -57,7 +56,9 @@ class AheadOfTime:
             keep_text(kept, record.model_dump_json())
         return step
 
-    def _start(self, found: list[dict[str, Any]], launches: Sequence[Launch], timeout_s: float) -> BuildStep:
+    def _start(
+        self, found: list[dict[str, Any]], launches: Sequence[Launch], timeout_s: float
+    ) -> BuildResult:
         request = {
             "folder": str(self.folder.resolve()),
             "entry": self.solution.entry_file,
@@ -75,22 +76,22 @@ class AheadOfTime:
             done = self.run(argv, cwd=self.folder, timeout_s=timeout_s)
             if done.timed_out:
                 message = f"compiling its kernels took longer than {timeout_s:g} s"
-                return BuildStep(False, (Diagnostic(message=message),), timed_out=True)
+                return BuildResult(False, diagnostics=(Diagnostic(message=message),), timed_out=True)
             response = _read(answer)
         if response is None:
             tail = (done.stderr + done.stdout).strip().splitlines()[-1:] or ["it printed nothing"]
             message = f"the compiler exited with {done.returncode}: {tail[0][:500]}"
-            return BuildStep(False, (Diagnostic(message=message),))
+            return BuildResult(False, diagnostics=(Diagnostic(message=message),))
         return judge(response, launches, self.targets)
 
 
-def judge(answer: Mapping[str, Any], launches: Sequence[Launch], targets: Sequence[str]) -> BuildStep:
+def judge(answer: Mapping[str, Any], launches: Sequence[Launch], targets: Sequence[str]) -> BuildResult:
     """Interpret the child's answer, which comes from a process that ran untrusted code.
 
     A launch that compiles for some targets is usable; messages for the others become warnings.
     """
     if "failed" in answer:
-        return BuildStep(False, (_diagnostic(answer["failed"], "it cannot be imported: "),))
+        return BuildResult(False, diagnostics=(_diagnostic(answer["failed"], "it cannot be imported: "),))
     diagnostics: list[Diagnostic] = []
     resources: list[ResourceUsage] = []
     bad: dict[int, list[tuple[str, Diagnostic]]] = {}
@@ -121,7 +122,7 @@ def judge(answer: Mapping[str, Any], launches: Sequence[Launch], targets: Sequen
         message = f"kernel {name} cannot be compiled ahead of time: it is not a function of a module"
         diagnostics.append(Diagnostic(severity="note", message=message))
     unique = tuple(dict.fromkeys(diagnostics))
-    return BuildStep(ok, tuple(sorted(unique, key=_rank))[:50], resources=tuple(resources))
+    return BuildResult(ok, diagnostics=tuple(sorted(unique, key=_rank))[:50], resources=tuple(resources))
 
 
 def _merged(problems: Sequence[tuple[str, Diagnostic]], severity: str) -> list[Diagnostic]:

@@ -14,7 +14,6 @@ from torch.utils import _pytree as pytree
 
 _LIMIT_PERSISTING_L2 = 0x06
 """cudaLimitPersistingL2CacheSize."""
-_MOST_COPIES = 64
 _LAUNCHES = 10
 """Rounds of small launches before a call. After a pause the code that launches is in no cache: a call of
 190 us took 270 us on an H100, and 190 to 220 us after such launches."""
@@ -151,13 +150,6 @@ def _form(leaf: Any) -> Any:
     if isinstance(leaf, torch.Tensor):
         return leaf.shape, leaf.stride(), leaf.dtype
     return type(leaf), repr(leaf)
-
-
-def rotations(bytes_of_inputs: int, l2_bytes: int) -> int:
-    """How many copies of the inputs take turns, so that what a call reads was evicted since its last turn."""
-    if bytes_of_inputs <= 0:
-        return 1
-    return max(2, min(_MOST_COPIES, -(-2 * l2_bytes // bytes_of_inputs)))
 
 
 def graphed(call: Callable[[], Any]) -> Callable[[], None]:

@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 from agentforge.config import LLMSettings
-from agentforge.llm import CallFailed, OnText, Price, Request, Response, Tokens
+from agentforge.llm import CallFailed, Price, Request, Response, Tokens
 from agentforge.schema import UsageError
 
 
@@ -35,7 +35,7 @@ class RulesModel:
         self._words = words_per_token
         self._lock = threading.Lock()
 
-    def complete(self, request: Request, on_text: OnText | None = None) -> Response:
+    def complete(self, request: Request) -> Response:
         with self._lock:
             rule = next(self._rules, {"fails": True})
         if rule.get("fails"):
@@ -43,8 +43,6 @@ class RulesModel:
         text, stop = rule["text"], rule.get("stop", "end")
         if stop == "refusal":
             raise CallFailed(f"{self.spec} declined to answer")
-        if on_text is not None:
-            on_text(text)
         asked = " ".join((*request.system, *(message.text for message in request.messages)))
         tokens = Tokens(input=self._count(asked), output=self._count(text), known=False)
         return Response(text=text, model=self.model, stop=stop, tokens=tokens)

@@ -1,0 +1,17 @@
+"""Tables of reports in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: bool = False) -> Iterator[str]:
+    """Lines of a table. A cell is one line, whatever its text has.
+
+    Args:
+        numbers: all columns but the first are aligned as numbers.
+    """
+    yield f"| {' | '.join(head)} |"
+    yield "|---|" + ("---:|" if numbers else "---|") * (len(head) - 1)
+    for row in rows:
+        yield f"| {' | '.join(' '.join(str(cell).split()).replace('|', '/') for cell in row)} |"
