@@ -12,7 +12,7 @@ from agentforge.cli import main
 from agentforge.devices import Roofline, roofline
 from agentforge.referee import pipeline
 from agentforge.referee.checks.correctness.stability import Stability
-from agentforge.stitch import select, variants
+from agentforge.stitch import select
 
 _CEILINGS = Roofline(bandwidth=1e12, peak_flops={"float32": 1e14})
 """Above any CPU's."""
@@ -20,7 +20,7 @@ ROOFLINE: tuple[tuple[Any, str, Any], ...] = ((roofline, "_measure", lambda _: _
 """Owner, name and replacement."""
 SLOW_PARTS: tuple[tuple[Any, str, Any], ...] = (
     (select, "_MODES", ("kernels",)),
-    (variants.VariantBuilder, "compiled", lambda *_: None),
+    (select, "fastest_compiled", lambda *_: None),
     (pipeline, "has_kernels", lambda _: False),
     (Stability, "applies", lambda *_: False),
 )
