@@ -56,7 +56,7 @@ def _fill(
     (scratch / "report.json").write_text(json.dumps(report, indent=1) + "\n")
     (scratch / "report.md").write_text(report_markdown(report), encoding="utf-8")
     package = name if name.isidentifier() else "artifact"
-    for template in _TEMPLATES.iterdir():
+    for template in filter(Path.is_file, _TEMPLATES.iterdir()):  # pip also leaves __pycache__ there
         text = template.read_text(encoding="utf-8")
         for key, value in {"NAME": target.name, "PACKAGE": package}.items():
             text = text.replace(f"@{key}@", value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import py_compile
 import runpy
 import shutil
 import subprocess
@@ -193,6 +194,14 @@ def test_an_earlier_artifact_is_replaced(block: Stitched, tmp_path: Path) -> Non
     assert not (folder / "stale").exists()
     assert (folder / "plan.json").is_file()
     assert sorted(p.name for p in tmp_path.iterdir() if p.name.startswith(".a")) == []
+
+
+def test_an_installation_with_compiled_files_writes_one(block: Stitched, tmp_path: Path) -> None:
+    py_compile.compile(str(Path(stitch.__file__).parent / "templates" / "verify.py"), doraise=True)  # as pip
+    folder = tmp_path / "a"
+    write_artifact(folder, block.target, block.solution, report(block), cache=tmp_path / "cache")
+    assert (folder / "verify.py").is_file()
+    assert not (folder / "__pycache__").exists()
 
 
 def test_a_folder_with_something_else_is_left_alone(block: Stitched, tmp_path: Path) -> None:
