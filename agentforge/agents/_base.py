@@ -73,13 +73,17 @@ class Past:
     """Points of its parameters that the tuner measured."""
 
 
+def cheated(past: Past) -> bool:
+    """True if the referee's status is CHEATING."""
+    return past.evaluation is not None and past.evaluation.status is EvaluationStatus.CHEATING
+
+
 def honest(past: Sequence[Past]) -> tuple[Past, ...]:
     """The attempts, oldest first, without those with the status CHEATING and what builds on them, however far
     back."""
     cheats = set[str | None]()
     for one in past:
-        cheated = one.evaluation is not None and one.evaluation.status is EvaluationStatus.CHEATING
-        if cheated or one.parent in cheats:
+        if cheated(one) or one.parent in cheats:
             cheats.add(one.id)
     return tuple(one for one in past if one.id not in cheats)
 

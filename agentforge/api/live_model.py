@@ -27,8 +27,9 @@ import torch
 from torch.nn.parameter import is_lazy
 from torch.nn.utils import parametrize
 
-from agentforge.frontends._load import make_target, own_folder
+from agentforge.frontends._load import make_target
 from agentforge.problems.describe import describe_tensor, distribution_of
+from agentforge.problems.own_modules import own_folder, shown_folders
 from agentforge.profiling.graph.extract import STRIDED, draw_expression
 from agentforge.schema import MachineError, Target, TargetError, UsageError, content_hash
 from agentforge.whole_file import whole_file
@@ -281,14 +282,14 @@ def _describe(name: str, tensor: torch.Tensor) -> tuple[Any, ...]:
 
 def _roots(modules: set[str]) -> dict[str, str]:
     """The user's own modules among these, and the folder on `sys.path` that each is found in."""
-    found = {}
+    found, shown = {}, shown_folders()
     for name in sorted(modules):
         module = sys.modules.get(name)
         top = sys.modules.get(name.partition(".")[0])
         file = getattr(top, "__file__", None) or next(iter(getattr(top, "__path__", ())), None)
         if module is None or file is None or name == "__main__":
             continue
-        if folder := own_folder(file, package=hasattr(top, "__path__")):
+        if folder := own_folder(file, shown, package=hasattr(top, "__path__")):
             found[name] = folder
     return found
 

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 
 from agentforge.languages import runtime_files
+from agentforge.problems.own_modules import imported_heads
 from agentforge.schema import NOT_PYTHON, Solution, SuiteProblem, UsageError, pip_install
 
 from .suites import suites
@@ -55,13 +56,7 @@ def _imported(source: str) -> list[str]:
         body = ast.parse(source).body
     except NOT_PYTHON:
         return []  # the frontend says why
-    names: list[str] = []
-    for node in body:
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names.append(node.module)
-    return list(dict.fromkeys(name.partition(".")[0] for name in names))
+    return list(dict.fromkeys(imported_heads(body)))
 
 
 def _installed(name: str) -> bool:

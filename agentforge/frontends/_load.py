@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
-import os
 import re
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from agentforge.isolation.child_process import ChildFailure, Progress, run_child
-from agentforge.isolation.sandboxes.namespaces import visible_system
+from agentforge.problems.own_modules import above_packages
 from agentforge.schema import (
     NOT_PYTHON,
     Definition,
@@ -20,7 +17,6 @@ from agentforge.schema import (
     Target,
     TargetError,
     UnsupportedTargetError,
-    UsageError,
     Workload,
 )
 from agentforge.visible import shortened
@@ -83,7 +79,7 @@ def _absolute_imports(source: str, path: Path) -> str:
     """Write `from package.layers import` for `from .layers import`: elsewhere the source has no package."""
     found = [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.ImportFrom) and n.level]
     lines, folder = source.split("\n"), path.resolve().parent
-    package = folder.relative_to(_above_packages(folder)).parts
+    package = folder.relative_to(above_packages(folder)).parts
     for node in sorted(found, key=lambda n: (n.lineno, n.col_offset), reverse=True):
         if node.level > len(package):
             continue  # it may have an alternative for this case
@@ -93,87 +89,6 @@ def _absolute_imports(source: str, path: Path) -> str:
         start = f"from {base}." if node.module else f"from {base} "
         lines[node.lineno - 1] = before + _DOTS.sub(start, rest, count=1)
     return "\n".join(lines)
-
-
-def _above_packages(folder: Path) -> Path:
-    """The first folder, from this one upwards, that is no package."""
-    while (folder / "__init__.py").is_file():
-        folder = folder.parent
-    return folder
-
-
-def import_root_of(source: str, folder: Path) -> str | None:
-    """The user's folder that the source imports modules from, else None.
-
-    It is `folder`, the one above its packages, one between it and the working folder, or one that this
-    process imports from and no sandbox shows, as of an editable installation. A self-contained file has none,
-    so its definition has the same hash in every folder.
-
-    Raises:
-        UsageError: the source always imports modules from several.
-    """
-    folder, working = folder.resolve(), Path.cwd()
-    near = (folder, _above_packages(folder))
-    between = [p for p in folder.parents if p.is_relative_to(working)]
-    tree = ast.parse(source)
-    found = {head: _root_of(head, near, between) for head in _heads(tree)}
-    always = {head: found[head] for node in tree.body for head in _heads_of(node) if found[head]}
-    roots = dict.fromkeys(always.values())
-    if len(roots) > 1:
-        first = {root: head for head, root in reversed(always.items())}
-        raise UsageError(
-            f"it imports {' and '.join(f'{first[root]} from {root}' for root in roots)}, and other processes "
-            "get the modules of one folder: put them into one, or give the model itself to "
-            "agentforge.optimize(model, inputs) in Python"
-        )
-    return next(filter(None, (*roots, *found.values())), None)
-
-
-def _heads(tree: ast.AST) -> Iterator[str]:
-    """First parts of the names that a source imports, unless it does so as a program only."""
-    for node in ast.iter_child_nodes(tree):
-        program = isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)
-        if isinstance(node, (ast.stmt, ast.excepthandler, ast.match_case)) and not program:
-            yield from _heads_of(node)
-            yield from _heads(node)
-
-
-def _heads_of(node: ast.AST) -> list[str]:
-    if isinstance(node, ast.Import):
-        return [alias.name.partition(".")[0] for alias in node.names]
-    if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-        return [node.module.partition(".")[0]]
-    return []
-
-
-def _root_of(head: str, near: Sequence[Path], between: Sequence[Path]) -> str | None:
-    """The user's folder that a module or package of this name is imported from; None if there is none."""
-    try:
-        spec = importlib.util.find_spec(head)
-    except (ImportError, ValueError, AttributeError):
-        spec = None
-    regular = spec is not None and spec.origin is not None  # wins over a folder without __init__.py
-    everywhere = head in sys.stdlib_module_names or head == "agentforge"
-    for root in (*near, *(() if everywhere else between)):
-        package = root / head
-        if (root / f"{head}.py").is_file() or (package / "__init__.py").is_file():
-            return str(root)
-        if package.is_dir() and not regular:
-            return str(root)
-    if spec is None or everywhere:
-        return None
-    parts = spec.submodule_search_locations
-    file = spec.origin if regular else next(iter(parts or ()), None)
-    return own_folder(file, package=parts is not None) if file else None
-
-
-def own_folder(file: str, *, package: bool) -> str | None:
-    """The folder on `sys.path` that a module or package was found in; None if sandboxed processes see it."""
-    path = Path(file).resolve()
-    shown = (*visible_system(), Path(os.__file__).parent)
-    if any(path.is_relative_to(place.resolve()) for place in shown) or not path.exists():
-        return None
-    return str(path.parent.parent if package and path.suffix else path.parent)
 
 
 def declared_contract(source: str) -> dict[str, Any]:

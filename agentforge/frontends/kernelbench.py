@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from agentforge.problems.own_modules import import_root_of
 from agentforge.schema import Target, UsageError
 
 from ._base import FrontendOptions
-from ._load import import_root_of, make_target, read_source
+from ._load import make_target, read_source
 
 
 class KernelBenchFile:

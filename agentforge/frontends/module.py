@@ -7,10 +7,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from agentforge.problems.own_modules import import_root_of
 from agentforge.schema import DType, Target, TargetError, UsageError
 
 from ._base import FrontendOptions
-from ._load import import_root_of, make_target, read_source
+from ._load import make_target, read_source
 from .input_options import INDEX_LIMIT, InputOption, parse_dtype, parse_inputs
 
 _ANOTHER = """import sys

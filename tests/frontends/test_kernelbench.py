@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentforge.frontends import FrontendOptions, load_target
-from agentforge.frontends._load import declared_contract, import_root_of
+from agentforge.frontends._load import declared_contract
 from agentforge.frontends.kernelbench import KernelBenchFile
 from agentforge.frontends.probe import probe
 from agentforge.problems.kernelbench import load_problem
@@ -204,17 +204,6 @@ def test_a_package_below_the_working_folder_is_found(tmp_path, monkeypatch):
     target = load_target(spec)
     assert target.definition.import_root == str(tmp_path)
     assert local_modules(target.definition.reference, tmp_path) == {"models_here/layers.py": TWICE}
-
-
-def test_what_all_processes_import_is_no_module_of_the_user(tmp_path, monkeypatch):
-    for name in ("numpy", "logging", "agentforge"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "model").mkdir()
-    monkeypatch.chdir(tmp_path)
-    source = "import numpy, logging, agentforge\nif __name__ == '__main__':\n    import tests\n"
-    assert import_root_of(source, tmp_path / "model") is None
-    (tmp_path / "model" / "logging.py").touch()
-    assert import_root_of(source, tmp_path / "model") == str(tmp_path / "model")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from agentforge.agents._base import Draft, Past, Task
+from agentforge.agents._base import Draft, Past, Task, cheated
 from agentforge.agents.playbook.facts import speedup
 from agentforge.languages import language_info, languages
 from agentforge.languages.normal import normalised
@@ -29,7 +29,7 @@ from agentforge.schema import (
 
 from . import facts
 from .edits import Unreadable, sources
-from .history import HEADER, cheated, contrast, shown_files, told_findings
+from .history import HEADER, contrast, shown_files, told_findings
 from .prompts import (
     example,
     exists,

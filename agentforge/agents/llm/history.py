@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import nlargest
 
-from agentforge.agents._base import Past, ShownLesson, Task, honest
+from agentforge.agents._base import Past, ShownLesson, Task, cheated, honest
 from agentforge.agents.playbook.facts import refusal, speedup
 from agentforge.knowledge import APART
 from agentforge.schema import (
@@ -102,11 +102,6 @@ def _normal(text: str) -> str:
     for pattern, replacement in _NOISE:
         text = pattern.sub(replacement, text)
     return text.strip()[:200]
-
-
-def cheated(past: Past) -> bool:
-    """True if the referee's status is CHEATING."""
-    return past.evaluation is not None and past.evaluation.status is EvaluationStatus.CHEATING
 
 
 def closed_strategies(task: Task) -> dict[str, str]:
