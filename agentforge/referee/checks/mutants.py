@@ -35,6 +35,12 @@ class Mutant:
     training leaves."""
     may_be_right: bool = False
     """Right if no content exposes it: the mean of many 8-bit numbers can have all bits of a 16-bit output."""
+    lower_precision: bool = False
+
+    @property
+    def always(self) -> bool:
+        """Tried however long the reference takes: one run of it at most, and the likeliest shortcuts."""
+        return self.fixed or self.lower_precision
 
 
 def mutants(baselines: Baselines, prepared: PreparedWorkload) -> Iterator[Mutant]:
@@ -57,12 +63,12 @@ def mutants(baselines: Baselines, prepared: PreparedWorkload) -> Iterator[Mutant
         pass  # the user allowed it
     elif floats & {torch.float32, torch.float64, torch.complex64, torch.complex128}:
         name, make = "an answer computed in half precision", _Replaced(baselines, prepared, less, lower)
-        yield Mutant(name, make, may_be_right=prepared.lowers)
+        yield Mutant(name, make, may_be_right=prepared.lowers, lower_precision=True)
     elif floats:
         name, make = "an answer computed in 8-bit precision", _Replaced(baselines, prepared, less, lower)
-        yield Mutant(name, make, may_be_right=True)
+        yield Mutant(name, make, may_be_right=True, lower_precision=True)
     if any(_is_16_bit_matrix(layout) for layout in baselines.weights.state.values()):
-        yield Mutant("an answer from 8-bit weights", lower, may_be_right=True)
+        yield Mutant("an answer from 8-bit weights", lower, may_be_right=True, lower_precision=True)
     for k in range(number):
         name = f"an answer that ignores input {k}" if number > 1 else "an answer that ignores its input"
         for content in (_other(prepared, k), torch.zeros_like, torch.ones_like):

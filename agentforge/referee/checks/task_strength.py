@@ -95,7 +95,7 @@ def examine_task(baselines: Baselines, prepared: PreparedWorkload, seconds: floa
     """Try mutants; afterwards `prepared.exposing` and `prepared.bounds` reject more of them.
 
     Args:
-        seconds: no further mutant is tried after this time.
+        seconds: after this time only mutants that are `always` tried follow; with 0 nothing is tried.
 
     Raises:
         WorkerFailure: the reference's process died.
@@ -120,7 +120,7 @@ class _Examination:
         # Half of the time is for trying mutants, the rest for inputs that kill the survivors.
         enough = (time.monotonic() + self._deadline) / 2
         for mutant in mutants(self._baselines, self._prepared):
-            if time.monotonic() > enough:
+            if not self._seconds or (time.monotonic() > enough and not mutant.always):
                 self._report.untried += 1
                 continue
             outcome = self._outcome(mutant, usual)

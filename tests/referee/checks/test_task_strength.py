@@ -100,6 +100,23 @@ def test_without_time_nothing_is_claimed(referee):
     assert "not tried for lack of time" in report.notes()[0]
 
 
+def test_a_slow_reference_is_still_tried_with_constants_and_less_precision(referee):
+    """If its first call takes all of the time, the likeliest shortcuts would otherwise pass."""
+    product = problem(
+        "return self.linear(x)",
+        "torch.randn(32, 512).to(torch.bfloat16)",
+        "self.linear = torch.nn.Linear(512, 96, dtype=torch.bfloat16)",
+    )
+    baselines = referee.baselines(product, [WORKLOAD])
+    baselines.task = None
+    baselines.settings = baselines.settings.model_copy(update={"task_seconds": 1e-9})
+    report = task_report(baselines)
+    assert report.sharpened["half the tolerance"] == ["an answer from 8-bit weights"]
+    assert report.weaknesses == []
+    assert report.tried >= 6
+    assert report.untried > 0
+
+
 def test_hard_to_round_inputs_round_down_in_half_precision():
     x = torch.rand(4096) * 7 + 0.01
     moved = HARD_TO_ROUND.change(x)

@@ -46,7 +46,8 @@ class Aftermath(Check):
         else:
             raise WorkerFailure(
                 EvaluationStatus.CHEATING,
-                f"it goes on working after its answer: {looks[-1]:.1f} processors are busy without a request",
+                "it goes on working after its answer: "
+                f"{max(looks[-2:]):.1f} processors are busy without a request",
             )
         spent, left = _between(begin, now), len(begin) - 1
         if spent > _SPIN_S * context.settings.threads:
