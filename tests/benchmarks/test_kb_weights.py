@@ -36,10 +36,10 @@ def test_what_misleads_gets_a_smaller_factor(weights: ModuleType, monkeypatch: p
     every = [one.model_copy(update={"context": one.context.model_copy(update=same)}) for one in every]
     found = weights.result(every, CARDS)
     assert found["landscapes"] == 6
-    assert found["weights"]["operator"] < weights.DEFAULT.operator
-    assert found["loss"]["fitted"] < found["loss"]["default"]
+    assert found["weights"]["operator"] < weights.GUESSES.operator
+    assert found["loss"]["fitted"] < found["loss"]["guessed"]
     assert found["worth_using"]
-    assert found["weights"]["dtype"] == pytest.approx(weights.DEFAULT.dtype, abs=1e-3), (
+    assert found["weights"]["dtype"] == pytest.approx(weights.GUESSES.dtype, abs=1e-3), (
         "nothing differs in it"
     )
 
@@ -50,7 +50,7 @@ def test_the_right_order_costs_less(weights: ModuleType) -> None:
     wrong = weights.Case(
         right.family, {s: -g for s, g in right.gains.items()}, right.landscape, right.records
     )
-    assert right.loss(CARDS, weights.DEFAULT) < 0.2 < wrong.loss(CARDS, weights.DEFAULT)
+    assert right.loss(CARDS, weights.GUESSES) < 0.2 < wrong.loss(CARDS, weights.GUESSES)
 
 
 def test_one_class_is_not_enough(weights: ModuleType) -> None:
