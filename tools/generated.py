@@ -34,6 +34,11 @@ class GeneratedPart:
         """The line after the part."""
         return f"<!-- /{self.name} -->"
 
+    @property
+    def content(self) -> str:
+        """What the page has between the two comments."""
+        return self.path.read_text(encoding="utf-8").split(self.begin, 1)[1].split(self.end, 1)[0]
+
     def within(self, text: str, content: str) -> str:
         """The page's text with this content.
 

@@ -37,9 +37,12 @@ class Pull:
 
     arm: str
     gain: float | None
-    """Its reward less that of the best known before, at least 0; None while it is under way."""
+    """Its reward less a baseline's, or less that of the nearest attempt above it that passed, if that is
+    higher; at least 0. Code of an earlier attempt gains 0. None while it is under way."""
     dollars: float | None = 0.0
     """Of its calls; None if the price is unknown."""
+    coded: bool = True
+    """Whether it gave code. Dollars of one that did not say nothing of the price: a failed call costs 0."""
 
 
 def choose(arms: Sequence[str], pulls: Sequence[Pull], random: Random, cost_weight: float) -> str:
@@ -50,7 +53,9 @@ def choose(arms: Sequence[str], pulls: Sequence[Pull], random: Random, cost_weig
         (1 - k) (mean gain / largest gain + EXPLORATION sqrt(2 ln t / n)) + k (cheapest / own dollars)
 
     There are t attempts, n of them the model's. Gains are `exp(gain) - 1` and weigh less with age. Dollars
-    are means of an attempt. If a price is unknown, dollars decide nothing. Attempts under way count in t, n.
+    are means of the attempts that gave code; the cheapest are the lowest above 0. The quotient is 1 for a
+    free model, and 0 for one that never gave code. If a price is unknown, dollars decide nothing. Attempts
+    under way count in t, n.
 
     Args:
         arms: models, without repetition; at least one.
@@ -88,15 +93,18 @@ def _mean_gains(arms: Sequence[str], pulls: Sequence[Pull]) -> dict[str, float]:
 
 
 def _cheapness(arms: Sequence[str], pulls: Sequence[Pull]) -> dict[str, float]:
-    """The cheapest model's dollars over each one's own; empty if the dollars of a model are not known."""
+    """The lowest dollars above 0 over each model's own, 1 for a free one; without those that never gave code.
+    Empty if a price is unknown, or a model's first attempt is not finished."""
     means = {}
     for arm in arms:
-        paid = [pull.dollars for pull in pulls if pull.arm == arm and pull.gain is not None]
+        finished = [pull for pull in pulls if pull.arm == arm and pull.gain is not None]
+        paid = [pull.dollars for pull in finished if pull.coded]
         known = [dollars for dollars in paid if dollars is not None]
-        if not paid or len(known) < len(paid):
+        if not finished or len(known) < len(paid):
             return {}
-        means[arm] = sum(known) / len(known)
-    least = min(means.values())
+        if known:
+            means[arm] = sum(known) / len(known)
+    least = min((mean for mean in means.values() if mean > 0), default=0.0)
     return {arm: least / mean if mean > 0 else 1.0 for arm, mean in means.items()}
 
 

@@ -89,17 +89,6 @@ def unsteady(evaluation: Evaluation) -> bool:
     )
 
 
-def settled(evaluation: Evaluation) -> bool:
-    """Whether judging again would hardly say anything else: it failed or was not timed, it is verified, or
-    its interval against eager leaves no doubt which one is faster; and no busy machine spoiled it."""
-    if BUSY_MACHINE.intersection(evaluation.codes):
-        return False
-    if evaluation.performance is None or evaluation.verified:
-        return True
-    eager = evaluation.performance.speedup.get("eager")
-    return eager is not None and not eager.low <= 1.0 <= eager.high
-
-
 def costs_of(attempts: Iterable[Attempt], evaluations: Mapping[str, Evaluation]) -> list[float]:
     """Seconds of each attempt that took some; those whose verdict is another run's say nothing of the next.
 
@@ -341,17 +330,29 @@ class BottleneckState:
                 yield attempt
 
     def pulls(self, dollars: Mapping[str, float | None]) -> Iterator[tuple[int, Pull]]:
-        """What models gained that a bandit drew, with the attempts' numbers. One that gave no code gained 0.
+        """What models gained that a bandit drew, with the attempts' numbers: over the nearest attempt above
+        that passed, so a failure earns its repair nothing. An attempt without code gained 0, and so did one
+        with the code of an earlier attempt.
 
         Args:
             dollars: of the coder's calls, by attempt; None if the price is unknown.
         """
-        judged = {attempt.id for attempt in self._judged}
+        judged, known = {attempt.id for attempt in self._judged}, set[str]()
+        passed: dict[str | None, float] = {}  # reward of the nearest attempt that passed, from this one up
         for attempt in self.attempts:
-            silent = attempt.plan and attempt.status is AttemptStatus.FAILED and attempt.solution is None
+            above = passed.get(attempt.parent, 0.0)
+            passed[attempt.id] = self.rewards[attempt.id] if attempt.id in self._passed else above
+            silent = bool(attempt.plan) and attempt.status is AttemptStatus.FAILED and not attempt.solution
+            own = {attempt.solution or "", attempt.machine_code} - {""}
             if attempt.coder and (silent or attempt.id in judged):
-                gain = gain_of(self.rewards[attempt.id], self.rewards.get(attempt.parent or "", 0.0))
-                yield attempt.number, Pull(attempt.coder, gain, dollars.get(attempt.id, 0.0))
+                gain = 0.0 if own & known else gain_of(self.rewards[attempt.id], above)
+                yield attempt.number, Pull(attempt.coder, gain, dollars.get(attempt.id, 0.0), not silent)
+            if attempt.id in judged:
+                known |= own
+
+    @cached_property
+    def _passed(self) -> frozenset[str]:
+        return frozenset(a.id for a in self.attempts if (e := self.evaluations.get(a.id)) and e.passed)
 
     def changes(self) -> Iterator[tuple[Attempt, float]]:
         """Each judged attempt with its reward less its parent's, or a baseline's; below 0 for a loss."""
@@ -361,10 +362,9 @@ class BottleneckState:
     def uses(self) -> Iterator[tuple[Attempt, Use]]:
         """What attempts gained with the directives that were drawn for them, None for those that the referee
         did not judge; repairs are shown none."""
-        passed = {a.id for a in self.attempts if (e := self.evaluations.get(a.id)) and e.passed}
         gains = {attempt.id: gain for attempt, gain in self.changes()}
         for attempt in self.attempts:
-            shown = attempt.parent is None or attempt.parent in passed
+            shown = attempt.parent is None or attempt.parent in self._passed
             if attempt.directive and attempt.plan and attempt.status in FINISHED and shown:
                 yield attempt, Use(attempt.directive, gains.get(attempt.id))
 

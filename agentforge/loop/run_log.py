@@ -27,7 +27,7 @@ from agentforge.schema import (
 from agentforge.store import Record, Store
 
 from ._base import OnEvent
-from .bottleneck_state import settled
+from .bottleneck_state import BUSY_MACHINE
 
 
 class RunLog:
@@ -272,3 +272,14 @@ class RunLog:
     def spend(self, seconds: float) -> None:
         """Write down the wall time that the run has used up over all its sessions."""
         self.run = self.store.update_run(self.run.id, seconds_used=seconds)
+
+
+def settled(evaluation: Evaluation) -> bool:
+    """Whether judging again would hardly say anything else: it failed or was not timed, it is verified, or
+    its interval against eager leaves no doubt which one is faster; and no busy machine spoiled it."""
+    if BUSY_MACHINE.intersection(evaluation.codes):
+        return False
+    if evaluation.performance is None or evaluation.verified:
+        return True
+    eager = evaluation.performance.speedup.get("eager")
+    return eager is not None and not eager.low <= 1.0 <= eager.high

@@ -25,6 +25,10 @@ PESSIMISM = 0.1
 TEMPERATURE = 0.1
 """Of the softmax over the strategies' expected gains, in log speedup."""
 
+EVEN = 0.25
+"""Share of the prior that is even. Without it, expectations a few temperatures apart are a certainty, and a
+second strategy is never begun."""
+
 Rule = Literal["puct", "uct"]
 
 
@@ -151,16 +155,21 @@ class MCTS(FrozenModel):
     def _priors(self, tree: Tree, down: Sequence[int], below: Sequence[int]) -> tuple[list[float], float]:
         """Chances of the starts `down`, and of one more: it gets the best strategy that was not tried.
 
-        A softmax over what the knowledge base expected of the strategies; even if it knows none.
+        A softmax over what the knowledge base expected of the strategies, mixed with an even chance; even if
+        it knows none.
         """
+        even = 1.0 / (1 + len(below))
         if not tree.strategies:
-            even = 1.0 / (1 + len(below))
             return [even] * len(down), even
         gains = {**dict(tree.strategies), "": 0.0}  # "" is any strategy that it does not know
         top = max(gains.values())
         weights = {name: math.exp((gain - top) / TEMPERATURE) for name, gain in gains.items()}
         total = sum(weights.values())
+
+        def mixed(weight: float) -> float:
+            return (1.0 - EVEN) * weight / total + EVEN * even
+
         tried = {tree.nodes[place - 1].strategy for place in below}
         fresh = max(weight for name, weight in weights.items() if name not in tried or not name)
         known = [weights.get(tree.nodes[place - 1].strategy, weights[""]) for place in down]
-        return [weight / total for weight in known], fresh / total
+        return [mixed(weight) for weight in known], mixed(fresh)

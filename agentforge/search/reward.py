@@ -69,10 +69,10 @@ def reward_of(evaluation: Evaluation | None, parent: Evaluation | None = None, *
 
 
 def gain_of(reward: float, parent: float = 0.0) -> float:
-    """What an attempt gained over its parent and over a baseline, by their rewards: 0 to 0.8.
+    """What an attempt gained over one before it and over a baseline, by their rewards: 0 to 0.8.
 
     Args:
-        parent: reward of the attempt that it builds on; 0 without one.
+        parent: reward of the attempt that it is compared with; 0 without one.
     """
     return max(0.0, reward - max(parent, BASELINE))
 

@@ -94,6 +94,31 @@ def test_of_equal_models_the_cheaper_one_writes_most() -> None:
     assert only["openai:b"] > 0.8 * only.total()
 
 
+def cheapest(*pulls: Pull) -> str:
+    """The model that is drawn most if only dollars count."""
+    ((arm, often),) = Counter(choose(ARMS, pulls, Random(seed), 1.0) for seed in range(100)).most_common(1)
+    assert often > 80
+    return arm
+
+
+def test_calls_that_failed_make_no_model_look_cheap() -> None:
+    """They are free, and give no code."""
+    dear, cheap = [Pull("openai:a", 0.3, 2.0)] * 9, [Pull("openai:b", 0.3, 1.0)] * 9
+    failed = [Pull("openai:a", 0.0, 0.0, coded=False)] * 9
+    never = [Pull("anthropic:c", 0.0, 0.0, coded=False)] * 9
+    assert cheapest(*dear, *failed, *cheap, *never) == "openai:b"
+    unpriced = [Pull("openai:a", 0.0, None, coded=False)]
+    assert cheapest(*dear, *unpriced, *cheap, *never) == "openai:b", "its price is known"
+
+
+def test_beside_a_free_model_the_cheaper_paid_one_writes_more() -> None:
+    prices = {"openai:a": 0.0, "openai:b": 0.02, "anthropic:c": 1.0}
+    found = drawn(lambda arm: 0.0 if arm == "openai:a" else 0.3, prices.__getitem__)
+    assert found["openai:b"] > 1.5 * found["anthropic:c"]
+    free = drawn(lambda _: 0.3, prices.__getitem__)
+    assert free["openai:a"] > 1.5 * free["anthropic:c"], "it is as cheap as the cheapest paid one"
+
+
 def test_a_model_that_gets_better_is_found_again() -> None:
     old = [Pull("openai:a", 0.5)] * 30 + [Pull("openai:b", 0.0)] * 5 + [Pull("anthropic:c", 0.0)] * 5
     new = [Pull("openai:a", 0.0), Pull("openai:b", 0.5)] * 20

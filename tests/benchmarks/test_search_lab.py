@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import json
 import math
+import re
 import sys
 from collections.abc import Iterator
 from itertools import combinations, product
@@ -15,7 +17,8 @@ import numpy as np
 import pytest
 
 from agentforge.schema import UsageError
-from agentforge.search import Choice, Tree, policies
+from agentforge.search import Choice, Node, Tree, policies
+from agentforge.testing.search import counted, node, tree
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
@@ -208,13 +211,19 @@ def test_only_a_policy_that_is_better_at_both_looks_may_become_the_default(lab: 
 
 
 def test_chance(lab: ModuleType) -> None:
+    from search.comparison import chance_of_no_gain, friedman
+
     consistent = {
         "best-first": np.zeros((8, 3)), "better": np.full((8, 3), 0.1), "best": np.full((8, 3), 0.2),
     }  # fmt: skip
-    assert lab.friedman(consistent)["p"] < 0.001
-    assert lab.friedman(consistent)["ranks"] == {"best-first": 3.0, "better": 2.0, "best": 1.0}
-    assert lab.chance_of_no_gain(np.full((8, 3), 0.1)) == 1 / 256
-    assert lab.chance_of_no_gain(np.array([[0.1], [-0.1]])) == 0.75
+    assert friedman(consistent)["p"] < 0.001
+    assert friedman(consistent)["ranks"] == {"best-first": 3.0, "better": 2.0, "best": 1.0}
+    assert chance_of_no_gain(np.full((8, 3), 0.1)) == 1 / 256
+    assert chance_of_no_gain(np.array([[0.1], [-0.1]])) == 0.75
+    seven = np.full((7, 3), 0.1)
+    assert chance_of_no_gain(seven) <= 0.05 / 6, "six policies share the error"
+    seven[3] = -0.001
+    assert chance_of_no_gain(seven) > 0.05 / 6, "one landscape of seven is enough against a policy"
 
 
 def test_policies_meet_the_same_luck(lab: ModuleType) -> None:
@@ -247,16 +256,61 @@ def test_the_lab_compares_and_writes_its_table(lab: ModuleType, tmp_path: Path) 
     every["begun"] = every["a"].model_copy(update={"name": "begun", "verdicts": {}})
     result = lab.laboratory(every, ["mcts", "iterative"], seeds=2)
     assert result["left_out"] == {"incomplete": ["begun"], "nothing_to_gain": ["flat"]}
-    assert result["all"]["landscapes"] == 6 and result["held_out"]["landscapes"] == 3
-    for by_unit in result["curves"].values():
-        assert all(-1 <= share <= 1 for unit in by_unit.values() for share in unit["share"])
+    assert result["open"]["landscapes"] == result["held_out"]["landscapes"] == 3
+    curves = [by_unit for by_policy in result["curves"].values() for by_unit in by_policy.values()]
+    assert len(curves) == 3 * 6 and all("dollars" in by_unit for by_unit in curves if len(by_unit) > 1)
+    assert all(-1 <= share <= 1 for by_unit in curves for unit in by_unit.values() for share in unit["share"])
     needed = result["held_out"]["evaluations_to_best"]["mcts"]
     assert 1 <= needed[1] <= needed[0] <= needed[2] <= lab.ATTEMPTS + 1
     result["provenance"] = {"date": "2026-01-01T00:00", "commit": "abc"}
     text = lab.TABLE.within(f"before\n{lab.TABLE.begin}old\n{lab.TABLE.end}after", lab.table(result))
     assert "old" not in text and text.count("\n| `") == 5 and text.endswith("after")
+    assert "weak, $0.08 | weak, 10 min | medium, $0.80 |" in lab.budgets(result)
+    assert lab.budgets(result).count("\n| `") == 5
     lab.figure(result, tmp_path / "figure.html")
     assert "iterative, 60 rounds" in (tmp_path / "figure.html").read_text()
+
+
+def test_what_options_are_chosen_by_says_nothing_of_the_held_out_landscapes(
+    lab: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    every = {n: landscape(n, held_out=n > "b", slope=0.05 + 0.03 * i) for i, n in enumerate("abc")}
+    results, said = [], []
+    for known in (every, {n: every[n] for n in "ab"}):
+        results.append(lab.laboratory(known, ["iterative"], seeds=2))
+        said.append(capsys.readouterr().out + lab.budgets(results[-1]))
+    for part in ("open", "by_proposer", "curves"):
+        assert results[0][part] == results[1][part]
+    assert said[0] == said[1] and "held_out" not in results[1]
+    with pytest.raises(SystemExit, match="not held out"):
+        lab.laboratory({"c": every["c"]}, ["iterative"], seeds=2)
+
+
+def test_progress_by_seconds_and_dollars_is_that_of_the_last_attempt_that_ended(lab: ModuleType) -> None:
+    steps = [(10.0, 0.1, 0.2), (20.0, 0.2, 0.5), (20.0, 0.2, 0.5)]  # it ended after two attempts
+    runs = np.array([steps, [(30.0, 0.1, 0.7)] * 3])
+    found = [lab.within(runs, "seconds", limit).tolist() for limit in (9.0, 10.0, 19.0, 30.0)]
+    assert found == [[0.0, 0.0], [0.2, 0.0], [0.2, 0.0], [0.5, 0.7]]
+    assert lab.within(runs, "dollars", 0.1).tolist() == [0.2, 0.7]
+
+
+def test_the_pages_have_the_figures_of_the_stored_results(lab: ModuleType) -> None:
+    result, shown = json.loads(lab.RESULTS.read_text()), lab.CHOICE.content
+    assert lab.TABLE.is_current(lab.table(result))
+    assert lab.CHOICE.is_current(lab.choice(shown, result))
+    assert sorted(re.findall(r"^\| `([\w-]+)` \|", shown, re.MULTILINE)) == sorted(policies.names())
+
+
+def test_a_run_with_each_policy_has_attempts_that_build_on_others(lab: ModuleType) -> None:
+    from search.each_policy import ATTEMPTS, LONGER
+
+    for name in policies.names():
+        policy, nodes = policies.create(name), list[Node]()
+        for number in range(LONGER.get(name, ATTEMPTS)):
+            choice = policy.select(tree("a", *counted(nodes)))
+            assert choice is not None
+            nodes.append(node(f"n{number}", parent=choice.parent, speedup=1.1, strategy=f"s{number}"))
+        assert any(one.parent for one in nodes), name
 
 
 def test_the_definitions_are_enough_and_eight_are_held_out(lab: ModuleType) -> None:

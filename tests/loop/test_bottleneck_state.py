@@ -14,9 +14,9 @@ from agentforge.loop.bottleneck_state import (
     faster_than_eager,
     gain_over_best,
     gain_over_eager,
-    settled,
     unsteady,
 )
+from agentforge.loop.run_log import settled
 from agentforge.schema import (
     REUSED,
     Attempt,
@@ -314,16 +314,53 @@ def test_an_attempt_without_a_verdict_is_no_loss_of_what_it_rests_on() -> None:
     assert [*replace(state, attempts=(first, refused)).pulls({})] == []
 
 
+def drawn_for(model: str, *evaluations: Evaluation | None) -> BottleneckState:
+    """A chain of attempts that a bandit drew a model for."""
+    state = bottleneck_state(*evaluations, gain_s=0.75)
+    drawn = {"plan": Plan(strategy="s"), "coder": model}
+    return replace(state, attempts=tuple(a.model_copy(update=drawn) for a in state.attempts))
+
+
+def gains(state: BottleneckState) -> list[float | None]:
+    return [pull.gain for _, pull in state.pulls({})]
+
+
+def test_a_failure_and_its_repair_gain_what_the_repair_is_better_than_the_attempt_before_them() -> None:
+    state = drawn_for("m", measured(2.0), broken(), broken(), measured(4.0))
+    assert gains(state) == pytest.approx([0.4, 0.0, 0.0, 0.4])
+    assert gains(drawn_for("m", measured(2.0), broken(), measured(2.0))) == pytest.approx([0.4, 0.0, 0.0])
+    assert gains(drawn_for("m", broken(), measured(2.0))) == pytest.approx([0.0, 0.4]), "over a baseline"
+
+
+def test_only_an_attempt_with_code_says_what_its_model_costs() -> None:
+    state = drawn_for("m", measured(2.0), None)
+    first = state.attempts[0].model_copy(update={"solution": "hash"})
+    state = replace(state, attempts=(first, state.attempts[1]))
+    pulls = [pull for _, pull in state.pulls({"1": 0.3, "2": 0.0})]
+    assert [(pull.coded, pull.dollars) for pull in pulls] == [(True, 0.3), (False, 0.0)]
+
+
+@pytest.mark.parametrize("same", ["solution", "machine_code"])
+def test_code_of_an_earlier_attempt_gains_nothing(same: str) -> None:
+    """Another verdict on it, by the clock's noise a better one, is no merit of its model."""
+    state = drawn_for("m", measured(2.0), measured(1.0), measured(2.2))
+    first, second, third = (
+        a.model_copy(update={"solution": a.id, "machine_code": f"code {a.id}"}) for a in state.attempts
+    )
+    copied = third.model_copy(update={same: getattr(first, same)})
+    assert gains(replace(state, attempts=(first, second, copied))) == pytest.approx([0.4, 0.0, 0.0])
+    assert gains(replace(state, attempts=(first, second, third)))[2] == pytest.approx(0.455, abs=1e-3)
+
+
 def test_an_attempt_with_known_machine_code_has_the_reward_of_the_one_that_was_measured() -> None:
-    state = bottleneck_state(measured(2.0), measured(1.0), None, gain_s=0.75)
+    state = drawn_for("m", measured(2.0), measured(1.0), None)
     first, second, third = state.attempts
     first = first.model_copy(update={"machine_code": "code", "solution": "a"})
-    drawn = {"plan": Plan(strategy="s"), "coder": "m", "directive": "d"}
-    twin = third.model_copy(update={"machine_code": "code", "solution": "c", **drawn})
+    twin = third.model_copy(update={"machine_code": "code", "solution": "c"})
     state = replace(state, attempts=(first, second, twin))
     assert state.rewards == {"1": pytest.approx(0.6), "2": pytest.approx(0.2), "3": pytest.approx(0.6)}
-    assert [gain for _, gain in state.changes()] == pytest.approx([0.4])
-    assert [pull.gain for _, pull in state.pulls({})] == pytest.approx([0.4])
+    assert [gain for _, gain in state.changes()] == pytest.approx([0.4, -0.4, 0.4])
+    assert gains(state) == pytest.approx([0.4, 0.0, 0.0]), "its model found nothing new"
     node = state.tree(SETTINGS, prior=0.5, cost_s=1.0, planless=False).nodes[2]
     assert (node.passed, node.reward) == (False, pytest.approx(0.6))
     other = twin.model_copy(update={"machine_code": "other"})

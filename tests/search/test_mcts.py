@@ -78,5 +78,19 @@ def test_the_knowledge_base_says_which_start_is_worth_a_visit() -> None:
     assert parent_of(*starts, rule="puct", strategies=fresh, widening=1.0) is None
 
 
+@pytest.mark.parametrize("known", [2, 12])
+def test_strong_experience_leaves_room_for_a_second_strategy(known: int) -> None:
+    strategies, nodes = tuple((f"s{i}", 1.0 - 0.5 * i) for i in range(known)), list[Node]()
+    for number in range(20):
+        parent = parent_of(*nodes, rule="puct", strategies=strategies)
+        tried = {one.id: one.strategy for one in nodes}
+        fresh = next((name for name, _ in strategies if name not in tried.values()), "other")
+        strategy = tried[parent] if parent else fresh
+        nodes.append(node(f"n{number}", parent=parent, speedup=2.0, strategy=strategy))
+    used = [one.strategy for one in nodes]
+    assert len(set(used)) > 1
+    assert used.count("s0") > 10, "experience still decides most"
+
+
 def test_a_tree_without_an_open_attempt_is_begun_again() -> None:
     assert parent_of(*(node(f"x{i}", passed=False, verdict="abandon") for i in range(9))) is None

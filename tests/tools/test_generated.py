@@ -28,6 +28,7 @@ def test_writing_leaves_the_rest_of_the_page(page: Path) -> None:
     PART.write("new\n")
     assert page.read_text() == f"before\n{PART.begin}new\n{PART.end}\nafter\n"
     assert PART.is_current("new\n")
+    assert PART.content == "new\n"
 
 
 def test_check_writes_nothing(
