@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentforge.config import Settings
-from agentforge.devices import detect
+from agentforge.devices import Roofline, detect
 from agentforge.loop import SearchResult
 from agentforge.runs._base import RunInput
 from agentforge.runs.execution import create_run, opened
@@ -77,3 +77,18 @@ def test_the_original_models_metric_is_kept_for_stitching(
         with opened(store, run, settings, CPU, None) as pipeline:  # a resume
             pipeline.stitch(NOTHING, stitching)
     assert stitching.metrics == [0.9]
+
+
+def test_a_run_does_not_check_shares_by_ablation(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {}
+
+    def profiled(*_: Any, **options: Any) -> Any:
+        asked.update(options)
+        return nouns.profile()
+
+    monkeypatch.setattr("agentforge.runs.pipeline.profile_target", profiled)
+    with Store(settings.url) as store:
+        run = create_run(store, RunInput(nouns.target(), settings), CPU, kind=RunKind.MODEL)
+        with opened(store, run, settings, CPU, None) as pipeline:
+            pipeline.make_profile(Roofline(bandwidth=1e10, peak_flops={"float32": 1e10}))
+    assert "progress" in asked and "ablation" not in asked
