@@ -57,6 +57,7 @@ class Given:
         self.sol_s = set[float | None]()
         self.placeless: set[MoveKind] = set()
         self.units: Sequence[str] = ("",)
+        self.stages: Sequence[str] = ()
 
     def prepare(self, selections: Sequence[Sequence[str]], **options: Any) -> None:
         return None
@@ -104,6 +105,9 @@ class Given:
         self.deadlines.append(request.deadline)
         self.sol_s.add(request.sol_s)
         self.judged.append((mode, tuple(sorted(kernels)), request.level.value))
+        for stage in self.stages:
+            assert progress is not None
+            progress(stage)
         return self.verdict(mode, kernels, request.level)
 
 
@@ -515,6 +519,21 @@ def test_a_mode_that_quick_verdicts_measured_as_a_baseline_needs_none(
     assert selection.variant.mode == ("compile" if gain > 1 else "eager")
     own = [(mode.rpartition("+")[2], level) for mode, _, level in given.judged if mode.startswith("compile")]
     assert [" ".join(judgement) for judgement in own] == judgements
+
+
+def test_people_see_what_is_judged_and_what_takes_long() -> None:
+    lines: list[str] = []
+    given: Any = Given(lambda mode, kernels, level: judged(kernels, level, over_eager=0.9, over_compile=0.9))
+    given.stages = ("build", "compiled baseline", "timing", "end", "compiled baseline")
+    kernels = {"a": promoted("a")}
+    options: dict[str, Any] = {"alone": True, "compiled": (), "progress": lines.append}
+    Selector(TARGET, given, kernels, given, seconds=60, **options).run()
+    assert lines[:3] == [
+        "judging 1 kernel at level full",
+        "judging 1 kernel at level full: it waits for the baseline that torch.compile compiles",
+        "judging 1 kernel at level full: it is timed",
+    ]
+    assert len(lines) == 4
 
 
 @pytest.mark.parametrize(("artifact", "taken"), [(1.4, "compile+freezing"), (1.2, "compile")])
