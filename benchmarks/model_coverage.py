@@ -156,6 +156,7 @@ def profiled(case: Case, folder: Path, device: Any, roofline: Any) -> dict[str, 
         "device": device.model_dump(mode="json"),
         "roofline": roofline.model_dump(mode="json"),
         "traces": 5,
+        "ablation": False,
     }
     answer = profile(payload, lambda text: None)
     sites = answer["call_sites"]

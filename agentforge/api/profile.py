@@ -56,7 +56,8 @@ def profile(
     spec = with_threads(detect(where_of(model, device)), chosen.referee.threads)
     target = as_target(model, example_inputs, spec.torch_device, chosen, init_args, generate, shapes)
     tell = _tell if progress else None
-    return ProfileResult(profile_target(target, spec, measure_roofline(spec, chosen.cache), progress=tell))
+    roofline = measure_roofline(spec, chosen.cache)
+    return ProfileResult(profile_target(target, spec, roofline, progress=tell, ablation=True))
 
 
 def _tell(line: str) -> None:

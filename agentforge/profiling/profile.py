@@ -18,11 +18,13 @@ def profile_target(
     *,
     progress: Progress | None = None,
     traces: int = 5,
+    ablation: bool = False,
 ) -> Profile:
     """Measure where a target's time goes and how much can be gained.
 
     Args:
         traces: number of forwards for the medians; at least 5 for a report.
+        ablation: measure `Bottleneck.ablation_share` too, which takes up to 8 s a bottleneck.
 
     Raises:
         TargetError: the model cannot be profiled; `UnsupportedTargetError` for want of memory.
@@ -32,6 +34,7 @@ def profile_target(
         "device": device.model_dump(mode="json"),
         "roofline": roofline.model_dump(mode="json"),
         "traces": traces,
+        "ablation": ablation,
     }
     try:
         found = run_child(

@@ -47,7 +47,7 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
     """Profile a target in this process.
 
     Args:
-        payload: JSON of `target`, `device`, `roofline`, and `traces`.
+        payload: JSON of `target`, `device`, `roofline`, `traces` and `ablation`.
 
     Returns:
         JSON of a `Profile`.
@@ -102,9 +102,10 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
 
     rest = _rest(model, restored, captured, len(traces.totals), device_traces)
     bottlenecks, notes = rank(sites, traces.total_s, ranged=bool(target.shapes))
-    report("checking the largest shares by ablation")
     buffers.restore()
-    bottlenecks = _check_shares(bottlenecks, sites, captured.whole, traces.total_s, torch_device)
+    if payload["ablation"]:
+        report("checking the largest shares by ablation")
+        bottlenecks = _check_shares(bottlenecks, sites, captured.whole, torch_device)
     attributed = _attributed(sites, rest) / traces.total_s
     rates = _rates(model, examples, target, torch_device)
     found = Profile(
@@ -240,7 +241,6 @@ def _check_shares(
     bottlenecks: Sequence[Bottleneck],
     sites: Sequence[Site],
     whole: CapturedUnit | None,
-    total_s: float,
     torch_device: torch.device,
 ) -> tuple[Bottleneck, ...]:
     """Ablate the largest optimizable bottlenecks, only if the model is one unit."""

@@ -251,7 +251,7 @@ class RunPipeline:
             seconds=self.meter.exploring_s,
             moves=plan.moves if (plan := run_log.record(ModelPlan)) else (),
             reserve_s=self.meter.stitching_s,
-            compiled=self.settings.search.prove_compile,
+            compiled=self._modes_to_prove(),
             permission=self.permission,
             metric=original.value if (original := run_log.record(OriginalMetric)) else None,
             sol_s=sol_s,
@@ -260,6 +260,15 @@ class RunPipeline:
             first_verdict_s=first_verdict_s(run_log.store, run_log.run.id),
         )
         self._keep(artifact, result.profile, hashes)
+
+    def _modes_to_prove(self) -> tuple[str, ...]:
+        """Modes of torch.compile that may become the artifact: those that a full evaluation measures."""
+        from agentforge.referee.workers.device_backend import backend_for  # it needs torch
+
+        if not self.settings.search.prove_compile:
+            return ()
+        measured, _ = backend_for(self.device).compiled(self.settings.referee)
+        return tuple(measured) or ("compile",)
 
     def _judge_of_model(self, referee: Evaluator, profile: Profile) -> tuple[Evaluator, float | None]:
         """The referee, and the speed of light of one forward if it is known: see `work_of_model`."""

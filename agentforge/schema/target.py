@@ -106,7 +106,7 @@ class Bottleneck(FrozenModel):
     share: float
     """Of the target's time, 0 to 1."""
     ablation_share: float | None = None
-    """The share again, as the time saved when the region's outputs are given: a check."""
+    """The share again, as the time saved when the region's outputs are given: a check. None in a run."""
     sol_s: float
     """Speed-of-light seconds of all call sites."""
     bound: Bound

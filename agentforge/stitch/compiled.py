@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agentforge.schema import EvaluationStatus, Level
 
 from .trial import KEPT, Trial, Trials
@@ -10,39 +12,75 @@ from .variants import VariantBuilder
 _MAX_MODES = 2
 """Modes of torch.compile that are evaluated as artifacts."""
 _LEAST_GAIN = 1.02
-"""torch.compile is kept if it was at least this much faster than eager."""
+"""A mode of torch.compile is judged in full if its speedup over eager is larger than this."""
 
 
-def fastest_compiled(trials: Trials, variants: VariantBuilder) -> Trial | None:
+def fastest_compiled(trials: Trials, variants: VariantBuilder, modes: Sequence[str]) -> Trial | None:
     """torch.compile in its fastest mode, if the referee confirms that it is faster than eager.
 
-    Only a full evaluation measures all modes, so there is at least one. Another mode is tried if it was
-    faster as a baseline: artifacts and baselines differ a little. If one is wrong for inputs in another
-    layout, the default mode is tried for contiguous inputs alone.
+    Only a full evaluation measures all modes as baselines. If none was made, quick ones come first: they say
+    whether a full one is worth its time. Another mode is tried if it was faster as a baseline: artifacts and
+    baselines differ a little. If one is wrong for inputs in another layout, the default mode is tried for
+    contiguous inputs alone.
+
+    Args:
+        modes: of torch.compile that a full evaluation measures, as baselines are named, cheapest first.
     """
     best: Trial | None = None
     kept, tried = "", set[str]()
-    while len(tried) < _MAX_MODES:
-        gains = trials.compile_gains()
-        measured = any(trial.evaluation.level is Level.FULL for trial in trials.made)
-        name = max(gains.keys() - tried, key=lambda n: gains[n], default="")
-        if (not name or gains[name] <= _LEAST_GAIN) and not measured and not tried:
-            name = "compile"
-        elif not name or gains[name] <= _LEAST_GAIN * gains.get(kept, 1.0):
-            break
+    measured = any(trial.evaluation.level is Level.FULL for trial in trials.made)
+    name = _next_mode(trials, kept, tried) if measured else _promising_mode(trials, variants, modes)
+    while name and len(tried) < _MAX_MODES:
         tried.add(name)
         trial = trials.evaluate(variants.compiled(KEPT[name]), Level.FULL)
         if _wrong_in_another_layout(trial):
             return best or _for_contiguous(trials, variants)  # all modes generate code in the same way
         if trial.beats_eager and trial.over_eager > (best.over_eager if best else 0.0):
             best, kept = trial, name
+        name = _next_mode(trials, kept, tried)
     return best
+
+
+def too_slow(trials: Trials) -> str:
+    """Why torch.compile got no full evaluation, if quick ones are the reason, as the end of a sentence."""
+    made = [trial for trial in trials.made if trial.variant.mode.startswith("compile")]
+    passed = all(trial.evaluation.passed for trial in made)
+    if not made or not passed or any(trial.evaluation.level is Level.FULL for trial in made):
+        return ""
+    gains = " and ".join(f"{trial.variant.label} was {trial.over_eager:.2f}x over eager" for trial in made)
+    return f"; at level quick {gains}, too little for a full evaluation"
+
+
+def _next_mode(trials: Trials, kept: str, tried: set[str]) -> str:
+    """The fastest other mode as a baseline; empty if it was not clearly faster than the one kept."""
+    gains = trials.compile_gains()
+    name = max(gains.keys() - tried, key=lambda n: gains[n], default="")
+    return name if name and gains[name] > _LEAST_GAIN * gains.get(kept, 1.0) else ""
+
+
+def _promising_mode(trials: Trials, variants: VariantBuilder, modes: Sequence[str]) -> str:
+    """The first mode that quick evaluations see faster than eager; empty if there is none.
+
+    A mode that they did not measure as a baseline is judged as an artifact. If one fails, no other is tried:
+    all modes generate code in the same way.
+    """
+    gains = trials.compile_gains()
+    for name in [mode for mode in modes if mode in KEPT] or ["compile"]:
+        gain = gains.get(name)
+        if gain is None:
+            trial = trials.evaluate(variants.compiled(KEPT[name]), Level.QUICK)
+            if not trial.evaluation.passed:
+                return ""
+            gain = trial.over_eager
+        if gain > _LEAST_GAIN:
+            return name
+    return ""
 
 
 def _for_contiguous(trials: Trials, variants: VariantBuilder) -> Trial | None:
     """Its default mode for contiguous inputs alone; None if another variant was as fast."""
     gain = trials.compile_gains().get("compile", float("inf"))
-    if any(trial.over_eager >= gain for trial in trials.made):
+    if any(trial.over_eager >= gain for trial in trials.made if not trial.variant.mode.startswith("compile")):
         return None
     trial = trials.evaluate(variants.compiled("compile+contiguous"), Level.FULL)
     return trial if trial.beats_eager else None

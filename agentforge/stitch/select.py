@@ -10,7 +10,7 @@ from typing import Generic, NamedTuple, TypeVar
 from agentforge.referee import EvaluationRequest, Evaluator
 from agentforge.schema import Evaluation, Level, Move, MoveKind, Target, TargetError, TimeEnded
 
-from .compiled import fastest_compiled
+from .compiled import fastest_compiled, too_slow
 from .files import Mode
 from .trial import BETWEEN_EAGER, NOISE, Trial, Trials, outcome
 from .variants import Promoted, Variant, VariantBuilder
@@ -59,8 +59,8 @@ class Selector:
         waits: True if the GPU waits for the host long enough to try a CUDA graph.
         packed: True if matmuls take enough of the time to try packed weights.
         alone: True if one operator is the whole model: then its kernel is the only variant.
-        compiled: False if torch.compile itself is not to become the artifact: then the fastest variant that
-            beats eager is kept, else eager.
+        compiled: modes of torch.compile that may become the artifact, as baselines are named, cheapest first.
+            Without one, the fastest variant that beats eager is kept, else eager.
         moves: that the plan proposes.
         sol_s: speed-of-light seconds of one forward; None if they are not known.
     """
@@ -78,7 +78,7 @@ class Selector:
         streams: bool = False,
         packed: bool = False,
         alone: bool = False,
-        compiled: bool = True,
+        compiled: Sequence[str] = ("compile",),
         moves: Sequence[Move] = (),
         sol_s: float | None = None,
         progress: Callable[[str], None] | None = None,
@@ -356,13 +356,15 @@ class Selector:
 
     def _baseline(self, reason: str) -> Selection:
         """Keep torch.compile in its fastest mode if it was measured faster than eager, else eager."""
-        compiled = fastest_compiled(self._trials, self._variants) if self._compiled else None
+        modes, trials = self._compiled, self._trials
+        compiled = fastest_compiled(trials, self._variants, modes) if modes else None
         ours = self._as_good_as(compiled)
         if ours is not None:
-            why = ", and over torch.compile with the same dispatch" if compiled else self._trials.refused()
+            why = ", and over torch.compile with the same dispatch" if compiled else trials.refused()
             return self._selection(ours.variant, ours, f"{ours.variant.label} won over eager{why}")
         kept = compiled.variant if compiled else self._variants.eager()
-        return self._selection(kept, compiled, f"{reason}; {kept.label} is kept{self._trials.refused()}")
+        said = f"{reason}{too_slow(trials)}; {kept.label} is kept{trials.refused()}"
+        return self._selection(kept, compiled, said)
 
     def _as_good_as(self, compiled: Trial | None) -> Trial | None:
         """A variant without a compiler that beats eager and is as fast as the artifact of torch.compile.

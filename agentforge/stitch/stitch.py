@@ -57,7 +57,7 @@ def stitch(
     moves: Sequence[Move] = (),
     seconds: float = 60.0,
     reserve_s: float | None = None,
-    compiled: bool = True,
+    compiled: Sequence[str] = ("compile",),
     permission: Permission | None = None,
     metric: float | None = None,
     sol_s: float | None = None,
@@ -77,7 +77,7 @@ def stitch(
         folder: where the artifact goes; an earlier one is replaced.
         seconds: wall time after which no new variant is tried; final evaluations come on top.
         reserve_s: wall time after which no evaluation goes on; None for no limit.
-        compiled: False if torch.compile itself is not to become the artifact.
+        compiled: modes of torch.compile that may become the artifact, as baselines are named; may be empty.
         permission: lower precision that the user allowed; None tries none.
         metric: the permission's metric of the original model; None if it is not known.
         sol_s: speed-of-light seconds of one forward in the model's own precision; None if they are not known.

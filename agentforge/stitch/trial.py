@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from agentforge.referee import EvaluationRequest, Evaluator
+from agentforge.referee import EvaluationRequest, Evaluator, OnStage
+from agentforge.referee.timing.device_lock import WAITING
 from agentforge.schema import Definition, Evaluation, Interval, Level, Target, baseline_name
 
 from .files import Mode
@@ -25,6 +26,13 @@ KEPT: dict[str, Mode] = {
     "max-autotune-freezing": "compile+max-autotune-freezing",
 }
 """Modes of artifacts by baseline. `cuda-graph` is no compiler; it is tried as `kernels+graph`."""
+
+_LONG_STAGES = {
+    "compiled baseline": "it waits for the baseline that torch.compile compiles",
+    "timing": "it is timed",
+    WAITING: WAITING,
+}
+"""Lines for the stages of an evaluation that may take long."""
 
 
 @dataclass(frozen=True)
@@ -133,13 +141,25 @@ class Trials:
             deadline=self.end,
             sol_s=self.sol_s,
         )
-        evaluation = self.referee.evaluate(request)
+        evaluation = self.referee.evaluate(request, progress=self._stages(variant, level))
         solutions = {name: kernel.solution for name, kernel in self.kernels.items()}
         problems = engagement(variant, evaluation, solutions) if evaluation.passed else []
         trial = Trial(variant, evaluation, tuple(problems))
         self.made.append(trial)
         self.progress(f"{variant.label} ({level.value}): {describe(trial)}{_why(evaluation)}")
         return trial
+
+    def _stages(self, variant: Variant, level: Level) -> OnStage:
+        """Tells once that the referee judges a variant, and once that each stage in `_LONG_STAGES` begins."""
+        head, said = f"judging {variant.label} at level {level.value}", set[str]()
+
+        def tell(stage: str) -> None:
+            line = f"{head}: {_LONG_STAGES[stage]}" if stage in _LONG_STAGES else head
+            if line not in said:
+                said.add(line)
+                self.progress(line)
+
+        return tell
 
     def refused(self) -> str:
         """The variants without kernels that the referee refused, as the end of a sentence.

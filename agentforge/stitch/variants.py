@@ -191,7 +191,7 @@ class VariantBuilder:
     def _rewrite(self, keys: Sequence[_Key], fewer: Collection[_Key] = ()) -> None:
         """Rewrite the model for these keys; for those in `fewer` also without one of the moves."""
         wanted = [key for key in dict.fromkeys(keys) if key not in self._rewritten]
-        if not wanted and self._rewritten:
+        if not wanted and self._outline:
             return
         payload = {
             "target": self._target.model_dump(mode="json"),

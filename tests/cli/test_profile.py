@@ -52,7 +52,9 @@ def get_init_inputs():
 def test_a_profile_has_the_threads_of_the_referee(run: Run, tmp_path: Path, known_roofline: None) -> None:
     (tmp_path / "model.py").write_text(THREADED)
     command = ("profile", "model.py", "--device", "cpu", "--json", "-c")
-    assert run(*command, "referee.threads=1").json["total_s"] < 0.3
+    found = run(*command, "referee.threads=1").json
+    assert found["total_s"] < 0.3
+    assert found["bottlenecks"][0]["ablation_share"] is not None
     assert cached_roofline(with_threads(detect("cpu"), 1), tmp_path / "home" / "cache") is not None
     refused = run(*command, "referee.threads=100000")
     assert refused.code == 2

@@ -34,7 +34,7 @@ def target(expression: str, inputs: str, extra: str = "") -> Target:
 def llama() -> tuple[Target, Profile, list[str]]:
     lines: list[str] = []
     made = target("LlamaBlock", "[torch.randn(4, 16, 32)]")
-    return made, profile_target(made, DEVICE, ROOFLINE, progress=lines.append, traces=5), lines
+    return made, profile_target(made, DEVICE, ROOFLINE, progress=lines.append, traces=5, ablation=True), lines
 
 
 def test_bottlenecks_are_ranked_by_gain(llama):
@@ -186,7 +186,8 @@ class Adds(nn.Module):
         return torch.relu(x + more["more"][:4])
 """
     profile = profile_target(target("Adds", inputs, extra), DEVICE, ROOFLINE)
-    assert profile.bottlenecks
+    assert profile.bottlenecks and profile.bottlenecks[0].optimizable
+    assert profile.bottlenecks[0].ablation_share is None  # it was not asked for
 
 
 def test_lookups_are_gathers_however_they_are_written():
@@ -218,7 +219,7 @@ class Wide(nn.Sequential):
         super().__init__(nn.Linear(256, 2048), nn.GELU(), nn.LayerNorm(2048))
 """
     made = target("Wide", "[torch.randn(1024, 256)]", extra)
-    profile = profile_target(made, DEVICE, ROOFLINE, traces=15)
+    profile = profile_target(made, DEVICE, ROOFLINE, traces=15, ablation=True)
     assert 0.7 < profile.attributed < 1.4
     top = profile.bottlenecks[0]
     assert top.ablation_share == pytest.approx(top.share, abs=0.15)

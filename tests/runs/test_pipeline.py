@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentforge.config import Settings
-from agentforge.devices import detect
+from agentforge.devices import Roofline, detect
 from agentforge.loop import SearchResult
 from agentforge.runs._base import RunInput
 from agentforge.runs.execution import create_run, opened
@@ -26,10 +26,12 @@ class Stitching:
 
     def __init__(self) -> None:
         self.metrics: list[float | None] = []
+        self.compiled: list[tuple[str, ...]] = []
 
     def __call__(self, target: Any, profile: Any, chosen: Any, folder: Path, **options: Any) -> Any:
         folder.mkdir(exist_ok=True)
         self.metrics.append(options["metric"])
+        self.compiled.append(options["compiled"])
         return StitchedArtifact(
             folder=folder,
             mode="eager",
@@ -77,3 +79,48 @@ def test_the_original_models_metric_is_kept_for_stitching(
         with opened(store, run, settings, CPU, None) as pipeline:  # a resume
             pipeline.stitch(NOTHING, stitching)
     assert stitching.metrics == [0.9]
+
+
+@pytest.mark.parametrize(
+    ("search", "referee", "modes"),
+    [
+        ({}, {}, ("compile", "freezing")),
+        ({}, {"baselines": ("freezing",)}, ("freezing",)),
+        ({}, {"compile_baseline": False}, ("compile",)),
+        ({"prove_compile": False}, {}, ()),
+    ],
+)
+def test_the_modes_of_torch_compile_that_are_baselines_may_become_the_artifact(
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    search: dict[str, Any],
+    referee: dict[str, Any],
+    modes: tuple[str, ...],
+) -> None:
+    stitching: Any = Stitching()
+    monkeypatch.setattr("agentforge.stitch.stitch", stitching)
+    update = {
+        "search": settings.search.model_copy(update={"prove_compile": True, **search}),
+        "referee": settings.referee.model_copy(update={"compile_baseline": True, "baselines": (), **referee}),
+    }
+    chosen = settings.model_copy(update=update)
+    with Store(settings.url) as store:
+        run = create_run(store, RunInput(nouns.target(), chosen), CPU, kind=RunKind.MODEL)
+        with opened(store, run, chosen, CPU, None) as pipeline:
+            pipeline.stitch(NOTHING, stitching)
+    assert stitching.compiled == [modes]
+
+
+def test_a_run_does_not_check_shares_by_ablation(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {}
+
+    def profiled(*_: Any, **options: Any) -> Any:
+        asked.update(options)
+        return nouns.profile()
+
+    monkeypatch.setattr("agentforge.runs.pipeline.profile_target", profiled)
+    with Store(settings.url) as store:
+        run = create_run(store, RunInput(nouns.target(), settings), CPU, kind=RunKind.MODEL)
+        with opened(store, run, settings, CPU, None) as pipeline:
+            pipeline.make_profile(Roofline(bandwidth=1e10, peak_flops={"float32": 1e10}))
+    assert "progress" in asked and "ablation" not in asked

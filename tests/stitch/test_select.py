@@ -57,6 +57,7 @@ class Given:
         self.sol_s = set[float | None]()
         self.placeless: set[MoveKind] = set()
         self.units: Sequence[str] = ("",)
+        self.stages: Sequence[str] = ()
 
     def prepare(self, selections: Sequence[Sequence[str]], **options: Any) -> None:
         return None
@@ -104,6 +105,9 @@ class Given:
         self.deadlines.append(request.deadline)
         self.sol_s.add(request.sol_s)
         self.judged.append((mode, tuple(sorted(kernels)), request.level.value))
+        for stage in self.stages:
+            assert progress is not None
+            progress(stage)
         return self.verdict(mode, kernels, request.level)
 
 
@@ -199,10 +203,10 @@ def test_without_variants_eager_is_kept_unmeasured_if_torch_compile_is_not_asked
     def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
         return judged(kernels, level, over_eager=1.4, over_compile=1.0)
 
-    selection, given = select(verdict, compiled=False)
+    selection, given = select(verdict, compiled=())
     assert (selection.variant.mode, selection.trial, given.judged) == ("eager", None, [])
     assert selection.reason == "no kernel was promoted; eager is kept"
-    packed, given = select(verdict, packed=True, compiled=False)  # there is something to try
+    packed, given = select(verdict, packed=True, compiled=())  # there is something to try
     assert (packed.variant.mode, given.judged[0][0]) == ("kernels+packed", "kernels+packed")
 
 
@@ -212,7 +216,7 @@ def test_if_torch_compile_is_no_artifact_what_beats_eager_is_kept(over_eager: fl
         return judged(kernels, level, over_eager=over_eager, over_compile=over_eager * 0.6)
 
     for alone in (True, False):
-        selection, given = select(verdict, "a", alone=alone, compiled=False)
+        selection, given = select(verdict, "a", alone=alone, compiled=())
         assert selection.variant.mode == taken
         assert not any(mode.startswith("compile") for mode, *_ in given.judged)
         assert taken == "eager" or selection.reason == "1 kernel won over eager"
@@ -464,13 +468,72 @@ def test_kernels_that_did_not_run_as_often_as_they_must_prove_nothing(runs: int)
     assert any("ran" in p for trial in selection.trials for p in trial.problems)
 
 
-def test_without_kernels_torch_compile_is_tried_once() -> None:
+def test_without_kernels_torch_compile_is_proven_if_it_looks_faster() -> None:
     def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
         return judged(kernels, level, over_eager=1.4, over_compile=1.0)
 
     selection, given = select(verdict)
     assert selection.variant.mode == "compile"
-    assert given.judged == [("compile", (), "full")]
+    assert given.judged == [("compile", (), "quick"), ("compile", (), "full")]
+
+
+MODES = ("compile", "freezing")
+
+
+@pytest.mark.parametrize("gain", [0.98, 1.02])
+def test_if_quick_verdicts_see_no_gain_of_torch_compile_none_is_full(gain: float) -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        return judged(kernels, level, over_eager=gain if mode == "compile" else 1.01, over_compile=1.0)
+
+    selection, given = select(verdict, compiled=MODES)
+    assert (selection.variant.mode, selection.trial) == ("eager", None)
+    assert given.judged == [("compile", (), "quick"), ("compile+freezing", (), "quick")]
+    assert selection.reason == (
+        f"no kernel was promoted; at level quick torch.compile was {gain:.2f}x over eager and torch.compile "
+        "(freezing) was 1.01x over eager, too little for a full evaluation; eager is kept"
+    )
+
+
+def test_a_mode_that_alone_looks_faster_is_the_one_that_is_proven() -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        gain = 1.3 if mode == "compile+freezing" else 1.0
+        return judged(kernels, level, over_eager=gain, over_compile=gain)
+
+    selection, given = select(verdict, compiled=MODES)
+    assert selection.variant.mode == "compile+freezing"
+    assert given.judged[1:] == [("compile+freezing", (), "quick"), ("compile+freezing", (), "full")]
+    assert "too little" not in selection.reason
+    selection, given = select(verdict, compiled=["cuda-graph"])  # it is no mode of torch.compile
+    assert [mode for mode, *_ in given.judged] == ["compile"]
+
+
+@pytest.mark.parametrize(("gain", "judgements"), [(1.0, ["freezing quick"]), (1.3, ["compile full"])])
+def test_a_mode_that_quick_verdicts_measured_as_a_baseline_needs_none(
+    gain: float, judgements: list[str]
+) -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        over = {"compile": gain, "compile+freezing": 1.0}.get(mode, 0.9 * gain)
+        return judged(kernels, level, over_eager=over, over_compile=over / gain)
+
+    selection, given = select(verdict, "a", compiled=MODES)
+    assert selection.variant.mode == ("compile" if gain > 1 else "eager")
+    own = [(mode.rpartition("+")[2], level) for mode, _, level in given.judged if mode.startswith("compile")]
+    assert [" ".join(judgement) for judgement in own] == judgements
+
+
+def test_people_see_what_is_judged_and_what_takes_long() -> None:
+    lines: list[str] = []
+    given: Any = Given(lambda mode, kernels, level: judged(kernels, level, over_eager=0.9, over_compile=0.9))
+    given.stages = ("build", "compiled baseline", "timing", "end", "compiled baseline")
+    kernels = {"a": promoted("a")}
+    options: dict[str, Any] = {"alone": True, "compiled": (), "progress": lines.append}
+    Selector(TARGET, given, kernels, given, seconds=60, **options).run()
+    assert lines[:3] == [
+        "judging 1 kernel at level full",
+        "judging 1 kernel at level full: it waits for the baseline that torch.compile compiles",
+        "judging 1 kernel at level full: it is timed",
+    ]
+    assert len(lines) == 4
 
 
 @pytest.mark.parametrize(("artifact", "taken"), [(1.4, "compile+freezing"), (1.2, "compile")])
@@ -484,7 +547,7 @@ def test_the_fastest_mode_of_torch_compile_is_kept_if_its_artifact_is_faster(
 
     selection, given = select(verdict)
     assert selection.variant.mode == taken
-    assert [mode for mode, *_ in given.judged] == ["compile", "compile+freezing"]
+    assert [mode for mode, _, level in given.judged if level == "full"] == ["compile", "compile+freezing"]
     if artifact > 1.3:
         assert selection.reason.endswith("torch.compile (freezing) is kept")
 
@@ -495,7 +558,7 @@ def test_a_mode_that_was_slower_as_a_baseline_is_not_tried() -> None:
 
     selection, given = select(verdict)
     assert selection.variant.mode == "compile"
-    assert [mode for mode, *_ in given.judged] == ["compile"]
+    assert [mode for mode, _, level in given.judged if level == "full"] == ["compile"]
 
 
 def test_full_verdicts_say_whether_torch_compile_is_worth_one() -> None:
@@ -540,11 +603,13 @@ def test_if_torch_compile_is_wrong_in_another_layout_it_is_kept_for_contiguous_i
     stage: str, over_eager: float, taken: str
 ) -> None:
     def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
-        return wrong(stage) if mode == "compile" else judged(kernels, level, over_eager, 1.0)
+        if mode == "compile" and level is Level.FULL:
+            return wrong(stage)
+        return judged(kernels, level, 1.3 if level is Level.QUICK else over_eager, 1.0)
 
     selection, given = select(verdict)
     assert selection.variant.mode == taken
-    assert [mode for mode, *_ in given.judged][1:] == ["compile+contiguous"] * (stage == "variants")
+    assert [mode for mode, *_ in given.judged][2:] == ["compile+contiguous"] * (stage == "variants")
     assert f"torch.compile was refused: with {stage} out[0]: got 2, expected 1" in selection.reason
 
 
@@ -688,9 +753,9 @@ def test_a_selection_that_ends_by_itself_is_not_cut_short() -> None:
 def test_a_model_that_torch_compile_cannot_run_stays_as_it_is() -> None:
     """It is judged once: nothing is measured that could change the answer."""
     failed = EvaluationStatus.RUNTIME_ERROR
-    selection, given = select(lambda _, kernels, level: judged(kernels, level, status=failed))
+    selection, given = select(lambda _, kernels, level: judged(kernels, level, status=failed), compiled=MODES)
     assert selection.variant.mode == "eager"
-    assert given.judged == [("compile", (), "full")]
+    assert given.judged == [("compile", (), "quick")]
 
 
 @pytest.mark.parametrize(("slow", "left"), [("bc", ("b", "c")), ("", ()), ("abc", ("a", "b"))])

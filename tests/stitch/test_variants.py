@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from types import ModuleType
@@ -399,6 +400,37 @@ def test_torch_compile_needs_no_description_of_the_call(source: str, tmp_path: P
     args, _ = problem.inputs(1)
     with torch.inference_mode(), torch.compiler.set_stance("force_eager"):
         torch.testing.assert_close(model(*args), original(*args))
+
+
+LAZY = OF_A_DICT.replace("torch.nn.LayerNorm(8)", "torch.nn.LazyLinear(8)")
+
+
+def test_for_torch_compile_alone_the_model_is_described_once_and_not_exported(tmp_path: Path) -> None:
+    said: list[str] = []
+    variants = VariantBuilder(target_of(LAZY), {}, said.append)
+    plans = [
+        next(source.content for source in variants.compiled(mode).solution.sources if "plan" in source.path)
+        for mode in ("compile", "compile+freezing")
+    ]
+    assert said == []
+    norm = json.loads(plans[0])["units"][0]["modules"][0]
+    assert norm["class"] == "Linear"  # as it is after the first call
+    assert json.loads(plans[0])["units"] == json.loads(plans[1])["units"]
+
+
+def test_the_model_is_loaded_once_for_all_modes_of_torch_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def answers(_: str, payload: Any, **__: Any) -> dict[str, Any]:
+        asked.append(payload["selections"])
+        return {"outline": {"calls": {}, "unit": "", "products": []}, "calls": {}, "notes": [],
+                "selections": [], "fewer": []}  # fmt: skip
+
+    monkeypatch.setattr("agentforge.stitch.variants.run_child", answers)
+    variants = VariantBuilder(target_of(BLOCK), {})
+    for mode in ("compile", "compile+freezing", "compile"):
+        variants.compiled(mode)
+    assert asked == [[]]
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,8 @@ def register(app: typer.Typer) -> None:
         progress = None if json else _print.aside
         options = inputs.frontend_options(spec.torch_device, progress)
         loaded = load_target(target, options, settings.frontend_options)
-        result = profile_target(loaded, spec, measure_roofline(spec, settings.cache), progress=progress)
+        roofline = measure_roofline(spec, settings.cache)
+        result = profile_target(loaded, spec, roofline, progress=progress, ablation=json)
         if json:
             _print.as_json(result)
         else:

@@ -111,7 +111,7 @@ def capture_examples(
     units: list[CapturedUnit] = []
     notes: list[str] = []
     for example in examples:
-        _warm_up(model, example)
+        warm_up(model, example)
         whole = _Calls(example.args, dict(example.kwargs), example.name)
         try:
             units.append(_export("", model, whole, check))
@@ -162,7 +162,7 @@ def _is_writable(leaf: Any) -> bool:
     return not dense or torch._debug_has_internal_overlap(leaf) != _OVERLAPS
 
 
-def _warm_up(model: torch.nn.Module, example: Example) -> None:
+def warm_up(model: torch.nn.Module, example: Example) -> None:
     """Run the model once and put its buffers back.
 
     Tensors that the first call keeps, in a cached function or a new buffer, would else be fake ones of the

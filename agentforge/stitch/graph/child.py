@@ -12,7 +12,7 @@ import torch.export._trace  # see profiling/worker.py
 
 from agentforge.problems.kernelbench import import_root, load_problem
 from agentforge.profiling.examples import examples_of
-from agentforge.profiling.graph.capture import CapturedUnit, capture_examples
+from agentforge.profiling.graph.capture import Capture, CapturedUnit, capture_examples, warm_up
 from agentforge.profiling.graph.operators import Kind, kind_of
 from agentforge.schema import Target
 
@@ -27,7 +27,7 @@ _SEED = 0
 
 
 def rewrite_target(payload: Mapping[str, Any], report: Callable[[str], None]) -> dict[str, Any]:
-    """Rewrite the units of a target for several selections of kernels.
+    """Rewrite the units of a target for several selections of kernels; for none, only describe the model.
 
     Args:
         payload: has these keys. `target`. `sites`: each with
@@ -46,7 +46,7 @@ def rewrite_target(payload: Mapping[str, Any], report: Callable[[str], None]) ->
                 ranges of shapes), `texts` (sources by file), `constants`, `sites` (kernel by replaced site),
                 `refused` (reason by site), `saved_s` (seconds saved per forward) and `moves` (places by
                 kind, in one forward).
-            `calls`: calls of each unit in one forward.
+            `calls`: calls of each unit in one forward; empty without selections.
             `notes`: remarks for the report.
     """
     target = Target.model_validate(payload["target"])
@@ -57,8 +57,13 @@ def rewrite_target(payload: Mapping[str, Any], report: Callable[[str], None]) ->
         ranged = bool(target.shapes) and any(s["kernels"] for s in payload["selections"])
         calls = (*target.workloads, *target.probes) if ranged else target.workloads
         examples = examples_of(problem, calls, _SEED, device)
-        report("exporting the model")
-        capture = capture_examples(model, examples)
+        if payload["selections"]:
+            report("exporting the model")
+            capture = capture_examples(model, examples)
+        else:
+            capture = Capture(())
+            for example in examples:  # the first call may create modules and parameters
+                warm_up(model, example)
         for unit in capture.units:
             inline_modes(unit.graph_module)
         notes = list(capture.notes)
