@@ -1,6 +1,6 @@
 """Strategies and what happened when they were tried."""
 
-from .advice import Advisor
+from .advice import Advisor, line_of
 from .base import APART, KnowledgeBase, KnowledgeStats
 from .cards import Card, kind_of, load_folder, parse_card
 from .check import Doubt, doubtful, remove
@@ -40,6 +40,7 @@ __all__ = [
     "judge_claims",
     "kind_of",
     "lesson_text",
+    "line_of",
     "lint",
     "load_folder",
     "parse_card",
