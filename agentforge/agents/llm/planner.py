@@ -195,6 +195,7 @@ def _described(strategy: Strategy, task: Task) -> dict[str, Any]:
         "wins": sum(r.n for r in here),
         "failures": sum(r.failures for r in here),
         "speedup": here[0].mean_log_speedup if here and here[0].n else None,
+        "credit": here[0].mean_credit if here else None,
         "lessons": strategy.lessons[:_MOST_TOLD],
         "elsewhere": sum(r.n for r in strategy.records if r.context != task.context),
     }
