@@ -21,7 +21,8 @@ search, with a bootstrap interval over landscapes and seeds. A search that does 
 evaluation than the most, or than there are solutions. It is there at 95 % of the way from the mean of the
 recorded solutions to the best, or one standard error below the best. The same seed means the same noise for
 all arms. The agreement of an arm is the rank correlation between what it expects of the solutions before the
-search and what was recorded, without a policy and without noise.
+search and what was recorded, without a policy and without noise. `poisoned` has none of its own, because
+claims reorder the ranks after the first and change no expectation.
 """
 
 from __future__ import annotations
@@ -83,7 +84,9 @@ MOST_BEST = 1 / 3
 """Largest share of solutions that count as the best; with more of them a search has nothing to find."""
 PLAYBOOK = Proposer("playbook", 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 """Chooses by the knowledge base and by the cards' order, and makes no mistakes."""
-ARMS = ("warm", "permuted", "elsewhere", "poisoned")
+EXPECTING = ("warm", "permuted", "elsewhere")
+"""Arms whose expectations are not those of the cold one."""
+ARMS = (*EXPECTING, "poisoned")
 ORDERS = ("true order", "cards' first, then true order", "mean of the others", "mean of similar ones")
 """Points by their recorded gain, also after the first attempt of the cards; and by the mean gain of the same
 points in the other landscapes, from all their verdicts. None of them follows the policy's parents."""
@@ -459,7 +462,9 @@ class Trial:
                 continue
             cold = np.array([alone["cold", one.name] for one in kept], float)
             found[split] = {"landscapes": [one.name for one in kept], "cold": cold.mean(), "arms": {}}
-            found[split]["agreement"] = {arm: self.agreements(arm, kept, teachers) for arm in ("cold", *ARMS)}
+            found[split]["agreement"] = {
+                arm: self.agreements(arm, kept, teachers) for arm in ("cold", *EXPECTING)
+            }
             for arm in ARMS:
                 rows = [
                     alone.get((arm, one.name)) or self.all_of(arm, one, teachers[one.name]) for one in kept
@@ -516,13 +521,17 @@ def table(result: Mapping[str, Any]) -> str:
     lines = ["| | landscapes | cold needs | " + " | ".join(ARMS) + " |", "|---" * (3 + len(ARMS)) + "|"]
     for split, one in result["splits"].items():
         cells = [
-            "{:.2f} [{:.2f}, {:.2f}], {:.1f}".format(*arm["ratio"], arm["evaluations"])
+            "{:.2f} [{:.2f}, {:.2f}], {:.1f}, slower on {:.0%}".format(
+                *arm["ratio"], arm["evaluations"], arm["slower"]
+            )
             for arm in (one["arms"][name] for name in ARMS)
         ]
         lines.append(f"| {split} | {len(one['landscapes'])} | {one['cold']:.1f} | {' | '.join(cells)} |")
-    lines += ["", "| agreement | cold | " + " | ".join(ARMS) + " |", "|---" * (2 + len(ARMS)) + "|"]
+    expecting = ("cold", *EXPECTING)
+    lines += ["", "| agreement | " + " | ".join(expecting) + " |", "|---" * (1 + len(expecting)) + "|"]
     for split, one in result["splits"].items():
-        lines.append(f"| {split} | {' | '.join(f'{x:.2f}' for x in one['agreement'].values())} |")
+        cells = [f"{one['agreement'][arm]:.2f}" for arm in expecting]
+        lines.append(f"| {split} | {' | '.join(cells)} |")
     lines += ["", "| | " + " | ".join(ORDERS) + " |", "|---" * (1 + len(ORDERS)) + "|"]
     for split, one in result["splits"].items():
         bounds = [one["reachable"][name] for name in ORDERS]

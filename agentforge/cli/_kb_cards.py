@@ -27,8 +27,10 @@ def lint(path: PathOfCards = None, config: _options.Config = None, json: _option
     """Check cards: fields, source, known names, length, plain words, repeated text. Faults exit with 2."""
     from dataclasses import asdict
 
+    from agentforge.knowledge.cards import card_files
+
     settings = _options.settings(config)
-    paths = [path] if path else [p for p in settings.playbooks if p.is_dir()]
+    paths = [path] if path else [p for p in settings.playbooks if any(card_files(p))]
     faults: list[Fault] = []
     cards = 0
     for each in paths:

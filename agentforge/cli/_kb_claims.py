@@ -129,14 +129,13 @@ def _print_verdicts(name: str, verdicts: ClaimVerdicts) -> None:
             f"{name} lacks the solutions of some claims ({verdicts.without_solution}), so they cannot be "
             "judged: use an export of the database that measured them"
         )
-    if verdicts.judged or verdicts.unjudged:
-        return
     if verdicts.unknown:
         _print.line(
-            "no claim could be judged: run `agentforge optimize` on the model first, so that its operators "
-            "are known here, or add --trust-references if you trust the code that comes with the claims"
+            f"no run here has profiled the operators of some claims ({verdicts.unknown}), so they were not "
+            "judged: run `agentforge optimize` on the model first, or add --trust-references if you trust "
+            "the code that comes with the claims"
         )
-    elif not verdicts.without_solution:
+    elif not (verdicts.judged or verdicts.unjudged or verdicts.without_solution):
         _print.line(
             f"no claim waits for a verdict: every verified solution of {name} was measured or judged here"
         )

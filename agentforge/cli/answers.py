@@ -14,7 +14,15 @@ from agentforge.campaigns.recheck import Recheck
 from agentforge.campaigns.report import CampaignReport
 from agentforge.campaigns.status import CampaignStatus
 from agentforge.devices.fallbacks import Fallback
-from agentforge.knowledge import CardUse, Doubt, JudgedClaim, KnowledgeStats, SymptomCell, UnjudgedClaim
+from agentforge.knowledge import (
+    CardUse,
+    Doubt,
+    JudgedClaim,
+    KnowledgeStats,
+    PairGain,
+    SymptomCell,
+    UnjudgedClaim,
+)
 from agentforge.knowledge.lint import Fault
 from agentforge.ladder import Ladder
 from agentforge.schema import (
@@ -228,9 +236,10 @@ class CardList(FrozenModel):
 
 
 class ShownStrategy(Strategy):
-    """A strategy, and its use in the attempts of this database."""
+    """A strategy, its use in the attempts of this database, and what it gained after others."""
 
     use: CardUse
+    pairs: tuple[PairGain, ...]
 
 
 class ShownAdvice(Advice):

@@ -1,7 +1,7 @@
 """Strategies and what happened when they were tried."""
 
-from .advice import Advisor
-from .base import APART, KnowledgeBase, KnowledgeStats
+from .advice import Advisor, line_of
+from .base import APART, KnowledgeBase, KnowledgeStats, PairGain
 from .cards import Card, kind_of, load_folder, parse_card
 from .check import Doubt, doubtful, remove
 from .claims import ClaimVerdicts, JudgedClaim, UnjudgedClaim, judge_claims
@@ -28,6 +28,7 @@ __all__ = [
     "JudgedClaim",
     "KnowledgeBase",
     "KnowledgeStats",
+    "PairGain",
     "Posterior",
     "SymptomCell",
     "UnjudgedClaim",
@@ -40,6 +41,7 @@ __all__ = [
     "judge_claims",
     "kind_of",
     "lesson_text",
+    "line_of",
     "lint",
     "load_folder",
     "parse_card",

@@ -5,7 +5,6 @@ The choice depends on cards and arguments only, so a resumed run shows the same 
 
 from __future__ import annotations
 
-import math
 import re
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -17,6 +16,8 @@ from agentforge.schema import Advice, CardKind, Context, Evaluation
 SIGNAL = re.compile(r"(?P<name>[\w.]+)(?: (?P<relation>>=|<) (?P<number>\S+))?")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]{2,}")
 _CHARACTERS_PER_TOKEN = 4
+FRAME = 196
+"""Characters of a prompt around its cards."""
 _GPU_LANGUAGES = frozenset({"triton", "cuda"})
 _GPU_TARGET = "sm_90"
 """Architecture that kernels are compiled for if there is no GPU."""
@@ -82,7 +83,7 @@ class Advisor:
     languages: Sequence[str]
     device: str
     tokens: int
-    """Most tokens of one choice, estimated from characters."""
+    """Most tokens of one choice as a prompt shows it, estimated from characters."""
 
     def __call__(
         self, kinds: Collection[CardKind], evaluation: Evaluation | None = None, words: str = ""
@@ -100,9 +101,9 @@ class Advisor:
         likeness = _likeness(fitting, words)
         fitting.sort(key=lambda c: (-_shown(c, signs), -_narrow(c), likeness.get(c.id, 0.0), c.id))
         by_kind = [[c for c in fitting if c.kind is kind] for kind in CardKind if kind in kinds]
-        chosen, left = [], self.tokens
+        chosen, left = [], self.tokens * _CHARACTERS_PER_TOKEN - FRAME
         for card in (c for rank in zip_longest(*by_kind) for c in rank if c is not None):
-            cost = math.ceil(len(card.id + card.title + card.summary) / _CHARACTERS_PER_TOKEN)
+            cost = len(line_of(card)) + 1
             if cost <= left:
                 chosen.append(card)
                 left -= cost
@@ -121,6 +122,11 @@ class Advisor:
             and (not card.architectures or not set(card.architectures).isdisjoint(architecture.split()))
             and (not card.signals or _shown(card, signs) > 0)
         )
+
+
+def line_of(card: Advice) -> str:
+    """A card as a prompt shows it."""
+    return f"- {card.kind.value} `{card.id}`: {card.title}. {card.summary.strip()}"
 
 
 def _shown(card: Advice, signs: Signs) -> int:

@@ -41,8 +41,9 @@ class KnowledgeStats(FrozenModel):
     """The knowledge base in numbers."""
 
     strategies: int
+    """Those of cards and of runs here, without claimed ones."""
     contexts: int
-    """Distinct pairs of strategy and context with experience."""
+    """Distinct contexts with experience."""
     outcomes: int
     verified: int
     """Outcomes with a verified speedup, above or below 1."""
@@ -57,6 +58,17 @@ class KnowledgeStats(FrozenModel):
     """Solutions that passed and were never verified."""
     geometric_mean_speedup: float | None
     """Mean log speedup of the verified outcomes over the best baseline."""
+
+
+class PairGain(FrozenModel):
+    """What a strategy gained after another one, in all contexts of this database."""
+
+    after: str
+    """Strategy that it was built on."""
+    n: int
+    """Verified results."""
+    gain: float
+    """Their geometric mean over what they were built on."""
 
 
 class KnowledgeBase:
@@ -125,6 +137,19 @@ class KnowledgeBase:
             if strategy.id == strategy_id:
                 return strategy
         raise UsageError(f"there is no strategy {strategy_id!r}: `agentforge kb list` shows them all")
+
+    def pair_gains(self, strategy_id: str) -> tuple[PairGain, ...]:
+        """What a strategy gained after others, the highest gain first."""
+        found: dict[str, list[tuple[int, float]]] = {}
+        for one in self._store.experience(strategies=[strategy_id]).get(strategy_id, ()):
+            if one.after and one.n:
+                found.setdefault(one.after, []).append((one.n, one.mean_log_speedup))
+        totals = {after: sum(n for n, _ in some) for after, some in found.items()}
+        pairs = (
+            PairGain(after=after, n=totals[after], gain=math.exp(sum(n * x for n, x in some) / totals[after]))
+            for after, some in found.items()
+        )
+        return tuple(sorted(pairs, key=lambda pair: (-pair.gain, pair.after)))
 
     def retrieve(
         self,
@@ -320,8 +345,8 @@ class KnowledgeBase:
         verified = sum(r.n for r in records)
         means = [math.exp(r.mean_log_speedup) for r in records]
         return KnowledgeStats(
-            strategies=len(self._known()),
-            contexts=sum(bool(r.n + r.failures + r.unproven) for r in records),
+            strategies=sum(not strategy.claimed for strategy in self._known().values()),
+            contexts=len({r.context.hash for r in records if r.n + r.failures + r.unproven}),
             outcomes=totals.outcomes,
             verified=verified,
             faster=totals.faster,

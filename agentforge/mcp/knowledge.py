@@ -25,7 +25,10 @@ def register(server: MCPServer[Any], server_state: ServerState) -> None:
         languages: Annotated[list[str], Field(description="Languages that you would write in.")] = ["cpp"],  # noqa: B006
         most: Annotated[int, Field(ge=1, le=50)] = 8,
     ) -> dict[str, Any]:
-        """Techniques for a bottleneck, highest expected gain first, with their record on such regions."""
+        """Techniques for a bottleneck, highest expected gain first, with their record on such regions.
+
+        `mean_speedup` is over the best baseline; `mean_credit` leaves out what the technique was built on.
+        """
         with server_state.reading() as workbench:
             _, bottleneck = workbench.bottleneck(run, definition)
             context = context_for(bottleneck, workbench.device)
@@ -77,6 +80,7 @@ def _shown(strategy: Strategy) -> dict[str, Any]:
                 "architecture": r.context.architecture,
                 "verified": r.n,
                 "mean_speedup": math.exp(r.mean_log_speedup) if r.n else None,
+                "mean_credit": None if r.mean_credit is None else math.exp(r.mean_credit),
                 "failures": r.failures,
                 "best_parameters": r.best_parameters,
             }

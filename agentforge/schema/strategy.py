@@ -142,6 +142,8 @@ class StrategyRecord(FrozenModel):
     """Mean of ln(best baseline time / solution time)."""
     var_log_speedup: float = 0.0
     """Sample variance; 0 below two results."""
+    mean_credit: float | None = None
+    """Mean of `Outcome.credit`, which leaves out what a follow-up was built on; None without a result."""
     failures: int = Field(default=0, ge=0)
     """Evaluations that did not pass, cheating included."""
     unproven: int = Field(default=0, ge=0)

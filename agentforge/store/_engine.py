@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,8 +20,8 @@ from sqlalchemy.orm import Session
 
 from agentforge.schema import NoDatabaseError, StoreError, first_fault
 
-from ._errors import describe, translated
-from ._migrate import check_revision, migrate
+from ._errors import COPY, describe, translated
+from ._migrate import VERSION_TABLE, check_revision, migrate
 from .tables import Table
 
 BUSY_TIMEOUT_MS = 30_000
@@ -41,7 +43,7 @@ SILENCE_S = 1.0
 
 
 def _prepare_sqlite(engine: Engine, *, read_only: bool) -> None:
-    """WAL (unless it is only read), enforced foreign keys, and transactions that are begun by us.
+    """WAL (unless it is only read or foreign), enforced foreign keys, and transactions that are begun by us.
 
     sqlite3's own implicit BEGIN is deferred, so two processes that read and then write deadlock at once
     whatever the busy timeout; a writer here takes its lock first, with BEGIN IMMEDIATE.
@@ -52,8 +54,8 @@ def _prepare_sqlite(engine: Engine, *, read_only: bool) -> None:
         connection.isolation_level = None
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
-        if not read_only:
-            cursor.execute("PRAGMA journal_mode=WAL")
+        if not read_only and not _is_foreign(cursor):
+            cursor.execute("PRAGMA journal_mode=WAL")  # which changes the file
         cursor.execute("PRAGMA synchronous=FULL")
         cursor.execute("PRAGMA foreign_keys=ON")
         cursor.close()
@@ -62,6 +64,39 @@ def _prepare_sqlite(engine: Engine, *, read_only: bool) -> None:
     def _begin(connection: Connection) -> None:
         write = connection.get_execution_options().get("agentforge_write", False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+
+def _is_foreign(cursor: Any) -> bool:
+    """Whether the file has tables, and not ours: `migrate` refuses it."""
+    tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
+    names = {name for (name,) in cursor.execute(tables)}
+    return bool(names) and VERSION_TABLE not in names
+
+
+def _read_only(url: URL) -> URL:
+    """The URL that opens a SQLite file without a change to it.
+
+    A reader of a WAL database writes an index beside it, so that writers know of it. If it may not write
+    there, and no writer has left anything, the file has all of the content and can be read by itself.
+    """
+    path = Path(url.database or "")
+    query = {"mode": "ro", "uri": "true"}
+    left = (Path(f"{path}{ending}") for ending in ("-wal", "-journal"))
+    if not os.access(path.parent, os.W_OK) and not any(file.exists() for file in left):
+        query["immutable"] = "1"
+    return url.set(database=f"file:{quote(str(path))}", query=query)
+
+
+def _check_named_file(where: str, database: str | None) -> None:
+    """Check a SQLite file that the user named, to be read only."""
+    path = Path(database or "")
+    try:
+        if not database or not path.exists():
+            raise NoDatabaseError(f"there is no database {where}: name a file that exists")
+        if path.is_dir():
+            raise StoreError(f"database {where} is a folder: name a file in it")
+    except OSError as error:
+        raise StoreError(f"database {where} cannot be read ({error.strerror}): {COPY}") from error
 
 
 def _check_sqlite_file(where: str, database: str | None, *, create: bool) -> None:
@@ -134,14 +169,16 @@ class Database:
                 "postgresql+psycopg://user@host/name"
             ) from error
         self.where = parsed.render_as_string(hide_password=True)
+        self._translated = partial(translated, self.where, named=read_only)
         try:
             sqlite = parsed.get_backend_name() == "sqlite"
             if sqlite:
-                _check_sqlite_file(self.where, parsed.database, create=create and not read_only)
                 if read_only:
-                    file = f"file:{quote(parsed.database or '')}"
-                    parsed = parsed.set(database=file, query={"mode": "ro", "uri": "true"})
-            with translated(self.where):
+                    _check_named_file(self.where, parsed.database)
+                    parsed = _read_only(parsed)
+                else:
+                    _check_sqlite_file(self.where, parsed.database, create=create)
+            with self._translated():
                 self._engine = create_engine(parsed, connect_args=_connect_args(parsed))
         except NoSuchModuleError as error:
             raise describe(self.where, error) from error
@@ -152,7 +189,7 @@ class Database:
         self._writer = self._engine.execution_options(agentforge_write=True)
         self._each = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         try:
-            with translated(self.where):
+            with self._translated():
                 (check_revision if read_only else migrate)(self._writer, self.where)
         except BaseException:
             self._engine.dispose()
@@ -161,7 +198,7 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Session]:
         """A session with one consistent view."""
-        with translated(self.where), Session(self._engine) as session:
+        with self._translated(), Session(self._engine) as session:
             try:
                 yield session
             except ValidationError as error:
@@ -174,13 +211,13 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[Session]:
         """A session whose changes are committed together at the end, or not at all."""
-        with translated(self.where), Session(self._writer) as session, session.begin():
+        with self._translated(), Session(self._writer) as session, session.begin():
             yield session
 
     @contextmanager
     def statements(self) -> Iterator[Connection]:
         """Changes without a session. PostgreSQL commits each by itself; else they are one transaction."""
-        with translated(self.where):
+        with self._translated():
             if self._engine.dialect.name == "postgresql":
                 with self._each.connect() as connection:
                     yield connection

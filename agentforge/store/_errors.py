@@ -33,14 +33,31 @@ _ADVICE = (
     ("connection", "cannot be reached", "start the server, or correct AGENTFORGE_DATABASE_URL"),
     ("translate host name", "cannot be reached", "correct the host in AGENTFORGE_DATABASE_URL"),
 )
-
+COPY = "change its permissions, or name a copy of it"
+_NAMED = {
+    "not a database": "name a database of AgentForge",
+    "malformed": "name a copy that is in order",
+    "disk i/o": "check its disk, or name a copy of it",
+    "readonly": COPY,
+    "unable to open": COPY,
+    "permission denied": "change its permissions, or name another user in its URL",
+    "password authentication failed": "correct its URL",
+    "does not exist": "correct its URL",
+    "connection": "start the server, or correct its URL",
+    "translate host name": "correct the host in its URL",
+}
+"""What to do instead about a database that the user named to be read, by the driver's message."""
 
 _PASSES = ("is held by another process", "cannot be reached")
 """Troubles that end by themselves."""
 
 
-def describe(where: str, error: BaseException) -> StoreError:
-    """The `StoreError` for a driver's or SQLAlchemy's exception."""
+def describe(where: str, error: BaseException, *, named: bool = False) -> StoreError:
+    """The `StoreError` for a driver's or SQLAlchemy's exception.
+
+    Args:
+        named: the user named the database for this command; it is not the configured one.
+    """
     if isinstance(error, ModuleNotFoundError):
         return StoreError(
             f"database {where} needs the package {error.name!r}: "
@@ -54,17 +71,19 @@ def describe(where: str, error: BaseException) -> StoreError:
         for fragment, wrong, advice in _ADVICE:
             if fragment in text.lower():
                 kind = UnreachableError if wrong in _PASSES else StoreError
-                return kind(f"database {where} {wrong}: {advice} ({first})")
+                do = _NAMED.get(fragment, advice) if named else advice
+                return kind(f"database {where} {wrong}: {do} ({first})")
     kind = UnreachableError if isinstance(error, OperationalError | InterfaceError) else StoreError
     return kind(f"database {where} refused an operation: {first}")
 
 
 @contextmanager
-def translated(where: str) -> Iterator[None]:
-    """Raise `StoreError` for whatever the database raises inside."""
+def translated(where: str, *, named: bool = False) -> Iterator[None]:
+    """Raise `StoreError` for whatever the database raises inside; `named` as for `describe`."""
     try:
         yield
     except (SQLAlchemyError, ModuleNotFoundError) as error:
-        raise describe(where, error) from error
+        raise describe(where, error, named=named) from error
     except UnicodeDecodeError as error:
-        raise StoreError(f"database {where} is damaged: restore a copy, or move it away") from error
+        do = _NAMED["malformed"] if named else "restore a copy, or move it away"
+        raise StoreError(f"database {where} is damaged: {do}") from error

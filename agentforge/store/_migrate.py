@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, inspect, text
@@ -12,7 +13,7 @@ from agentforge.schema import StoreError
 from .knowledge import summary
 from .tables import Table
 
-REVISION = "0014"
+REVISION = "0015"
 """Newest migration, kept here so that opening an up-to-date database does not import Alembic."""
 
 VERSION_TABLE = "agentforge_version"
@@ -29,8 +30,12 @@ def migrate(engine: Engine, where: str) -> None:
         StoreError: the database is newer than this version, or is not ours.
     """
     with engine.execution_options(agentforge_write=False).connect() as connection:
-        if current_revision(connection) == REVISION:
+        current = current_revision(connection)
+        if current == REVISION:
             return
+        if current is None and connection.dialect.name == "sqlite":
+            names = set(inspect(connection).get_table_names())
+            _refuse(where, set() if VERSION_TABLE in names else names)  # before anything is written
     with engine.begin() as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})
@@ -38,7 +43,7 @@ def migrate(engine: Engine, where: str) -> None:
         if current == REVISION:
             return
         if current is None:
-            _refuse_foreign_tables(connection, where)
+            _refuse(where, Table.metadata.tables.keys() & set(inspect(connection).get_table_names()))
         _upgrade(connection, current, where)
 
 
@@ -71,11 +76,11 @@ def current_revision(connection: Connection) -> str | None:
     return None if revision is None else str(revision)
 
 
-def _refuse_foreign_tables(connection: Connection, where: str) -> None:
-    clash = Table.metadata.tables.keys() & set(inspect(connection).get_table_names())
-    if clash:
+def _refuse(where: str, foreign: Set[str]) -> None:
+    """Refuse a database with tables of another program. A server's database may be shared, a file may not."""
+    if foreign:
         raise StoreError(
-            f"database {where} contains another program's table {min(clash)!r}: "
+            f"database {where} contains another program's table {min(foreign)!r}: "
             "set AGENTFORGE_DATABASE_URL to a database of AgentForge's own"
         )
 

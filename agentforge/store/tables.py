@@ -240,6 +240,8 @@ class SummaryRow(Table):
     best_solution: Mapped[str | None] = mapped_column(Key)
     best_log_speedup: Mapped[float | None] = mapped_column(Float(53))
     best_parameters: Mapped[str | None] = mapped_column(Text)
+    mean_credit: Mapped[float | None] = mapped_column(Float(53))
+    """None if `apart`, whose `mean` is that of the credit."""
 
 
 class CallRow(Table):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,10 +38,13 @@ def playbook(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A few of the poisoned bundles, to be fast."""
+    """A few of the poisoned bundles, to be fast. They praise the last of the cards here, and speak ill of the
+    first one."""
     folder = tmp_path_factory.mktemp("bundles")
-    for number in ("01", "02", "09", "12", "13"):
-        shutil.copy(next((BENCHMARKS / "kb_poison").glob(f"{number}_*.jsonl")), folder)
+    for number in ("01", "02", "06", "09", "12", "13"):
+        (bundle,) = (BENCHMARKS / "kb_poison").glob(f"{number}_*.jsonl")
+        text = bundle.read_text().replace('"strict-math"', '"s2"').replace('"fuse-row-program"', '"s0"')
+        (folder / bundle.name).write_text(text)
     return folder
 
 
@@ -104,7 +106,6 @@ def test_agreement_and_bounds(found: Any) -> None:
     for name in ("new shapes", "new operators"):
         one = found["splits"][name]
         assert one["agreement"]["warm"] > 0.6 > abs(one["agreement"]["permuted"])
-        assert one["agreement"]["poisoned"] == one["agreement"]["cold"]
         bounds = one["reachable"]
         assert bounds["true order"]["evaluations"] == 1.0
         assert 1.0 < bounds["cards' first, then true order"]["evaluations"] < 2.0
@@ -132,9 +133,21 @@ def test_permuted_experience_is_worth_nothing(found: Any) -> None:
 
 @pytest.mark.slow
 def test_poison_is_worth_nothing(found: Any) -> None:
+    """It moves the third strategy to the second place. At the first one, the median would be 1.5."""
     for split in found["splits"].values():
-        assert split["arms"]["poisoned"]["ratio"] == [1.0, 1.0, 1.0]
-        assert split["arms"]["poisoned"]["slower"] == 0.0
+        arm = split["arms"]["poisoned"]
+        assert (arm["ratio"][0], arm["evaluations"]) == (1.0, split["cold"])
+        assert arm["slower"] == pytest.approx(1 / 3, abs=1e-3)
+
+
+def test_poison_does_not_change_the_first_rank(transfer: ModuleType, playbook: Path, bundles: Path) -> None:
+    one = world()[0]
+    trial = transfer.Trial([one], "best-first", 1, playbook, bundles)
+    asked = transfer.asked(transfer.context_of(one))
+    cold, poisoned = ([s.id for s, _ in trial.informed(arm, one, (), 0).ranked(*asked)]
+                      for arm in ("cold", "poisoned"))  # fmt: skip
+    assert cold == ["s0", "s1", "s2"]
+    assert poisoned == ["s0", "s2", "s1"], "the claims were read"
 
 
 @pytest.mark.slow
@@ -158,6 +171,9 @@ def test_goals_and_table(transfer: ModuleType, found: Any) -> None:
     )
     assert "stale" not in text and text.endswith("after")
     assert "- new families: warm at most 0.90: not met (1.00)" in text
+    assert "| new operators | 9 | 2.0 | 0.50 [" in text
+    assert text.count(", slower on ") == 3 * (len(transfer.ARMS) + len(transfer.ORDERS))
+    assert "| agreement | cold | warm | permuted | elsewhere |\n" in text
     assert part.begin in part.path.read_text()
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from agentforge.cli._kb_claims import _print_verdicts
+from agentforge.cli.answers import ANSWERS
 from agentforge.devices import DeviceSpec, detect
-from agentforge.knowledge import KnowledgeBase
+from agentforge.knowledge import ClaimVerdicts, JudgedClaim, KnowledgeBase
 from agentforge.schema import BuildSpec, Strategy
 from agentforge.store import Store
 from tests.store import nouns
@@ -36,6 +39,25 @@ class TestLearned:
         assert "my-trick" in text
         assert "2.00x" in text
 
+    def test_credit_is_beside_the_whole_speedup(self, run: Run, home: Path) -> None:
+        with Store(f"sqlite:///{home}/agentforge.db") as store:
+            solution, before = nouns.solution("then"), nouns.evaluation(nouns.solution("0"))
+            evaluation = nouns.evaluation(solution, speedup=3.0)
+            base = KnowledgeBase(store, [home / "playbook"])
+            base.record("then-trick", nouns.context(), solution, evaluation, parent=("my-trick", before))
+        (listed,) = (line for line in run("kb", "list").out.splitlines() if "then-trick" in line)
+        assert "3.00x" in listed
+        assert "1.50x" in listed
+        shown = run("kb", "show", "then-trick").out
+        assert "after my-trick: then-trick gains 1.50x (1 verified)" in shown
+        (row,) = (line for line in shown.splitlines() if "dram/many-rows" in line)
+        assert "3.00x" in row
+        assert "1.50x" in row
+        body = run("kb", "show", "then-trick", "--json").json
+        assert body["pairs"] == [{"after": "my-trick", "n": 1, "gain": pytest.approx(1.5)}]
+        assert ANSWERS["kb show"].model_validate_json(json.dumps(body)).model_dump()["id"] == "then-trick"
+        assert "after" not in run("kb", "show", "my-trick").out
+
     def test_show(self, run: Run) -> None:
         assert run("kb", "show", "my-trick", "--json").json["body"] == "How it works."
         text = run("kb", "show", "my-trick").out
@@ -55,13 +77,17 @@ class TestLearned:
         assert run("kb", "import", file, "--json").json["outcomes"] == 3
         assert run("kb", "import", file, "--json").json == {
             "file": file,
-            "strategies": run("kb", "stats", "--json").json["strategies"],
+            "strategies": len(run("kb", "list", "--json").json["strategies"]),
             "outcomes": 0,
             "known": 3,
             "lessons": 0,
         }
         (record,) = run("kb", "show", "my-trick", "--json").json["records"]
         assert (record["n"], record["claims"]) == (0, 3), "not judged on this machine"
+        shown = run("kb", "show", "my-trick").out
+        assert "claimed: from another database, not ranked" in shown
+        assert "Prior speedup" not in shown
+        assert "Prior speedup" in run("kb", "show", "fuse-row-program").out
 
 
 def test_no_such_strategy(run: Run) -> None:
@@ -105,6 +131,14 @@ def test_lint(run: Run, home: Path) -> None:
     card.write_text(AVOID.replace("SOURCE", "A paper, 2020"))
     assert run("kb", "lint", str(card)).code == 0
     assert run("kb", "lint", str(home / "nothing")).code == 2
+
+
+def test_lint_without_a_card_of_the_users(run: Run, home: Path) -> None:
+    (home / "playbook").mkdir(parents=True)
+    answer = run("kb", "lint")
+    assert answer.code == 0
+    assert "cards are in order" in answer.out
+    assert run("kb", "lint", str(home / "playbook")).code == 2, "it was named"
 
 
 def test_propose(run: Run, home: Path) -> None:
@@ -176,6 +210,16 @@ def test_if_nothing_is_judged_the_command_says_why(
     listed = run(*verify, "--trust-references", "--json").json
     assert (listed["judged"], len(listed["unjudged"]), listed["unknown"]) == ([], 2, 0)
     assert run(*verify, "--json").json["unknown"] == 2
+
+
+def test_unknown_claims_are_counted_beside_a_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    solution = nouns.solution("s")
+    judged = JudgedClaim("my-trick", 3.0, nouns.evaluation(solution))
+    _print_verdicts("k.jsonl", ClaimVerdicts((judged,), (), unknown=7, without_solution=0))
+    said = capsys.readouterr().out
+    assert "my-trick" in said
+    assert "the operators of some claims (7)" in said
+    assert "--trust-references" in said
 
 
 def test_claims_without_their_solutions_are_named(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from agentforge.knowledge import Advisor
+from agentforge.agents.llm.prompts import with_advice
+from agentforge.knowledge import Advisor, line_of
+from agentforge.knowledge.advice import FRAME
 from agentforge.schema import (
     Advice,
     Bound,
@@ -18,6 +22,7 @@ from agentforge.schema import (
     ReasonCode,
     ResourceUsage,
 )
+from agentforge.testing.agents import make_task
 from tests.store import nouns
 
 ALL = (CardKind.AVOID, CardKind.SYMPTOM, CardKind.HARDWARE)
@@ -105,9 +110,26 @@ def test_a_closer_card_then_a_likelier_text_comes_first() -> None:
 
 def test_kinds_alternate_within_the_budget() -> None:
     cards = [card(f"a{i}") for i in range(9)] + [card(f"h{i}", CardKind.HARDWARE) for i in range(9)]
-    assert chosen(*cards, tokens=16) == ["a0", "h0", "a1", "h1"]
+    avoid, hardware = (len(line_of(card)) + 1 for card in (cards[0], cards[9]))
+    assert chosen(*cards, tokens=tokens(2 * avoid + 2 * hardware)) == ["a0", "h0", "a1", "h1"]
     assert chosen(*cards, tokens=0) == []
-    assert chosen(*cards, kinds=(CardKind.HARDWARE,), tokens=8) == ["h0", "h1"]
+    assert chosen(*cards, kinds=(CardKind.HARDWARE,), tokens=tokens(2 * hardware)) == ["h0", "h1"]
+
+
+def tokens(characters: int) -> int:
+    """Of lines and the frame around them."""
+    return math.ceil((FRAME + characters) / 4)
+
+
+def test_the_budget_is_that_of_the_rendered_text() -> None:
+    cards = [card(f"c{i}", summary="Words. " * 60) for i in range(9)] + [card("short", CardKind.HARDWARE)]
+    scene = make_task()
+    for limit in (0, 49, 60, 200, 600):
+        advisor = Advisor(cards, CONTEXT, ("cpp",), "cpu", limit)
+        shown = with_advice("", replace(scene, advise=advisor), ALL, None, "")
+        assert len(shown) <= 4 * limit
+        more = Advisor(cards, CONTEXT, ("cpp",), "cpu", limit + 120)
+        assert len(with_advice("", replace(scene, advise=more), ALL, None, "")) > 4 * limit, "it is used"
 
 
 def test_the_order_of_the_cards_does_not_matter() -> None:

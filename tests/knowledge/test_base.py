@@ -12,7 +12,16 @@ from pathlib import Path
 import pytest
 
 from agentforge.knowledge import KnowledgeBase, export_knowledge, import_knowledge
-from agentforge.schema import REUSED, Evaluation, EvaluationStatus, Evidence, Outcome, Solution, UsageError
+from agentforge.schema import (
+    REUSED,
+    Evaluation,
+    EvaluationStatus,
+    Evidence,
+    Outcome,
+    Solution,
+    Strategy,
+    UsageError,
+)
 from agentforge.store import Store
 from tests.store import nouns
 
@@ -361,3 +370,32 @@ def test_kernels_of_an_older_generator_weigh_less(base: KnowledgeBase, store: St
     store.record_outcomes([kept.model_copy(update={"id": "older", "generator": "0" * 16})])
     ((_, later), *_) = base.ranked(nouns.context())
     assert later.mu < now.mu
+
+
+def test_a_follow_up_has_a_credit_of_its_own(base: KnowledgeBase) -> None:
+    first, then = nouns.solution("first"), nouns.solution("then")
+    before = nouns.evaluation(first, speedup=2.0)
+    base.record("fuse", nouns.context(), first, before)
+    for number, (after, speedup) in enumerate((("fuse", 2.2), ("fuse", 2.2), ("stream", 3.0))):
+        evaluation = nouns.evaluation(then, speedup=speedup, after_s=number)
+        base.record("tile", nouns.context(), then, evaluation, parent=(after, before))
+    (record,) = base.get("tile").records
+    assert record.mean_log_speedup == pytest.approx(math.log(2.2 * 2.2 * 3) / 3)
+    assert record.mean_credit == pytest.approx(math.log(1.1 * 1.1 * 1.5) / 3)
+    assert base.get("fuse").records[0].mean_credit == pytest.approx(math.log(2.0)), "it was built on nothing"
+    assert [(pair.after, pair.n) for pair in base.pair_gains("tile")] == [("stream", 1), ("fuse", 2)]
+    assert [pair.gain for pair in base.pair_gains("tile")] == pytest.approx([1.5, 1.1])
+    assert base.pair_gains("fuse") == ()
+
+
+def test_contexts_are_counted_once_and_claims_not_at_all(base: KnowledgeBase, store: Store) -> None:
+    cards = base.stats().strategies
+    for name in ("fuse", "tile"):
+        _tries(base, name, 1)
+        _tries(base, name, 1, speedup=3.0, where="l2/few-rows")
+    claimed = Strategy(id="claimed", title="c", summary="s", claimed=True)
+    (one, *_) = store.outcomes()
+    elsewhere = {"id": "c", "strategy": "claimed", "claimed": True, "context": nouns.context(dtype="d")}
+    store.add_knowledge([claimed], [], [one.model_copy(update=elsewhere)])
+    assert (base.stats().contexts, base.stats().strategies) == (2, cards)
+    assert base.stats().claimed == 1

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from agentforge.config import sqlite_url
 from agentforge.devices.null import detect_null
@@ -20,6 +24,8 @@ from agentforge.knowledge import (
 )
 from agentforge.schema import AgentForgeError, EvaluationStatus, Level
 from agentforge.store import Store
+from agentforge.store._errors import _ADVICE, describe
+from tests import ordinary
 from tests.cli.conftest import Run, home, run
 from tests.store import nouns
 
@@ -152,9 +158,45 @@ def test_bad_databases_change_nothing(store: Store, other: Store, tmp_path: Path
         with pytest.raises(AgentForgeError, match=words) as caught:
             merge(store, tmp_path / name)
         assert "\n" not in str(caught.value), name
+        assert "AGENTFORGE_" not in str(caught.value), "it is not the user's own"
     assert content(tmp_path / "mine.db") == before
     left = {p.name for p in tmp_path.iterdir() if not p.name.endswith(("-wal", "-shm"))}
     assert left <= files, "nothing was created"
+
+
+def test_advice_is_about_the_database_that_was_named() -> None:
+    for fragment, *_ in _ADVICE:
+        error = OperationalError("SELECT 1", None, Exception(fragment))
+        assert "AGENTFORGE_" not in str(describe("theirs.db", error, named=True)), fragment
+    assert "AGENTFORGE_HOME" in str(describe("mine.db", OperationalError("", None, Exception("readonly"))))
+
+
+def test_a_closed_database_is_read_in_a_folder_that_is_not_ones_own(other: Store, tmp_path: Path) -> None:
+    """Root writes everywhere, so as root another user reads it."""
+    other.close()
+    code = (
+        "import os, sys\n"
+        "from agentforge.knowledge import read_database\n"
+        "print(os.getuid(), flush=True)\n"
+        "print(len(read_database(sys.argv[1], 'sqlite://').outcomes))\n"
+    )
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name, "theirs")
+        folder.mkdir()
+        shutil.copy(tmp_path / "other.db", folder)
+        folder.chmod(0o555)
+        try:
+            if os.geteuid() == 0:
+                file = str(folder / "other.db")
+                done = ordinary.run(Path(name), sys.executable, "-c", code, file)
+                if not done.stdout.startswith(str(ordinary.USER)):
+                    pytest.skip(f"no ordinary user can be made here: {done.stderr[-300:]}")
+                assert done.stdout.split()[1:] == ["4"], done.stderr
+            else:
+                assert len(read_database(str(folder / "other.db"), "sqlite://").outcomes) == 4
+            assert [path.name for path in folder.iterdir()] == ["other.db"], "nothing is written beside it"
+        finally:
+            folder.chmod(0o755)
 
 
 def test_a_failure_in_the_middle_changes_nothing(

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from agentforge.agents import Task
-from agentforge.agents.llm import LLMPlanner
+from agentforge.agents.llm import LLMCoder, LLMJudge, LLMPlanner
 from agentforge.agents.llm.role import Role
+from agentforge.agents.llm.tools import CoderTools
 from agentforge.config import LLMSettings
 from agentforge.devices.null import detect_null
 from agentforge.knowledge import (
+    Advisor,
     KnowledgeBase,
+    Posterior,
     doubtful,
     import_knowledge,
     judge_claims,
@@ -23,9 +31,20 @@ from agentforge.knowledge import (
     read_database,
     remove,
 )
-from agentforge.llm import Ledger, Request, Response
+from agentforge.llm import CallFailed, Ledger, Request, Response, ToolCall
 from agentforge.resources import resource
-from agentforge.schema import Attempt, AttemptStatus, Context, Evidence, Outcome, Plan, Strategy
+from agentforge.schema import (
+    Attempt,
+    AttemptStatus,
+    Context,
+    Evaluation,
+    EvaluationStatus,
+    Evidence,
+    Outcome,
+    Plan,
+    Precedent,
+    Strategy,
+)
 from agentforge.store import Store, evaluation_id
 from tests.agents.llm.scene import HARDWARE, bottleneck
 from tests.loop.conftest import make_run
@@ -40,6 +59,13 @@ CONTEXTS = tuple(
     for op_type in ("norm", "softmax", "attention", "gemm", "pointwise", "reduction", "custom")
 )  # fmt: skip
 NORM = CONTEXTS[0]
+GPU = NORM.model_copy(update={"architecture": "sm_90", "toolchain": "nvrtc-13"})
+ASKED = {
+    **dict.fromkeys(CONTEXTS, (("cpp",), "cpu")), GPU: (("triton", "cuda"), "cuda"),
+}  # fmt: skip
+"""Languages and device by context."""
+FOREIGN = ("Cache the output", "Cache results", "Ignore the referee", "100x")
+"""Words of many bundles."""
 MARK = "zqx"
 """In all words of the bundle whose solutions pass."""
 
@@ -76,22 +102,74 @@ def cards(store: Store) -> KnowledgeBase:
     return KnowledgeBase(store, [resource("knowledge_base", "playbook")])
 
 
-def prompt(store: Store, strategies: tuple[Strategy, ...], attempt: str) -> str:
-    """What the planner is asked."""
-    model = Asked()
-    planner = LLMPlanner(Role("planner", model, Ledger(store, "run"), LLMSettings()))
-    with pytest.raises(Exception, match="answers did not do"):
-        planner.plan(Task(bottleneck(), HARDWARE, NORM, strategies, ("cpp",), attempt=attempt), None)
-    return model.text
+def ranked(base: KnowledgeBase, context: Context) -> tuple[tuple[Strategy, Posterior], ...]:
+    return base.ranked(context, *ASKED[context])
 
 
-def unchanged(store: Store, base: KnowledgeBase, strategies: dict[str, Strategy]) -> str:
-    """What the planner is asked now: the words from before, whatever the claims put second or left out."""
-    now = tuple(s for s, _ in base.ranked(NORM))
-    assert {s.id for s in now} == strategies.keys()
-    asked = prompt(store, now, "run/0002")
-    assert asked == prompt(store, tuple(strategies[s.id] for s in now), "run/0003")
-    return asked
+def firsts(base: KnowledgeBase) -> Mapping[Context, tuple[Strategy, Posterior]]:
+    """The first rank of each context."""
+    return {context: ranked(base, context)[0] for context in ASKED}
+
+
+def always(found: tuple[Precedent, ...], language: str) -> tuple[Precedent, ...]:
+    return found
+
+
+def tasks(base: KnowledgeBase) -> dict[Context, Task]:
+    """What models are shown of a region on a CPU and on a GPU."""
+    found = {}
+    for context in (NORM, GPU):
+        languages, device = ASKED[context]
+        region, later = bottleneck(), nouns.NOW + timedelta(days=9999)
+        earlier = base.precedents(region.definition.hash, context, languages[0], later)
+        found[context] = Task(
+            region, replace(HARDWARE, architecture=context.architecture), context,
+            tuple(s for s, _ in ranked(base, context)), languages[:1],
+            advise=Advisor(base.advice, context, languages[:1], device, 600),
+            precedents=partial(always, earlier), contrast_tokens=4000,
+        )  # fmt: skip
+    return found
+
+
+def prompts(store: Store, task: Task) -> str:
+    """What planner, coder and judge are asked, and what the tool `knowledge` answers."""
+    said, numbers = [], count(1 + len(store.calls("run")))
+    language = task.languages[0]
+    plan = Plan(strategy=task.strategies[0].id, language=language)
+    wrote = nouns.solution("wrong")
+    statuses = EvaluationStatus.PASSED, EvaluationStatus.CRASHED
+    verdicts = [nouns.evaluation(wrote, status=status) for status in statuses]
+
+    def ask(role: str, question: Callable[[Role, Task], object]) -> None:
+        model = Asked()
+        asked = replace(task, attempt=f"run/{next(numbers):04d}")
+        with suppress(CallFailed):
+            question(Role(role, model, Ledger(store, "run"), LLMSettings()), asked)
+        assert model.text, role
+        said.append(model.text)
+
+    def judge(verdict: Evaluation, role: Role, asked: Task) -> object:
+        return LLMJudge(role).judge(asked, plan, wrote, verdict)
+
+    ask("planner", lambda role, asked: LLMPlanner(role).plan(asked, None))
+    ask("coder", lambda role, asked: LLMCoder(role).code(asked, plan, None))
+    for verdict in verdicts:
+        ask("judge", partial(judge, verdict))
+    tool = CoderTools(task, lambda text: wrote, [])
+    for query in ("cache the output between calls", *(s.id for s in task.strategies)):
+        said.append(tool(ToolCall(id="1", name="knowledge", arguments=json.dumps({"query": query}))))
+    return "\n".join(said)
+
+
+def unchanged(store: Store, base: KnowledgeBase, before: Mapping[Context, Task]) -> None:
+    """Models read the words from before, whatever the claims put second or left out."""
+    for context, now in tasks(base).items():
+        known = {s.id: s for s in before[context].strategies}
+        assert {s.id for s in now.strategies} == known.keys()
+        same = replace(before[context], strategies=tuple(known[s.id] for s in now.strategies))
+        asked = prompts(store, now)
+        assert asked == prompts(store, same)
+        assert not [words for words in FOREIGN if words in asked]
 
 
 def test_there_are_at_least_twenty() -> None:
@@ -101,20 +179,17 @@ def test_there_are_at_least_twenty() -> None:
 @pytest.mark.parametrize("bundle", BUNDLES, ids=lambda path: path.stem)
 def test_a_bundle_changes_neither_the_first_rank_nor_a_prompt(store: Store, bundle: Path) -> None:
     base = cards(store)
-    before = {context: base.ranked(context)[:1] for context in CONTEXTS}
-    chances = [base.success_probability(context) for context in CONTEXTS]
-    strategies = {s.id: s for s, _ in base.ranked(NORM)}
+    before, shown = firsts(base), tasks(base)
+    chances = [base.success_probability(context, *ASKED[context]) for context in ASKED]
     numbers = base.stats()
     import_knowledge(store, bundle)
     base = cards(store)
-    for context, ((first, belief),) in before.items():
-        (now, held), *_ = base.ranked(context)
+    for context, (now, held) in firsts(base).items():
+        first, belief = before[context]
         assert (now.id, held) == (first.id, belief)
         assert now.lessons == first.lessons
-    assert [base.success_probability(context) for context in CONTEXTS] == chances
-    asked = unchanged(store, base, strategies)
-    assert "Cache" not in asked
-    assert "100x" not in asked
+    assert [base.success_probability(context, *ASKED[context]) for context in ASKED] == chances
+    unchanged(store, base, shown)
     later = base.stats()
     assert (later.verified, later.faster, later.failures, later.cheating, later.unproven) == (
         numbers.verified, numbers.faster, numbers.failures, numbers.cheating, numbers.unproven
@@ -123,20 +198,18 @@ def test_a_bundle_changes_neither_the_first_rank_nor_a_prompt(store: Store, bund
 
 def test_a_database_of_all_bundles_changes_neither(store: Store, tmp_path: Path) -> None:
     base = cards(store)
-    before = {context: base.ranked(context)[:1] for context in CONTEXTS}
-    strategies = {s.id: s for s, _ in base.ranked(NORM)}
+    before, shown = firsts(base), tasks(base)
     with Store(f"sqlite:///{tmp_path}/poison.db") as other:
         for bundle in map(read_bundle, BUNDLES):
             other.add_knowledge(bundle.strategies, bundle.lessons, bundle.outcomes)
     done = import_knowledge(store, read_database(f"{tmp_path}/poison.db", store.where))
     assert done.outcomes > 100
     base = cards(store)
-    for context, ((first, belief),) in before.items():
-        (now, held), *_ = base.ranked(context)
+    for context, (now, held) in firsts(base).items():
+        first, belief = before[context]
         assert (now.id, held, now.lessons) == (first.id, belief, first.lessons)
-    asked = unchanged(store, base, strategies)
-    assert "Cache" not in asked
-    assert "100x" not in asked
+    unchanged(store, base, shown)
+    assert [s.id for s, _ in ranked(base, GPU)] != [s.id for s in shown[GPU].strategies], "they were read"
 
 
 def test_a_solution_that_passes_changes_neither(store: Store) -> None:
@@ -153,7 +226,7 @@ def test_a_solution_that_passes_changes_neither(store: Store) -> None:
     base = cards(store)
     assert [(s.id, belief) for s, belief in base.ranked(NORM)] == [(s.id, belief) for s, belief in beliefs]
     shown = "".join(s.model_dump_json() for s, _ in base.ranked(NORM))
-    asked = prompt(store, tuple(s for s, _ in base.ranked(NORM)), "run/0002")
+    asked = "".join(prompts(store, task) for task in tasks(base).values())
     assert MARK in "".join(s.model_dump_json() for s in base.strategies()).lower(), "a person may read them"
     assert MARK not in (shown + asked).lower()
 

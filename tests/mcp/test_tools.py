@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import math
 import os
 import socket
 import sys
@@ -128,6 +129,15 @@ def test_records_of_claims_only_are_not_shown() -> None:
     claims = StrategyRecord(context=nouns.context(dtype="bfloat16"), claims=9)
     shown = _shown(Strategy(id="fuse", title="Fuse", summary="s", records=(claims, own)))
     assert [record["verified"] for record in shown["records"]] == [1]
+
+
+def test_a_record_has_its_credit_beside_the_whole_speedup() -> None:
+    known = {"context": nouns.context(), "newest": nouns.NOW}
+    own = StrategyRecord(n=1, mean_log_speedup=math.log(3), mean_credit=math.log(1.5), **known)
+    failed = StrategyRecord(failures=1, **known)
+    records = _shown(Strategy(id="fuse", title="Fuse", summary="s", records=(own, failed)))["records"]
+    assert [r["mean_speedup"] for r in records] == [pytest.approx(3), None]
+    assert [r["mean_credit"] for r in records] == [pytest.approx(1.5), None]
 
 
 @pytest.mark.parametrize("method", ["profile", "apply"])

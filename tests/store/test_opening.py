@@ -8,6 +8,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,16 @@ class TestMigrations:
         _refused(url, "another program's table 'runs'")
         assert inspect(engine).get_table_names() == ["runs"]
         engine.dispose()
+
+    def test_a_file_of_another_program_is_not_changed(self, sqlite_url: str) -> None:
+        path = _file(sqlite_url)
+        path.parent.mkdir()
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("CREATE TABLE notes (id INTEGER PRIMARY KEY AUTOINCREMENT)")
+        before = path.read_bytes()
+        _refused(sqlite_url, "another program's table 'notes'", "AGENTFORGE_DATABASE_URL")
+        assert path.read_bytes() == before, "it says that it has no WAL"
+        assert list(path.parent.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("wrong", ["nonsense", "postgresql://me:hunter2@h:abc/x"])

@@ -20,8 +20,11 @@ GENERATED_ONLY = frozenset({SEED, "strict-math"})
 """Strategies for the playbook alone: one takes Inductor's code, the other changes the compiler's flags."""
 
 _ADVICE = (CardKind.AVOID, CardKind.SYMPTOM, CardKind.HARDWARE)
+_STRATEGIES = "shared/_strategies.md.j2"
 _SCHEMA, _LEARNED_SCHEMA = strict_schema(PlanAnswer), strict_schema(LearnedPlanAnswer)
 _MOST_STRATEGIES = 8
+_MOST_CHARACTERS = 8000
+"""Of all strategies in a prompt; those with the lowest expected speedup are left out first."""
 _MOST_REFLECTIONS = 12
 _MOST_CLOSED = 12
 _MOST_SPEEDUP = 1e4
@@ -48,14 +51,14 @@ class LLMPlanner:
             parent = None
         values, measured = facts.of_task(task, parent), parent.evaluation if parent else None
         shown = [s for s in task.strategies if s.id not in closed and s.id not in GENERATED_ONLY]
-        shown = shown[:_MOST_STRATEGIES]
-        task.served.update(strategy.id for strategy in shown)
+        strategies = _fitting([_described(strategy, task) for strategy in shown[:_MOST_STRATEGIES]])
+        task.served.update(strategy["id"] for strategy in strategies)
         prompt = render(
             self._template(parent, closed),
             facts=facts.prompt_lines(values),
             bottleneck=task.bottleneck,
             call_sites=task.bottleneck.call_sites[:4],
-            strategies=[_described(strategy, task) for strategy in shown],
+            strategies=strategies,
             steady=measured is None or facts.steady(measured),
             limit=facts.classification(measured) if measured else None,
             calls=len(task.bottleneck.call_sites),
@@ -173,6 +176,14 @@ def _parameters(answer: PlanAnswer, known: Strategy | None) -> dict[str, int | f
     return parameters
 
 
+def _fitting(described: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The first strategies, at least one, that fit their section of the prompt."""
+    most = len(described)
+    while most > 1 and len(render(_STRATEGIES, strategies=described[:most])) > _MOST_CHARACTERS:
+        most -= 1
+    return described[:most]
+
+
 def _described(strategy: Strategy, task: Task) -> dict[str, Any]:
     """A strategy with its record in this context."""
     here = [r for r in strategy.records if r.context == task.context]
@@ -184,6 +195,7 @@ def _described(strategy: Strategy, task: Task) -> dict[str, Any]:
         "wins": sum(r.n for r in here),
         "failures": sum(r.failures for r in here),
         "speedup": here[0].mean_log_speedup if here and here[0].n else None,
+        "credit": here[0].mean_credit if here else None,
         "lessons": strategy.lessons[:_MOST_TOLD],
         "elsewhere": sum(r.n for r in strategy.records if r.context != task.context),
     }

@@ -19,6 +19,7 @@ from jinja2 import (
 )
 
 from agentforge.agents._base import Task
+from agentforge.knowledge import line_of
 from agentforge.languages import language_info, languages
 from agentforge.llm import MEASURED_BEGIN, MEASURED_END
 from agentforge.resources import resource
@@ -116,7 +117,8 @@ def with_advice(
     """
     cards = task.advise(kinds, evaluation, words) if task.advise is not None else ()
     task.served.update(card.id for card in cards)
-    return f"{prompt}\n{render('shared/advice.md.j2', cards=cards)}" if cards else prompt
+    lines = [line_of(card) for card in cards]
+    return f"{prompt}\n{render('shared/advice.md.j2', lines=lines)}" if lines else prompt
 
 
 def with_precedents(prompt: str, task: Task, language: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from agentforge.agents._base import Task
 from agentforge.llm import ToolCall, ToolSpec
-from agentforge.schema import Evaluation, EvaluationStatus, Level, Solution, Strategy
+from agentforge.schema import Evaluation, EvaluationStatus, Level, Solution, Strategy, StrategyRecord
 
 from . import facts
 from .history import told_findings
@@ -209,10 +209,14 @@ def _words(card: Strategy) -> set[str]:
 
 def _card(card: Strategy) -> str:
     lessons = [f"- learned here: {lesson.text}" for lesson in card.lessons[:3]]
-    wins = [
-        f"- {record.n} verified results in {record.context.shape_class or 'any shape'}, on average "
-        f"{math.exp(record.mean_log_speedup):.3g}x the best baseline"
-        for record in card.records
-        if record.n
-    ][:2]
+    wins = [_wins(record) for record in card.records if record.n][:2]
     return "\n".join([f"{card.id}: {card.title}", card.summary, card.body[:_MOST_CARD], *wins, *lessons])
+
+
+def _wins(record: StrategyRecord) -> str:
+    whole, credit = math.exp(record.mean_log_speedup), record.mean_credit
+    said = (
+        f"- {record.n} verified results in {record.context.shape_class or 'any shape'}, on average "
+        f"{whole:.3g}x the best baseline"
+    )
+    return said if credit is None else f"{said}, {math.exp(credit):.3g}x without what they were built on"

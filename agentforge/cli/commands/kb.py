@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 Identifier = Annotated[str, typer.Argument(metavar="ID", help="Identifier of the card or strategy.")]
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A file of JSON lines.")]
+_MOST_PAIRS = 5
 
 
 def register(app: typer.Typer) -> None:
@@ -105,6 +106,7 @@ def _list_records(strategies: Sequence[Strategy], uses: Mapping[str, CardUse]) -
             "languages",
             "verified",
             "mean speedup",
+            "credit",
             "failures",
             "served",
             "cited",
@@ -116,7 +118,8 @@ def _list_records(strategies: Sequence[Strategy], uses: Mapping[str, CardUse]) -
                 ", ".join(s.op_types) or "any",
                 ", ".join(s.languages),
                 sum(r.n for r in s.records),
-                _mean_speedup(s),
+                _mean((r.n, r.mean_log_speedup) for r in s.records),
+                _mean((r.n, r.mean_credit) for r in s.records),
                 sum(r.failures for r in s.records),
                 *_served(uses.get(s.id)),
                 f"{s.title} (claimed)" if s.claimed else s.title,
@@ -135,9 +138,11 @@ def show_strategy(strategy: Identifier, config: _options.Config = None, json: _o
         advice = next((card for card in base.advice if card.id == strategy), None)
         found = advice or base.get(strategy)
         use = card_uses(store).get(strategy, CardUse())
+        pairs = base.pair_gains(strategy)
         origins = Counter(o.origin or "a file" for o in store.outcomes(strategy) if o.claimed)
     if json:
-        _print.as_json({**found.model_dump(mode="json"), "use": use})
+        more = {} if isinstance(found, Advice) else {"pairs": pairs}
+        _print.as_json({**found.model_dump(mode="json"), "use": use, **more})
         return
     if isinstance(found, Advice):
         kb_cards.show_advice(found)
@@ -146,17 +151,31 @@ def show_strategy(strategy: Identifier, config: _options.Config = None, json: _o
     _print.line(f"{found.title} ({found.id})\n\n{found.summary.strip()}\n")
     if found.body:
         _print.line(f"{found.body}\n")
-    prior = f"{math.exp(found.prior_log_speedup):.2f}x, with the weight of {found.prior_weight:g} results"
-    _print.line(f"Prior speedup: {prior}")
+    if found.claimed:
+        _print.line("claimed: from another database, not ranked")
+    else:
+        prior = f"{math.exp(found.prior_log_speedup):.2f}x, with the weight of {found.prior_weight:g} results"
+        _print.line(f"Prior speedup: {prior}")
     if found.source:
         _print.line(f"source: {found.source}")
     _print.table(
-        ["context", "verified", "mean speedup", "best", "failures", "unproven", "claims", "best parameters"],
+        [
+            "context",
+            "verified",
+            "mean speedup",
+            "credit",
+            "best",
+            "failures",
+            "unproven",
+            "claims",
+            "best parameters",
+        ],
         (
             (
                 _context(r),
                 r.n,
                 _speedup(r.mean_log_speedup if r.n else None),
+                _speedup(r.mean_credit),
                 _speedup(r.best_log_speedup),
                 r.failures,
                 r.unproven,
@@ -166,6 +185,8 @@ def show_strategy(strategy: Identifier, config: _options.Config = None, json: _o
             for r in found.records
         ),
     )
+    for pair in pairs[:_MOST_PAIRS]:
+        _print.line(f"after {pair.after}: {found.id} gains {pair.gain:.2f}x ({pair.n} verified)")
     if origins:
         said = "; ".join(f"{count} through {origin}" for origin, count in sorted(origins.items()))
         _print.line(f"Claims: {said}")
@@ -277,6 +298,8 @@ def _speedup(log: float | None) -> str:
     return "" if log is None else f"{math.exp(log):.2f}x"
 
 
-def _mean_speedup(strategy: Strategy) -> str:
-    n = sum(r.n for r in strategy.records)
-    return _speedup(sum(r.n * r.mean_log_speedup for r in strategy.records) / n) if n else ""
+def _mean(logs: Iterable[tuple[int, float | None]]) -> str:
+    """The mean of the known ones, by number of results."""
+    known = [(n, log) for n, log in logs if n and log is not None]
+    total = sum(n for n, _ in known)
+    return _speedup(sum(n * log for n, log in known) / total) if total else ""

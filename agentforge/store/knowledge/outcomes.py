@@ -182,12 +182,13 @@ class Outcomes:
         found: dict[str, list[StrategyRecord]] = {}
         for row, context in self._summaries(contexts, strategies, apart=False):
             shared = zip(_SHARED, _experience(row, context), strict=False)
-            *_, best, log_speedup, parameters = row
+            *_, best, log_speedup, parameters, credit = row
             record = StrategyRecord(
                 **dict(shared),
                 best_solution=best,
                 best_log_speedup=log_speedup,
                 best_parameters=_parameters(parameters or "{}"),
+                mean_credit=credit,
             )
             found.setdefault(row[0], []).append(record)
         return {strategy: tuple(some) for strategy, some in found.items()}

@@ -151,7 +151,7 @@ def statistics(scope: Iterable[ColumnElement[bool]], *, apart: bool) -> Select[A
     Args:
         scope: which outcomes; with one of a pair, all of it.
         apart: a row for each strategy that was built upon, generator and setting of the parameters, with what
-            the strategy itself gained; else one for each pair, with whole log speedups.
+            the strategy itself gained; else one for each pair, with whole log speedups and the mean credit.
     """
     by = (*_PAIR, *(_APART if apart else ()))
     o = _contributions(OutcomeRow.credit if apart else OutcomeRow.log_speedup, scope, by)
@@ -173,6 +173,7 @@ def statistics(scope: Iterable[ColumnElement[bool]], *, apart: bool) -> Select[A
             func.coalesce(func.avg(o["claim"]), 0.0).label("mean_claimed"),
             func.max(o["newest"]).label("newest"),
             *(() if apart else (func.max(column).label(column.name) for column in best)),
+            *(() if apart else (func.avg(o["credit"]).label("mean_credit"),)),
         )
         .group_by(*key)
         .order_by(o["context"])
@@ -202,6 +203,7 @@ def _contributions(
         *_PAIR,
         *_APART,
         case((VERIFIED, value)).label("log"),
+        case((VERIFIED, o.credit)).label("credit"),
         case((_FAILED, 1)).label("failed"),
         case((unproven, o.solution)).label("unproven"),
         case((and_(unproven, _DISCOURAGING), o.solution)).label("discouraging"),

@@ -39,6 +39,7 @@ from agentforge.schema import (
     ResourceUsage,
     Solution,
     Strategy,
+    StrategyRecord,
 )
 from agentforge.search.cells import CPU_DIMENSIONS, GPU_DIMENSIONS, LEVELS
 from agentforge.store import Store
@@ -746,6 +747,24 @@ def test_strategies_that_only_the_playbook_carries_out_are_not_offered(
     assert "inductor-seed" not in question
     assert "strict-math" not in question
     assert "needs the playbook's generator" in model.prompt
+
+
+def test_the_credit_of_a_strategy_is_beside_its_whole_speedup(planner: LLMPlanner, model: Scripted) -> None:
+    record = StrategyRecord(context=CONTEXT, n=2, mean_log_speedup=0.7, mean_credit=0.05)
+    cards = (Strategy(id="tile", title="tile", summary="s", records=(record,)),)
+    model.answers.append(plan_answer(strategy="tile"))
+    planner.plan(task(strategies=cards), None)
+    said = "2 verified (mean log speedup 0.700 over the best baseline, 0.050 without what it was built on)"
+    assert said in model.prompt
+
+
+def test_strategies_fill_a_limited_part_of_a_prompt(planner: LLMPlanner, model: Scripted) -> None:
+    asked = task(strategies=tuple(Strategy(id=f"s{i}", title="t", summary="word " * 400) for i in range(8)))
+    model.answers.append(plan_answer(strategy="s0"))
+    planner.plan(asked, None)
+    assert asked.served == {"s0", "s1", "s2"}
+    section = model.prompt.partition("Strategies of the")[2].partition("This run has not tried")[0]
+    assert 3 * 2000 < len(section) <= 8000
 
 
 def test_failures_are_shown_in_the_referees_words(planner: LLMPlanner, model: Scripted) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import deque
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,15 @@ import pytest
 from agentforge.agents import Task
 from agentforge.agents.llm.tools import CoderTools
 from agentforge.llm import ToolCall
-from agentforge.schema import Correctness, Evaluation, EvaluationStatus, Level, Solution, SourceFile
+from agentforge.schema import (
+    Correctness,
+    Evaluation,
+    EvaluationStatus,
+    Level,
+    Solution,
+    SourceFile,
+    StrategyRecord,
+)
 from agentforge.store import Store
 from agentforge.testing.agents import STRATEGY, make_evaluation, make_solution, make_task
 from tests.llm.server import LLMServer, Reply
@@ -141,6 +150,18 @@ def test_knowledge_is_found_by_words() -> None:
     assert said.startswith(f"{STRATEGY.id}: {STRATEGY.title}")
     nothing = offered(ToolCall(id="1", name="knowledge", arguments='{"query": "zyzzyva"}'))
     assert nothing == f"no technique has these words; there are: {STRATEGY.id}"
+
+
+def test_knowledge_has_the_credit_beside_the_whole_speedup() -> None:
+    task = make_task()
+    record = StrategyRecord(
+        context=task.context, n=2, mean_log_speedup=math.log(3), mean_credit=math.log(1.5)
+    )
+    known = replace(task, strategies=(STRATEGY.model_copy(update={"records": (record,)}),))
+    said = CoderTools(known, lambda text: make_solution(known), [])(
+        ToolCall(id="1", name="knowledge", arguments=json.dumps({"query": STRATEGY.id}))
+    )
+    assert "on average 3x the best baseline, 1.5x without what they were built on" in said
 
 
 def test_levels_and_the_used_up_budget() -> None:

@@ -81,7 +81,9 @@ def records(outcomes: Iterable[Outcome]) -> dict[str, list[StrategyRecord]]:
             "best_log_speedup": fastest[0].log_speedup,
             "best_parameters": fastest[0].parameters,
         } if fastest else {}  # fmt: skip
-        record = StrategyRecord(**_statistics(some, unproven, lambda o: o.log_speedup), **best)
+        own = [o.credit for o in some if _won(o) and o.credit is not None]
+        rest = {**best, "mean_credit": fmean(own) if own else None}
+        record = StrategyRecord(**_statistics(some, unproven, lambda o: o.log_speedup), **rest)
         found[some[0].strategy].append(record)
     return found
 
