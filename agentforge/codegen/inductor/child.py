@@ -1,4 +1,4 @@
-"""Child process of `inductor`: makes Inductor generate code for one trusted reference, and compiles nothing."""
+"""Child process of `inductor`: Inductor generates code for one trusted reference, without compiling it."""
 
 from __future__ import annotations
 
