@@ -1,4 +1,7 @@
-"""One item in a process of its own: a run that begins, or goes on, with the campaign's settings."""
+"""One item in a process of its own: a run that begins, or goes on, with the campaign's settings.
+
+The server that forks such processes imports this module, and with it all that an item would import.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Any
 
 from agentforge.config import Settings, load_settings
 from agentforge.frontends import FrontendOptions
-from agentforge.runs import ModelStart, resume, start_run
+from agentforge.runs import ModelStart, resume, slow_imports, start_run
 from agentforge.schema import (
     Budget,
     CampaignItem,
@@ -29,6 +32,8 @@ from .packages import check_packages
 from .report import run_of, run_speedup
 from .start import of_campaign
 from .suites._base import keep_copy
+
+slow_imports.import_all()
 
 CALLS = 100
 """A problem is unsupported if that many forwards take longer than an item may: a verdict alone needs them."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from importlib import import_module
 from pathlib import Path
 
 from agentforge.agents import (
@@ -49,13 +48,14 @@ from agentforge.search import allocators, policies
 from agentforge.store import Store
 from agentforge.trackers import Delivery
 
+from . import slow_imports
 from ._base import RunInput, RunStart
 from .checks import check_language, check_start
-from .evaluators.background import Background
+from .evaluators.background import Background, LazyReferee
 from .evaluators.cached import shared_conditions
 from .judging_code import keep_code
 from .kinds.pipelines import PIPELINES
-from .pipeline import RunPipeline
+from .pipeline import RunPipeline, model_writes
 from .run_settings import for_device, remembered
 
 _CALLS: dict[str, type[LLMBegun | LLMAnswered | LLMFailed]] = {
@@ -68,10 +68,6 @@ _ENDS: dict[RunStatus, type[RunFinished | RunInterrupted | RunFailed]] = {
     RunStatus.INTERRUPTED: RunInterrupted,
     RunStatus.FAILED: RunFailed,
 }
-
-_SLOW, _TRACER = ("agentforge.loop.graph", "agentforge.referee.workers.device_backend"), "torch._dynamo"
-"""Modules that take a second or more to import: LangGraph, torch, and what the playbook's coder traces with.
-The process that loads the target takes as long."""
 
 MOST_ERROR = 2000
 """Most characters of an error that a run keeps: a user's exception may hold a whole tensor."""
@@ -103,14 +99,20 @@ def start_run(
     )
     check_agents(settings.search, settings.llm, settings.budget)
     loading = Background(lambda: start.load(settings, where))
-    for slow in _SLOW if ":" in settings.search.coder else (*_SLOW, _TRACER):
-        import_module(slow)
-    found = loading.result()  # before the store makes files, perhaps in the folder that is read
-    found = replace(found, settings=for_device(found.settings, where))
-    check_language(found.settings.search.language)
-    with Store(settings.url) as store:
-        run = create_run(store, found, where, kind=start.kind, out=out, permission=permission)
-        return execute(store, run, found.settings, where, out, on_event)
+    slow_imports.import_torch()
+    by_model = model_writes(settings)
+    with closing(LazyReferee(settings.referee, device=where, cache=settings.cache)) as referee:
+        early = start.kind is RunKind.MODEL  # the input of other kinds may change the referee's settings
+        if early and not by_model:
+            referee.open((), ahead=True)
+        slow_imports.import_search(traces=not by_model)
+        found = loading.result()  # before the store makes files, perhaps in the folder that is read
+        found = replace(found, settings=for_device(found.settings, where))
+        check_language(found.settings.search.language)
+        with Store(settings.url) as store:
+            run = create_run(store, found, where, kind=start.kind, out=out, permission=permission)
+            opening = referee if early else None
+            return execute(store, run, found.settings, where, out, on_event, referee=opening)
 
 
 def before_run(on_event: OnEvent | None) -> Callable[[str], None]:
@@ -162,9 +164,14 @@ def execute(
     on_event: OnEvent | None,
     *,
     budget: Budget | None = None,
+    referee: LazyReferee | None = None,
 ) -> Report:
-    """Carry out all phases; whatever stops them, the run says so and can be resumed."""
-    with opened(store, run, settings, device, on_event, out=out, budget=budget) as pipeline:
+    """Carry out all phases; whatever stops them, the run says so and can be resumed.
+
+    Args:
+        referee: one with these settings that may be opening already.
+    """
+    with opened(store, run, settings, device, on_event, out=out, budget=budget, referee=referee) as pipeline:
         run_log = pipeline.run_log
         keep_code(run_log)
         opening = RunStarted if run.status is RunStatus.CREATED else RunResumed
@@ -194,6 +201,7 @@ def opened(
     out: Path | None = None,
     agents: Agents | None = None,
     budget: Budget | None = None,
+    referee: LazyReferee | None = None,
 ) -> Iterator[RunPipeline]:
     """The run's pipeline, under the run's lock.
 
@@ -201,6 +209,7 @@ def opened(
         out: folder for the artifact; None is what the run began with.
         agents: who proposes; None creates those that the settings name.
         budget: takes the place of the run's own, unless that is None.
+        referee: see `execute`.
 
     Raises:
         UsageError: the run began on another device, or another process works on it.
@@ -227,6 +236,7 @@ def opened(
             policy=policies.create(settings.search.policy, options=settings.search.policy_options),
             allocator=allocators.create(settings.search.allocator),
             out=out.absolute() if out else Path(kept.out) if kept and kept.out else None,
+            referee=referee or LazyReferee(settings.referee, device=device, cache=settings.cache),
             permission=kept.permission if kept else None,
         )
         pipeline.folder.mkdir(parents=True, exist_ok=True)

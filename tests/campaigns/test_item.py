@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 
+from agentforge.campaigns import worker as workers
 from agentforge.campaigns.item import run_item, visited, without
 from agentforge.campaigns.suites import Selection, open_suite
 from agentforge.config import Settings, load_settings
+from agentforge.isolation.child_process import ChildFailure, run_child
 from agentforge.loop import RunLog
 from agentforge.runs import ModelStart
 from agentforge.runs.pipeline import RunPipeline
@@ -22,6 +23,17 @@ from tests.campaigns.conftest import finish
 from tests.store import nouns
 
 ONE = Budget(minutes=2.0, attempts=5)
+LONG = [
+    "langgraph.graph",
+    "torch",
+    "torch._dynamo",
+    "torch._inductor.compile_fx",
+    "torch.export._trace",
+    "agentforge.referee.referee",
+    "agentforge.profiling.worker",
+    "agentforge.stitch.stitch",
+]
+"""Modules that take long to import."""
 
 
 def test_each_visit_has_the_budget_once_more() -> None:
@@ -61,7 +73,7 @@ def test_runs_that_were_given_up_count_against_the_share() -> None:
 
 def test_an_arms_run_does_not_know_what_the_other_arm_found(store: Store) -> None:
     own = next(item.run for item in store.campaign_items("night") if item.arm == "base" and item.run)
-    names = ("target", "meter", "device", "agents", "policy", "allocator", "out")
+    names = ("target", "meter", "device", "agents", "policy", "allocator", "out", "referee")
     unused: dict[str, Any] = dict.fromkeys(names)
     log = RunLog(store, store.get_run(own))
     pipeline = RunPipeline(run_log=log, settings=Settings(), **unused)
@@ -71,7 +83,7 @@ def test_an_arms_run_does_not_know_what_the_other_arm_found(store: Store) -> Non
 
 
 def test_a_result_without_kernels_names_the_attempt_that_was_not_judged(store: Store) -> None:
-    names = ("target", "meter", "device", "agents", "policy", "allocator", "out")
+    names = ("target", "meter", "device", "agents", "policy", "allocator", "out", "referee")
     unused: dict[str, Any] = dict.fromkeys(names)
     log = RunLog(store, store.get_run("run-1"))
     pipeline = RunPipeline(run_log=log, settings=Settings(), **unused)
@@ -146,8 +158,10 @@ def test_a_run_that_began_anew_takes_the_result_if_it_is_as_fast(
         assert (found.run, found.result_run) == ("second", "first" if keeps else "second")
 
 
-def test_an_item_is_loaded_before_torch_is() -> None:
-    """Each item has a process of its own, which imports torch while another one loads the problem."""
-    code = "import agentforge.campaigns.item, sys; print({'torch', 'langgraph'} & sys.modules.keys())"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "set()\n"
+def test_an_item_inherits_all_that_takes_long_to_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANOTHER_SERVER", "1")
+    with pytest.raises(ChildFailure):
+        run_child(workers._ITEM, {}, timeout_s=60.0)
+    found = run_child("tests.isolation.child_tasks:inherited", {"modules": LONG}, timeout_s=60.0)
+    assert found["modules"] == LONG
+    assert psutil.Process(found["server"]).num_threads() == 1, "a thread does not survive the fork"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
-import json
 import logging
 import os
-import subprocess
+import resource
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -18,6 +17,8 @@ from hypothesis import strategies as st
 
 from agentforge.codegen.inductor import inductor_solution
 from agentforge.codegen.inductor.convert import CannotConvert, contiguous, convert
+from agentforge.codegen.inductor.generate import _generate
+from agentforge.isolation.child_process import run_child
 from agentforge.languages import languages, run_command
 from agentforge.schema import Definition, Distribution, DType, ScalarInput, TensorInput, Workload
 
@@ -197,18 +198,14 @@ def test_what_cannot_be_taken_over(forward: str, why: str, caplog: pytest.LogCap
 
 
 @pytest.mark.slow
-def test_kernels_do_not_keep_the_number_of_threads(tmp_path: Path) -> None:
+def test_kernels_do_not_keep_the_number_of_threads() -> None:
     reference = (
         "import torch\nclass Model(torch.nn.Module):\n"
         "    def forward(self, x):\n        return x.exp() * 2, x.sum()\n"
         "def get_inputs(): return [torch.rand(512, 512)]\ndef get_init_inputs(): return []\n"
     )
-    workload = Workload(name="w", source="reference").model_dump(mode="json")
-    request, answer = tmp_path / "request.json", tmp_path / "answer.json"
-    request.write_text(json.dumps({"reference": reference, "workload": workload}))
-    argv = [sys.executable, "-m", "agentforge.codegen.inductor.child", str(request), str(answer)]
-    subprocess.run(argv, timeout=120, check=True)
-    code = json.loads(answer.read_text())["code"]
+    definition = Definition(name="exp", op_type="other", reference=reference)
+    code = _generate(definition, Workload(name="w", source="reference"), 120.0)["code"]
     assert "#pragma omp parallel\n" in code
     assert "_arr[max_threads]" in code, "another machine may have more threads"
 
@@ -218,3 +215,43 @@ def test_differentiable_definitions_get_none(caplog: pytest.LogCaptureFixture) -
     with caplog.at_level(logging.INFO, "agentforge.codegen"):
         assert inductor_solution(definition, workload(8)) is None
     assert "no backward" in caplog.text
+
+
+SURROUNDINGS = """
+import os, resource, time
+class Model: ...
+def get_inputs(): return []
+def get_init_inputs():
+    if "AGENTFORGE_TEST_SLEEPS" in os.environ:
+        time.sleep(60)
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    raise ValueError(f"in {os.getcwd()} with {os.environ['TORCHINDUCTOR_CACHE_DIR']} and {limit}")
+"""
+
+
+def test_a_seed_is_generated_in_a_folder_of_its_own_with_the_callers_cache_and_limits(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    definition = Definition(name="odd", op_type="other", reference=SURROUNDINGS)
+    whole = Workload(name="w", source="reference")
+    with caplog.at_level(logging.INFO, "agentforge.codegen"):
+        assert inductor_solution(definition, whole) is None
+        monkeypatch.setenv("AGENTFORGE_TEST_SLEEPS", "1")  # needs no other server
+        assert inductor_solution(definition, whole, timeout_s=1.0) is None
+    found, late = caplog.messages
+    limit, cache = resource.getrlimit(resource.RLIMIT_AS)[0], os.environ["TORCHINDUCTOR_CACHE_DIR"]
+    assert "agentforge-inductor-" in found and f" with {cache} and {limit}" in found
+    assert not Path(found.partition(" in ")[2].partition(" with ")[0]).exists()
+    assert "Inductor took longer than 1 s" in late
+
+
+@pytest.mark.slow
+def test_inductor_is_imported_once_for_all_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANOTHER_SERVER", "seeds")
+    definition = Definition(name="odd", op_type="other", reference=SURROUNDINGS)
+    modules = ["torch._inductor.compile_fx"]
+    found = run_child("tests.isolation.child_tasks:inherited", {"modules": modules}, timeout_s=60.0)
+    assert found["modules"] == []
+    assert inductor_solution(definition, Workload(name="w", source="reference")) is None
+    after = run_child("tests.isolation.child_tasks:inherited", {"modules": modules}, timeout_s=60.0)
+    assert after == {"modules": modules, "server": found["server"]}

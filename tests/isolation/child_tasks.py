@@ -81,6 +81,12 @@ def surroundings(payload, report):
     }
 
 
+def inherited(payload, report):
+    """Which of some modules this process had before its task began, and the process that forked it."""
+    found = [name for name in payload["modules"] if name in sys.modules]
+    return {"modules": found, "server": psutil.Process().parent().ppid()}
+
+
 def below(payload, report):
     """Another child's surroundings, and the pid of its server's parent."""
     found = run_child(f"{__name__}:surroundings", {}, timeout_s=60.0)

@@ -1,18 +1,16 @@
-"""Child process of `inductor`: makes Inductor generate code for one trusted reference, without compiling it.
-
-`python -m agentforge.codegen.inductor.child REQUEST.json ANSWER.json`.
-"""
+"""Child process of `inductor`: Inductor generates code for one trusted reference, without compiling it."""
 
 from __future__ import annotations
 
-import json
+import os
 import sys
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 from unittest import mock
 
 import torch
+import torch._inductor.compile_fx  # takes seconds: here it is imported once for all children
 
 from agentforge.schema import TensorInput, Workload
 
@@ -161,19 +159,20 @@ def generate(reference: str, workload: Workload) -> dict[str, Any]:
     }
 
 
-def main(request: str, answer: str) -> None:
-    """Read the request, write the answer; a refusal is an answer too."""
-    content = json.loads(Path(request).read_text())
-    workload = Workload.model_validate(content["workload"])
+def generate_code(payload: Mapping[str, Any], report: Callable[[str], None]) -> dict[str, Any]:
+    """What Inductor generates, or why there is nothing.
+
+    Args:
+        payload: `reference`, its source; `workload`, JSON of a `Workload`; `folder` to work in.
+
+    Returns:
+        See `generate`; or `reason`, in one sentence.
+    """
+    os.chdir(payload["folder"])
     try:
-        result = generate(content["reference"], workload)
+        return generate(payload["reference"], Workload.model_validate(payload["workload"]))
     except _Refused as refusal:
-        result = {"reason": str(refusal)}
+        return {"reason": str(refusal)}
     except Exception as error:
         first = str(error).strip().splitlines() or [""]
-        result = {"reason": f"{type(error).__name__}: {first[0][:300]}"}
-    Path(answer).write_text(json.dumps(result))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+        return {"reason": f"{type(error).__name__}: {first[0][:300]}"}

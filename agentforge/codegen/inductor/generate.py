@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import sys
 import tempfile
-from pathlib import Path
 from typing import Any
 
-from agentforge.languages.command import run_command
+from agentforge.isolation.child_process import ChildFailure, run_child
 from agentforge.schema import BuildSpec, Definition, Solution, SourceFile, Workload
 
 from .convert import CannotConvert, Converted, convert
@@ -48,6 +45,7 @@ def _fits(tensor, shape, stride, dtype):
 
 
 """
+_TASK = "agentforge.codegen.inductor.child:generate_code"
 _INCLUDE = "#include <torch/csrc/inductor/cpp_prefix.h>\n\n"
 
 
@@ -75,21 +73,18 @@ def inductor_solution(
 
 
 def _generate(definition: Definition, workload: Workload, timeout_s: float) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory(prefix="agentforge-inductor-") as scratch:
-        folder = Path(scratch)
-        request, answer = folder / "request.json", folder / "answer.json"
-        content = {
+    with tempfile.TemporaryDirectory(prefix="agentforge-inductor-") as folder:
+        payload = {
             "reference": definition.reference,
             "workload": workload.model_dump(mode="json"),
+            "folder": folder,
         }
-        request.write_text(json.dumps(content))
-        command = [sys.executable, "-m", "agentforge.codegen.inductor.child", str(request), str(answer)]
-        done = run_command(command, cwd=folder, timeout_s=timeout_s)
-        if done.timed_out:
-            raise CannotConvert(f"Inductor took longer than {timeout_s:g} s")
-        if not answer.exists():
-            raise CannotConvert(f"the child exited with {done.returncode}: {done.stderr.strip()[-300:]}")
-        result: dict[str, Any] = json.loads(answer.read_text())
+        try:
+            result: dict[str, Any] = run_child(_TASK, payload, timeout_s=timeout_s, memory_bytes=0)
+        except ChildFailure as failure:
+            late = f"Inductor took longer than {timeout_s:g} s"
+            why = late if failure.kind == "timeout" else f"its process failed: {failure}"
+            raise CannotConvert(why) from failure
     if "reason" in result:
         raise CannotConvert(result["reason"])
     return result
