@@ -59,14 +59,21 @@ def _readable(path):
 
 def _weight(value, kind, shape, strides, dtype, requires_grad, like):
     if value is None:
-        how, low, spread = like
         sizes = (*shape, 2) if dtype.startswith("complex") else shape
-        value = torch.randn(sizes) * spread + low if how == "normal" else torch.rand(sizes) * spread + low
+        value = _drawn(sizes, *like)
         value = torch.view_as_complex(value) if sizes != shape else value
         value = torch.empty_strided(shape, strides, dtype=getattr(torch, dtype)).copy_(value)
     if kind == "parameter":
         return torch.nn.Parameter(value, requires_grad=requires_grad)
     return value
+
+
+def _drawn(sizes, how, low, spread):
+    if how == "integers":
+        return torch.randint(low, low + spread, sizes)
+    if how == "bernoulli":
+        return torch.rand(sizes) < low
+    return torch.randn(sizes) * spread + low if how == "normal" else torch.rand(sizes) * spread + low
 
 
 _LOADED = _Unpickler().load()

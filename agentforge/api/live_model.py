@@ -15,7 +15,7 @@ import re
 import sys
 import textwrap
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,32 +28,38 @@ from torch.nn.parameter import is_lazy
 from torch.nn.utils import parametrize
 
 from agentforge.frontends._load import make_target
-from agentforge.problems.describe import describe_tensor, distribution_of
+from agentforge.problems.describe import describe_tensor, distribution_of, flatten_tensors
 from agentforge.problems.own_modules import own_folder, shown_folders
 from agentforge.profiling.graph.extract import STRIDED, draw_expression
-from agentforge.schema import MachineError, Target, TargetError, UsageError, content_hash
-from agentforge.whole_file import whole_file
+from agentforge.schema import Target, TargetError, UsageError, content_hash
 
 from ._live_source import SOURCE
+from .kept_file import kept_file
 
 MOST_STRUCTURE_BYTES = 11 << 20
 """Bytes of the compressed pickle without weights, at most: in base64 it is a part of 16 MiB of source."""
 _PLAIN = (torch.Tensor, type(None), bool, int, float, str, list, tuple, dict)
 """Types of arguments, of which an artifact accepts no subclass."""
-_DIFFERS_IN_TRAINING = (
-    torch.nn.modules.dropout._DropoutNd,
-    torch.nn.modules.batchnorm._BatchNorm,
+_INTEGERS = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+_LARGE_BYTES = 1 << 16
+"""Integers above this go beside the structure. Others stay in it, with their values: they may be indices."""
+_FAR = 1 << 62
+"""Integers of a weight are drawn from -2^62 to 2^62 at most: torch cannot draw from more."""
+_DRAWN = (
+    "its integers were drawn from the example's range of values: if they need an order or a sum, as offsets "
+    "and lengths do, give a file with class Model, get_inputs() and get_init_inputs(); else run it once by "
+    "hand and fix the error"
 )
 
 
 @dataclass(frozen=True)
 class Structure:
-    """A module without its floating-point and complex weights."""
+    """A module without its weights."""
 
     data: bytes
     """Compressed pickle."""
     weights: Mapping[str, torch.Tensor]
-    """Weights by name: the module's own tensors."""
+    """Weights by name, see `_travels`: the module's own tensors."""
     modules: tuple[str, ...]
     """The user's own modules that the pickle imports."""
     root: str | None
@@ -90,9 +96,31 @@ def live_target(
         strided=STRIDED if "_strided(" in draws else "",
         inputs=draws,
     )
-    return make_target(
-        name=name, origin=f"live:{type(model).__name__}", source=source, import_root=found.root, device=device
+    tensors = list(flatten_tensors(inputs if isinstance(inputs, Mapping) else list(inputs), "inputs"))
+    target = make_target(
+        name=name,
+        origin=f"live:{type(model).__name__}",
+        source=source,
+        import_root=found.root,
+        device=device,
+        advice=_DRAWN if any(t.dtype in _INTEGERS[1:] for _, t in tensors) else "",
     )
+    return target.model_copy(update={"notes": (*target.notes, *_repeated(tensors))})
+
+
+def _repeated(tensors: Sequence[tuple[str, torch.Tensor]]) -> Iterator[str]:
+    """A note for each tensor that the example has in several places."""
+    places: dict[int, list[str]] = {}
+    for name, tensor in tensors:
+        places.setdefault(id(tensor), []).append(name)
+    for names in places.values():
+        if len(names) > 1:
+            yield (
+                f"{', '.join(names[:-1])} and {names[-1]} are one tensor in the example, and several of the "
+                "same shape here: code that asks whether they are one, such as PyTorch's fast path for "
+                "attention, does not run, so your own call may be faster than eager is here; wrap the model "
+                "in a module that takes the tensor once"
+            )
 
 
 def check(model: torch.nn.Module) -> None:
@@ -104,6 +132,11 @@ def check(model: torch.nn.Module) -> None:
     name = type(model).__name__
     if isinstance(model, torch.jit.ScriptModule):
         raise UsageError(f"{name} is a TorchScript module: pass the nn.Module that it was made from")
+    if isinstance(model, torch.fx.GraphModule):
+        raise UsageError(
+            f"{name} is a torch.fx.GraphModule, and each copy of one has a class of its own: pass the "
+            "nn.Module that it was traced from, or a module that calls it"
+        )
     if any(map(is_lazy, (*model.parameters(), *model.buffers()))):
         raise UsageError(f"{name} has lazy parameters without a shape: call it once before you optimize it")
     acting = [type(m).__name__ for m in model.modules() if m.training and _differs(m)]
@@ -116,7 +149,11 @@ def check(model: torch.nn.Module) -> None:
 def _differs(module: torch.nn.Module) -> bool:
     if isinstance(module, torch.nn.modules.dropout._DropoutNd):
         return module.p > 0
-    return isinstance(module, _DIFFERS_IN_TRAINING)
+    if isinstance(module, torch.nn.RNNBase):
+        return module.dropout > 0 and module.num_layers > 1
+    if isinstance(module, torch.nn.MultiheadAttention):
+        return module.dropout > 0
+    return isinstance(module, torch.nn.modules.batchnorm._BatchNorm | torch.nn.RReLU)
 
 
 def draw_inputs(inputs: tuple[Any, ...] | Mapping[str, Any]) -> str:
@@ -168,7 +205,7 @@ def structure(model: torch.nn.Module) -> Structure:
         UsageError: something in it cannot be pickled, it is too large without its weights, or elements of a
             weight share memory.
     """
-    weights = {name: t for name, t in _tensors(model) if t.is_floating_point() or t.is_complex()}
+    weights = {name: tensor for name, tensor in _tensors(model) if _travels(tensor)}
     name = type(model).__name__
     if overlapping := next((weight for weight, tensor in weights.items() if _overlaps(tensor)), None):
         raise UsageError(
@@ -192,9 +229,9 @@ def structure(model: torch.nn.Module) -> Structure:
     data = zlib.compress(pickled, 6)
     if len(data) > MOST_STRUCTURE_BYTES:
         raise UsageError(
-            f"{name} holds {len(data) >> 20} MiB that are neither floating-point nor complex parameters or "
-            f"saved buffers; {MOST_STRUCTURE_BYTES >> 20} MiB is the most: make large tensors buffers that "
-            "are saved (register_buffer)"
+            f"{name} has {len(data) >> 20} MiB that are neither parameters nor saved buffers, or are sparse "
+            f"or quantized; {MOST_STRUCTURE_BYTES >> 20} MiB is the most: make large tensors dense buffers "
+            'that are saved (register_buffer), or put the class into a file and pass "file.py:ClassName"'
         )
     return Structure(data, weights, tuple(roots), next(iter(roots.values()), None))
 
@@ -206,9 +243,18 @@ def _tensors(model: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     yield from ((name, buffer) for name, buffer in model.named_buffers() if id(buffer) not in unsaved)
 
 
+def _travels(tensor: torch.Tensor) -> bool:
+    """Whether a weight goes beside the structure: a dense one of numbers, but no few integers."""
+    if tensor.layout is not torch.strided or tensor.is_nested or tensor.is_quantized:
+        return False
+    if tensor.dtype in _INTEGERS:
+        return tensor.nbytes > _LARGE_BYTES
+    return tensor.is_floating_point() or tensor.is_complex()
+
+
 def _overlaps(tensor: torch.Tensor) -> bool:
-    """Whether elements of the tensor may share memory."""
-    if tensor.layout is not torch.strided or not tensor.numel():
+    """Whether elements of a dense tensor may share memory."""
+    if not tensor.numel():
         return False
     reach = 0
     for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
@@ -269,6 +315,9 @@ def _describe(name: str, tensor: torch.Tensor) -> tuple[Any, ...]:
     like = distribution_of(tensor)
     kind = "parameter" if isinstance(tensor, torch.nn.Parameter) else "buffer"
     low, spread = (like.a, like.b) if like.kind == "normal" else (like.a, like.b - like.a)
+    if like.kind == "integers":
+        low = min(max(int(like.a), -_FAR), _FAR - 1)
+        spread = max(min(int(like.b), _FAR) - low, 1)
     return (
         name,
         kind,
@@ -317,18 +366,10 @@ def _keep(weights: Mapping[str, torch.Tensor], folder: Path) -> Path:
     torch.save(held, stream)
     parts = [[name, content_hash([_checksum(tensor)])] for name, tensor in held.items()]
     path = folder.absolute() / "live" / f"{content_hash(parts)}.pt"
-    if path.exists():
-        return path
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with whole_file(path) as draft:
+    if not path.exists():
+        with kept_file(path, "the model's weights") as draft:
             draft.touch(mode=0o600)
             draft.write_bytes(stream.getbuffer())
-    except OSError as error:
-        raise MachineError(
-            f"the model's weights cannot be kept in {path.parent} ({error.strerror}): "
-            "free some space, or set AGENTFORGE_HOME to another folder"
-        ) from error
     return path
 
 

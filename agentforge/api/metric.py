@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from agentforge.schema import Permission, UsageError, content_hash
 
+from .kept_file import kept_file
+
 if TYPE_CHECKING:
     from agentforge.config import Settings
 
@@ -33,6 +35,7 @@ def permission_for(
 
     Raises:
         UsageError: an argument is missing, or cannot be read or sent to another process.
+        MachineError: the function cannot be kept.
     """
     if metric is None or isinstance(metric, str):
         return Permission.parse(allow, metric or "", bound)
@@ -57,6 +60,6 @@ def _kept(metric: Metric, folder: Path) -> str:
             'needs inside it, or pass "file.py:function"'
         ) from error
     file = folder / f"{content_hash([name, data])}.py"
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    file.write_text(_SOURCE.format(name=name, data=data))
+    with kept_file(file, "the metric") as draft:
+        draft.write_text(_SOURCE.format(name=name, data=data))
     return f"{file}:{name}"

@@ -83,7 +83,8 @@ def optimize(
         generate: `"prompt=128,new=64"`: make a generation by a causal language model of transformers faster,
             a prefill of 128 tokens and 64 decode steps with a static KV cache. There are no example inputs.
         shapes: `"batch=1..32,seq=128..2048"`: make calls of all these shapes faster. `batch` and `seq` are
-            dimensions 0 and 1 of the inputs, `x.2` is dimension 2 of the input `x`.
+            dimensions 0 and 1 of the inputs, `x.2` is dimension 2 of the input `x`, and `length:q.1+mask.0`
+            are two dimensions that always have one size.
         allow: `"bf16"` or `"int8"`: products with weights may use this lower precision, if `metric` stays
             within `bound`. Without it, the model keeps its precision.
         metric: with `allow`, a function that takes the model and returns a number, or `"file.py:function"`.

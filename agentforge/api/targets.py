@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from agentforge.schema import Target, UsageError, content_hash
 
 from .artifact import twin
+from .kept_file import kept_file
 
 if TYPE_CHECKING:
     import torch
@@ -59,13 +60,18 @@ def where_of(model: Any, device: str) -> str:
     """The device to run on: the caller's choice, else the one that a live module is on.
 
     Raises:
-        UsageError: the model is neither a path nor a module; it is on several devices, or on another one than
-            the caller's.
+        UsageError: the model is neither a path nor a module; it is on several devices, on another one than
+            the caller's, or on the meta device.
     """
     if isinstance(model, str | os.PathLike):
         return device
     _check_module(model)
     kinds = sorted({tensor.device.type for tensor in (*model.parameters(), *model.buffers())})
+    if "meta" in kinds:
+        raise UsageError(
+            "the model has tensors without values, on the meta device: call "
+            'model.to_empty(device="cpu"), and load its weights'
+        )
     if len(kinds) > 1:
         raise UsageError(f"the model is spread over {' and '.join(kinds)}: move it to one device first")
     if device != "auto" and kinds and kinds != [device.partition(":")[0]]:
@@ -186,10 +192,17 @@ def _generating(model: torch.nn.Module, generate: str, device: str, settings: Se
     fields |= {"architectures": [type(model).__name__], "_attn_implementation": attention}
     text = json.dumps(fields, indent=1, sort_keys=True)
     file = settings.home / "configs" / content_hash([text]) / f"{config.model_type}.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text)
-    dtype = str(next(model.parameters()).dtype).removeprefix("torch.")
-    return load_target(f"hf:{file}", FrontendOptions(generate=generate, dtype=dtype, device=device))
+    with kept_file(file, "the model's config") as draft:
+        draft.write_text(text)
+    dtypes = {
+        name: str(tensor.dtype).removeprefix("torch.")
+        for name, tensor in (*model.named_parameters(), *model.named_buffers())
+        if tensor.is_floating_point()
+    }
+    dtype = next(iter(dtypes.values()))
+    others = tuple((name, other) for name, other in dtypes.items() if other != dtype)
+    options = FrontendOptions(generate=generate, dtype=dtype, tensor_dtypes=others, device=device)
+    return load_target(f"hf:{file}", options)
 
 
 def generator(target: Target, model: torch.nn.Module) -> torch.nn.Module:

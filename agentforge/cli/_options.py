@@ -78,7 +78,8 @@ Shapes = Annotated[
         "--shapes",
         metavar="NAME=LO..HI[,...]",
         help="Make a range of shapes faster, e.g. batch=1..32,seq=128..2048. batch and seq are dimensions 0 "
-        "and 1 of the inputs; INPUT.DIM, as in x.2=8..64, is any other.",
+        "and 1 of the inputs; INPUT.DIM, as in x.2=8..64, is any other; length:q.1+mask.0=8..64 are two of "
+        "one size.",
     ),
 ]
 DType = Annotated[str, typer.Option("--dtype", help="Dtype of the weights and of floating-point inputs.")]

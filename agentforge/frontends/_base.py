@@ -30,6 +30,9 @@ class FrontendOptions:
     shapes: str = ""
     """`batch=1..32,seq=128..2048`: the target is a range of shapes."""
     dtype: str = "float32"
+    tensor_dtypes: tuple[tuple[str, str], ...] | None = None
+    """Name and dtype of the floating-point tensors of a live model that have another dtype than `dtype`. None
+    if there is no live model."""
     device: str = "cpu"
     longest_s: float | None = None
     """Seconds; a model whose forward takes longer is not used. None for no limit."""

@@ -81,9 +81,16 @@ def cache_shapes(made: Any, base: Any, lengths: Lengths) -> list[tuple[int, ...]
 
 
 def generation_source(
-    made: Any, base: Any, dtype: str, lengths: Lengths
+    made: Any, base: Any, dtype: str, lengths: Lengths, cast: str
 ) -> tuple[str, tuple[Workload, ...], list[str]]:
     """The class that takes its cache as arguments, for the source of a reference, with its two workloads.
+
+    Args:
+        made: the transformers config.
+        base: the model's class.
+        dtype: of the cache.
+        lengths: tokens of the generation.
+        cast: statements that give the model's tensors their dtypes.
 
     Returns:
         Python source from the class on, prefill and decode step, and notes for the user.
@@ -100,6 +107,7 @@ def generation_source(
         length=lengths.cache,
         vocabulary=vocabulary,
         dtype=dtype,
+        cast=cast,
         keep=", logits_to_keep=1" if keeps else "",
     )
     cache = [
@@ -179,7 +187,7 @@ class Model(Base):
 
     def __init__(self):
         super().__init__(_configuration())
-        self.to(torch.{dtype})
+        {cast}
 
     def forward(self, input_ids, position, *cache):
         """Logits `[1, vocabulary]` after the last token.

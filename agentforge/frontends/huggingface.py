@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import json
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -157,6 +158,7 @@ def model_source(
         TargetError: transformers does not know the config's model, or its inputs cannot be derived.
     """
     made, base, architecture = _resolve(config)
+    dtype = _check_dtype(options.dtype)
     kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     parameters = {
         p.name: p.default is inspect.Parameter.empty
@@ -168,11 +170,12 @@ def model_source(
         parameters,
         base.main_input_name,
         parse_inputs(options),
-        _check_dtype(options.dtype),
+        dtype,
         text_only=text_only,
     )
-    source = _head(config, architecture) + _TEMPLATE.format(
-        dtype=_check_dtype(options.dtype),
+    others = other_dtypes(made, base, dtype, options.tensor_dtypes)
+    source = _head(config, architecture, others) + _TEMPLATE.format(
+        cast=_cast(dtype, others),
         parameters=", ".join(i.name for i in inputs),
         arguments=", ".join(f"{i.name}={i.name}" for i in inputs),
         draws=_draws(inputs),
@@ -186,18 +189,67 @@ def generating_source(
     """As `model_source`, for a generation; with its workloads."""
     made, base, architecture = _resolve(config)
     dtype, lengths = _check_dtype(options.dtype), parse_lengths(options.generate)
-    body, workloads, notes = generation_source(made, base, dtype, lengths)
-    head = _head(config, architecture, "from transformers.cache_utils import Cache, StaticLayer")
+    others = other_dtypes(made, base, dtype, options.tensor_dtypes)
+    body, workloads, notes = generation_source(made, base, dtype, lengths, _cast(dtype, others))
+    head = _head(config, architecture, others, "from transformers.cache_utils import Cache, StaticLayer")
     return head + body, workloads, notes
 
 
-def _head(config: dict[str, Any], architecture: str, *imports: str) -> str:
+def other_dtypes(
+    made: Any, base: Any, dtype: str, given: Sequence[tuple[str, str]] | None = None
+) -> dict[str, str]:
+    """Dtypes of the floating-point tensors that have another one than `dtype`, by name.
+
+    They are those of a live model, or those that `from_pretrained` leaves: a buffer that is not saved, such
+    as the frequencies of rotary embeddings, keeps the dtype that the constructor gives it.
+
+    Args:
+        made: the transformers config.
+        base: the model's class.
+        given: see `FrontendOptions.tensor_dtypes`.
+    """
+    if given is not None or dtype == "float32":
+        return dict(given or ())
+    import torch
+
+    default, config = torch.get_default_dtype(), copy.deepcopy(made)
+    for part in (config, *vars(config).values()):
+        if getattr(part, "dtype", None) is not None:
+            part.dtype = getattr(torch, dtype)
+    try:
+        torch.set_default_dtype(getattr(torch, dtype))
+        with torch.device("meta"):  # nothing is computed
+            model = base(config)
+    except Exception:  # the constructor computes with values, or torch has no such default
+        return {}
+    finally:
+        torch.set_default_dtype(default)
+    unsaved = {id(m._buffers[name]) for m in model.modules() for name in m._non_persistent_buffers_set}
+    return {
+        name: kind
+        for name, buffer in model.named_buffers()
+        if id(buffer) in unsaved
+        and buffer.is_floating_point()
+        and (kind := str(buffer.dtype).removeprefix("torch.")) != dtype
+    }
+
+
+def _cast(dtype: str, others: Mapping[str, str]) -> str:
+    """Statements that give the tensors of `self` their dtypes, in a method."""
+    if not others:
+        return f"self.to(torch.{dtype})"
+    return _CAST.format(dtype=dtype)
+
+
+def _head(config: dict[str, Any], architecture: str, others: Mapping[str, str], *imports: str) -> str:
     attention = config.get("_attn_implementation") or config.get("attn_implementation")
+    dtypes = "".join(f"    {name!r}: torch.{dtype},\n" for name, dtype in others.items())
     return _HEAD.format(
         config=json.dumps(config, indent=4, sort_keys=True),
         attention='\n    config._attn_implementation = "eager"' if attention == "eager" else "",
         imports="\n".join([f"from transformers import {architecture or 'MODEL_MAPPING'}", *imports]),
         base=architecture or "MODEL_MAPPING[type(_configuration())]",
+        others=_OTHERS.format(dtypes) if others else "",
     )
 
 
@@ -268,9 +320,18 @@ def _configuration():
 
 
 Base = {base}
-
+{others}
 
 '''
+
+_OTHERS = '''OTHER_DTYPES = {{
+{}}}
+"""Of tensors that have another dtype than the rest."""
+'''
+
+_CAST = """for name, tensor in (*self.named_parameters(), *self.named_buffers()):
+            if tensor.is_floating_point():
+                tensor.data = tensor.data.to(OTHER_DTYPES.get(name, torch.{dtype}))"""
 
 _TEMPLATE = '''def _tensors(output):
     """The tensors of an output, without hidden states and caches; one tensor alone is returned as it is."""
@@ -288,7 +349,7 @@ class Model(Base):
 
     def __init__(self):
         super().__init__(_configuration())
-        self.to(torch.{dtype})
+        {cast}
 
     def forward(self, {parameters}):
         return _tensors(super().forward({arguments}))

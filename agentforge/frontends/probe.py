@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -13,6 +13,8 @@ from torch.nn.parameter import is_lazy
 from agentforge.isolation.memory_errors import is_out_of_memory
 from agentforge.problems.describe import describe_arguments, flatten_tensors, to_device
 from agentforge.problems.kernelbench import Problem, load_problem, remedy
+from agentforge.referee.workers.failures import UnusableOutput
+from agentforge.referee.workers.pytree import flatten
 from agentforge.schema import Definition, TargetError, TensorInput, UnsupportedTargetError
 from agentforge.visible import shortened
 
@@ -29,6 +31,11 @@ _DENSE = {
 }
 """How to make a tensor of each other kind dense."""
 _BY_HAND = "run it once by hand and fix the error"
+_NO_CACHE = (
+    "set model.config.use_cache = False, or make a generation faster: "
+    'generate="prompt=128,new=64" in place of inputs'
+)
+_PLAIN = "return tensors, numbers, strings, None, or lists, tuples or dicts of those"
 
 
 def probe(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str, Any]:
@@ -78,14 +85,15 @@ def probe(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str, A
     longest_s = payload.get("longest_s")
     if longest_s and seconds > longest_s:  # the first one also warms up
         started = time.perf_counter()
-        _forward(definition.name, model, *draw_inputs(problem, _SEED, device, definition.name), seed=1)
+        args, kwargs = draw_inputs(problem, _SEED, device, definition.name)
+        _forward(definition.name, model, args, kwargs, seed=1, advice=advice)
         seconds = time.perf_counter() - started
         if seconds > longest_s:
             raise UnsupportedTargetError(
                 f"{definition.name}: one forward takes {seconds:.2g} s here, and the limit of time permits "
                 f"{longest_s:.2g} s"
             )
-    notes = list(_behaviour(definition.name, problem, model, first, device, slow=seconds > _SLOW_S))
+    notes = _behaviour(definition.name, problem, model, first, device, slow=seconds > _SLOW_S, advice=advice)
     return {
         "inputs": [i.model_dump(mode="json") for i in inputs],
         "outputs": [[list(t.shape), str(t.dtype)] for t in first],
@@ -180,16 +188,21 @@ def _forward(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     seed: int,
-    advice: str = _BY_HAND,
+    advice: str,
 ) -> list[torch.Tensor]:
-    """All output tensors of one forward under `seed`, copied."""
+    """All output tensors of one forward under `seed`, copied.
+
+    Raises:
+        TargetError: it raises, or the referee cannot compare what it returns.
+    """
 
     def run() -> Any:
         torch.manual_seed(seed)
         with torch.no_grad():
             return model(*args, **kwargs)
 
-    found = list(flatten_tensors(_stage(name, "forward", run, advice)))
+    output = _stage(name, "forward", run, advice)
+    found = list(flatten_tensors(output))
     if kind := _not_dense(found):
         raise UnsupportedTargetError(
             f"{name}: forward returns a {kind} tensor; return a dense one: {_DENSE[kind]}"
@@ -199,7 +212,29 @@ def _forward(
         raise TargetError(
             f"{name}: forward returns no tensor; return a tensor, or a list, tuple or dict of tensors"
         )
+    try:
+        flatten(output)
+    except UnusableOutput as error:
+        raise TargetError(f"{name}: of what forward returns, {error}{_about(output, model)}") from error
     return tensors
+
+
+def _about(output: Any, model: torch.nn.Module) -> str:
+    """What to do about an object that is among the outputs, after a semicolon; empty without any."""
+    objects = [type(value).__name__ for value in _objects(output)]
+    configs = (getattr(module, "config", None) for module in model.modules())
+    if any(kind.endswith("Cache") for kind in objects) and any(getattr(c, "use_cache", 0) for c in configs):
+        return f"; {_NO_CACHE}"
+    return f"; {_PLAIN}" if objects else ""
+
+
+def _objects(value: Any) -> Iterator[Any]:
+    """What in an output is neither a tensor nor a plain value."""
+    if isinstance(value, (Mapping, list, tuple)):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _objects(item)
+    elif value is not None and not isinstance(value, (torch.Tensor, bool, int, float, str)):
+        yield value
 
 
 def _behaviour(
@@ -210,6 +245,7 @@ def _behaviour(
     device: torch.device,
     *,
     slow: bool,
+    advice: str,
 ) -> list[str]:
     """Notes if the output is random, depends on past calls, or ignores the input.
 
@@ -217,13 +253,18 @@ def _behaviour(
     """
     notes = []
     args, kwargs = draw_inputs(problem, _SEED, device, name)
-    if not equal_outputs(first, _forward(name, model, args, kwargs, seed=2)):
+    if not equal_outputs(first, _forward(name, model, args, kwargs, seed=2, advice=advice)):
         fresh = problem.build(_SEED).to(device)
         args, kwargs = draw_inputs(problem, _SEED, device, name)
-        if not equal_outputs(first, _forward(name, fresh, args, kwargs, seed=2)):
+        if not equal_outputs(first, _forward(name, fresh, args, kwargs, seed=2, advice=advice)):
+            training = any(module.training for module in model.modules())
             raise TargetError(
                 f"{name}: its output is random: two forwards on the same input differ; "
-                "take the random draws (dropout in train mode, torch.rand) out of forward"
+                + (
+                    "the model is in training mode: call model.eval() first"
+                    if training
+                    else "take the random draws (dropout in train mode, torch.rand) out of forward"
+                )
             )
         notes.append("the model keeps state: a second forward on the same input gives another output")
     if slow:
@@ -232,7 +273,7 @@ def _behaviour(
     args, kwargs = draw_inputs(problem, _SEED + 1, device, name)
     if all(
         a.shape == b.shape and (torch.equal(a, b) or (a.isnan() & b.isnan()).all())
-        for a, b in zip(first, _forward(name, model, args, kwargs, seed=1), strict=False)
+        for a, b in zip(first, _forward(name, model, args, kwargs, seed=1, advice=advice), strict=False)
     ):
         notes.append("the output does not depend on the input: two different inputs gave the same output")
     wide = [t.float() if t.itemsize == 1 else t for t in first if t.is_floating_point()]

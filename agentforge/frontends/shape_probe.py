@@ -44,7 +44,8 @@ def _run(name: str, model: torch.nn.Module, workload: Workload, device: str) -> 
         line = (str(error).strip().splitlines() or ["no message"])[0][:200]
         raise TargetError(
             f"{name} fails at {workload.name} ({type(error).__name__}: {line}); "
-            "give --shapes a range that it accepts"
+            "give --shapes a range that it accepts, and dimensions that must be equal together: "
+            "length:q.1+mask.0=8..64"
         ) from error
 
 

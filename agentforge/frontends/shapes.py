@@ -6,6 +6,7 @@ import itertools
 import math
 import re
 from collections.abc import Mapping, Sequence
+from keyword import iskeyword
 
 from agentforge.isolation.child_process import Progress
 from agentforge.schema import InputSpec, SizeRange, Target, TensorInput, UsageError, Workload
@@ -14,6 +15,8 @@ from ._load import run_probe
 
 _DIMENSIONS = {"batch": 0, "seq": 1}
 """Names that stand for a dimension of every input that has the first input's size there."""
+_PLACES = re.compile(r"([^\W\d]\w*:)?\w+\.\d(\+\w+\.\d)*")
+"""`x.2`, `q.1+mask.0`, `length:q.1+mask.0`."""
 _MEASURED = 5
 _PROBES = 4
 _MOST = 1 << 24
@@ -21,30 +24,36 @@ _MOST = 1 << 24
 
 
 def parse_shapes(text: str) -> dict[str, tuple[int, int]]:
-    """Parse `batch=1..32,x.2=8..64`.
+    """Parse `batch=1..32,x.2=8..64,length:q.1+mask.0=8..64`.
 
     Returns:
-        Lowest and highest size by name.
+        Lowest and highest size by the text before the sign `=`.
 
     Raises:
         UsageError: it has another form, a name is unknown or twice there, or a range is empty.
     """
     found: dict[str, tuple[int, int]] = {}
     for part in text.replace(" ", "").split(","):
-        match = re.fullmatch(r"([\w.]+)=(\d{1,9})\.\.(\d{1,9})", part)
+        match = re.fullmatch(r"([\w.:+]+)=(\d{1,9})\.\.(\d{1,9})", part)
         if match is None:
             raise UsageError(f"--shapes {part!r} does not read; write batch=1..32,seq=128..2048")
         name, low, high = match[1], int(match[2]), int(match[3])
-        if name not in _DIMENSIONS and not re.fullmatch(r"\w+\.\d", name):
+        if name not in _DIMENSIONS and (not _PLACES.fullmatch(name) or iskeyword(_label(name))):
             raise UsageError(
-                f"--shapes does not know {name}; write batch, seq, or an input and its dimension: x.2=8..64"
+                f"--shapes does not know {name}; write batch, seq, an input and its dimension: x.2=8..64, or "
+                "several dimensions of one size with a name: length:q.1+mask.0=8..64"
             )
-        if name in found:
-            raise UsageError(f"--shapes has {name} twice")
+        if _label(name) in map(_label, found):
+            raise UsageError(f"--shapes has {_label(name)} twice")
         if not 1 <= low < high <= _MOST:
             raise UsageError(f"--shapes {part}: the first size is at least 1 and below the second")
         found[name] = low, high
     return found
+
+
+def _label(name: str) -> str:
+    """What the user calls a range: the name before a colon, if there is one."""
+    return name.partition(":")[0]
 
 
 def with_shapes(target: Target, text: str, progress: Progress | None = None) -> Target:
@@ -114,29 +123,32 @@ def _places(target: Target, wanted: Mapping[str, tuple[int, int]]) -> tuple[Size
     inputs = target.workloads[0].inputs
     tensors = {i.name: i for i in inputs if isinstance(i, TensorInput)}
     listing = ", ".join(f"{name}{list(t.shape)}" for name, t in tensors.items())
-    if any("." in name for name in tensors):
-        raise UsageError(f"--shapes goes with inputs that are tensors, not in lists or dicts: {listing}")
+    if any("." in i.name for i in inputs):
+        names = ", ".join(i.name for i in inputs)
+        raise UsageError(f"--shapes goes with inputs that are tensors, not lists or dicts: {names}")
     taken: dict[tuple[str, int], str] = {}
     found = []
     for name, (low, high) in wanted.items():
         places = _named(name, tensors)
         if not places:
             raise UsageError(f"--shapes: no input has the dimension {name}; the inputs are {listing}")
+        if len({tensors[n].shape[d] for n, d in places}) > 1:
+            raise UsageError(f"--shapes: the dimensions {name} differ in size; the inputs are {listing}")
         for place in places:
             if place in taken:
                 raise UsageError(f"--shapes: {taken[place]} and {name} are the same dimension of {place[0]}")
             taken[place] = name
             if tensors[place[0]].strides is not None:
                 raise UsageError(f"--shapes: {place[0]} is not contiguous; give a contiguous example")
-        found.append(SizeRange(name=name, low=low, high=high, places=tuple(places)))
+        found.append(SizeRange(name=_label(name), low=low, high=high, places=tuple(places)))
     return tuple(found)
 
 
 def _named(name: str, tensors: Mapping[str, TensorInput]) -> list[tuple[str, int]]:
     if name not in _DIMENSIONS:
-        tensor, _, number = name.rpartition(".")
-        there = tensor in tensors and int(number) < len(tensors[tensor].shape)
-        return [(tensor, int(number))] if there else []
+        parts = (part.split(".") for part in name.rpartition(":")[2].split("+"))
+        found = [(tensor, int(number)) for tensor, number in parts]
+        return found if all(t in tensors and d < len(tensors[t].shape) for t, d in found) else []
     dimension = _DIMENSIONS[name]
     sizes = {n: t.shape[dimension] for n, t in tensors.items() if len(t.shape) > dimension}
     first = next(iter(sizes.values()), None)

@@ -130,9 +130,12 @@ def describe_arguments(
     Args:
         names: parameter names for `args`, in order; missing ones become `arg3`.
 
+    Returns:
+        A description of each tensor, number, string and None, those in containers with dotted names.
+
     Raises:
-        UnsupportedTargetError: an argument is neither a tensor, a container of tensors, nor a plain scalar,
-            or has a container of a class that other processes do not get, such as a named tuple.
+        UnsupportedTargetError: an argument is or contains something else, or a container of a class that
+            other processes do not get, such as a named tuple.
     """
     padded = [names[i] if i < len(names) else f"arg{i}" for i in range(len(args))]
     found: list[TensorInput | ScalarInput] = []
@@ -142,13 +145,20 @@ def describe_arguments(
     ]:
         if refusal := _refusal(name, value):
             raise UnsupportedTargetError(refusal)
-        if value is None or isinstance(value, (bool, int, float, str)):
-            found.append(ScalarInput(name=name, value=value, keyword=keyword))
-            continue
-        tensors = list(flatten_tensors(value, name))
-        if not tensors:
-            raise UnsupportedTargetError(
-                f"input {name!r} is a {type(value).__name__}; pass tensors, containers of tensors or scalars"
-            )
-        found += [describe_tensor(n, t, keyword=keyword) for n, t in tensors]
+        found += _described(name, value, keyword)
     return tuple(found)
+
+
+def _described(name: str, value: Any, keyword: bool) -> Iterator[TensorInput | ScalarInput]:
+    if isinstance(value, torch.Tensor):
+        yield describe_tensor(name, value, keyword=keyword)
+    elif value is None or isinstance(value, (bool, int, float, str)):
+        yield ScalarInput(name=name, value=value, keyword=keyword)
+    elif isinstance(value, (Mapping, list, tuple)):
+        for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from _described(f"{name}.{key}", item, keyword)
+    else:
+        raise UnsupportedTargetError(
+            f"input {name!r} is a {type(value).__name__}; "
+            "pass tensors, numbers, strings, None, or lists, tuples or dicts of those"
+        )

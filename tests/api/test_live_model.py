@@ -196,12 +196,153 @@ def test_training_modes_dtype_and_frozen_parameters_are_kept(nets: ModuleType, t
     assert model.training
 
 
-@pytest.mark.parametrize("layer", [nn.Dropout(0.1), nn.BatchNorm1d(4)])
+@pytest.mark.parametrize(
+    "layer",
+    [
+        nn.Dropout(0.1),
+        nn.BatchNorm1d(4),
+        nn.RReLU(),
+        nn.MultiheadAttention(4, 1, dropout=0.1),
+        nn.LSTM(4, 4, num_layers=2, dropout=0.1),
+    ],
+)
 def test_a_layer_that_differs_in_training_mode_asks_for_eval(layer: nn.Module) -> None:
     model = nn.Sequential(nn.Linear(4, 4), layer)
     with pytest.raises(UsageError, match=r"call model.eval\(\) first"):
         check(model)
     check(model.eval())
+
+
+def test_layers_without_dropout_may_be_in_training_mode() -> None:
+    check(nn.Sequential(nn.Dropout(0.0), nn.MultiheadAttention(4, 1), nn.GRU(4, 4, num_layers=2)))
+
+
+class Functional(nn.Module):
+    """Calls that fail, or are random, for reasons of their own."""
+
+    def __init__(self, call: str) -> None:
+        super().__init__()
+        self.call = call
+
+    def forward(self, x: torch.Tensor, other: Any = None) -> Any:
+        if self.call == "dropout":
+            return nn.functional.dropout(x, 0.5, self.training)
+        if self.call == "split":
+            return torch.cat(torch.split(x, other.tolist()))
+        if self.call == "pad":
+            return nn.functional.pad(x, other["sizes"] + list(other["more"]))
+        return x
+
+
+def test_dropout_of_a_module_in_training_mode_asks_for_eval(tmp_path: Path) -> None:
+    model, x = Functional("dropout"), (torch.randn(64, 8),)
+    with pytest.raises(TargetError, match=r"output is random: .*; the model is in .*: call model.eval\(\)"):
+        live_target(model, x, "cpu", tmp_path)
+    assert live_target(model.eval(), x, "cpu", tmp_path).workloads
+
+
+def test_integers_that_need_a_sum_are_explained(tmp_path: Path) -> None:
+    lengths = torch.tensor([1, 2, 3, 50, 8])
+    with pytest.raises(TargetError, match=r"forward raises .*: if they need an order or a sum.*get_inputs"):
+        live_target(Functional("split").eval(), (torch.randn(64, 8), lengths), "cpu", tmp_path)
+
+
+def test_containers_of_numbers_are_arguments(tmp_path: Path) -> None:
+    other = {"sizes": [1, 2], "more": (0, 3), "none": {}}
+    target = live_target(Functional("pad").eval(), (torch.randn(4, 8), other), "cpu", tmp_path)
+    names = [i.name for i in target.workloads[0].inputs]
+    assert names == ["x", "other.sizes.0", "other.sizes.1", "other.more.0", "other.more.1"]
+    (x, again), _ = load_problem(target.definition).inputs(seed=0)
+    assert (x.shape, again) == ((4, 8), other)
+
+
+def test_one_tensor_in_several_places_is_a_note(tmp_path: Path) -> None:
+    x, y = torch.randn(2, 3, 8), torch.randn(2, 3, 8)
+    model = nn.MultiheadAttention(8, 2, batch_first=True).eval()
+    (note,) = live_target(model, (x, x, x), "cpu", tmp_path).notes
+    assert note.startswith("inputs.0, inputs.1 and inputs.2 are one tensor in the example")
+    (note,) = live_target(model, {"query": x, "key": y, "value": y}, "cpu", tmp_path).notes
+    assert note.startswith("inputs.key and inputs.value are one tensor in the example")
+    assert not live_target(model, (x, y, y.clone()), "cpu", tmp_path).notes
+
+
+def test_a_graph_module_is_refused_unless_another_module_calls_it(tmp_path: Path) -> None:
+    traced, x = torch.fx.symbolic_trace(nn.Sequential(nn.Linear(4, 4), nn.ReLU())).eval(), torch.randn(2, 4)
+    with pytest.raises(UsageError, match=r"is a torch\.fx\.GraphModule.*: pass the nn\.Module that it was"):
+        check(traced)
+    outer = nn.Sequential(traced)
+    twin, _, _ = rebuilt(outer, (x,), tmp_path)
+    assert torch.equal(twin(x), outer(x))
+    assert torch.equal(copy.deepcopy(twin)(x), outer(x))
+
+
+class Tables(nn.Module):
+    """Large integers, a large mask, and a few indices."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("table", torch.arange(1_600_000) * 7919 % 90_000)
+        self.register_buffer("mask", torch.rand(300, 300) < 0.5)
+        self.register_buffer("order", torch.tensor([2, 0, 1]))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.where(self.mask.reshape(-1)[self.table[: x.numel()]].view_as(x), x, -x)[self.order]
+
+
+def test_large_saved_buffers_of_integers_travel_beside_the_structure(tmp_path: Path) -> None:
+    model, x = Tables().eval(), torch.randn(3, 5)
+    assert set(structure(model).weights) == {"table", "mask"}
+    built, _, definition = rebuilt(model, (x,), tmp_path)
+    assert all(torch.equal(value, model.state_dict()[key]) for key, value in built.state_dict().items())
+    (weights,) = (tmp_path / "live").iterdir()
+    weights.unlink()
+    drawn = load_problem(definition).build(seed=0)
+    assert torch.equal(drawn.order, model.order)
+    assert not torch.equal(drawn.table, model.table)
+    assert 0 <= drawn.table.min() <= drawn.table.max() < 90_000
+    assert (drawn.mask.dtype, 0.4 < drawn.mask.float().mean() < 0.6) == (torch.bool, True)
+    drawn.load_state_dict(model.state_dict())
+    assert torch.equal(drawn(x), model(x))
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.int16])
+def test_integers_of_the_whole_range_are_drawn(dtype: torch.dtype, tmp_path: Path) -> None:
+    ends = torch.iinfo(dtype)
+    random = torch.randint(ends.min, ends.max, (70_000,), dtype=dtype)
+    table = torch.cat([torch.tensor([ends.min, ends.max], dtype=dtype), random])
+    _, _, definition = rebuilt(Holds(table).eval(), (torch.ones(2),), tmp_path)
+    (weights,) = (tmp_path / "live").iterdir()
+    weights.unlink()
+    table = load_problem(definition).build(seed=0).table
+    assert table.dtype is dtype
+    assert table.unique().numel() > 100
+
+
+class Holds(nn.Module):
+    def __init__(self, table: torch.Tensor) -> None:
+        super().__init__()
+        self.register_buffer("table", table)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.table[0].float()
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+@pytest.mark.parametrize("kind", [nn.Parameter, nn.Buffer])
+def test_sparse_weights_are_a_part_of_the_structure(kind: Any, layout: torch.layout, tmp_path: Path) -> None:
+    model, x = nn.Sequential(Multiplies()).eval(), torch.randn(6, 3)
+    model[0].matrix = kind(torch.eye(6).roll(1, 0).to_sparse(layout=layout))
+    twin, _, _ = rebuilt(model, (x,), tmp_path)
+    assert type(twin[0].matrix) is (nn.Parameter if kind is nn.Parameter else torch.Tensor)
+    assert twin[0].matrix.layout is layout
+    assert torch.equal(twin(x), model(x))
+
+
+class Multiplies(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        product: torch.Tensor = self.matrix @ x
+        return product
 
 
 def test_lazy_and_scripted_modules_are_refused_in_a_sentence() -> None:
@@ -309,6 +450,9 @@ def test_what_is_no_model_is_refused_in_a_sentence() -> None:
     assert where_of(nn.Linear(2, 2), "auto") == "cpu"
     with pytest.raises(UsageError, match=r"model.to\('cuda'\)"):
         where_of(nn.Linear(2, 2), "cuda")
+    for device in ("auto", "cpu"):
+        with pytest.raises(UsageError, match=r"on the meta device: call model\.to_empty\(.*load its weights"):
+            where_of(nn.Linear(2, 2, device="meta"), device)
 
 
 def test_the_module_is_found_again_while_it_lives(

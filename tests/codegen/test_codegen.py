@@ -230,6 +230,13 @@ def test_refusals_name_the_reason(body: str, inputs: list[torch.Tensor], reason:
         generate(definition, (workload,), Options())
 
 
+def test_arguments_in_containers_are_refused() -> None:
+    definition, workload = problem("return x0 + 1", [randn(4)])
+    item = workload.inputs[0].model_copy(update={"name": "x0.0"})
+    with pytest.raises(CannotCode, match="an input is a list, tuple or dict"):
+        generate(definition, (workload.model_copy(update={"inputs": (item,)}),), Options())
+
+
 INDICES: dict[str, tuple[str, list[torch.Tensor], tuple[int, ...]]] = {
     "labels": (
         "return F.cross_entropy(x0, x1, ignore_index=3)",

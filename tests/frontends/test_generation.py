@@ -86,6 +86,31 @@ def test_tokens_are_those_of_the_original_with_its_own_cache(name: str) -> None:
         model.generate(tokens, 5)
 
 
+def test_rotary_frequencies_keep_the_dtype_that_a_loaded_model_has() -> None:
+    options = FrontendOptions(generate="prompt=6,new=4", dtype="bfloat16")
+    source, _, _ = generating_source(CONFIGS["llama"], options)
+    definition = define("tiny", "hf:tiny.json", source)
+    check_generation(definition, 6, "cpu")
+    problem = load_problem(definition)
+    loaded = problem.module.Base._from_config(problem.module._configuration(), dtype=torch.bfloat16)
+    assert dtypes(problem.build(0)) == dtypes(loaded)
+    assert loaded.model.rotary_emb.inv_freq.dtype is torch.float32
+    assert torch.equal(problem.build(0).model.rotary_emb.inv_freq, loaded.model.rotary_emb.inv_freq)
+
+
+def test_a_live_model_says_the_dtypes_of_its_tensors() -> None:
+    live = (("model.norm.weight", "float32"),)
+    options = FrontendOptions(generate="prompt=6,new=4", dtype="bfloat16", tensor_dtypes=live)
+    source, _, _ = generating_source(CONFIGS["llama"], options)
+    built = dtypes(load_problem(define("tiny", "hf:tiny.json", source)).build(0))
+    assert built.pop("model.norm.weight") is torch.float32
+    assert set(built.values()) == {torch.bfloat16}
+
+
+def dtypes(model: torch.nn.Module) -> dict[str, torch.dtype]:
+    return {name: t.dtype for name, t in (*model.named_parameters(), *model.named_buffers())}
+
+
 @pytest.mark.parametrize(
     ("config", "reason"),
     [

@@ -255,6 +255,17 @@ def test_a_dtype_changes_neither_the_vocabulary_nor_a_mask():
     assert mask.all()
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_buffers_that_are_not_saved_keep_their_dtype(dtype):
+    source, _ = model_source(CONFIGS["causal"], FrontendOptions(inputs=("input_ids=1,8",), dtype=dtype))
+    problem = load_problem(define("m", "m", source))
+    model = problem.build(0)
+    assert {p.dtype for p in model.parameters()} == {getattr(torch, dtype)}
+    assert model.model.rotary_emb.inv_freq.dtype is torch.float32
+    assert model(*problem.inputs(0)[0]).dtype is getattr(torch, dtype)
+    assert torch.get_default_dtype() is torch.float32
+
+
 @pytest.mark.parametrize("key", ["torch_dtype", "dtype"])
 def test_another_dtype_than_the_configs_is_a_note(key):
     def notes(dtype: str) -> list[str]:

@@ -275,6 +275,32 @@ def test_tensors_that_are_not_dense_are_refused_in_a_sentence(kind, made, remedy
         probed(given)
 
 
+@pytest.mark.parametrize(
+    ("returned", "says"),
+    [
+        ("{'y': y, 'seen': {1, 2}}", r"out\['seen'\] is set, not a tensor; return tensors, numbers, strings"),
+        ("(y, [Kept()])", r"out\[1\]\[0\] is Kept, not a tensor; return tensors, numbers, strings"),
+        ("(y, y.to(torch.uint16))", r"out\[1\] has the type torch.uint16, which is .*; convert it$"),
+        ("(y, DynamicCache())", r"is DynamicCache, .*; set model.config.use_cache = False, .* generate="),
+    ],
+)
+def test_outputs_that_the_referee_cannot_compare_are_refused_before_a_search(returned, says):
+    source = HEAD.replace("{forward}", f"y = self.fc(x); return {returned}").replace(
+        "super().__init__()", "super().__init__(); self.config = Kept()"
+    )
+    source += "\nclass Kept:\n    use_cache = True\n\nclass DynamicCache:\n    pass\n"
+    with pytest.raises(TargetError, match=says):
+        probed(source)
+    if "Cache" in returned:
+        with pytest.raises(TargetError, match="is DynamicCache, not a tensor; return tensors, numbers"):
+            probed(source.replace("use_cache = True", "use_cache = False"))
+
+
+def test_numbers_none_and_text_beside_a_tensor_are_no_fault():
+    returned = "return {'y': self.fc(x), 'n': (1, 2.5, None, 'text', True)}"
+    assert probed(HEAD.replace("{forward}", returned)) == []
+
+
 def test_a_gradient_inside_forward_needs_enable_grad():
     lines = [
         "x = x.clone().requires_grad_()",

@@ -34,7 +34,7 @@ def get_init_inputs():
     return []
 """
 
-names = st.sampled_from(["batch", "seq", "x.2", "ids.1"])
+names = st.sampled_from(["batch", "seq", "x.2", "ids.1", "x.0+ids.0", "length:x.1+mask.0+mask.1"])
 ends = st.tuples(st.integers(1, 5000), st.integers(1, 5000)).map(sorted).filter(lambda e: e[0] < e[1])
 
 
@@ -51,6 +51,10 @@ def test_what_is_written_is_read(wanted: dict[str, list[int]]) -> None:
         ("batch=a..b", "does not read"),
         ("", "does not read"),
         ("length=1..8", "does not know length"),
+        ("length:x=1..8", "does not know length:x"),
+        ("x.1+mask=1..8", r"does not know x.1\+mask"),
+        ("for:x.1=1..8", "does not know for:x.1"),
+        ("a:x.1=1..8,a:x.2=1..8", "has a twice"),
         ("batch=8..8", "below the second"),
         ("batch=0..8", "at least 1"),
         ("batch=9..8", "below the second"),
@@ -94,9 +98,33 @@ def test_a_name_is_a_dimension_of_every_input_with_its_size(tmp_path: Path) -> N
     assert shapes["batch=16,seq=24"] == [(16, 24, 8), (16, 24)]
 
 
+def test_dimensions_that_have_one_size_are_named_together(tmp_path: Path) -> None:
+    path = tmp_path / "attention.py"
+    path.write_text(
+        MODEL.replace("mask[..., None] * scale", "1.0 + (mask @ x)").replace(
+            "torch.randint(0, 2, (4, 12))", "torch.rand(12, 12)"
+        )
+    )
+    with pytest.raises(TargetError, match=r"dimensions that must be equal together: length:q.1\+mask.0"):
+        load_target(str(path), FrontendOptions(shapes="x.1=4..24"))
+    target = load_target(str(path), FrontendOptions(shapes="length:x.1+mask.0+mask.1=4..24"))
+    assert [(r.name, r.places) for r in target.shapes] == [("length", (("x", 1), ("mask", 0), ("mask", 1)))]
+    shapes = {w.name: [i.shape for i in w.inputs if i.type == "tensor"] for w in target.workloads}
+    assert shapes["length=24"] == [(4, 24, 8), (24, 24)]
+
+
+def test_inputs_in_containers_do_not_vary(tmp_path: Path) -> None:
+    path = tmp_path / "sizes.py"
+    listed = MODEL.replace("torch.randint(0, 2, (4, 12))]", "torch.ones(4, 12), [2.0]]")
+    path.write_text(listed.replace("* scale", "* scale[0]"))
+    with pytest.raises(UsageError, match=r"not lists or dicts: x, mask, scale\.0"):
+        load_target(str(path), FrontendOptions(shapes="batch=1..8"))
+
+
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [
+        ("x.0+mask.1=1..8", UsageError, r"the dimensions x.0\+mask.1 differ in size"),
         ("batch=1..32", TargetError, r"fails at batch=31|fails at batch=32"),
         ("x.2=8..16", TargetError, "fails at x.2="),
         (

@@ -106,7 +106,22 @@ def test_a_container_that_other_processes_do_not_get_is_refused(value, says):
 
 def test_dicts_of_other_classes_are_described():
     found = describe_arguments(["x"], [OrderedDict(a=(torch.ones(1), torch.Size([2])))], {})
-    assert [i.name for i in found] == ["x.a.0"]
+    assert [i.name for i in found] == ["x.a.0", "x.a.1.0"]
+
+
+def test_containers_of_numbers_are_described():
+    sizes = {"low": (7, 2.5), "names": ["a", None]}
+    found = describe_arguments(["x", "sizes"], [torch.ones(1), sizes], {"shape": torch.Size([3]), "none": {}})
+    assert [(i.name, i.value) for i in found[1:]] == [
+        ("sizes.low.0", 7),
+        ("sizes.low.1", 2.5),
+        ("sizes.names.0", "a"),
+        ("sizes.names.1", None),
+        ("shape.0", 3),
+    ]
+    assert [i.keyword for i in found] == [False] * 5 + [True]
+    with pytest.raises(TargetError, match=r"input 'x.1' is a set; pass tensors, numbers"):
+        describe_arguments(["x"], [[torch.ones(1), {1}]], {})
 
 
 def test_outputs_of_any_nesting():

@@ -26,7 +26,6 @@ from agentforge.profiling.graph.value_capture import record
 from agentforge.schema import Definition, MoveKind, Solution, Target, Workload
 from agentforge.stitch.files import Mode, as_solution, kernel_name, stitched_files
 from agentforge.stitch.graph.child import _replacements
-from agentforge.stitch.graph.inline_modes import inline_modes
 from agentforge.stitch.graph.rewrite import rewrite
 from agentforge.stitch.moves import carry_out
 from agentforge.testing.language import make_solution
@@ -252,7 +251,6 @@ def stitch_in_process(
     known: dict[str, Definition] = {}
     places = Counter[str]()
     for number, unit in enumerate(capture.units):
-        inline_modes(unit.graph_module)
         regions = partition(unit.graph_module.graph)
         seen = record(unit, {n for r in regions for n in (*r.inputs, *r.outputs)})
         sites: list[dict[str, Any]] = []

@@ -61,9 +61,11 @@ def trace(definition: Definition, workload: Workload) -> Traced:
     """Trace `Model.forward` for the workload's shapes, dtypes and strides, without computing data.
 
     Raises:
-        CannotCode: the reference cannot be traced (data-dependent control flow), returns no tensor,
-            or changes its inputs.
+        CannotCode: the reference cannot be traced (data-dependent control flow), takes containers, returns
+            no tensor, or changes its inputs.
     """
+    if any("." in spec.name for spec in workload.inputs):
+        raise CannotCode("an input is a list, tuple or dict")
     model = load_problem(definition).build(seed=0)
     if model.training:
         raise CannotCode("the reference is in training mode")

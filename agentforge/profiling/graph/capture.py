@@ -25,6 +25,7 @@ from torch.nn.utils.rnn import PackedSequence
 from torch.utils._pytree import tree_flatten, tree_leaves
 
 from ..reasons import plain_reason
+from .inline_modes import inline_modes
 from .normalise import normalise
 
 _OVERLAPS = 1
@@ -287,6 +288,7 @@ def _export(path: str, module: torch.nn.Module, calls: _Calls, check: Check) -> 
                 raise first from None
         takes_guards = "check_guards" in inspect.signature(program.module).parameters
         graph_module = program.module(**({"check_guards": False} if takes_guards else {}))
+    inline_modes(graph_module)
     normalise(graph_module)
     constants = dict(_constants(graph_module, module))
     unit = CapturedUnit(path, graph_module, args, kwargs, calls.count, calls.example, constants)

@@ -18,7 +18,6 @@ from agentforge.schema import Target
 
 from ..moves import carry_out
 from .dataflow import Replacement
-from .inline_modes import inline_modes
 from .printer import Unprintable
 from .ranged import ranges_of
 from .rewrite import RewrittenUnit, outline, rewrite
@@ -64,8 +63,6 @@ def rewrite_target(payload: Mapping[str, Any], report: Callable[[str], None]) ->
             capture = Capture(())
             for example in examples:  # the first call may create modules and parameters
                 warm_up(model, example)
-        for unit in capture.units:
-            inline_modes(unit.graph_module)
         notes = list(capture.notes)
         every = {unit.name: unit for unit in capture.units}
         unmeasured = {w.name for w in target.probes}

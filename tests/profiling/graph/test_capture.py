@@ -185,6 +185,57 @@ def test_a_note_names_a_few_of_the_modules_that_are_called_with_several_shapes()
     assert note.endswith("1 of 2 of heads.0, 1 of 2 of heads.1, 1 of 2 of heads.2, some of 2 more modules")
 
 
+BLOCK = torch.ops.higher_order.wrap_with_autocast
+
+
+class Mixed(nn.Module):
+    """A norm in float32, as mixed precision needs it; the block has other blocks within it."""
+
+    def __init__(self, enabled=False):
+        super().__init__()
+        self.fc, self.enabled = nn.Linear(8, 8), enabled
+
+    def forward(self, x):
+        y = self.fc(x)
+        with torch.autocast("cpu", enabled=False):
+            y = y * torch.rsqrt(y.float().pow(2).mean(-1, keepdim=True) + 1e-6)
+            with torch.enable_grad(), torch.autocast("cpu", torch.bfloat16, enabled=self.enabled):
+                y = torch.sigmoid(y @ self.fc.weight) * y
+            z = torch.relu(y) + 1
+        return z, self.fc(y)
+
+
+def test_code_under_a_disabled_autocast_has_regions():
+    model, x = Mixed().eval(), torch.randn(4, 8)
+    (unit,) = capture_units(model, (x,), {}).units
+    nodes = [n for n in unit.graph_module.graph.nodes if n.op == "call_function"]
+    assert not [
+        n.name for n in nodes if n.target in (BLOCK, torch.ops.higher_order.wrap_with_set_grad_enabled)
+    ]
+    assert {"rsqrt", "sigmoid", "relu"} <= {n.name for n in nodes}
+    in_regions = {n.name for region in partition(unit.graph_module.graph) for n in region.nodes}
+    assert {"rsqrt", "sigmoid", "relu"} <= in_regions
+    with torch.no_grad():
+        assert all(map(torch.equal, unit.graph_module(x), model(x)))
+    assert [n.name for n in nodes] == [
+        n.name
+        for n in capture_units(Mixed().eval(), (x,), {}).units[0].graph_module.graph.nodes
+        if n.op == "call_function"
+    ]
+
+
+def test_an_enabled_autocast_within_a_disabled_one_stays_a_block():
+    model, x = Mixed(enabled=True).eval(), torch.randn(4, 8)
+    (unit,) = capture_units(model, (x,), {}).units
+    graph = unit.graph_module.graph
+    names = [n.name for n in graph.nodes]
+    assert len(graph.find_nodes(op="call_function", target=BLOCK)) == 1
+    assert "rsqrt" in names
+    assert "sigmoid" not in names
+    with torch.no_grad():
+        assert all(map(torch.equal, unit.graph_module(x), model(x)))
+
+
 def test_writes_through_a_view_are_not_made_out_of_place():
     class Writes(nn.Module):
         def forward(self, x):

@@ -1,6 +1,6 @@
 """Inline blocks that ran under `no_grad` or a disabled autocast.
 
-The stitched forward runs only without gradients and autocast, so these modes change nothing.
+A profile and a stitched forward run only without gradients and autocast, so these modes change nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ def inline_modes(module: GraphModule) -> None:
             continue
         holder, *arguments = operands
         block = getattr(module, str(holder.target))
-        results = _copy(block, arguments, node)
+        inline_modes(block)
+        results = _copy(module, block, arguments, node, prefix=str(holder.target))
         for user in list(node.users):
             if user.target is operator.getitem:
                 user.replace_all_uses_with(results[user.args[1]])
@@ -43,8 +44,12 @@ def _operands(node: Node) -> list[Any] | None:
     return None
 
 
-def _copy(block: Any, arguments: list[Any], before: Node) -> list[Any]:
-    """Copy a block's nodes in front of `before`; return its results in the outer graph."""
+def _copy(module: GraphModule, block: Any, arguments: list[Any], before: Node, *, prefix: str) -> list[Any]:
+    """Copy a block's nodes in front of `before`; return its results in the outer graph.
+
+    Args:
+        prefix: begins the names of attributes of the block in `module`.
+    """
     outer = before.graph
     values: dict[Node, Any] = {}
     placeholders = iter(arguments)
@@ -56,4 +61,7 @@ def _copy(block: Any, arguments: list[Any], before: Node) -> list[Any]:
         else:
             with outer.inserting_before(before):
                 values[node] = outer.node_copy(node, values.__getitem__)
+        if node.op == "get_attr":  # a block within the block
+            values[node].target = f"{prefix}_{node.target}"
+            setattr(module, values[node].target, getattr(block, str(node.target)))
     raise AssertionError("a graph without output")
