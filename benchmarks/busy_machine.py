@@ -61,7 +61,7 @@ def chosen(kernels: int) -> list[Case]:
 
 
 def record(case: Case, load: int, evaluation: Evaluation) -> dict[str, Any]:
-    """What is kept of one verdict."""
+    """One verdict, without its stages."""
     found = evaluation.speedup.get("eager")
     return {
         "case": case.name,

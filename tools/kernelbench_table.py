@@ -18,7 +18,8 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
 
-from agentforge.campaigns.exports.state import import_state, read_state  # noqa: E402
+from agentforge.campaigns.exports.state import read_state  # noqa: E402
+from agentforge.campaigns.exports.state_import import import_state  # noqa: E402
 from agentforge.campaigns.report import BEST, ArmReport, CampaignReport, ItemReport, build_report  # noqa: E402
 from agentforge.schema import ItemState, baseline_name  # noqa: E402
 from agentforge.store import Store  # noqa: E402

@@ -34,7 +34,7 @@ _LEAST_GAIN = 1e-4
 
 
 class Prices(FrozenModel):
-    """What a visit's time costs. If both are 0, a second of wall time is the price's unit."""
+    """What a visit's time costs."""
 
     hour: float = Field(default=0.0, ge=0)
     """Dollars for an hour of a worker's wall time."""
@@ -64,10 +64,10 @@ class Past(FrozenModel):
     share: float = Field(default=0.0, ge=0)
     """Dollars that each visit after the next one can spend."""
 
-    def price(self, prices: Prices) -> float:
-        """Of the next visit: the mean of the visits so far, in dollars, or seconds if those cost nothing."""
+    def money(self, prices: Prices) -> float:
+        """Dollars of a visit: the mean of the visits so far."""
         time = (prices.hour * self.seconds + prices.device_hour * self.device_seconds) / 3600
-        return max(1e-9, ((self.dollars or 0.0) + time or self.seconds) / self.visits)
+        return ((self.dollars or 0.0) + time) / self.visits
 
 
 class Visit(FrozenModel):
@@ -160,6 +160,21 @@ def _gain(item: Past, field: _Field, objective: Objective) -> float:
     return chance * statistics.fmean(max(0.0, value - now) for value in after)
 
 
+def visit_prices(items: Sequence[Past], prices: Prices) -> dict[int, float]:
+    """What a visit of each item costs, all in one unit: dollars if each arm costs some, else seconds.
+
+    A visit of an item without known dollars costs as much as its arm's mean.
+    """
+    money = {item.item: item.money(prices) for item in items}
+    means = {}
+    for arm in {item.arm for item in items}:
+        own = [money[item.item] for item in items if item.arm == arm and money[item.item] > 0]
+        means[arm] = statistics.fmean(own) if own else 0.0
+    if all(means.values()):
+        return {item.item: money[item.item] or means[item.arm] for item in items}
+    return {item.item: max(1e-9, item.seconds / item.visits) for item in items}
+
+
 def allocate(
     items: Sequence[Past],
     objective: Objective,
@@ -179,12 +194,12 @@ def allocate(
         dollars: the most that language models can cost in all visits together.
         most: visits; None has no limit.
     """
-    field, visits = _Field.of(items), list[Visit]()
+    field, visits, price = _Field.of(items), list[Visit](), visit_prices(items, prices)
     most_of = {item.item: 2 * item.visits for item in items}
     left = {item.item: (item, _gain(item, field, objective)) for item in items}
     while True:
         able = [
-            (gain / item.price(prices), item, gain)
+            (gain / price[item.item], item, gain)
             for item, gain in left.values()
             if gain >= _LEAST_GAIN
             and item.visits < most_of[item.item]

@@ -18,6 +18,10 @@ _CONDITIONS = {"budget": "budget", "limit_s": "limit of time", "settings": "sett
 """Fields of a campaign that decide its figures, as messages name them."""
 
 
+_Pairs = Sequence[tuple[ItemReport, ItemReport]]
+"""Results of A and B for the same problem."""
+
+
 class Comparison(FrozenModel):
     """Arm A against arm B, by problems that both have ended."""
 
@@ -45,6 +49,10 @@ class Comparison(FrozenModel):
     """Wall time of A / of B, over all compared problems."""
     dollars_ratio: float | None
     """None if a price is unknown or B was free."""
+    other_devices: int = 0
+    """Problems that A measured on another device than B."""
+    other_visits: int = 0
+    """Problems on which A may have spent another number of budgets than B."""
     differs: tuple[str, ...] = ()
     """What differs between A and B beside their agents."""
 
@@ -95,6 +103,8 @@ def compare(store: Store, a: str, b: str, *, baseline: str = BEST) -> Comparison
         ratio_p=float(stats.wilcoxon(logs).pvalue) if any(logs) else None,
         seconds_ratio=_quotient([x.seconds for x, _ in pairs], [y.seconds for _, y in pairs]),
         dollars_ratio=_quotient([x.dollars for x, _ in pairs], [y.dollars for _, y in pairs]),
+        other_devices=len(_on_other_devices(pairs)),
+        other_visits=len(_other_visits(pairs)),
         differs=(*_left_out(others), *_differences(first, second, pairs)),
     )
 
@@ -146,10 +156,27 @@ def _left_out(others: frozenset[str]) -> Iterator[str]:
         yield f"{len(others)} problems have another text in B and are left out, such as {min(others)}"
 
 
-def _differences(a: Campaign, b: Campaign, pairs: Sequence[tuple[ItemReport, ItemReport]]) -> Iterator[str]:
-    first, second = ([i.device for i in side if i.device] for side in zip(*pairs, strict=True))
-    if first and second and set(first) != set(second):
-        yield f"A was measured on {_listed(first)}, and B on {_listed(second)}"
+def _on_other_devices(pairs: _Pairs) -> _Pairs:
+    return [(x, y) for x, y in pairs if x.device and y.device and x.device != y.device]
+
+
+def _other_visits(pairs: _Pairs) -> _Pairs:
+    return [(x, y) for x, y in pairs if x.visits != y.visits]
+
+
+def _differences(a: Campaign, b: Campaign, pairs: _Pairs) -> Iterator[str]:
+    if others := _on_other_devices(pairs):
+        x, y = others[0]
+        yield (
+            f"{len(others)} of {len(pairs)} problems were measured on another device, such as {x.problem}: "
+            f"A on {x.device}, and B on {y.device}"
+        )
+    if others := _other_visits(pairs):
+        x, y = others[0]
+        yield (
+            f"{len(others)} of {len(pairs)} problems had another budget after `extend`, such as {x.problem}: "
+            f"A {_times(x.visits)}, and B {_times(y.visits)} that of its campaign"
+        )
     for field, said in _CONDITIONS.items():
         if getattr(a, field) != getattr(b, field):
             yield f"A and B have another {said}"
@@ -157,8 +184,8 @@ def _differences(a: Campaign, b: Campaign, pairs: Sequence[tuple[ItemReport, Ite
         yield "A and B are of two campaigns: the later one knows what the earlier one found"
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(sorted(set(names)))
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
 
 
 def _ratio(logs: list[float]) -> Interval | None:

@@ -6,11 +6,20 @@ import math
 from collections import Counter
 from collections.abc import Collection
 
-from agentforge.schema import Campaign, FrozenModel, ItemState, UsageError
+from agentforge.schema import (
+    Campaign,
+    CampaignItem,
+    FrozenModel,
+    Interval,
+    ItemState,
+    SearchSummary,
+    UsageError,
+)
 from agentforge.store import Store
 
 from .allocator import Objective, Past, Prices, Visit, allocate
 from .report import ItemReport, build_report, total
+from .start import check_positive
 
 _NAMED = 5
 """Most items that a message names."""
@@ -42,8 +51,9 @@ def extend(
 ) -> Extension:
     """Put the items that promise most back into the queue, with the budget once more for each visit.
 
-    Only items that are done take part: the others have their own commands. Reports keep the result of the
-    visits before, unless a run begins anew elsewhere and its result is verified and at least as fast.
+    Only items that are done take part: the others have their own commands. An item of the playbook is left
+    out if its search had nothing left to try. Reports keep the result of the visits before, unless a run
+    begins anew elsewhere and its result is verified and at least as fast.
 
     Args:
         seconds: wall time of all visits, as expected from the earlier ones.
@@ -76,11 +86,14 @@ def extend(
             "amount: leave out --dollars and give --minutes, or start a campaign with --dollars"
         )
     found = {(item.problem, item.arm): item for item in report.items if not item.weak}
+    paid = {arm.name for arm in report.campaign.arms if arm.paid}
     visits = allocate(
         [
-            _past(found[row.problem, row.arm], row.id, row.visits, shares[row.arm])
+            _past(store, found[row.problem, row.arm], row, shares[row.arm])
             for row in store.campaign_items(name)
-            if row.state is ItemState.DONE and (row.problem, row.arm) in found
+            if row.state is ItemState.DONE
+            and (row.problem, row.arm) in found
+            and (row.arm in paid or not _exhausted(store, row))
         ],
         aim,
         prices,
@@ -99,15 +112,26 @@ def extend(
     )
 
 
-def retry(store: Store, name: str, states: tuple[ItemState, ...]) -> int:
-    """Put the items in these states back into the queue, from the beginning; returns how many.
+def retry(
+    store: Store, name: str, states: tuple[ItemState, ...], *, limit_minutes: float | None = None
+) -> int:
+    """Put the items in these states back into the queue; returns how many.
+
+    They begin anew, except that an item which was out of time continues its run on its machine.
+
+    Args:
+        limit_minutes: wall time of an item from now on; None keeps the campaign's.
 
     Raises:
-        UsageError: there is no such campaign, or it was imported without texts.
+        UsageError: there is no such campaign, it was imported without texts, or the limit is none.
     """
     campaign = store.get_campaign(name)
+    if limit_minutes is not None:
+        check_positive("--limit-minutes", limit_minutes)
     wanted = {item.problem for item in store.campaign_items(name) if item.state in states}
     _check_texts(store, campaign, wanted)
+    if limit_minutes is not None:
+        store.set_campaign_limit(name, 60 * limit_minutes)
     return store.retry_items(name, states)
 
 
@@ -132,14 +156,30 @@ def _shares(campaign: Campaign) -> dict[str, float]:
     return {arm.name: limit if arm.paid else 0.0 for arm in campaign.arms}
 
 
-def _past(item: ItemReport, number: int, visits: int, share: float) -> Past:
+def _exhausted(store: Store, row: CampaignItem) -> bool:
+    """Whether the last search of an item had nothing left to try."""
+    run = row.run or row.result_run
+    found = store.get_record(run, SearchSummary) if run else None
+    return found is not None and found.nothing_left
+
+
+def _limit(store: Store, item: ItemReport, speedup: Interval | None) -> float:
+    """Log speedup at the speed of light: of a solution over the fastest baseline, else over the profile's
+    time, which may be slower than that baseline. Infinite if it is not known."""
+    time_s = item.latency_s * speedup.point if speedup and item.latency_s else None
+    if time_s is None and item.run:
+        profile = store.get_profile(item.run)
+        time_s = profile.total_s if profile else None
+    return math.log(time_s / item.sol_s) if time_s and item.sol_s else math.inf
+
+
+def _past(store: Store, item: ItemReport, row: CampaignItem, share: float) -> Past:
     """What the report says of an item, for the allocator."""
+    visits = row.visits
     speedup = item.speedup.get(item.best_baseline) if item.verified else None
-    limit = math.inf
-    if speedup and item.latency_s and item.sol_s:
-        limit = math.log(item.latency_s * speedup.point / item.sol_s)
+    limit = _limit(store, item, speedup)
     return Past(
-        item=number,
+        item=row.id,
         problem=item.problem,
         arm=item.arm,
         visits=visits,

@@ -28,10 +28,10 @@ from agentforge.schema import (
 from agentforge.store import Store
 
 from .native.check import check_natively
-from .packages import check_packages
 from .report import run_of, run_speedup
 from .start import of_campaign
 from .suites._base import keep_copy
+from .suites.packages import check_packages
 
 slow_imports.import_all()
 
@@ -43,7 +43,8 @@ def run_item(payload: Mapping[str, Any], report: Callable[[str], None]) -> dict[
     """Carry out an item that a worker has taken.
 
     Args:
-        payload: `item`, and `overrides` of settings, as on the command line.
+        payload: `item`, `overrides` of settings, as on the command line, and `limit_s` of the item's wall
+            time, for all its visits together.
         report: receives a line for each event.
 
     Returns:
@@ -62,8 +63,7 @@ def run_item(payload: Mapping[str, Any], report: Callable[[str], None]) -> dict[
         budget = visited(campaign.budget, item.visits, run if item.visits > 1 else None)
         if arm.paid:
             budget = without(budget, _spent_by_others(store, item))
-        limit_s = campaign.limit_s * item.visits
-        campaign = campaign.model_copy(update={"budget": budget, "limit_s": limit_s})
+        campaign = campaign.model_copy(update={"budget": budget, "limit_s": payload["limit_s"]})
         settings, attached, lock = of_campaign(campaign, arm, settings), item.run, threading.Lock()
 
         def on_event(event: Event) -> None:

@@ -26,22 +26,30 @@ def markdown(report: CampaignReport) -> str:
 
 
 def _markdown(report: CampaignReport) -> Iterator[str]:
-    campaign = report.campaign
-    over = sum(item.state.over for item in report.items)
-    yield f"# Campaign {campaign.name}\n"
-    yield f"- Suite: `{campaign.suite}`, {campaign.problems} problems ({campaign.problems_hash})"
-    yield f"- Arms: {', '.join(f'{arm.name} ({arm.agent})' for arm in campaign.arms)}"
-    if len(campaign.arms) > 1:
-        yield f"- Knowledge: {KNOWLEDGE}"
-    limits = campaign.budget.model_dump(exclude_none=True).items()
-    yield f"- Budget of a run: {', '.join(f'{value:g} {name}' for name, value in limits) or 'none'}"
-    yield f"- Measured by AgentForge {campaign.version} on {', '.join(report.devices) or 'no device yet'}"
-    yield f"- {over} of {len(report.items)} runs are over" + ("" if report.finished else ": not finished")
+    yield f"# Campaign {report.campaign.name}\n"
+    for line in conditions(report):
+        yield f"- {line}"
     for section in sections(report):
         yield f"\n## {section.title}\n"
         yield from table(section.head, section.rows)
         if section.note:
             yield f"\n{section.note}"
+
+
+def conditions(report: CampaignReport) -> Iterator[str]:
+    """What the figures rest on, in lines without markup."""
+    campaign = report.campaign
+    over = sum(item.state.over for item in report.items)
+    yield f"Suite: {campaign.suite}, {campaign.problems} problems ({campaign.problems_hash})"
+    yield f"Arms: {', '.join(f'{arm.name} ({arm.agent})' for arm in campaign.arms)}"
+    if len(campaign.arms) > 1:
+        yield f"Knowledge: {KNOWLEDGE}"
+    limits = campaign.budget.model_dump(exclude_none=True).items()
+    budget = ", ".join(f"{value:g} {name}" for name, value in limits) or "none"
+    more = sum(item.visits > 1 for item in report.items)
+    yield f"Budget of a run: {budget}" + (f"; {more} runs have it more than once" if more else "")
+    yield f"Measured by AgentForge {campaign.version} on {', '.join(report.devices) or 'no device yet'}"
+    yield f"{over} of {len(report.items)} runs are over" + ("" if report.finished else ": not finished")
 
 
 class Section(NamedTuple):
@@ -111,7 +119,7 @@ _JUDGED = (
 )
 _DEFINITIONS = ("definition", "arm", "workloads", "verified", "geomean over eager", "over the best baseline")
 _PUBLISHED = ("published by", "figure", "group", "theirs", "arm", "ours", "what differs", "source")
-_PROBLEMS = ("problem", "arm", "result", "over eager", "over the best baseline", "seconds")
+_PROBLEMS = ("problem", "arm", "result", "over eager", "over the best baseline", "visits", "seconds")
 _REASONS = ("problem", "arm", "reason")
 _RANKING = ("task", "ranked by", "place", "arm", "ms a call")
 _RANKED = (
@@ -209,14 +217,15 @@ def _row(item: ItemReport) -> tuple[object, ...]:
         result,
         item.speedup.get("eager", ""),
         over_best or "",
+        item.visits,
         f"{item.seconds:.0f}",
     )
 
 
 COLUMNS = (
     "problem", "group", "definition", "arm", "state", "mode", "correct", "verified", "weak", "best_baseline",
-    "latency_s", "sol_s", "device", "seconds", "device_seconds", "tokens", "dollars", "run", "reason",
-    "reused",
+    "latency_s", "sol_s", "device", "visits", "seconds", "device_seconds", "tokens", "dollars", "run",
+    "reason", "reused",
 )  # fmt: skip
 """Columns of the CSV, before those of the speedups."""
 

@@ -67,8 +67,10 @@ class ItemReport(FrozenModel):
     sol_s: float | None = None
     """Speed-of-light seconds of one forward; None if they are not known."""
     device: str = ""
+    visits: int = 1
+    """Times that its runs may spend the campaign's budget: more than once after `extend`."""
     seconds: float = 0.0
-    """Wall time of all tries."""
+    """Wall time of all tries that have ended."""
     device_seconds: float = 0.0
     """Wall time of all verdicts: builds, checks and timing. Of all runs, as the next two: also of those that
     were given up."""
@@ -275,6 +277,7 @@ def _item(
         definition=problem.definition,
         reason=item.reason,
         run=item.result_run or item.run,
+        visits=item.visits,
         seconds=item.seconds,
         device_seconds=device_s,
         tokens=sum(call.tokens_in + call.tokens_out for call in calls),

@@ -95,7 +95,7 @@ def plan_campaign(
     paid = len(problems) * sum(arm.paid for arm in arms)
     budget = settings.budget
     if dollars is not None:
-        _check_positive("--dollars", dollars)
+        check_positive("--dollars", dollars)
         budget = limited(budget, {"dollars": dollars / paid if paid else 0.0})
     for arm in arms:
         of_arm = for_arm(settings, arm)
@@ -103,7 +103,7 @@ def plan_campaign(
     minutes = limit_minutes
     if minutes is None:
         minutes = (_FIXED_S + _PER_BUDGET * 60 * (budget.minutes or 10)) / 60
-    _check_positive("--limit-minutes", minutes)
+    check_positive("--limit-minutes", minutes)
     campaign = Campaign(
         name=name or "unnamed",
         suite=located(suite),
@@ -127,7 +127,12 @@ def plan_campaign(
     return campaign, problems
 
 
-def _check_positive(option: str, value: float) -> None:
+def check_positive(option: str, value: float) -> None:
+    """Refuse a limit that is none.
+
+    Raises:
+        UsageError: it is not positive, or not finite.
+    """
     if not (math.isfinite(value) and value > 0):
         raise UsageError(f"{option} {value:g} is no limit: give a positive number")
 

@@ -35,9 +35,11 @@ class CampaignStatus(FrozenModel):
     seconds_left: float | None
     """Estimate from the items that ended and the workers of now; None if there are none of both."""
     seconds: float
-    """Wall time of all tries."""
+    """Wall time of all tries that have ended."""
     dollars: float
-    """Known cost of all calls to language models."""
+    """Cost of all calls to language models, as far as it is known."""
+    unpriced_calls: int = 0
+    """Calls whose cost is not known: the model's price is unknown, or there is no answer, or not yet."""
     tokens: int
     device_seconds: float
     """Wall time of all verdicts: builds, checks and timing."""
@@ -64,7 +66,7 @@ def status_of(store: Store, name: str) -> CampaignStatus:
     )
     workers = len({item.worker for item in running if not item.abandoned})
     left = progress.items - progress.over
-    tokens, dollars = store.campaign_spending(name)
+    spent = store.campaign_spending(name)
     return CampaignStatus(
         campaign=campaign,
         states=progress.states,
@@ -73,8 +75,9 @@ def status_of(store: Store, name: str) -> CampaignStatus:
         stopped=tuple(i for i in items if i.state.over and i.state is not ItemState.DONE),
         seconds_left=progress.seconds * left / workers if workers and progress.seconds else None,
         seconds=sum(item.seconds for item in items),
-        dollars=dollars,
-        tokens=tokens,
+        dollars=spent.dollars,
+        unpriced_calls=spent.unknown,
+        tokens=spent.tokens,
         device_seconds=sum(store.campaign_device_seconds(name).values()),
     )
 

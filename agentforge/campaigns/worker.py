@@ -28,6 +28,8 @@ from agentforge.schema import (
     CampaignState,
     HarnessError,
     MachineError,
+    MemoryShortageError,
+    MissingPackageError,
     OutageError,
     ProviderError,
     StoreError,
@@ -39,6 +41,7 @@ from agentforge.schema import (
 from agentforge.store import Store
 
 from .claims import Claims
+from .faults import Faults
 
 LEASE_S = 60.0
 """Seconds without a heartbeat after which a worker is taken for dead."""
@@ -49,7 +52,7 @@ POLL_S = 2.0
 AWAY_S = 30.0
 """Seconds without the database after which a worker takes no items of others until its next heartbeat."""
 BUSY_S = 10.0
-"""Seconds before an item whose run another process works on is given back."""
+"""Seconds before an item is given back whose run another process works on, or for which memory is short."""
 PATIENCE_S = 300.0
 """Seconds for which a worker waits for a database that is away."""
 OUTAGE_S = 60.0
@@ -148,6 +151,7 @@ class Worker:
         self._outages = 0
         name = f"{socket.gethostname()[:200]}:{os.getpid()}"
         self._claims = Claims(store, campaign, name, LEASE_S)
+        self._faults = Faults(store, name)
         check_version(self._campaign)
         if self._campaign.code not in ("", judging_code()):
             tell(
@@ -159,8 +163,9 @@ class Worker:
         """Carry out items until none is left or the campaign is paused.
 
         Raises:
-            MachineError: this machine lacks something, or a provider of language models refuses its key or
-                did not answer for too long; the item that showed it waits behind the others.
+            MachineError: this machine lacks something, or several items failed in a row, or a provider of
+                language models refuses its key or did not answer for too long; the items that showed it
+                wait behind the others.
             StoreError: the database was away for too long, or cannot be written.
             KeyboardInterrupt: the item in progress was given back.
         """
@@ -192,15 +197,16 @@ class Worker:
         """The item's try; returns the next item, if one waits.
 
         Raises:
-            MachineError: this machine cannot carry it out.
+            MachineError: this machine cannot carry it out, or too many failed in a row.
         """
         outcome, words, started = TryOutcome.RELEASED, "", time.monotonic()
         unanswered: ProviderError | UnreachableError | None = None
         heartbeat.begin(item)
+        self._faults.begin(item)
         try:
             ended = self._try(item, heartbeat)
             check_disk(self._settings.home)  # whatever it found on a full disk, it is tried again
-            if ended[0] is TryOutcome.FAILED:
+            if ended[0] in (TryOutcome.FAILED, TryOutcome.OUT_OF_TIME):
                 self._check_machine()  # a driver or key that is gone would fail every other item too
             outcome, words = ended
         except (ProviderError, UnreachableError) as error:
@@ -222,6 +228,12 @@ class Worker:
             self._patiently(lambda: self._store.end_item(item, outcome, words))
         if outcome is TryOutcome.REFUSED:
             raise MachineError(f"{item.problem} ({item.arm}): {words}")
+        if count := self._patiently(lambda: self._faults.ended(item, outcome)):
+            raise MachineError(
+                f"the last {count} items failed on this machine and wait again: correct the machine; if the "
+                "items are at fault, start this worker again, and they fail for good; the last one is "
+                f"{item.problem} ({item.arm}): {words}"
+            )
         following = self._patiently(self._claims.take)
         progress = self._patiently(lambda: self._store.campaign_progress(item.campaign))
         self._tell(
@@ -244,7 +256,7 @@ class Worker:
         time.sleep(OUTAGE_S)
 
     def _check_machine(self) -> None:
-        """Refuse to work without the campaign's device, or without what its agents need.
+        """Refuse to work without what the campaign's agents need, or without its kind of device.
 
         Raises:
             MachineError: this machine lacks the device, a key, a package or a file that the settings name.
@@ -255,13 +267,33 @@ class Worker:
         from .start import of_campaign
 
         try:
-            find_device(self._campaign.device, self._settings.cache, self._tell)
             for arm in self._campaign.arms:
                 settings = of_campaign(self._campaign, arm, self._settings)
                 check_run(settings, None)
                 check_agents(settings.search, settings.llm, settings.budget)
         except UsageError as error:
             raise MachineError(str(error)) from error
+        self._check_device()
+
+    def _check_device(self) -> None:
+        """Refuse to measure on another kind of device than the campaign's first worker.
+
+        Raises:
+            MachineError: this machine has no such device, or kernels cannot be judged on it.
+        """
+        name = self._campaign.name
+        try:
+            found = find_device(self._campaign.device, self._settings.cache, self._tell)
+            if self._campaign.device == "auto":
+                self._campaign = self._patiently(lambda: self._store.fix_device(name, found.kind))
+                self._tell(f"all items of campaign {name} are measured on this kind: {self._campaign.device}")
+                if self._campaign.device != found.kind:  # another worker was first
+                    find_device(self._campaign.device, self._settings.cache, self._tell)
+        except UsageError as error:
+            raise MachineError(
+                f"campaign {name} is measured on {self._campaign.device}, and this machine has none: work on "
+                f"a machine that has one, or start another campaign with another --device ({error})"
+            ) from error
 
     def _try(self, item: CampaignItem, heartbeat: _Heartbeat) -> tuple[TryOutcome, str]:
         """How the item's try ended, and its headline or the reason.
@@ -270,6 +302,8 @@ class Worker:
             ProviderError: a provider of language models does not answer.
             UnreachableError: the database did not answer the item's process.
         """
+        if item.tries > 1:  # `retry` may have changed the limit
+            self._campaign = self._patiently(lambda: self._store.get_campaign(item.campaign))
         limit_s = self._campaign.limit_s * item.visits
         try:
             return TryOutcome.DONE, self._run(item, heartbeat, limit_s)
@@ -279,38 +313,37 @@ class Worker:
             time.sleep(BUSY_S)
             return TryOutcome.RELEASED, str(error)
         except MachineError as error:
-            return self._refused(item), str(error)
+            return self._patiently(lambda: self._faults.refused(item)), str(error)
         except (HarnessError, StoreError) as error:
             return TryOutcome.LOST, str(error)
         except ChildFailure as failure:
             if failure.error_type == "OSError":  # a broken disk would fail every other item too
-                return self._refused(item), f"{failure}: free some space or repair the disk of this machine"
-            final = failure.kind in ("timeout", "raised")
-            minutes = f"it took more than {limit_s / 60:.3g} minutes (--limit-minutes)"
-            words = f"{minutes if failure.kind == 'timeout' else failure}; it said last: {heartbeat.words}"
-            return TryOutcome.FAILED if final else TryOutcome.LOST, words
+                refused = self._patiently(lambda: self._faults.refused(item))
+                return refused, f"{failure}: free some space or repair the disk of this machine"
+            said = f"it said last: {heartbeat.words}"
+            if failure.kind == "timeout":
+                minutes = f"it took more than {limit_s / 60:.3g} minutes (--limit-minutes)"
+                return TryOutcome.OUT_OF_TIME, f"{minutes}; {said}"
+            return TryOutcome.FAILED if failure.kind == "raised" else TryOutcome.LOST, f"{failure}; {said}"
+        except MemoryShortageError as error:
+            time.sleep(BUSY_S)
+            return self._postponed(item, TryOutcome.UNSUPPORTED), str(error)
+        except MissingPackageError as error:
+            return self._postponed(item, TryOutcome.FAILED), str(error)
         except UnsupportedTargetError as error:
             return TryOutcome.UNSUPPORTED, str(error)
         except AgentForgeError as error:
             return TryOutcome.FAILED, str(error)
 
-    def _refused(self, item: CampaignItem) -> TryOutcome:
-        """The end of a try that finds fault with the machine.
-
-        It is the item's fault if a machine that refused it before has done others since.
-        """
-        tries = self._patiently(lambda: self._store.campaign_tries(item.campaign))
-        done = [(t.host, t.ended or 0.0) for t in tries if t.outcome is TryOutcome.DONE]
-        refused = [t for t in tries if t.item == item.id and t.outcome is TryOutcome.REFUSED]
-        blamed = any(host == t.host and ended > (t.ended or 0.0) for t in refused for host, ended in done)
-        return TryOutcome.FAILED if blamed else TryOutcome.REFUSED
+    def _postponed(self, item: CampaignItem, final: TryOutcome) -> TryOutcome:
+        return self._patiently(lambda: self._faults.postponed(item, final))
 
     def _patiently(self, call: Callable[[], T]) -> T:
         return patiently(call, self._tell)
 
     def _run(self, item: CampaignItem, heartbeat: _Heartbeat, limit_s: float) -> str:
         """The headline of the item's run."""
-        payload = {"item": item.model_dump(mode="json"), "overrides": self._overrides}
+        payload = {"item": item.model_dump(mode="json"), "overrides": self._overrides, "limit_s": limit_s}
         found = run_child(
             _ITEM, payload, timeout_s=limit_s, memory_bytes=0, progress=heartbeat.hear, serves=True
         )

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end a command within three seconds, whatever it waits for."""
+"""Ctrl-C, SIGTERM and a closed terminal end a command within three seconds, whatever it waits for."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ def leave() -> None:
 
 
 def install(say: Callable[[], None]) -> None:
-    """Watch for SIGINT and SIGTERM; a thread does it, because the main one may be in native code.
+    """Watch for SIGINT, SIGTERM and SIGHUP; a thread does it, because the main one may be in native code.
+
+    SIGHUP stays ignored if the process began so, as after `nohup`.
 
     Args:
         say: the last word of a command that has none of its own.
@@ -47,6 +49,8 @@ def install(say: Callable[[], None]) -> None:
     read, write = os.pipe2(os.O_CLOEXEC)
     os.set_blocking(write, False)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was begun is ended as by Ctrl-C
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     threading.Thread(target=_watch, args=(read, say), name="interrupt", daemon=True).start()
 
@@ -92,5 +96,5 @@ def _signal(descendants: Callable[[int], list[int]], number: signal.Signals) -> 
 def _heard(read: int, timeout_s: float | None) -> None:
     """Wait for one of the signals, at most `timeout_s`."""
     while select.select([read], [], [], timeout_s)[0]:
-        if os.read(read, 1)[0] in (signal.SIGINT, signal.SIGTERM):
+        if os.read(read, 1)[0] in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             return

@@ -57,7 +57,7 @@ class ErrorAnswer(FrozenModel):
     run: str = ""
     """The run that was interrupted."""
     resume: str = ""
-    """The command that continues it."""
+    """The command that continues the run or the campaign."""
 
 
 def _extended(name: str, record: type[BaseModel], doc: str, **fields: Any) -> Any:
@@ -187,6 +187,21 @@ StatusAnswer = _extended(
     CampaignStatus,
     "How far a campaign is. `finished` says whether no item is left.",
     finished=bool,
+)
+
+
+RetriedItems = _extended(
+    "RetriedItems",
+    StatusAnswer,
+    "A campaign's status, and how many items wait again.",
+    retried=int,
+)
+ImportedCampaign = _extended(
+    "ImportedCampaign",
+    StatusAnswer,
+    "A campaign's status, how many results were taken from the file, and how many were left out.",
+    taken=int,
+    left=int,
 )
 
 
@@ -352,11 +367,11 @@ ANSWERS: dict[str, type[BaseModel]] = {
     "runs resume": ReportAnswer,
     "runs rm": RemovedRuns,
     "campaign list": CampaignList,
-    **{
-        f"campaign {name}": StatusAnswer
-        for name in ("start", "status", "work", "pause", "resume", "retry", "import")
-    },
+    **{f"campaign {name}": StatusAnswer for name in ("start", "status", "work", "pause", "resume")},
+    "campaign retry": RetriedItems,
+    "campaign import": ImportedCampaign,
     "campaign report": CampaignReport,
+    "campaign report --out": WrittenFiles,
     "campaign extend": Extension,
     "campaign compare": Comparison,
     "campaign export": ExportedCampaign,

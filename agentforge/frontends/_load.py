@@ -14,6 +14,7 @@ from agentforge.schema import (
     NOT_PYTHON,
     Definition,
     DType,
+    MemoryShortageError,
     Target,
     TargetError,
     UnsupportedTargetError,
@@ -24,6 +25,11 @@ from agentforge.visible import shortened
 _TIMEOUT_S = 600.0
 _STARTING_S, _FORWARDS = 60.0, 10
 """With a limit for a forward: seconds for loading, and forwards, after which the model is given up."""
+_ELSEWHERE: dict[str, type[TargetError]] = {
+    "timeout": UnsupportedTargetError,
+    "out_of_memory": MemoryShortageError,
+}
+"""Failures after which another machine may be able to run the model."""
 _MAX_SOURCE_BYTES = 16 << 20
 _DOTS = re.compile(r"from\s*\.[.\s]*")
 _OWN_ARGUMENTS = """
@@ -137,7 +143,7 @@ def make_target(
         longest_s: see `FrontendOptions`.
 
     Raises:
-        UnsupportedTargetError: it needs more memory or time than there is.
+        UnsupportedTargetError: it needs more memory (`MemoryShortageError`) or time than there is.
         TargetError: the model cannot be used.
     """
     definition = define(name, origin, source, import_root, description)
@@ -208,8 +214,7 @@ def run_probe(task: str, name: str, payload: Mapping[str, Any], progress: Progre
             progress=progress,
         )
     except ChildFailure as failure:
-        here = failure.kind in ("timeout", "out_of_memory")  # another machine may do it
-        kind = UnsupportedTargetError if here else TargetError
+        kind = _ELSEWHERE.get(failure.kind, TargetError)
         raise kind(_explain(name, failure, timeout_s)) from failure
     return found
 

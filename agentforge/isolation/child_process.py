@@ -196,10 +196,10 @@ def _death(code: int | None, output: IO[bytes], limit: int) -> ChildFailure:
 def _out_of_memory(
     limit: int, *, error_type: str = "", detail: str = "", traceback: str = ""
 ) -> ChildFailure:
-    free = f"{limit / _GIB:.1f} GiB" if limit else "the memory"
+    than = f"the {limit / _GIB:.1f} GiB that is" if limit else "is"
     return ChildFailure(
         "out_of_memory",
-        f"it needs more memory than the {free} that is free here",
+        f"it needs more memory than {than} free here",
         error_type=error_type,
         detail=detail,
         traceback=traceback,

@@ -79,7 +79,10 @@ def run_search(
     reason = out_of_budget or final.get("reason", "")
     attempts = len(run_log.attempts())
     result = SearchResult(supervisor.profile, collect(supervisor), attempts, reason, bool(out_of_budget))
-    run_log.keep(SearchSummary(reason=reason, attempts=result.attempts, wins=len(result.wins)))
+    summary = SearchSummary(
+        reason=reason, attempts=result.attempts, wins=len(result.wins), nothing_left=not out_of_budget
+    )
+    run_log.keep(summary)
     run_log.event(SearchDone(reason=reason, attempts=result.attempts, wins=len(result.wins)))
     return result
 

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 
 from agentforge.devices import DeviceSpec, Roofline
 from agentforge.isolation.child_process import ChildFailure, Progress, run_child
-from agentforge.schema import Profile, Target, TargetError, UnsupportedTargetError
+from agentforge.schema import MemoryShortageError, Profile, Target, TargetError
 
 from .gate import shut_until
 from .reasons import reason_of
@@ -34,7 +34,7 @@ def profile_target(
             before it returns. It raises nothing.
 
     Raises:
-        TargetError: the model cannot be profiled; `UnsupportedTargetError` for want of memory.
+        TargetError: the model cannot be profiled; `MemoryShortageError` if memory is short.
     """
     payload = {
         "target": target.model_dump(mode="json"),
@@ -55,7 +55,7 @@ def profile_target(
                 env={"THP_MEM_ALLOC_ENABLE": "1"},
             )
     except ChildFailure as failure:
-        kind = UnsupportedTargetError if failure.kind == "out_of_memory" else TargetError
+        kind = MemoryShortageError if failure.kind == "out_of_memory" else TargetError
         advice = "; `agentforge --debug profile ...` shows all of it" if failure.kind == "raised" else ""
         raise kind(f"{target.name} cannot be profiled: {reason_of(failure)}{advice}") from failure
     return Profile.model_validate(found)

@@ -86,6 +86,7 @@ class Campaign(FrozenModel):
     limit_s: float = Field(gt=0)
     """Wall seconds after which a worker gives an item up."""
     device: str = "auto"
+    """Kind of device that all items are measured on; `auto` until the first worker has one."""
     settings: RunSettings = RunSettings()
     """Settings that the user gave at the start; they come before those of a worker's machine."""
     version: str
@@ -126,12 +127,18 @@ class TryOutcome(StrEnum):
 
     DONE = "done"
     FAILED = "failed"
+    OUT_OF_TIME = "out of time"
+    """It took longer than the limit of an item. The item fails, and a retry continues its run."""
     UNSUPPORTED = "unsupported"
     """It cannot run on the worker's machine."""
     LOST = "lost"
     """The worker or its process died; it counts towards quarantine."""
     RELEASED = "released"
     """The worker gave the item back, for example at Ctrl-C; another try continues the run."""
+    POSTPONED = "postponed"
+    """Memory was short, or a package was missing: the item waits behind the others, once."""
+    DOUBTED = "doubted"
+    """It failed, and so did the items beside it in this worker: the item waits behind the others."""
     REFUSED = "refused"
     """The worker's machine lacks something; the item waits behind the others. It fails at a later refusal if
     a machine that refused it has done other items since."""

@@ -37,6 +37,14 @@ class UnsupportedTargetError(TargetError):
     """The model may be right, and cannot be used here: no GPU, an unknown dtype, an odd argument."""
 
 
+class MemoryShortageError(UnsupportedTargetError):
+    """The model needs more memory than is free on this machine now."""
+
+
+class MissingPackageError(UsageError):
+    """A problem imports a package that is not installed on this machine."""
+
+
 class MachineError(AgentForgeError):
     """This machine lacks something: a compiler, a device, a package. The message says how to get it."""
 

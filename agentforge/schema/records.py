@@ -174,6 +174,8 @@ class SearchSummary(RunRecord):
     attempts: int = 0
     wins: int = 0
     """Bottlenecks with a verified solution that is faster than eager."""
+    nothing_left: bool = False
+    """It stopped before the budget was used up: a larger one would find nothing more to try."""
 
 
 class StitchResult(RunRecord):

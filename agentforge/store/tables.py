@@ -323,7 +323,7 @@ class TryRow(Table):
     number: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
     worker: Mapped[str] = mapped_column(Name)
     begun: Mapped[float] = mapped_column(Float(53))
-    """Seconds since 1970, as the next two."""
+    """Seconds since 1970, as the next two; 0 if it was in another database, so `ended` is its seconds."""
     beat: Mapped[float] = mapped_column(Float(53))
     """Of the last heartbeat."""
     ended: Mapped[float | None] = mapped_column(Float(53))

@@ -12,6 +12,8 @@ from typing import Any
 from agentforge.schema import (
     BusyError,
     MachineError,
+    MemoryShortageError,
+    MissingPackageError,
     OutageError,
     ProviderError,
     UnreachableError,
@@ -78,6 +80,35 @@ def broken_needs_a_compiler(payload: Mapping[str, Any], report: Report) -> dict[
     if payload["item"]["problem"] == "broken":
         raise MachineError("there is no compiler: install g++")
     return quick(payload, report)
+
+
+def short_of_memory_at_first(payload: Mapping[str, Any], report: Report) -> dict[str, str]:
+    if payload["item"]["problem"] == "broken" and payload["item"]["tries"] == 1:
+        raise MemoryShortageError("it needs more memory than is free here")
+    return quick(payload, report)
+
+
+def broken_is_short_of_memory(payload: Mapping[str, Any], report: Report) -> dict[str, str]:
+    if payload["item"]["problem"] == "broken":
+        raise MemoryShortageError("it needs more memory than is free here")
+    return quick(payload, report)
+
+
+def broken_lacks_a_package(payload: Mapping[str, Any], report: Report) -> dict[str, str]:
+    if payload["item"]["problem"] == "broken":
+        raise MissingPackageError("broken imports einops, which is not installed: run pip install einops")
+    return quick(payload, report)
+
+
+def says_its_limit(payload: Mapping[str, Any], report: Report) -> dict[str, str]:
+    return {"run": "", "headline": f"limit {payload['limit_s']:g} s"}
+
+
+def on_a_sick_machine(payload: Mapping[str, Any], report: Report) -> dict[str, str]:
+    """All fail except those whose name says so."""
+    if "good" in payload["item"]["problem"]:
+        return quick(payload, report)
+    raise UsageError("torch cannot be imported")
 
 
 def without_its_key(payload: Mapping[str, Any], report: Report) -> None:

@@ -9,7 +9,15 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from agentforge.campaigns.allocator import Objective, Past, Prices, _Field, _gain, allocate
+from agentforge.campaigns.allocator import (
+    Objective,
+    Past,
+    Prices,
+    _Field,
+    _gain,
+    allocate,
+    visit_prices,
+)
 from agentforge.schema import UsageError
 
 
@@ -116,13 +124,25 @@ def test_a_visit_counts_with_the_most_that_it_can_spend() -> None:
 def test_time_of_workers_and_devices_counts_like_dollars() -> None:
     slow = past(0, -0.05, seconds=3600.0, device_seconds=36.0)
     dear = past(1, -0.05, seconds=60.0, dollars=0.5)
-    assert slow.price(Prices(hour=1.0)) == pytest.approx(1.0)
-    assert slow.price(Prices(hour=1.0, device_hour=100.0)) == pytest.approx(2.0)
-    assert slow.price(Prices()) == 3600.0  # nothing costs dollars: seconds do
+    assert visit_prices([slow, dear], Prices(hour=1.0))[0] == pytest.approx(1.0)
+    assert visit_prices([slow, dear], Prices(hour=1.0, device_hour=100.0))[0] == pytest.approx(2.0)
     first = allocate([slow, dear], Objective("fast_1"), Prices(hour=0.1), seconds=1e6, most=1)
     assert first[0].item == 0
     first = allocate([slow, dear], Objective("fast_1"), Prices(hour=10.0), seconds=1e6, most=1)
     assert first[0].item == 1
+
+
+def test_all_items_have_their_prices_in_one_unit() -> None:
+    free, asked, silent = past(0, -0.05), past(1, -0.05, dollars=0.5), past(2, -0.05, dollars=None)
+    silent, asked = (item.model_copy(update={"arm": "llm"}) for item in (silent, asked))
+    assert visit_prices([asked, silent], Prices()) == {1: 0.5, 2: 0.5}, "its arm's mean"
+    assert visit_prices([free, asked, silent], Prices()) == {0: 60.0, 1: 60.0, 2: 60.0}
+    long = free.model_copy(update={"seconds": 600.0})
+    visits = allocate([long, asked, silent], Objective("fast_1"), seconds=1e6, most=1)
+    assert visits[0].item == 1, "60 s come before 600 s, and 0.5 dollars are no second"
+    dear = asked.model_copy(update={"seconds": 6000.0})
+    visits = allocate([long, dear], Objective("fast_1"), seconds=1e6, most=1)
+    assert visits[0].item == 0
 
 
 @pytest.mark.parametrize("name", ["", "fast", "fast_", "fast_-1", "fast_nan", "sol_1", "latency"])

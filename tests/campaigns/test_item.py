@@ -114,7 +114,7 @@ def test_an_item_whose_run_was_removed_begins_anew_beside_its_modules(
         item = store.take_item("night", "host:1", 600)
         assert item is not None
         gone = item.model_copy(update={"run": "removed", "visits": 2})
-        found = run_item({"item": gone.model_dump(mode="json"), "overrides": []}, print)
+        found = run_item({"item": gone.model_dump(mode="json"), "overrides": [], "limit_s": 60.0}, print)
     assert (found["run"], begun) == ("new", [str(folder / "good.py")])
 
 
@@ -152,7 +152,7 @@ def test_a_run_that_began_anew_takes_the_result_if_it_is_as_fast(
             return SimpleNamespace(run=SimpleNamespace(id="second"), headline="")
 
         monkeypatch.setattr("agentforge.campaigns.item.start_run", start)
-        run_item({"item": item.model_dump(mode="json"), "overrides": []}, print)
+        run_item({"item": item.model_dump(mode="json"), "overrides": [], "limit_s": 60.0}, print)
         store.end_item(item, TryOutcome.DONE)
         found = store.campaign_items("night")[0]
         assert (found.run, found.result_run) == ("second", "first" if keeps else "second")

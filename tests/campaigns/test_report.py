@@ -29,6 +29,7 @@ from agentforge.schema import (
     JudgingCode,
     LLMCall,
     NativeVerdict,
+    SearchSummary,
     StitchResult,
     SuiteProblem,
     TryOutcome,
@@ -154,6 +155,22 @@ def test_a_page_has_the_tables_and_plots(store: Store) -> None:
     assert "<td>level2/10_d</td><td>base</td><td>it does not import</td>" in page
     assert page.count("<polyline") == 4  # two arms, seconds and dollars
     assert page.count("<circle") == 10  # five measured artifacts over two baselines
+    for line in (
+        "Arms: base (playbook), llm (openai:m)",
+        "Budget of a run: 1 minutes",
+        "7 of 8 runs are over: not finished",
+    ):
+        assert f"<li>{line}</li>" in page
+
+
+def test_a_bar_names_its_arm_however_long_the_problem_is(store: Store) -> None:
+    report = build_report(store, "night")
+    problem = "level3/1_a_problem_with_a_name_that_is_longer_than_its_place"
+    long = tuple(item.model_copy(update={"problem": problem}) for item in report.items[:2])
+    page = html(report.model_copy(update={"items": (*long, *report.items[2:])}))
+    labels = [line for line in page.splitlines() if 'text-anchor="end">' in line and "level3" in line]
+    assert len(labels) == 4
+    assert {line.partition('">')[2].partition(":")[0] for line in labels} == {"base", "llm"}
 
 
 def test_a_curve_ends_at_the_share_of_faster_problems(store: Store) -> None:
@@ -165,7 +182,7 @@ def test_a_curve_ends_at_the_share_of_faster_problems(store: Store) -> None:
     assert ends["base"] == f"0.0,{inner * 0.5:.1f}"
     assert ends["llm"] == f"{WIDTH:.1f},{inner * 0.75:.1f}"
     bars = speedup_bars(report)[0].bars
-    assert [bar.name for bar in bars][:2] == ["level1/1_a (llm)", "level1/1_a (base)"]
+    assert [bar.name for bar in bars][:2] == ["llm: level1/1_a", "base: level1/1_a"]
     assert all(bar.low < bar.point < bar.high for bar in bars)
 
 
@@ -270,7 +287,7 @@ def test_the_status_counts_states_and_money(store: Store) -> None:
         "failed": 1,
         "waiting": 1,
     }
-    assert (status.finished, status.tokens, status.dollars) == (False, 150, 0.5)
+    assert (status.finished, status.tokens, status.dollars, status.unpriced_calls) == (False, 150, 0.5, 0)
     assert [item.problem for item in status.stopped] == ["level2/10_d"]
     seconds = [
         e.seconds for n in (1, 3, 5) for e in store.run_evaluations(f"run-{n}", nouns.definition().hash)
@@ -419,6 +436,26 @@ def test_an_extension_visits_the_most_promising_items_again(store: Store) -> Non
     assert waiting.keys() == visited
     assert all(visits > 1 for visits in waiting.values())
     assert {(i.problem, i.arm): i.verified for i in build_report(store, "night").items} == before
+
+
+def test_an_extension_leaves_out_what_cannot_gain(store: Store) -> None:
+    """Of three items without a solution, one has nothing left to try, and one is at the speed of light."""
+    made, problems = nouns.campaign(3, name="spent")
+    store.create_campaign(made.model_copy(update={"arms": made.arms[:1]}), problems)
+    total_s = nouns.profile().total_s
+    for number, least_s in enumerate((None, total_s, total_s / 1000)):
+        item = store.take_item("spent", "host:1", 600)
+        assert item is not None
+        finish(store, run := f"spent-{number}", speedup=None, mode="eager")
+        stitched = store.get_record(run, StitchResult)
+        assert stitched is not None
+        store.save_record(run, stitched.model_copy(update={"sol_s": least_s}))
+        store.save_record(run, SearchSummary(reason="as it likes", nothing_left=number == 0))
+        store.save_profile(run, nouns.profile())
+        store.attach_run(item, run)
+        store.end_item(item, TryOutcome.DONE)
+    found = extend(store, "spent", "fast_1", seconds=1e6)
+    assert [visit.problem for visit in found.visits] == ["p2"]
 
 
 def _ended_by_a_model(store: Store, spent: float | None, **changes: object) -> None:
@@ -586,13 +623,37 @@ def test_a_comparison_says_what_differs_and_leaves_other_problems_out(store: Sto
     assert found.ratio is not None and found.ratio.point == pytest.approx(3.0)
     assert found.differs == (
         "1 problems have another text in B and are left out, such as p2",
-        "A was measured on CPU of tuesday, and B on CPU of monday",
+        "2 of 2 problems were measured on another device, such as p0: A on CPU of tuesday, and B on CPU of "
+        "monday",
         "A and B have another limit of time",
         "A and B are of two campaigns: the later one knows what the earlier one found",
     )
     _finished(store, "sunday", ("x", "y"), 2.0)
     with pytest.raises(UsageError, match="2 problems have another text in B"):
         compare(store, "sunday", "monday")
+
+
+def test_a_comparison_counts_pairs_of_other_devices_and_of_other_visits(store: Store) -> None:
+    """Both arms have seen both machines."""
+    _finished(store, "monday", ("a", "b", "c"), 2.0)
+    _finished(store, "tuesday", ("a", "b", "c"), 2.0)
+    for number, (first, second) in enumerate((("CPU", "CPU"), ("GPU", "CPU"), ("CPU", "GPU"))):
+        store.update_run(f"monday-{number}", device=first)
+        store.update_run(f"tuesday-{number}", device=second)
+    for name, visits in (("monday", 2), ("tuesday", 1)):
+        items = {item.problem: item.id for item in store.campaign_items(name)}
+        store.extend_items(name, {items["p0"]: 1, items["p2"]: visits})
+    found = compare(store, "monday", "tuesday")
+    assert (found.problems, found.other_devices, found.other_visits) == (3, 2, 1)
+    assert found.differs[:2] == (
+        "2 of 3 problems were measured on another device, such as p1: A on GPU, and B on CPU",
+        "1 of 3 problems had another budget after `extend`, such as p2: A 3 times, and B 2 times that of its "
+        "campaign",
+    )
+    report = build_report(store, "monday")
+    assert [item.visits for item in report.items] == [2, 1, 3]
+    assert "; 2 runs have it more than once" in markdown(report)
+    assert [row["visits"] for row in csv.DictReader(io.StringIO(as_csv(report)))] == ["2", "1", "3"]
 
 
 def test_arms_are_compared_over_baselines_that_both_measured(store: Store) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from sqlalchemy import update
 
 from agentforge.campaigns.status import status_of
-from agentforge.schema import TryOutcome
+from agentforge.cli.commands.campaign_views import show_status
+from agentforge.schema import LLMCall, TryOutcome
 from agentforge.store import Store
 from agentforge.store.tables import TryRow
+from tests.store import nouns
 
 
 def test_a_look_says_what_an_item_waits_for_and_takes_it_from_no_worker(store: Store) -> None:
@@ -21,6 +24,24 @@ def test_a_look_says_what_an_item_waits_for_and_takes_it_from_no_worker(store: S
     status = status_of(store, "night")
     assert [(i.id, i.reason) for i in status.given_back] == [(item.id, "there is no route to anthropic")]
     assert status.running == ()
+
+
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [(0.5, "at least 0.5000 dollars"), (None, "unknown dollars")],
+)
+def test_dollars_that_are_not_known_are_said(
+    store: Store, known: float | None, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show_status(status_of(store, "night"), as_json=False)
+    out = capsys.readouterr().out
+    assert "150 tokens, 0.5000 dollars" in out and "s of ended tries" in out
+    call = {"run": "run-2", "role": "coder", "model": "m", "prompt": "p", "time": nouns.NOW}
+    for key, status, dollars in (("k", "answered", known), ("other", "begun", 7.0)):
+        found = {"key": key, "status": status, "dollars": dollars}
+        store.save_call(LLMCall.model_validate({**call, **found}))
+    show_status(status_of(store, "night"), as_json=False)
+    assert f"tokens, {said}" in capsys.readouterr().out
 
 
 def test_a_worker_without_heartbeats_is_not_counted_on(store: Store) -> None:

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -16,6 +17,7 @@ import pytest
 
 from agentforge.campaigns import worker as workers
 from agentforge.campaigns.claims import Claims
+from agentforge.campaigns.extend import retry
 from agentforge.campaigns.item import local_target
 from agentforge.campaigns.start import parse_arms, plan_campaign
 from agentforge.campaigns.worker import Worker
@@ -69,16 +71,19 @@ def test_a_worker_ends_every_item_with_a_run_or_a_reason(
     assert good.state is ItemState.DONE
     assert good.run is not None
     assert store.get_run(good.run).status is RunStatus.FINISHED
-    assert len(said) == 2
-    assert said[1].startswith("[2/2] good (playbook), done after")
+    assert [line.partition(" after")[0] for line in said] == [
+        "[0/2] broken (playbook), postponed",
+        "[1/2] good (playbook), done",
+        "[2/2] broken (playbook), failed",
+    ]
 
 
 def _fake(monkeypatch: pytest.MonkeyPatch, body: str) -> None:
     monkeypatch.setattr(workers, "_ITEM", f"tests.campaigns.fake_items:{body}")
 
 
-def outcomes(store: Store) -> list[TryOutcome | None]:
-    return [found.outcome for found in store.campaign_tries("night")]
+def outcomes(store: Store, campaign: str = "night") -> list[TryOutcome | None]:
+    return [found.outcome for found in store.campaign_tries(campaign)]
 
 
 @pytest.mark.slow
@@ -102,7 +107,123 @@ def test_an_item_that_takes_too_long_fails(
     Worker(store, create(store, problems, limit_s=2.0), tell=lambda _: None).work()
     (item,) = store.campaign_items("night")
     assert item.state is ItemState.FAILED
+    assert outcomes(store) == [TryOutcome.OUT_OF_TIME]
     assert "it took more than 0.0333 minutes (--limit-minutes); it said last: " in item.reason
+
+
+def test_a_retry_with_another_limit_reaches_workers_that_have_begun(
+    store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (problems / "broken.py").unlink()
+    said: list[str] = []
+    worker = Worker(store, create(store, problems, limit_s=60.0), tell=said.append)
+    item = store.take_item("night", "host:1", 60.0)
+    assert item is not None
+    store.end_item(item, TryOutcome.OUT_OF_TIME, "it took more than 1 minutes")
+    for wrong in (0.0, -1.0, float("nan")):
+        with pytest.raises(UsageError, match=r"--limit-minutes .* is no limit"):
+            retry(store, "night", (ItemState.FAILED,), limit_minutes=wrong)
+    assert retry(store, "night", (ItemState.FAILED,), limit_minutes=30.0) == 1
+    _fake(monkeypatch, "says_its_limit")
+    worker.work()
+    assert said[0].endswith(": limit 1800 s")
+
+
+def test_an_item_that_is_short_of_memory_waits_behind_the_others_once(
+    store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "BUSY_S", 0.1)
+    _fake(monkeypatch, "short_of_memory_at_first")
+    said: list[str] = []
+    Worker(store, create(store, problems), tell=said.append).work()
+    assert [line.partition(" after")[0] for line in said] == [
+        "[0/2] broken (playbook), postponed",
+        "[1/2] good (playbook), done",
+        "[2/2] broken (playbook), done",
+    ]
+    _fake(monkeypatch, "broken_is_short_of_memory")
+    create(store, problems, name="day")
+    Worker(store, "day", tell=print).work()
+    postponed, final = TryOutcome.POSTPONED, TryOutcome.UNSUPPORTED
+    assert outcomes(store, "day") == [postponed, final, TryOutcome.DONE]
+    assert retry(store, "day", (ItemState.UNSUPPORTED,)) == 1
+    Worker(store, "day", tell=print).work()
+    assert outcomes(store, "day") == [*[postponed, final] * 2, TryOutcome.DONE], "a retry begins anew"
+
+
+def test_an_item_without_its_package_is_left_for_other_machines_once(
+    store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fake(monkeypatch, "broken_lacks_a_package")
+    name = create(store, problems)
+    Worker(store, name, tell=print).work()
+    assert outcomes(store) == [TryOutcome.POSTPONED, TryOutcome.FAILED, TryOutcome.DONE]
+    assert store.campaign_items(name)[0].reason.endswith("run pip install einops")
+
+
+def _many(folder: Path, *names: str) -> Path:
+    for file in folder.iterdir():
+        file.unlink()
+    for name in names:
+        (folder / f"{name}.py").write_text(f"x = '{name}'\n")
+    return folder
+
+
+def test_a_machine_on_which_all_fails_puts_its_items_back_once(
+    store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fake(monkeypatch, "on_a_sick_machine")
+    name = create(store, _many(problems, *"abcdefg"))
+    with pytest.raises(
+        MachineError,
+        match=r"last 5 items failed on this machine and wait again: .* e \(playbook\): torch cannot",
+    ):
+        Worker(store, name, tell=print).work()
+    assert outcomes(store) == [TryOutcome.DOUBTED] * 5
+    assert {item.state for item in store.campaign_items(name)} == {ItemState.WAITING}
+    Worker(store, name, tell=print).work()  # it ends, although all fail again
+    assert {item.state for item in store.campaign_items(name)} == {ItemState.FAILED}
+    first = [(t.item, t.ended or 0.0) for t in store.campaign_tries(name) if t.outcome is TryOutcome.FAILED]
+    assert [item for item, _ in sorted(first, key=lambda end: end[1])][:2] == [6, 7], "untried ones first"
+
+
+def test_failures_with_a_success_between_them_count(
+    store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fake(monkeypatch, "on_a_sick_machine")
+    name = create(store, _many(problems, "a", "b", "c", "d", "e_good", "f", "g", "h", "i"))
+    Worker(store, name, tell=print).work()
+    assert store.campaign_progress(name).states[ItemState.FAILED] == 8
+
+
+def test_the_first_worker_decides_on_which_kind_of_device_all_items_are_measured(
+    store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fake(monkeypatch, "quick")
+    asked = list[str]()
+    here = ["cuda"]
+
+    def find(kind: str, *_: object) -> SimpleNamespace:
+        asked.append(kind)
+        if kind not in ("auto", *here):
+            raise UsageError(f"this machine has no {kind}")
+        return SimpleNamespace(kind=here[0])
+
+    monkeypatch.setattr(workers, "find_device", find)
+    name, said = create(store, problems, device="auto"), list[str]()
+    late = Worker(store, name, tell=said.append)
+    Worker(store, name, tell=said.append).work()
+    assert store.get_campaign(name).device == "cuda"
+    assert said[0] == "all items of campaign night are measured on this kind: cuda"
+    here[0], asked[:] = "cpu", []
+    with pytest.raises(
+        MachineError, match=r"campaign night is measured on cuda, and this machine has none: .* has no cuda"
+    ):
+        late.work()  # it began when none was fixed
+    assert asked == ["auto", "cuda"]
+    assert store.get_campaign(name).device == "cuda"
+    with pytest.raises(MachineError, match="measured on cuda, and this machine has none"):
+        Worker(store, name, tell=print).work()
 
 
 @pytest.mark.parametrize(

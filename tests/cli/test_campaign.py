@@ -158,13 +158,40 @@ def test_starting_again_continues_and_other_settings_are_refused(run: Run, queue
     assert "exists with other budget" in other.err
 
 
+def test_starting_again_continues_a_campaign_whose_kind_of_device_is_fixed(
+    run: Run, queued: str, home: Path
+) -> None:
+    with Store(f"sqlite:///{home / 'agentforge.db'}") as store:
+        store.fix_device("night", "cuda")
+    again = run("campaign", "start", queued, "--name", "night", "--workers", "0", "--json")
+    assert (again.code, again.json["campaign"]["device"]) == (0, "cuda")
+    other = run("campaign", "start", queued, "--name", "night", "--workers", "0", "--yes", "--device", "cpu")
+    assert (other.code, "exists with other device" in other.err) == (2, True)
+
+
+def test_a_retry_says_how_many_wait_again_and_takes_another_limit(run: Run, queued: str, home: Path) -> None:
+    with Store(f"sqlite:///{home / 'agentforge.db'}") as store:
+        item = store.take_item("night", "host:1", 60.0)
+        assert item is not None
+        store.end_item(item, TryOutcome.FAILED, "it does not import")
+    answer = run("campaign", "retry", "night", "--failed", "--limit-minutes", "30", "--json")
+    ANSWERS["campaign retry"].model_validate_json(answer.out)
+    assert (answer.json["retried"], answer.json["campaign"]["limit_s"]) == (1, 1800.0)
+    assert "1 item waits again" in answer.err
+    wrong = run("campaign", "retry", "night", "--limit-minutes", "0")
+    assert (wrong.code, "--limit-minutes 0 is no limit" in wrong.err) == (2, True)
+
+
 def test_a_campaign_moves_to_another_database(run: Run, queued: str, home: Path, tmp_path: Path) -> None:
     file, there = tmp_path / "night.jsonl.gz", f"database_url=sqlite:///{tmp_path / 'there.db'}"
     assert run("campaign", "export", "night", str(file), "--format", "state").code == 0
     assert str(home) not in gzip.decompress(file.read_bytes()).decode()
     bare = run("campaign", "import", str(file), "-c", there)
     assert (bare.code, "name the place of its problems with --suite" in bare.err) == (2, True)
-    taken = run("campaign", "import", str(file), "--suite", queued, "-c", there, "--json").json
+    answer = run("campaign", "import", str(file), "--suite", queued, "-c", there, "--json")
+    ANSWERS["campaign import"].model_validate_json(answer.out)
+    taken = answer.json
+    assert (taken["taken"], taken["left"]) == (0, 0)
     here = run("campaign", "status", "night", "--json").json
     assert taken["states"] == here["states"]
     assert run("campaign", "resume", "night", "--workers", "0", "-c", there).code == 0
@@ -286,6 +313,7 @@ def test_a_report_is_written_to_a_file(run: Run, queued: str, tmp_path: Path) ->
         file = tmp_path / f"report.{form}"
         answer = run("campaign", "report", "night", "--format", form, "--out", str(file), "--json")
         assert answer.json == {"files": [str(file)]}
+        ANSWERS["campaign report --out"].model_validate_json(answer.out)
         assert file.read_text().startswith(begins)
 
 
@@ -329,9 +357,11 @@ def test_ctrl_c_gives_all_items_back(home: Path, tmp_path: Path) -> None:
             time.sleep(0.2)
         time.sleep(3.0)  # into the items' processes
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=60)
         assert process.returncode == 130
         assert "continue with: agentforge campaign resume night" in err
+        answer = ANSWERS["error"].model_validate_json(out).model_dump()
+        assert (answer["error"], answer["resume"]) == ("interrupted", "agentforge campaign resume night")
         assert "Traceback" not in err
         until = time.monotonic() + 10
         while set(states()) != {ItemState.WAITING} and time.monotonic() < until:

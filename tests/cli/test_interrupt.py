@@ -43,7 +43,26 @@ _main.main()
 """
 
 
-def interrupted(folder: Path, source: str, *arguments: str) -> tuple[str, str]:
+STUCK = """
+import sys, time
+from agentforge.cli import _main
+
+def wait(_):
+    print("held", file=sys.stderr, flush=True)
+    while True:
+        try:
+            time.sleep(60)
+        except KeyboardInterrupt:
+            pass
+
+_main._invoke = wait
+_main.main()
+"""
+
+
+def interrupted(
+    folder: Path, source: str, *arguments: str, number: signal.Signals = signal.SIGINT
+) -> tuple[str, str]:
     """Output and errors of a program that is interrupted after it said `held`, and ends with its code."""
     (folder / "program.py").write_text(source)
     path = os.pathsep.join([str(folder), str(Path(__file__).parents[2])])
@@ -57,7 +76,7 @@ def interrupted(folder: Path, source: str, *arguments: str) -> tuple[str, str]:
     )
     assert process.stderr is not None
     assert process.stderr.readline() == "held\n"
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
     return out, errors
@@ -75,6 +94,34 @@ def test_a_command_that_is_interrupted_in_source_text_ends_with_its_code(tmp_pat
     assert "agentforge: interrupted" in errors
 
 
+@pytest.mark.parametrize("source", [HELD, STUCK])
+def test_a_closed_terminal_ends_a_command_as_ctrl_c_does(tmp_path: Path, source: str) -> None:
+    own = "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run after nohup\n"
+    _, errors = interrupted(tmp_path, own + source, number=signal.SIGHUP)
+    assert "agentforge: interrupted" in errors
+
+
+NOHUP = """
+import os, signal, sys, time
+
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+from agentforge.cli import _main
+
+def wait(_):
+    os.kill(os.getpid(), signal.SIGHUP)
+    time.sleep(0.5)
+    print("held", file=sys.stderr, flush=True)
+    time.sleep(60)
+
+_main._invoke = wait
+_main.main()
+"""
+
+
+def test_a_command_after_nohup_outlives_its_terminal(tmp_path: Path) -> None:
+    interrupted(tmp_path, NOHUP)
+
+
 @pytest.mark.parametrize("option", [(), ("--json",)])
 def test_an_interrupt_is_said(home: Path, option: tuple[str, ...]) -> None:
     model, begun = home.parent / "model.py", home.parent / "begun"
@@ -88,23 +135,6 @@ def test_an_interrupt_is_said(home: Path, option: tuple[str, ...]) -> None:
     out, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
     check_said(out, errors, as_json=bool(option))
-
-
-STUCK = """
-import sys, time
-from agentforge.cli import _main
-
-def wait(_):
-    print("held", file=sys.stderr, flush=True)
-    while True:
-        try:
-            time.sleep(60)
-        except KeyboardInterrupt:
-            pass
-
-_main._invoke = wait
-_main.main()
-"""
 
 
 @pytest.mark.parametrize("option", [(), ("--json",)])

@@ -10,7 +10,13 @@ from agentforge.frontends._load import declared_contract
 from agentforge.frontends.kernelbench import KernelBenchFile
 from agentforge.frontends.probe import probe
 from agentforge.problems.kernelbench import load_problem
-from agentforge.schema import Definition, TargetError, UnsupportedTargetError, UsageError
+from agentforge.schema import (
+    Definition,
+    MemoryShortageError,
+    TargetError,
+    UnsupportedTargetError,
+    UsageError,
+)
 from agentforge.stitch.sources import local_modules
 from agentforge.testing.frontend import FrontendContract
 
@@ -68,9 +74,9 @@ def test_a_forward_that_takes_too_long_is_unsupported(tmp_path: Path) -> None:
     assert load_target(slow, FrontendOptions(longest_s=5.0)).workloads
 
 
-def test_a_model_that_does_not_fit_is_unsupported(tmp_path: Path) -> None:
+def test_a_model_that_does_not_fit_is_short_of_memory(tmp_path: Path) -> None:
     large = write(tmp_path, "return self.fc(x).new_zeros(1 << 44)")
-    with pytest.raises(UnsupportedTargetError, match="memory"):
+    with pytest.raises(MemoryShortageError, match="memory"):
         load_target(large, FrontendOptions())
 
 

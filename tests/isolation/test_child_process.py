@@ -64,6 +64,11 @@ def test_each_way_to_fail_has_its_kind(task, kind, text):
     assert caught.value.kind == kind
 
 
+def test_a_child_without_a_limit_of_memory_names_none():
+    with pytest.raises(ChildFailure, match=r"^it needs more memory than is free here$"):
+        run("killed", memory_bytes=0)
+
+
 def test_free_memory_is_what_the_control_group_still_grants(monkeypatch):
     monkeypatch.setattr(child_process, "free_memory", lambda: 100 << 20)
     assert child_process.available_memory() == int(0.9 * (100 << 20))

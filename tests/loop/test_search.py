@@ -15,6 +15,7 @@ from agentforge.schema import (
     HarnessError,
     Level,
     MachineError,
+    SearchSummary,
     Solution,
     TargetError,
     TimeEnded,
@@ -31,6 +32,8 @@ def test_a_verified_gain_is_promoted_and_recorded(bench: Bench) -> None:
     assert [w.evaluation.verified for w in result.wins] == [True]
     assert result.attempts == 2
     assert not result.out_of_budget
+    summary = bench.store.get_record("run", SearchSummary)
+    assert summary is not None and summary.nothing_left
     assert bench.of("promotion")[0]["time_s"] == pytest.approx(0.5)
     assert [p.solution for p in bench.store.promotions("run")] == [result.wins[0].solution.hash]
     assert bench.knowledge.recorded == [("strategy-0", True, True), ("strategy-1", True, False)]
@@ -268,6 +271,8 @@ def test_the_budget_of_attempts(bench: Bench) -> None:
     assert result.attempts == 3
     assert result.out_of_budget
     assert result.reason == "the budget of 3 attempts is used up"
+    summary = bench.store.get_record("run", SearchSummary)
+    assert summary is not None and not summary.nothing_left
 
 
 @pytest.mark.parametrize("bench", [Budget(dollars=1.0)], indirect=True)

@@ -9,7 +9,7 @@ import pytest
 from agentforge.devices import DeviceSpec, Roofline
 from agentforge.problems.kernelbench import load_problem
 from agentforge.profiling import profile_target
-from agentforge.schema import Definition, Profile, Target, TargetError, Workload
+from agentforge.schema import Definition, MemoryShortageError, Profile, Target, TargetError, Workload
 from tests.profiling.captured import capture_units
 
 DEVICE = DeviceSpec(kind="cpu", name="test", architecture="none", threads=1, cache_bytes=(1 << 15, 1 << 21))
@@ -209,6 +209,12 @@ class Looks(nn.Module):
 def test_a_model_that_fails_is_one_sentence():
     with pytest.raises(TargetError, match="small cannot be profiled"):
         profile_target(target("LlamaBlock", "[torch.randn(4, 16, 33)]"), DEVICE, ROOFLINE)
+
+
+def test_a_model_that_does_not_fit_is_short_of_memory():
+    large = target("LlamaBlock", "[torch.randn(4, 16, 32).new_zeros(1 << 44)]")
+    with pytest.raises(MemoryShortageError, match="small cannot be profiled: it needs more memory"):
+        profile_target(large, DEVICE, ROOFLINE)
 
 
 @pytest.mark.timing

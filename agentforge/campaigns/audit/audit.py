@@ -35,7 +35,7 @@ from agentforge.schema import (
 )
 from agentforge.store import Store
 
-from ..packages import missing_package
+from ..suites.packages import missing_package
 from ._base import Claim, Submission
 
 _VARIANTS = {"ada", "d", "laptop", "max", "mobile", "super", "ti"}

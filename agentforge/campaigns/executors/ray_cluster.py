@@ -7,17 +7,19 @@ database's URL and settings travel by Ray: whatever part of it dies, the queue i
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
-from agentforge.schema import MachineError, UsageError, pip_install
+from agentforge.schema import MachineError, StoreError, UsageError, pip_install
 
 from .local import run_workers
 
 _ENVIRONMENT = {"RAY_kill_child_processes_on_worker_exit": "false"}
 """A worker gives its item back when its actor ends; Ray would kill it first."""
+WAIT_S = 30.0
+"""Seconds without the end of an actor after which those without a place are named."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +58,12 @@ def run_actors(
     device: str,
     url: str,
     tell: Callable[[str], None],
+    finished: Callable[[], bool],
 ) -> list[int]:
     """Start actors and wait until all have ended; they are spread over the machines.
 
-    Actors for which the cluster has no room begin when others have ended, unless no item is left then.
+    Actors for which the cluster has no room begin when others have ended, unless no item is left then. An
+    actor that does not answer is given up once the campaign is finished.
 
     Ray takes the cluster of `RAY_ADDRESS`, else one that `ray start` began on this machine, else it starts
     one here. It starts an actor again if its process or its machine dies. If its head stays away for a
@@ -68,9 +72,10 @@ def run_actors(
     Args:
         device: the campaign's.
         url: of the database, which each machine must reach.
+        finished: says whether no item of the campaign is left.
 
     Returns:
-        The exit codes of the workers that began; 1 for an actor that could not start.
+        The exit codes of the workers that ended; 1 for an actor that could not start.
 
     Raises:
         MachineError: there is no such cluster, or none of its machines has the resources.
@@ -111,25 +116,53 @@ def run_actors(
             runtime_env={"env_vars": _ENVIRONMENT},
         )
         actors = [actor.remote() for _ in range(count)]
-        begun = {each.begin.remote(): each for each in actors}
-        ends = {each.work.remote(campaign, list(overrides), url): each for each in actors}
+        begun = {each.begin.remote(): number for number, each in enumerate(actors)}
+        ends = {
+            each.work.remote(campaign, list(overrides), url): number for number, each in enumerate(actors)
+        }
         codes: list[int] = []
+        named: set[int] = set()
         while ends:
-            (end,), _ = ray.wait(list(ends))
+            over, _ = ray.wait(list(ends), timeout=WAIT_S)
+            _, waiting = ray.wait(list(begun), num_returns=count, timeout=0)
+            placeless = {begun[one] for one in waiting} & set(ends.values())
+            if not over:
+                if _is_finished(finished, tell):
+                    break
+                if placeless - named:
+                    tell(_said(placeless, count, cpus, gpus))
+                named |= placeless
+                continue
+            (end,) = over
             ended = ends.pop(end)
             try:
                 codes.append(ray.get(end))
             except RayError as error:
                 tell(f"a worker on the Ray cluster ended: {_first_line(error)}")
                 codes.append(1)
-            ray.kill(ended)  # those that wait get its CPUs and GPUs
+            ray.kill(actors[ended])  # those that wait get its CPUs and GPUs
             if codes[-1] == 0:  # no worker would find an item any more
-                _, waiting = ray.wait(list(begun), num_returns=count, timeout=0)
-                unneeded = [begun[one] for one in waiting]
-                ends = {end: each for end, each in ends.items() if each not in unneeded}
+                ends = {end: number for end, number in ends.items() if number not in placeless}
         return codes
     finally:
         ray.shutdown()
+
+
+def _is_finished(finished: Callable[[], bool], tell: Callable[[str], None]) -> bool:
+    """Whether no item is left; a database that is away does not say so."""
+    try:
+        return finished()
+    except StoreError as error:
+        tell(str(error))
+        return False
+
+
+def _said(placeless: Iterable[int], count: int, cpus: float, gpus: float) -> str:
+    names = ", ".join(str(number + 1) for number in sorted(placeless))
+    return (
+        f"the Ray cluster has no place yet for these of the {count} workers: {names}; each needs "
+        f"{cpus:g} CPUs and {gpus:g} GPUs of one machine"
+    )
 
 
 def _room(machine: dict[str, Any], cpus: float, gpus: float) -> int:

@@ -11,10 +11,8 @@ import gzip
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections import defaultdict
 from pathlib import Path
-from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -22,7 +20,6 @@ from agentforge.schema import (
     ArtifactReport,
     Campaign,
     CampaignItem,
-    CampaignState,
     Evaluation,
     FrozenModel,
     ItemState,
@@ -34,7 +31,6 @@ from agentforge.schema import (
     SearchSummary,
     Solution,
     StitchResult,
-    StoreError,
     SuiteProblem,
     Target,
     UsageError,
@@ -42,13 +38,14 @@ from agentforge.schema import (
 from agentforge.store import Store
 from agentforge.whole_file import whole_file
 
-from ..report import run_of, run_speedup
+from ..report import run_of
 from ..scores import has_kernels, result_speedup
-from ..suites import Selection, open_suite
 
 FORMAT, VERSION = "agentforge-campaign", 1
-_ELSEWHERE = "elsewhere:0"
-"""Worker of an imported item: its run's checkpoints are not on this machine."""
+_WHOLE = "all"
+"""Key of all tries of an item in an old file."""
+_DRIFT_S = 0.5
+"""Seconds by which those of an item and of its tries may differ: a server reads its clock for each."""
 
 
 class ItemResult(FrozenModel):
@@ -91,6 +88,13 @@ class ItemLine(FrozenModel):
     result: ItemResult | None = None
     others: tuple[Spent, ...] = ()
     """Its runs that have no result here: given up, or in progress. Old files lack them."""
+    tries: dict[str, float] = {}
+    """Wall seconds of each try that has ended, by `Try.key`. Old files lack them."""
+
+    def seconds(self, here: CampaignItem) -> dict[str, float]:
+        """As `tries`; all seconds of an old file as one try, unless the item that is here has some."""
+        whole = self.item.seconds and not here.seconds
+        return self.tries or ({_WHOLE: self.item.seconds} if whole else {})
 
     @property
     def result_run(self) -> str | None:
@@ -130,7 +134,7 @@ def export_state(store: Store, name: str, path: Path, home: Path, *, solutions: 
     problems = {problem.id: problem for problem in store.campaign_problems(name)}
     kind, _, place = campaign.suite.partition(":")
     public = campaign.model_copy(update={"suite": f"{kind}:{Path(place).name}"})
-    runs = store.campaign_runs(name)
+    runs, tries = store.campaign_runs(name), _seconds_of_tries(store, name)
     lines = [json.dumps({"format": FORMAT, "version": VERSION}), public.model_dump_json()]
     for item in store.campaign_items(name):
         problem = problems[item.problem]
@@ -147,7 +151,14 @@ def export_state(store: Store, name: str, path: Path, home: Path, *, solutions: 
             for other in sorted(runs.get(item.id, ()))
             if (run is None or other != run.id) and (calls := _calls(store, other))
         )
-        line = ItemLine(item=ours, problem=problem, hash=content, result=result, others=others)
+        line = ItemLine(
+            item=ours,
+            problem=problem,
+            hash=content,
+            result=result,
+            others=others,
+            tries=_whole(tries[item.id], item.seconds),
+        )
         lines.append(line.model_dump_json(exclude_defaults=not solutions))  # a target needs its defaults
     text = "\n".join(lines) + "\n"
     for folder, stands_for in ((home.absolute(), "HOME"), (Path(place), "SUITE"), (Path.cwd(), "FOLDER")):
@@ -158,6 +169,21 @@ def export_state(store: Store, name: str, path: Path, home: Path, *, solutions: 
             draft.write_bytes(gzip.compress(text.encode(), mtime=0))
     except OSError as error:
         raise UsageError(f"{path} cannot be written ({error.strerror}): name another file") from error
+
+
+def _seconds_of_tries(store: Store, name: str) -> dict[int, dict[str, float]]:
+    """See `ItemLine.tries`, by item."""
+    found = defaultdict[int, dict[str, float]](dict)
+    for one in store.campaign_tries(name):
+        if one.seconds:
+            found[one.item][one.key] = one.seconds
+    return found
+
+
+def _whole(tries: dict[str, float], seconds: float) -> dict[str, float]:
+    """With what an older version imported: the item's seconds without those of its tries."""
+    rest = seconds - sum(tries.values())
+    return tries | ({_WHOLE: tries.get(_WHOLE, 0.0) + rest} if rest > _DRIFT_S else {})
 
 
 def _path(folder: Path) -> str:
@@ -235,137 +261,3 @@ def read_state(path: Path) -> State:
             f"{path} is no state of a campaign ({why}): write one with `agentforge campaign export NAME "
             f"{path.name} --format state`"
         ) from error
-
-
-class Imported(NamedTuple):
-    """What an import did."""
-
-    name: str
-    """Of the campaign."""
-    taken: int
-    """Results that this database has now and lacked before."""
-    left: int
-    """Other results of the file: a worker has their items, or there are results that are as good."""
-
-
-def import_state(store: Store, state: State, suite: str | None) -> Imported:
-    """Keep a campaign with its results; one that is here already gets the results that it lacks.
-
-    A result also takes the place of a failure, of a slower one, and of one as fast after fewer visits.
-    What the item's runs spent elsewhere counts in any case.
-
-    Args:
-        suite: `NAME:PLACE` of the problems on this machine. Empty only if the campaign is here already, the
-            file has their text, or all items are over: then nothing can be retried. None for a store that is
-            only read.
-
-    Raises:
-        UsageError: problems are missing or have another text, or a campaign of this name has other settings.
-    """
-    known = next((one for one in store.list_campaigns() if one.name == state.campaign.name), None)
-    place = suite or (known or state.campaign).suite
-    campaign = state.campaign.model_copy(update={"state": CampaignState.OPEN, "suite": place})
-    problems = list({line.problem.id: line.problem for line in state.items}.values())
-    whole = all(line.whole for line in state.items)
-    if suite:
-        problems = list(_with_text(suite, {line.problem.id: line.hash for line in state.items}))
-    elif not (suite is None or known or all(line.whole or line.item.state.over for line in state.items)):
-        raise UsageError(f"campaign {campaign.name} is not over: name the place of its problems with --suite")
-    if known and (suite or whole):
-        hashes = {problem.id: problem.hash for problem in store.campaign_problems(known.name)}
-        if lacking := [problem for problem in problems if hashes.get(problem.id) != problem.hash]:
-            store.restore_problems(campaign, lacking)  # it was imported without texts
-    store.create_campaign(campaign, problems)
-    found = {(item.problem, item.arm): item for item in store.campaign_items(campaign.name)}
-    taken = left = 0
-    for line in state.items:
-        here = found[line.item.problem, line.item.arm]
-        if line.result and here.result_run == line.result.run.id and run_of(store, here.result_run):
-            _keep_artifact(store, line.result)  # an earlier file may have had no solutions
-        took = _take(store, line, here)
-        if line.result_run not in (None, here.result_run):
-            taken += took
-            left += not took
-        for spent in line.spent:
-            with suppress(StoreError):  # it is here already
-                store.create_run(spent.run)
-            _keep_calls(store, spent.calls)
-            store.count_run(here.id, spent.run.id)
-    return Imported(campaign.name, taken, left)
-
-
-def _take(store: Store, line: ItemLine, here: CampaignItem) -> bool:
-    """Give the item that is here what it lacks; returns whether its result is the file's now."""
-    theirs, item = line.result_run, line.item
-    new, old = line.result.speedup if line.result else 0.0, run_speedup(store, here.result_run)
-    wins, better = theirs is not None and new >= old, _better(item, here)
-    faster = theirs not in (None, here.result_run) and new > old and here.state is not ItemState.RUNNING
-    if not (better or faster):
-        return False
-    if line.result is not None:
-        _keep(store, line.result)
-    known = here
-    if better:
-        state = item.state if item.state.over else ItemState.WAITING
-        known = item.model_copy(update={"state": state, "worker": _ELSEWHERE})
-    known = known.model_copy(update={"result_run": theirs if wins else here.result_run})
-    return store.restore_item(here, known) and wins
-
-
-def _better(item: CampaignItem, here: CampaignItem) -> bool:
-    """Whether state and visits of the file's item take the place of those of the one here."""
-    if here.state is ItemState.RUNNING:
-        return False
-    if here.state is ItemState.WAITING:
-        begun = here.run or here.result_run
-        over = item.state.over and item.visits >= here.visits
-        return over or (item.result_run is not None and not begun)
-    if item.state is not ItemState.DONE:
-        return False
-    failed = here.state is not ItemState.DONE and (item.visits == here.visits or here.result_run is None)
-    return failed or item.visits > here.visits
-
-
-def _with_text(suite: str, wanted: Mapping[str, str]) -> Iterator[SuiteProblem]:
-    """Problems of a suite by identifier, in the wanted order, if they have the wanted hashes."""
-    found = {problem.id: problem for problem in open_suite(suite).problems(Selection())}
-    for identifier, content in wanted.items():
-        problem = found.get(identifier)
-        if problem is None or problem.hash != content:
-            what = "no problem" if problem is None else "another text of"
-            raise UsageError(f"{suite} has {what} {identifier}: name the suite that the campaign was over")
-        yield problem
-
-
-def _keep(store: Store, result: ItemResult) -> None:
-    run, stitched, native = result.run, result.stitched, result.native
-    with suppress(StoreError):  # it is here already
-        store.create_run(run)
-    ids = [store.save_evaluation(evaluation, run.id) for evaluation in result.evaluations]
-    if stitched is not None and stitched.evaluation:  # the identifier is that of the whole evaluation
-        changed = {"evaluation": ids[0]}
-        native = native and native.model_copy(
-            update=changed if native.evaluation == stitched.evaluation else {}
-        )
-        stitched = stitched.model_copy(update=changed)
-    for record in (result.search, stitched, native, result.judged):
-        if record is not None:
-            store.save_record(run.id, record)
-    _keep_calls(store, result.calls)
-    _keep_artifact(store, result)
-
-
-def _keep_calls(store: Store, calls: Iterable[LLMCall]) -> None:
-    for call in calls:
-        here = store.find_call(call.key)
-        if here is None or here.status == "begun":  # else its answer is here
-            store.save_call(call)
-
-
-def _keep_artifact(store: Store, result: ItemResult) -> None:
-    if result.target is not None and (key := store.save_target(result.target)) != result.run.target:
-        store.update_run(result.run.id, target=key)
-    if result.solution is not None:
-        store.save_solution(result.solution)
-    if result.artifact is not None:
-        store.save_record(result.run.id, result.artifact)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..render import KNOWLEDGE, sections
+from ..render import conditions, sections
 from ..report import CampaignReport
 from .plots import BOTTOM, HEIGHT, LEFT, WIDTH, cost_curves, speedup_bars
 
@@ -20,7 +20,7 @@ def html(report: CampaignReport) -> str:
     )
     return environment.get_template("report.html.j2").render(
         report=report,
-        knowledge=KNOWLEDGE if len(report.campaign.arms) > 1 else "",
+        conditions=list(conditions(report)),
         tables=list(sections(report)),
         curves=cost_curves(report),
         bars=speedup_bars(report),

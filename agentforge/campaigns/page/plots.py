@@ -121,7 +121,7 @@ def _bars(report: CampaignReport, baseline: str) -> BarPlot | None:
 
     bars = [
         Bar(
-            name=f"{item.problem} ({item.arm})",
+            name=f"{item.arm}: {item.problem}",
             y=ROW * (number + 0.5),
             low=place(interval.low),
             point=place(interval.point),

@@ -11,11 +11,10 @@ import typer
 from agentforge.views import output as _print
 from agentforge.views import text as _text
 
-from .. import _interrupt, _options
+from .. import _campaign_work, _options
 from . import campaign_views
 
 if TYPE_CHECKING:
-    from agentforge.campaigns.executors.ray_cluster import Resources
     from agentforge.campaigns.start import Most
     from agentforge.schema import Campaign
 
@@ -109,7 +108,7 @@ def start(
     """
     limits = {"budget__minutes": minutes, "budget__attempts": attempts}
     settings = _options.settings(config, **limits)
-    actors = _actors(executor, cpus, gpus)
+    actors = _campaign_work.ray_actors(executor, cpus, gpus)
     from agentforge.campaigns.start import most, parse_arms, plan_campaign
     from agentforge.campaigns.suites import Selection
     from agentforge.campaigns.worker import check_version
@@ -146,18 +145,8 @@ def start(
                     raise typer.Exit(1)
         if not store.create_campaign(campaign, problems):
             _print.aside(f"campaign {campaign.name} exists: it goes on")
-    _work(campaign.name, workers, config, actors, as_json=json)
-
-
-def _actors(executor: str, cpus: float, gpus: float | None) -> Resources | None:
-    """Resources of each actor, if the workers are actors."""
-    if executor != "ray":
-        return None
-    from agentforge.campaigns.executors.ray_cluster import Resources, check_ray
-
-    actors = Resources(cpus, gpus)
-    check_ray(actors)
-    return actors
+    status = _campaign_work.work(campaign.name, workers, config, actors, as_json=json)
+    campaign_views.show_status(status, as_json=json)
 
 
 def _said(campaign: Campaign, limits: Most, workers: int) -> str:
@@ -233,67 +222,10 @@ def work(
         with _options.store(config, create=False) as store:
             name = only_unfinished(store)
     if actors:
-        _drive(name, actors, config, cpus, gpus)
+        _campaign_work.drive_ray(name, actors, config, cpus, gpus)
     else:
-        _work(name, 1, config, None, as_json=json)
-
-
-def _drive(name: str, count: int, config: list[str] | None, cpus: float, gpus: float | None) -> None:
-    """Be the program that Ray knows: Ray ends it without a word to Python if the cluster's head dies."""
-    from agentforge.campaigns.executors.ray_cluster import Resources, run_actors
-
-    url = _options.settings(config).url
-    with _options.store(config) as store:
-        device = store.get_campaign(name).device
-    codes = run_actors(
-        name, count, config or (), Resources(cpus, gpus), device=device, url=url, tell=_print.aside
-    )
-    raise typer.Exit(max(map(abs, codes)))
-
-
-def _work(
-    name: str, workers: int, config: list[str] | None, actors: Resources | None, *, as_json: bool
-) -> None:
-    """Work until no item is left, then say how far the campaign is."""
-    from agentforge.campaigns.executors.local import run_workers
-    from agentforge.campaigns.status import status_of
-    from agentforge.campaigns.worker import Worker
-    from agentforge.schema import MachineError
-
-    codes: list[int] = []
-    _interrupt.last_word(lambda: _interrupted(name, as_json=as_json))
-    with _options.store(config) as store:
-        try:
-            if actors and workers:
-                codes = run_workers(name, 1, config or (), ["--actors", str(workers), *actors.options()])
-            elif workers == 1:
-                Worker(store, name, overrides=config or (), tell=_print.aside).work()
-            elif workers:
-                codes = run_workers(name, workers, config or ())
-        except KeyboardInterrupt:
-            _interrupted(name)
-            raise
-        status = status_of(store, name)
-    if any(codes) and not status.finished:
-        if actors:
-            raise MachineError(
-                f"Ray or one of its workers ended early, and nothing is lost: see the messages above, then "
-                f"continue with `agentforge campaign resume {name}`, with or without --executor ray"
-            )
-        raise MachineError(
-            f"{sum(map(bool, codes))} of {workers} workers of campaign {name} ended early: see their "
-            f"messages, then continue with `agentforge campaign resume {name}`"
-        )
-    campaign_views.show_status(status, as_json=as_json)
-
-
-def _interrupted(name: str, *, as_json: bool = False) -> None:
-    said = f"interrupted; continue with: agentforge campaign resume {name}"
-    if as_json:
-        _print.as_json({"error": said, "exit_code": _interrupt.INTERRUPTED})
-        sys.stdout.flush()
-    else:
-        _print.aside(f"agentforge: {said}")
+        status = _campaign_work.work(name, 1, config, None, as_json=json)
+        campaign_views.show_status(status, as_json=json)
 
 
 def pause(name: _options.CampaignName, config: _options.Config = None, json: _options.Json = False) -> None:
@@ -320,30 +252,42 @@ def resume(
     from agentforge.campaigns.worker import check_version
     from agentforge.schema import CampaignState
 
-    actors = _actors(executor, cpus, gpus)
+    actors = _campaign_work.ray_actors(executor, cpus, gpus)
     with _options.store(config, create=False) as store:
         check_version(store.get_campaign(name))
         store.set_campaign_state(name, CampaignState.OPEN)
-    _work(name, workers, config, actors, as_json=json)
+    status = _campaign_work.work(name, workers, config, actors, as_json=json)
+    campaign_views.show_status(status, as_json=json)
 
 
 def retry(
     name: _options.CampaignName,
     failed: Annotated[bool, typer.Option("--failed", help="Also failed and unsupported items.")] = False,
+    limit_minutes: Annotated[
+        float | None,
+        typer.Option(
+            "--limit-minutes",
+            help="From now on, most minutes of wall time for one problem. An item that was out of time goes "
+            "on with its run.",
+        ),
+    ] = None,
     config: _options.Config = None,
     json: _options.Json = False,
 ) -> None:
-    """Put quarantined items back into the queue; `resume` then works on them from the beginning."""
+    """Put quarantined items back into the queue; `resume` then works on them.
+
+    They begin anew, except those that reached their limit of time.
+    """
     from agentforge.campaigns.extend import retry as retried
     from agentforge.campaigns.status import status_of
     from agentforge.schema import ItemState
 
     states = (ItemState.QUARANTINED, *((ItemState.FAILED, ItemState.UNSUPPORTED) if failed else ()))
     with _options.store(config, create=False) as store:
-        count = retried(store, name, states)
+        count = retried(store, name, states, limit_minutes=limit_minutes)
         status = status_of(store, name)
     _print.aside("1 item waits again" if count == 1 else f"{count} items wait again")
-    campaign_views.show_status(status, as_json=json)
+    campaign_views.show_status(status, as_json=json, retried=count)
 
 
 def extend(

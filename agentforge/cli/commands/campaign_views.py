@@ -109,10 +109,10 @@ def _watch(store: Store, name: str) -> None:
             time.sleep(max(POLL_S, _REST * (time.monotonic() - begun)))
 
 
-def show_status(status: CampaignStatus, *, as_json: bool) -> None:
-    """The status on stdout."""
+def show_status(status: CampaignStatus, *, as_json: bool, **counts: int) -> None:
+    """The status on stdout; with `--json`, also what the command counted."""
     if as_json:
-        _print.as_json({**status.model_dump(mode="json"), "finished": status.finished})
+        _print.as_json({**status.model_dump(mode="json"), "finished": status.finished, **counts})
         return
     for line in _status_lines(status):
         _print.line(line)
@@ -125,9 +125,16 @@ def _status_lines(status: CampaignStatus) -> list[str]:
     left = f", about {_text.seconds(status.seconds_left)} left" if status.seconds_left else ""
     return [
         f"campaign {status.campaign.name} ({status.campaign.state.value}): {said}{left}",
-        f"{status.seconds:.0f} s of work, {status.device_seconds:.0f} device-seconds, "
-        f"{status.tokens} tokens, {status.dollars:.4f} dollars",
+        f"{status.seconds:.0f} s of ended tries, {status.device_seconds:.0f} device-seconds, "
+        f"{status.tokens} tokens, {_dollars(status)}",
     ]
+
+
+def _dollars(status: CampaignStatus) -> str:
+    """The cost of language models, as far as it is known."""
+    if not status.unpriced_calls:
+        return f"{status.dollars:.4f} dollars"
+    return f"at least {status.dollars:.4f} dollars" if status.dollars else "unknown dollars"
 
 
 def _status_tables(status: CampaignStatus) -> Iterator[tuple[list[str], list[tuple[object, ...]]]]:
@@ -297,7 +304,8 @@ def import_file(
     json: _options.Json = False,
 ) -> None:
     """Take over a campaign from another machine: `resume` then works on the rest."""
-    from agentforge.campaigns.exports.state import import_state, read_state
+    from agentforge.campaigns.exports.state import read_state
+    from agentforge.campaigns.exports.state_import import import_state
     from agentforge.campaigns.start import located
     from agentforge.campaigns.status import status_of
 
@@ -306,7 +314,7 @@ def import_file(
         found = import_state(store, state, located(suite) if suite else "")
         left = f"; {found.left} are left out, because their items have others here, or a worker"
         _print.aside(f"{found.taken} results were taken from the file{left if found.left else ''}")
-        show_status(status_of(store, found.name), as_json=json)
+        show_status(status_of(store, found.name), as_json=json, taken=found.taken, left=found.left)
 
 
 def remove(

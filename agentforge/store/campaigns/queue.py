@@ -11,17 +11,18 @@ from socket import gethostname
 from typing import Any, cast
 
 import psutil
-from sqlalchemy import Connection, CursorResult, Table, Update, select, update
+from sqlalchemy import Connection, CursorResult, Table, Update, case, null, select, update
 from sqlalchemy.orm import Session
 
 from agentforge.schema import CampaignItem, ItemState, TryOutcome
 
 from .._engine import Database
 from ..tables import ItemRow, TryRow
-from .records import item_of
+from .records import ELSEWHERE, item_of, try_of
 from .statements import (
     Done,
     at_once,
+    behind_the_others,
     clock_of,
     done_try,
     ended_try,
@@ -143,17 +144,41 @@ class CampaignQueue:
             return reaped
 
     def retry_items(self, campaign: str, states: tuple[ItemState, ...]) -> int:
-        """Let workers take failed or quarantined items again, from the beginning; returns how many.
+        """Let workers take failed or quarantined items again; returns how many.
 
-        The result of an earlier visit stays: see `attach_result`.
+        They begin anew, except that an item which was out of time continues its run. The result of an
+        earlier visit stays: see `attach_result`.
         """
+        last = (TryRow.item == ItemRow.id, TryRow.number == ItemRow.tries)
+        out_of_time = select(TryRow.item).where(*last, TryRow.outcome == TryOutcome.OUT_OF_TIME.value)
+        run = case((out_of_time.exists(), ItemRow.run), else_=null())
         change = (
             update(ItemRow)
             .where(ItemRow.campaign == campaign, ItemRow.state.in_([state.value for state in states]))
-            .values(state=ItemState.WAITING.value, lost=0, run=None, reason="")
+            .values(state=ItemState.WAITING.value, lost=0, run=run, reason="")
         )
         with self._db.write() as session:
             return _changed(session, change)
+
+    def put_back_items(self, items: Sequence[CampaignItem]) -> int:
+        """Let workers take items again whose failure may be the machine's fault; returns how many.
+
+        They go behind the others, keep their runs and count as never lost.
+
+        Args:
+            items: as the worker had them in the tries that failed.
+        """
+        over = ItemRow.state.in_([ItemState.FAILED.value, ItemState.QUARANTINED.value])
+        again = {"state": ItemState.WAITING.value, "lost": 0, "position": behind_the_others()}
+        doubted = {"outcome": TryOutcome.DOUBTED.value}
+        count = 0
+        with self._db.write() as session:
+            for item in items:
+                same = (ItemRow.id == item.id, ItemRow.tries == item.tries, over)
+                if _changed(session, update(_ITEMS).where(*same).values(again)):
+                    session.execute(update(_TRIES).where(*of_try()).values(doubted), item_of_try(item))
+                    count += 1
+        return count
 
     def extend_items(self, campaign: str, visits: Mapping[int, int]) -> int:
         """Let workers spend the campaign's budget again on items that are done; returns on how many.
@@ -177,7 +202,7 @@ class CampaignQueue:
             )
 
     def restore_item(self, item: CampaignItem, known: CampaignItem) -> bool:
-        """Give an item the state and result of the same item elsewhere.
+        """Give an item the state and result of the same item elsewhere, not its seconds: see `count_seconds`.
 
         Args:
             item: as it was read; no worker has it.
@@ -186,7 +211,7 @@ class CampaignQueue:
             False, and no change, if it has another state now.
         """
         taken = known.model_dump(
-            mode="json", include={"state", "worker", "visits", "run", "result_run", "reason", "seconds"}
+            mode="json", include={"state", "worker", "visits", "run", "result_run", "reason"}
         )
         same = (ItemRow.id == item.id, ItemRow.state == item.state.value)
         with self._db.write() as session:
@@ -197,23 +222,44 @@ class CampaignQueue:
         with self._db.write() as session:
             tries = session.execute(select(TryRow.number, TryRow.run).where(TryRow.item == item)).all()
             if run not in {known for _, known in tries}:
-                session.add(
-                    TryRow(
-                        item=item,
-                        number=min([0, *(number for number, _ in tries)]) - 1,  # its own tries count from 1
-                        worker="elsewhere:0",
-                        begun=0.0,
-                        beat=0.0,
-                        outcome=TryOutcome.RELEASED.value,
-                        words="",
-                        run=run,
-                    )
-                )
+                numbers = [number for number, _ in tries]
+                session.add(_elsewhere(item, numbers, "0", run=run))
+
+    def count_seconds(self, item: int, spent: Mapping[str, float]) -> None:
+        """Let the wall time of tries in another database count among its seconds. Idempotent.
+
+        Args:
+            spent: seconds by `Try.key`; those that are known here already change nothing.
+        """
+        with self._db.write() as session:
+            rows = session.scalars(select(TryRow).where(TryRow.item == item)).all()
+            known, numbers = {try_of(row).key for row in rows}, [row.number for row in rows]
+            new = {key: seconds for key, seconds in spent.items() if key not in known}
+            for key, seconds in new.items():
+                session.add(_elsewhere(item, numbers, key, ended=seconds))
+            if new:
+                more = ItemRow.seconds + sum(new.values())
+                session.execute(update(ItemRow).where(ItemRow.id == item).values(seconds=more))
 
     @staticmethod
     def _change(session: Session, item: CampaignItem, **values: object) -> bool:
         change = update(_ITEMS).where(*held()).values(**values)
         return _changed(session, change, item_of_try(item)) == 1
+
+
+def _elsewhere(item: int, numbers: list[int], key: str, **fields: object) -> TryRow:
+    """A try in another database, whose clock is not known here; `numbers` are those of the item's tries."""
+    numbers.append(min([0, *numbers]) - 1)  # its own tries count from 1
+    return TryRow(
+        item=item,
+        number=numbers[-1],
+        worker=f"{ELSEWHERE}:{key}",
+        begun=0.0,
+        beat=0.0,
+        outcome=TryOutcome.RELEASED.value,
+        words="",
+        **fields,
+    )
 
 
 def _exchange_at_once(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from itertools import product
+from typing import NamedTuple
 
-from sqlalchemy import JSON, cast, func, select, type_coerce, update
+from sqlalchemy import JSON, case, cast, func, select, type_coerce, update
 from sqlalchemy.orm import Session
 
 from agentforge.schema import (
@@ -20,6 +21,7 @@ from agentforge.schema import (
     SuiteProblem,
     TryOutcome,
     UsageError,
+    content_hash,
 )
 
 from .._engine import Database
@@ -52,6 +54,16 @@ class Progress:
         return self.over == self.items
 
 
+class Spending(NamedTuple):
+    """What calls to language models cost."""
+
+    tokens: int
+    dollars: float
+    """Of the calls whose cost is known."""
+    unknown: int
+    """Other calls: their price is unknown, or they have no answer, or not yet."""
+
+
 @dataclass(frozen=True)
 class Try:
     """One worker's try of an item."""
@@ -62,13 +74,28 @@ class Try:
     outcome: TryOutcome | None
     """None while it goes on."""
     words: str
+    begun: float
+    """Seconds since 1970; 0 if it was in another database."""
     ended: float | None
-    """Seconds since 1970."""
+    """Seconds since 1970; None while it goes on, or if it was in another database."""
+    seconds: float
+    """Wall time; 0 while it goes on."""
 
     @property
     def host(self) -> str:
         """The worker's machine."""
         return self.worker.rpartition(":")[0]
+
+    @property
+    def key(self) -> str:
+        """The same in each database that knows the try, once it has ended."""
+        if self.number < 0:
+            return self.worker.rpartition(":")[2]
+        return content_hash([self.item, self.number, self.worker, self.begun], length=16)
+
+
+ELSEWHERE = "elsewhere"
+"""Machine of a worker that another database knows."""
 
 
 class CampaignRecords:
@@ -80,15 +107,19 @@ class CampaignRecords:
         """Keep a new campaign with an item for each problem and arm, in this order.
 
         Returns:
-            False if the very same campaign is there already: then nothing changes.
+            False if the very same campaign is there already: then nothing changes, except that a kind of
+            device takes the place of `auto`.
 
         Raises:
-            UsageError: its name belongs to a campaign with other settings.
+            UsageError: its name belongs to a campaign with other settings. `auto` fits each kind of device.
         """
         with self._db.write() as session:
             row = session.get(CampaignRow, campaign.name)
             if row is not None:
-                self._refuse_another(campaign, _campaign(row))
+                there = _campaign(row)
+                self._refuse_another(campaign, there)
+                if there.device == "auto" and campaign.device != "auto":
+                    row.body = there.model_copy(update={"device": campaign.device}).model_dump_json()
                 return False
             session.add(
                 CampaignRow(
@@ -141,7 +172,10 @@ class CampaignRecords:
     @staticmethod
     def _refuse_another(campaign: Campaign, there: Campaign) -> None:
         for name in Campaign.model_fields:
-            if name not in ("state", "created", "code") and getattr(campaign, name) != getattr(there, name):
+            own, other = getattr(campaign, name), getattr(there, name)
+            if name == "device" and "auto" in (own, other):
+                continue
+            if name not in ("state", "created", "code") and own != other:
                 what = "problems" if name == "problems_hash" else name
                 raise UsageError(
                     f"campaign {campaign.name!r} exists with other {what}: choose another --name, or "
@@ -194,6 +228,24 @@ class CampaignRecords:
         if worker is not None:
             raise BusyError(f"worker {worker} has an item of campaign {name}: end the worker first")
         return row
+
+    def fix_device(self, name: str, kind: str) -> Campaign:
+        """The campaign, on this kind of device if none was fixed before."""
+        return self._with_changes(name, lambda there: {"device": kind} if there.device == "auto" else {})
+
+    def set_campaign_limit(self, name: str, seconds: float) -> Campaign:
+        """The campaign with another limit of an item's wall time."""
+        return self._with_changes(name, lambda _: {"limit_s": seconds})
+
+    def _with_changes(self, name: str, change: Callable[[Campaign], Mapping[str, object]]) -> Campaign:
+        """The campaign with other values of its fields."""
+        with self._db.write() as session:
+            row = session.get(CampaignRow, name, with_for_update=True)
+            if row is None:
+                raise self._unknown(name)
+            found = _campaign(row).model_copy(update=dict(change(_campaign(row))))
+            row.body = found.model_dump_json()
+            return found
 
     def set_campaign_state(self, name: str, state: CampaignState) -> None:
         """Let workers take items, or not."""
@@ -265,18 +317,20 @@ class CampaignRecords:
             )
             return {item: float(seconds or 0.0) for item, seconds in session.execute(query)}
 
-    def campaign_spending(self, name: str) -> tuple[int, float]:
-        """Tokens, and dollars as far as they are known, of all calls of its items' runs."""
+    def campaign_spending(self, name: str) -> Spending:
+        """What all calls of its items' runs cost."""
         with self._db.read() as session:
             on_server = session.get_bind().dialect.name == "postgresql"
             body = (cast if on_server else type_coerce)(CallRow.body, JSON)
             runs = select(item_runs(name).subquery().c.run)
+            dollars = case((CallRow.status != "begun", body["dollars"].as_float()), else_=None)
             query = select(
                 func.sum(body["tokens_in"].as_integer() + body["tokens_out"].as_integer()),
-                func.sum(body["dollars"].as_float()),
+                func.sum(dollars),
+                func.count() - func.count(dollars),
             ).where(CallRow.run.in_(runs))
-            tokens, dollars = session.execute(query).one()
-            return int(tokens or 0), float(dollars or 0.0)
+            tokens, known, unknown = session.execute(query).one()
+            return Spending(int(tokens or 0), float(known or 0.0), unknown)
 
     def campaign_words(self, name: str) -> dict[int, tuple[str, float]]:
         """What the worker of each running item said last, and seconds since its last heartbeat, by item."""
@@ -298,21 +352,25 @@ class CampaignRecords:
             .order_by(TryRow.item, TryRow.number)
         )
         with self._db.read() as session:
-            return tuple(
-                Try(
-                    item=r.item,
-                    number=r.number,
-                    worker=r.worker,
-                    outcome=TryOutcome(r.outcome) if r.outcome else None,
-                    words=r.words,
-                    ended=r.ended,
-                )
-                for r in session.scalars(query)
-            )
+            return tuple(map(try_of, session.scalars(query)))
 
 
 def _campaign(row: CampaignRow) -> Campaign:
     return Campaign.model_validate_json(row.body).model_copy(update={"state": CampaignState(row.state)})
+
+
+def try_of(row: TryRow) -> Try:
+    """The noun of a row."""
+    return Try(
+        item=row.item,
+        number=row.number,
+        worker=row.worker,
+        outcome=TryOutcome(row.outcome) if row.outcome else None,
+        words=row.words,
+        begun=row.begun,
+        ended=row.ended if row.number > 0 else None,
+        seconds=max(0.0, row.ended - row.begun) if row.ended is not None else 0.0,
+    )
 
 
 def item_of(row: ItemRow) -> CampaignItem:

@@ -53,11 +53,15 @@ LOST_TRIES = 3
 _AFTER = {
     TryOutcome.DONE: ItemState.DONE,
     TryOutcome.FAILED: ItemState.FAILED,
+    TryOutcome.OUT_OF_TIME: ItemState.FAILED,
     TryOutcome.UNSUPPORTED: ItemState.UNSUPPORTED,
     TryOutcome.LOST: ItemState.WAITING,
     TryOutcome.RELEASED: ItemState.WAITING,
     TryOutcome.REFUSED: ItemState.WAITING,
+    TryOutcome.POSTPONED: ItemState.WAITING,
 }
+_GIVEN_BACK = (TryOutcome.RELEASED, TryOutcome.REFUSED, TryOutcome.POSTPONED)
+"""Ends after which the item goes behind the others, if there is a reason."""
 
 
 _RESULT_RUN = func.coalesce(_ITEMS.c.result_run, _ITEMS.c.run)
@@ -103,6 +107,13 @@ def of_try() -> tuple[ColumnElement[bool], ...]:
     )
 
 
+def behind_the_others() -> ScalarSelect[int]:
+    """The position behind all items of an item's campaign."""
+    others = aliased(ItemRow)
+    behind = select(func.max(others.position) + 1).where(others.campaign == ItemRow.campaign)
+    return behind.scalar_subquery()
+
+
 @lru_cache(maxsize=64)
 def ended_try(dialect: str, outcome: TryOutcome, *, words: bool, died: bool = False) -> Ended:
     """The end of a try. An item that is given back for a reason goes behind the others.
@@ -119,10 +130,8 @@ def ended_try(dialect: str, outcome: TryOutcome, *, words: bool, died: bool = Fa
         last = ItemRow.lost + 1 >= LOST_TRIES
         change["lost"] = ItemRow.lost + 1
         change["state"] = case((last, ItemState.QUARANTINED.value), else_=change["state"])
-    if words and outcome in (TryOutcome.RELEASED, TryOutcome.REFUSED):
-        others = aliased(ItemRow)
-        behind = select(func.max(others.position) + 1).where(others.campaign == ItemRow.campaign)
-        change["position"] = behind.scalar_subquery()
+    if words and outcome in _GIVEN_BACK:
+        change["position"] = behind_the_others()
     if outcome is TryOutcome.DONE:
         change["result_run"] = _RESULT_RUN
     if words or outcome is TryOutcome.DONE:

@@ -14,12 +14,14 @@ import psutil
 import pytest
 
 from agentforge.campaigns.executors import ray_cluster
-from agentforge.campaigns.executors.ray_cluster import Resources, check_ray
+from agentforge.campaigns.executors.ray_cluster import Resources, check_ray, run_actors
+from agentforge.campaigns.start import plan_campaign
 from agentforge.config import load_settings
-from agentforge.schema import ItemState, MachineError, TryOutcome, UsageError
+from agentforge.schema import Arm, ItemState, MachineError, TryOutcome, UsageError
 from agentforge.store import Store
 
 ITEMS = 3
+PLAYBOOK = Arm(name="playbook", agent="playbook")
 
 
 def test_a_machine_without_ray_is_told_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,6 +116,32 @@ def test_workers_without_room_begin_when_others_end_and_the_rest_is_left_out(
             assert len({found.worker for found in store.campaign_tries("night")}) > 2
     finally:
         started.kill()
+
+
+@pytest.mark.slow
+def test_workers_without_a_place_are_named_and_those_of_a_finished_campaign_are_given_up(
+    home: Path, tmp_path: Path, cluster: psutil.Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On two CPUs; the items never end, and the second look says that no item is left."""
+    (folder := tmp_path / "problems").mkdir()
+    for number in range(ITEMS):
+        (folder / f"p{number}.py").write_text("import time\ntime.sleep(600)\n")
+    suite, settings = f"folder:{folder}", load_settings()
+    campaign, problems = plan_campaign(suite, (PLAYBOOK,), settings, device="cpu", name="night")
+    monkeypatch.setattr(ray_cluster, "WAIT_S", 10.0)
+    looks, said = iter([False, True]), list[str]()
+    with Store(settings.url) as store:
+        store.create_campaign(campaign, problems)
+        codes = run_actors(
+            "night", 4, (), Resources(), device="cpu", url=settings.url, tell=said.append,
+            finished=lambda: next(looks),
+        )  # fmt: skip
+        assert not store.campaign_progress("night").finished
+    assert codes == []
+    (named,) = (line for line in said if "has no place yet for these of the 4 workers" in line)
+    numbers = named.partition("workers: ")[2].partition(";")[0].split(", ")
+    assert len(numbers) >= 2 and set(numbers) <= {"1", "2", "3", "4"}
+    assert named.endswith("each needs 1 CPUs and 0 GPUs of one machine")
 
 
 @pytest.mark.slow

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import delete, update
 
 from agentforge.campaigns.exports import elsewhere, export_artifacts, export_campaign
-from agentforge.campaigns.exports.state import export_state, import_state, read_state
+from agentforge.campaigns.exports.state import export_state, read_state
+from agentforge.campaigns.exports.state_import import import_state
 from agentforge.campaigns.extend import extend, retry
 from agentforge.campaigns.item import _spent_by_others
 from agentforge.campaigns.report import build_report
@@ -28,6 +30,7 @@ from agentforge.schema import (
     UsageError,
 )
 from agentforge.store import Store
+from agentforge.store.tables import TryRow
 from tests.campaigns.conftest import finish
 from tests.store import nouns
 
@@ -44,7 +47,11 @@ def test_the_report_of_an_imported_campaign_is_the_same(store: Store, tmp_path: 
     with other(tmp_path) as elsewhere:
         import_state(elsewhere, read_state(tmp_path / "night.gz"), "")
         there, here = build_report(elsewhere, "night"), build_report(store, "night")
-    assert there.arms == here.arms
+    seconds = [[arm.seconds for arm in report.arms] for report in (there, here)]
+    assert seconds[0] == pytest.approx(seconds[1], abs=0.1)
+    assert [a.model_copy(update={"seconds": 0.0}) for a in there.arms] == [
+        a.model_copy(update={"seconds": 0.0}) for a in here.arms
+    ]
     assert [i.speedup for i in there.items] == [i.speedup for i in here.items]
     assert [i.codes for i in there.items] == [i.codes for i in here.items]
     assert there.items[0].codes == ("one",)
@@ -336,7 +343,7 @@ def test_what_all_runs_of_an_item_spent_travels(store: Store, suite: Path, tmp_p
         for _ in range(2):  # again adds nothing
             import_state(there, read_state(file), place)
             assert [item.dollars for item in build_report(there, "kb").items] == dollars
-            assert there.campaign_spending("kb") == store.campaign_spending("kb") == (60, 3.75)
+            assert there.campaign_spending("kb") == store.campaign_spending("kb") == (60, 3.75, 0)
         assert [item.state for item in there.campaign_items("kb")] == [
             ItemState.WAITING, ItemState.FAILED, ItemState.DONE,
         ]  # fmt: skip
@@ -390,7 +397,100 @@ def test_an_import_without_texts_is_not_worked_on_until_they_follow(
             assert [p.hash for p in there.campaign_problems("kb")] == [p.hash for p in texts]
             assert there.get_campaign("kb").suite == (place or "kernelbench:suite")
             assert (extends(there), retries(there)) == (2, 1)
-            with pytest.raises(UsageError, match="exists with other suite"):
-                import_state(
-                    there, read_state(bare), f"kernelbench:{tmp_path / '.' / 'moved' / '..' / 'moved'}"
-                )
+            newer = moved.rename(tmp_path / f"moved-{number}")
+            import_state(there, read_state(bare), f"kernelbench:{newer}")
+            assert there.get_campaign("kb").suite == f"kernelbench:{newer}"
+            assert {p.file for p in there.campaign_problems("kb")} == {
+                str(file) for file in newer.glob("*/*.py")
+            }
+            moved = newer
+
+
+def took(store: Store, item: CampaignItem, seconds: float) -> None:
+    """Let the item's last try have begun earlier."""
+    with store._db.write() as session:
+        own = (TryRow.item == item.id, TryRow.number == item.tries)
+        session.execute(update(TryRow).where(*own).values(begun=TryRow.begun - seconds))
+
+
+def seconds_of(store: Store) -> list[float]:
+    return [round(item.seconds, -1) for item in store.campaign_items("kb")]
+
+
+def test_the_seconds_of_a_try_count_once_in_each_database(store: Store, suite: Path, tmp_path: Path) -> None:
+    place, file, back = f"kernelbench:{suite}", tmp_path / "kb.gz", tmp_path / "back.gz"
+    campaign, problems = plan_campaign(place, parse_arms(()), Settings(), name="kb")
+    store.create_campaign(campaign, problems)
+    first = store.take_item("kb", "host:1", 600)
+    assert first is not None
+    took(store, first, 100.0)
+    store.end_item(first, TryOutcome.FAILED, "it does not build")
+    export_state(store, "kb", file, tmp_path)
+    with other(tmp_path) as there:
+        there.create_campaign(campaign, problems)
+        own = there.take_item("kb", "host:2", 600)
+        assert own is not None
+        took(there, own, 30.0)
+        done(there, own, "there", speedup=2.0)
+        for _ in range(2):
+            import_state(there, read_state(file), place)
+            assert seconds_of(there) == [130.0, 0.0, 0.0], "a failure replaces no result, and took time"
+        assert build_report(there, "kb").items[0].ended is not None, "when its own try ended"
+        export_state(there, "kb", back, tmp_path)
+    assert import_state(store, read_state(back), place).taken == 1
+    assert seconds_of(store) == [130.0, 0.0, 0.0], "its own 100 s came back"
+    with Store(f"sqlite:///{tmp_path / 'third.db'}") as third:
+        for _ in range(2):
+            import_state(third, read_state(back), place)
+            import_state(third, read_state(file), place)
+            assert seconds_of(third) == [130.0, 0.0, 0.0]
+        assert build_report(third, "kb").items[0].ended is None
+
+
+def test_an_old_file_has_the_seconds_of_an_item_alone(store: Store, suite: Path, tmp_path: Path) -> None:
+    begun(store, suite, 1)
+    took(store, store.campaign_items("kb")[1], 50.0)
+    store.end_item(store.campaign_items("kb")[1], TryOutcome.FAILED, "it does not build")
+    export_state(store, "kb", tmp_path / "kb.gz", tmp_path)
+    state = read_state(tmp_path / "kb.gz")
+    old = state.model_copy(
+        update={"items": tuple(line.model_copy(update={"tries": {}}) for line in state.items)}
+    )
+    with other(tmp_path) as there:
+        for _ in range(2):
+            import_state(there, old, f"kernelbench:{suite}")
+            assert seconds_of(there) == [0.0, 50.0, 0.0]
+        again = there.take_item("kb", "host:2", 600)
+        assert again is not None and again.problem == "level1/3_a"
+        with there._db.write() as session:  # as an older version left it: without such a try
+            session.execute(delete(TryRow).where(TryRow.number < 0))
+        export_state(there, "kb", tmp_path / "there.gz", tmp_path)
+    with Store(f"sqlite:///{tmp_path / 'third.db'}") as third:
+        import_state(third, read_state(tmp_path / "there.gz"), f"kernelbench:{suite}")
+        assert seconds_of(third) == [0.0, 50.0, 0.0]
+
+
+def test_an_imported_campaign_keeps_its_kind_of_device_and_its_own_limit(
+    store: Store, suite: Path, tmp_path: Path
+) -> None:
+    begun(store, suite, 1)
+    place, file = f"kernelbench:{suite}", tmp_path / "kb.gz"
+    export_state(store, "kb", tmp_path / "open.gz", tmp_path)
+    store.fix_device("kb", "cuda")
+    store.set_campaign_limit("kb", 90.0)
+    export_state(store, "kb", file, tmp_path)
+    with other(tmp_path) as there:
+        import_state(there, read_state(file), place)
+        assert (there.get_campaign("kb").device, there.get_campaign("kb").limit_s) == ("cuda", 90.0)
+        there.set_campaign_limit("kb", 60.0)
+        import_state(there, read_state(tmp_path / "open.gz"), place)
+        assert (there.get_campaign("kb").device, there.get_campaign("kb").limit_s) == ("cuda", 60.0)
+    with Store(f"sqlite:///{tmp_path / 'third.db'}") as third:
+        begun(third, suite)
+        import_state(third, read_state(file), place)
+        assert third.get_campaign("kb").device == "cuda"
+    with Store(f"sqlite:///{tmp_path / 'fourth.db'}") as fourth:
+        begun(fourth, suite)
+        fourth.fix_device("kb", "cpu")
+        with pytest.raises(UsageError, match="exists with other device"):
+            import_state(fourth, read_state(file), place)

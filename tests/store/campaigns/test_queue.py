@@ -276,6 +276,74 @@ def test_three_dead_workers_quarantine_an_item_with_their_last_words(store: Stor
     assert (again.arm, again.lost, again.run, again.reason) == ("base", 0, None, "")
 
 
+def test_a_retry_continues_the_run_of_an_item_that_was_out_of_time_alone(store: Store) -> None:
+    store.create_campaign(*campaign(2))
+    ends = (TryOutcome.OUT_OF_TIME, TryOutcome.FAILED, TryOutcome.LOST)
+    items = [take(store) for _ in ends]
+    for item, outcome in zip(items, ends, strict=True):
+        store.attach_run(item, f"run-{item.id}")
+        assert store.end_item(item, outcome, "it took too long")
+    for _ in range(LOST_TRIES - 1):
+        again = take(store)
+        assert again.run == f"run-{items[2].id}"
+        store.end_item(again, TryOutcome.LOST, "it died")
+    states = [item.state for item in store.campaign_items("night")]
+    assert states[:3] == [ItemState.FAILED, ItemState.FAILED, ItemState.QUARANTINED]
+    assert store.retry_items("night", (ItemState.FAILED, ItemState.QUARANTINED)) == 3
+    assert [take(store).run for _ in items] == [f"run-{items[0].id}", None, None]
+
+
+def test_items_are_put_back_behind_the_others_unless_something_else_happened(store: Store) -> None:
+    store.create_campaign(*campaign(2))
+    failed = [take(store) for _ in range(2)]
+    for item in failed:
+        store.attach_run(item, f"run-{item.id}")
+        store.end_item(item, TryOutcome.FAILED, "it does not import")
+    store.retry_items("night", (ItemState.FAILED,))
+    again = take(store)
+    assert again.id == failed[0].id
+    store.attach_run(again, "run-again")
+    store.end_item(again, TryOutcome.FAILED, "it does not import")
+    assert store.put_back_items([again, failed[1]]) == 1, "the other one waits in any case"
+    order = [take(store) for _ in range(4)]
+    assert [order[0].id, order[-1].id] == [failed[1].id, again.id]
+    assert (order[-1].run, order[-1].reason) == ("run-again", "it does not import")
+    outcomes = [t.outcome for t in store.campaign_tries("night") if t.item == again.id]
+    assert outcomes == [TryOutcome.FAILED, TryOutcome.DOUBTED, None]
+
+
+def test_a_campaign_gets_one_kind_of_device(store: Store) -> None:
+    store.create_campaign(*campaign())
+    assert not store.create_campaign(*campaign(device="cuda")), "it was auto"
+    assert store.get_campaign("night").device == "cuda"
+    assert store.fix_device("night", "cpu").device == "cuda"
+    assert not store.create_campaign(*campaign(device="auto")), "the command that began it continues it"
+    with pytest.raises(UsageError, match="exists with other device"):
+        store.create_campaign(*campaign(device="cpu"))
+    store.set_campaign_state("night", CampaignState.PAUSED)
+    assert store.set_campaign_limit("night", 90.0).limit_s == 90.0
+    found = store.get_campaign("night")
+    assert (found.limit_s, found.device, found.state) == (90.0, "cuda", CampaignState.PAUSED)
+    with pytest.raises(UsageError, match="there is no campaign 'day'"):
+        store.fix_device("day", "cpu")
+
+
+def test_seconds_of_another_database_count_once(store: Store) -> None:
+    store.create_campaign(*campaign())
+    item = take(store)
+    store.end_item(item, TryOutcome.RELEASED)
+    own = store.campaign_tries("night")[0]
+    assert own.seconds == pytest.approx(store.campaign_items("night")[0].seconds, abs=0.1)
+    for _ in range(2):
+        store.count_seconds(item.id, {own.key: own.seconds, "there": 40.0, "too": 2.0})
+        assert store.campaign_items("night")[0].seconds == pytest.approx(42.0, abs=0.1)
+    store.count_run(item.id, "run-there")
+    found = [(t.key, t.ended, t.seconds) for t in store.campaign_tries("night") if t.number < 0]
+    assert sorted(found) == [("0", None, 0.0), ("there", None, 40.0), ("too", None, 2.0)]
+    again = take(store)
+    assert (again.id, again.tries) == (item.id, 2)
+
+
 def test_an_item_that_is_given_back_does_not_count_as_lost(store: Store) -> None:
     store.create_campaign(*campaign(1))
     for _ in range(LOST_TRIES + 1):
@@ -393,7 +461,7 @@ def test_device_seconds_are_those_of_the_verdicts_of_its_runs(store: Store) -> N
 
 def test_the_spending_of_a_campaign_counts_the_calls_of_all_its_runs(store: Store) -> None:
     store.create_campaign(*campaign())
-    assert store.campaign_spending("night") == (0, 0.0)
+    assert store.campaign_spending("night") == (0, 0.0, 0)
     item = take(store)
     for number, dollars in enumerate((0.5, None)):  # one without a price
         store.create_run(nouns.run(f"run-{number}"))
@@ -404,4 +472,7 @@ def test_the_spending_of_a_campaign_counts_the_calls_of_all_its_runs(store: Stor
         store.end_item(item, TryOutcome.FAILED, "again")
         store.retry_items("night", (ItemState.FAILED,))
         item = take(store)
-    assert store.campaign_spending("night") == (300, 0.5)
+    assert store.campaign_spending("night") == (300, 0.5, 1)
+    reserve = {"tokens_in": 10, "tokens_out": 90, "dollars": 9.0, "time": nouns.NOW, "status": "begun"}
+    store.save_call(LLMCall.model_validate({**call, **reserve, "key": "in progress"}))
+    assert store.campaign_spending("night") == (400, 0.5, 2)

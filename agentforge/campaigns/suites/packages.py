@@ -9,9 +9,9 @@ from pathlib import Path, PurePosixPath
 
 from agentforge.languages import runtime_files
 from agentforge.problems.own_modules import imported_heads
-from agentforge.schema import NOT_PYTHON, Solution, SuiteProblem, UsageError, pip_install
+from agentforge.schema import NOT_PYTHON, MissingPackageError, Solution, SuiteProblem, pip_install
 
-from .suites import suites
+from ._base import suites
 
 _EXTRAS = {"transformers": "hf", "triton": "gpu"}
 """Extras that bring what the extra `suites` does not."""
@@ -26,7 +26,7 @@ def check_packages(problem: SuiteProblem, suite: str, campaign: str, folder: Pat
         folder: of the problem's file, which may have modules that the problem imports.
 
     Raises:
-        UsageError: a package is not installed.
+        MissingPackageError: a package is not installed.
     """
     for name in _imported(problem.source):
         if (folder / f"{name}.py").is_file() or (folder / name).is_dir() or _installed(name):
@@ -34,7 +34,7 @@ def check_packages(problem: SuiteProblem, suite: str, campaign: str, folder: Pat
         kind, _, place = suite.partition(":")
         known = suites.create(kind, place).packages if kind in suites.names() else ()
         install = pip_install(_EXTRAS.get(name, "suites")) if name in known else f"pip install {name}"
-        raise UsageError(
+        raise MissingPackageError(
             f"{problem.id} imports {name}, which is not installed: run {install}, then "
             f"agentforge campaign retry {campaign} --failed"
         )

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agentforge.campaigns.packages import check_packages, missing_package
 from agentforge.campaigns.suites import suites
+from agentforge.campaigns.suites.packages import check_packages, missing_package
 from agentforge.schema import BuildSpec, Solution, SourceFile, SuiteProblem, UsageError
 
 
@@ -20,7 +20,7 @@ def problem(source: str) -> SuiteProblem:
 def test_a_package_that_the_suite_names_comes_with_the_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agentforge.campaigns.packages.find_spec", lambda name: None)
+    monkeypatch.setattr("agentforge.campaigns.suites.packages.find_spec", lambda name: None)
     with pytest.raises(UsageError) as caught:
         check_packages(problem("from einops import rearrange\n"), "kernelbench:/x", "night", tmp_path)
     assert str(caught.value) == (
@@ -75,7 +75,7 @@ def test_a_solution_names_the_first_package_that_is_missing(source: str, missing
     )
 
 
-EXTRAS = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"][
+EXTRAS = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"][
     "optional-dependencies"
 ]
 
@@ -87,7 +87,7 @@ EXTRAS = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(
 def test_the_extra_that_the_advice_names_brings_the_package(
     suite: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agentforge.campaigns.packages._installed", lambda name: False)
+    monkeypatch.setattr("agentforge.campaigns.suites.packages._installed", lambda name: False)
     with pytest.raises(UsageError) as caught:
         check_packages(problem(f"import {package}\n"), f"{suite}:/x", "night", tmp_path)
     (extra,) = re.findall(r"pip install '\.\[(\w+)\]'", str(caught.value))

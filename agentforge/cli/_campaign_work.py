@@ -1,0 +1,96 @@
+"""Work on a campaign: workers here or on a Ray cluster, and the way on after Ctrl-C."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import typer
+
+from agentforge.views import output as _print
+
+from . import _interrupt, _options
+
+if TYPE_CHECKING:
+    from agentforge.campaigns.executors.ray_cluster import Resources
+    from agentforge.campaigns.status import CampaignStatus
+
+
+def ray_actors(executor: str, cpus: float, gpus: float | None) -> Resources | None:
+    """Resources of each actor, if the workers are actors."""
+    if executor != "ray":
+        return None
+    from agentforge.campaigns.executors.ray_cluster import Resources, check_ray
+
+    actors = Resources(cpus, gpus)
+    check_ray(actors)
+    return actors
+
+
+def drive_ray(name: str, count: int, config: list[str] | None, cpus: float, gpus: float | None) -> None:
+    """Be the program that Ray knows: Ray ends it without a word to Python if the cluster's head dies."""
+    from agentforge.campaigns.executors.ray_cluster import Resources, run_actors
+
+    url = _options.settings(config).url
+    with _options.store(config) as store:
+        codes = run_actors(
+            name,
+            count,
+            config or (),
+            Resources(cpus, gpus),
+            device=store.get_campaign(name).device,
+            url=url,
+            tell=_print.aside,
+            finished=lambda: store.campaign_progress(name).finished,
+        )
+    raise typer.Exit(max(map(abs, codes), default=0))
+
+
+def work(
+    name: str, workers: int, config: list[str] | None, actors: Resources | None, *, as_json: bool
+) -> CampaignStatus:
+    """Work until no item is left; returns how far the campaign is.
+
+    Raises:
+        MachineError: workers ended early, and items are left.
+        typer.Exit: interrupted (130); the user knows how to continue.
+    """
+    from agentforge.campaigns.executors.local import run_workers
+    from agentforge.campaigns.status import status_of
+    from agentforge.campaigns.worker import Worker
+    from agentforge.schema import MachineError
+
+    codes: list[int] = []
+    _interrupt.last_word(lambda: _interrupted(name, as_json=as_json))
+    with _options.store(config) as store:
+        try:
+            if actors and workers:
+                codes = run_workers(name, 1, config or (), ["--actors", str(workers), *actors.options()])
+            elif workers == 1:
+                Worker(store, name, overrides=config or (), tell=_print.aside).work()
+            elif workers:
+                codes = run_workers(name, workers, config or ())
+        except KeyboardInterrupt as error:
+            _interrupt.leave()
+            _interrupted(name, as_json=as_json)
+            raise typer.Exit(_interrupt.INTERRUPTED) from error
+        status = status_of(store, name)
+    if any(codes) and not status.finished:
+        if actors:
+            raise MachineError(
+                f"Ray or one of its workers ended early, and nothing is lost: see the messages above, then "
+                f"continue with `agentforge campaign resume {name}`, with or without --executor ray"
+            )
+        raise MachineError(
+            f"{sum(map(bool, codes))} of {workers} workers of campaign {name} ended early: see their "
+            f"messages, then continue with `agentforge campaign resume {name}`"
+        )
+    return status
+
+
+def _interrupted(name: str, *, as_json: bool) -> None:
+    command = f"agentforge campaign resume {name}"
+    _print.aside(f"agentforge: interrupted; continue with: {command}")
+    if as_json:
+        _print.as_json({"error": "interrupted", "exit_code": _interrupt.INTERRUPTED, "resume": command})
+        sys.stdout.flush()
