@@ -69,6 +69,7 @@ def test_the_target_has_the_dtypes_of_the_live_model(cast: bool, settings: Setti
     assert twin.model.rotary_emb.inv_freq.dtype is (torch.bfloat16 if cast else torch.float32)
 
 
+@pytest.mark.slow  # tests/frontends/test_kernelbench.py has the fast one
 def test_a_model_that_returns_its_cache_is_refused_before_a_search(settings: Settings) -> None:
     model, tokens = language_model().eval(), torch.arange(6)[None]
     with pytest.raises(TargetError, match=r"values'\] is DynamicCache.*use_cache = False, or .* gen"):
