@@ -69,6 +69,11 @@ FAMILIES: dict[str, tuple[str, list[torch.Tensor]]] = {
         "return F.silu(a) * b, a * F.gelu(b, approximate='tanh'), F.gelu(x1) * x2",
         [randn(11, 26), randn(5, 31), randn(5, 31)],
     ),
+    "padded rows": (
+        "y = F.pad(torch.cat((x0, x1.tanh()), -1), (2, 3))\n"
+        "return F.layer_norm(y.sin() * y.cos() + y, (y.shape[-1],)), y.softmax(-1), y.amax(-1)",
+        [randn(7, 40), randn(7, 50)],
+    ),
     "gemm epilogues": (
         "y = F.gelu(F.linear(x0, x1, x2)) + x3\n"
         "s = (y @ y.transpose(-1, -2) * 0.1).softmax(-1)\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from math import prod
 
 from ..ir.expr import walk
@@ -80,24 +81,33 @@ class RowKernels(KernelParts):
             kind = self._total_kind(r)
             w.add(f"{CTYPES[kind]} sum{r.number} = {identity(r, kind)};")
         for p in segments:
-            scope = values.fork() if len(segments) > 1 else values
-            if p.loops:
-                column = linear(p.loops)
-                scope.staged = {n: f"scratch{slot}[{column}]" for n, slot in use.items()}
-            levels = write_values(w, scope, p.roots, p.loops)
-            if not p.loops:
-                for r, value in p.reductions:
-                    w.add(combine(r, f"sum{r.number}", scope.name(value)))
-                for store in p.stores:
-                    self._store(scope, store)
-            else:
-                self._row_loops(scope.fork(), p, levels, keep, ("0", str(p.loops[-1].extent)))
-            values.staged = {}
-            for var in p.loops:
-                values.levels.pop(var, None)
+            # Segments declare some values under the same names.
+            with w.block("") if len(segments) > 1 else nullcontext():
+                self._segment(values, p, keep, use, alone=len(segments) == 1)
         for r in reductions:
             w.add(f"const {CTYPES[r.kind]} red{r.number} = sum{r.number};")
             reference[r.number] = f"red{r.number}"
+
+    def _segment(
+        self, values: Values, p: Pass, keep: dict[int, int], use: dict[int, int], *, alone: bool
+    ) -> None:
+        """One part of a row's columns, or all of them if it is alone."""
+        w = self.writer
+        scope = values if alone else values.fork()
+        if p.loops:
+            column = linear(p.loops)
+            scope.staged = {n: f"scratch{slot}[{column}]" for n, slot in use.items()}
+        levels = write_values(w, scope, p.roots, p.loops)
+        if not p.loops:
+            for r, value in p.reductions:
+                w.add(combine(r, f"sum{r.number}", scope.name(value)))
+            for store in p.stores:
+                self._store(scope, store)
+        else:
+            self._row_loops(scope.fork(), p, levels, keep, ("0", str(p.loops[-1].extent)))
+        values.staged = {}
+        for var in p.loops:
+            values.levels.pop(var, None)
 
     def _online(self, values: Values, reference: dict[int, str], peak: Pass, total: Pass) -> None:
         """Maximum and sum of exponentials in one pass: each tile's new maximum corrects the sum so far."""
