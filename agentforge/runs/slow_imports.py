@@ -36,7 +36,10 @@ def import_search(*, traces: bool) -> None:
 
 
 def import_all() -> None:
-    """Import what runs and their children need, in a process that forks runs. No thread is started."""
+    """Import what runs and their children need, in a process that forks runs.
+
+    The only threads that this starts are those of OpenBLAS, which end at a fork.
+    """
     import_torch()
     import_search(traces=True)
     for module in _LATER:
