@@ -29,6 +29,13 @@ _SANITIZED = {"adversarial", "languages", "referee"}
 _SOLUTIONS = ("model_new", "reference_model", "agentforge_stitch", "agentforge_cpp", "agentforge_run")
 
 
+@pytest.hookimpl(trylast=True)  # after `-m`
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Modules with slow tests first: what two workers begin last takes seconds, so neither waits long."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Beside another test no verdict waits for a quiet moment: the other one keeps the processors busy."""

@@ -72,7 +72,10 @@ def get_init_inputs():
 DEVICE = DeviceSpec(kind="cpu", name="test", architecture="x86-64", threads=2)
 
 
-def made(folder: Path, extra: str = "pass") -> tuple[Target, Profile, dict[str, Solution]]:
+Made = tuple[Target, Profile, dict[str, Solution]]
+
+
+def made(folder: Path, extra: str = "pass") -> Made:
     """The target and its profile, with generated kernels for all regions."""
     path = folder / "tiny.py"
     path.write_text(MODEL.format(extra=extra))
@@ -92,9 +95,15 @@ def made(folder: Path, extra: str = "pass") -> tuple[Target, Profile, dict[str, 
     return target, profile, chosen
 
 
-def artifact(folder: Path, extra: str = "pass") -> tuple[Any, Any, VariantBuilder]:
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """Of the model as it is; no test changes it."""
+    return made(tmp_path_factory.mktemp("plain"))
+
+
+def artifact(found: Made, folder: Path) -> tuple[Any, Any, VariantBuilder]:
     """The original, the artifact's package and the builder."""
-    target, profile, chosen = made(folder, extra)
+    target, profile, chosen = found
     builder = VariantBuilder(target, promoted(profile, chosen))
     variant = builder.with_kernels([*promoted(profile, chosen)], "kernels")
     assert variant is not None
@@ -105,8 +114,10 @@ def artifact(folder: Path, extra: str = "pass") -> tuple[Any, Any, VariantBuilde
 
 
 @pytest.mark.slow
-def test_every_shape_in_the_range_has_kernels_and_others_run_the_original(tmp_path: Path) -> None:
-    original, package, builder = artifact(tmp_path)
+def test_every_shape_in_the_range_has_kernels_and_others_run_the_original(
+    plain: Made, tmp_path: Path
+) -> None:
+    original, package, builder = artifact(plain, tmp_path)
     assert not builder.notes
     fast = package.optimize(copy.deepcopy(original))
     assert package.optimize(fast) is fast
@@ -136,7 +147,7 @@ def test_every_shape_in_the_range_has_kernels_and_others_run_the_original(tmp_pa
 
 @pytest.mark.slow
 def test_a_model_that_depends_on_the_shape_has_kernels_only_for_measured_shapes(tmp_path: Path) -> None:
-    original, package, builder = artifact(tmp_path, "y = y + 1 if length % 16 == 7 else y")
+    original, package, builder = artifact(made(tmp_path, "y = y + 1 if length % 16 == 7 else y"), tmp_path)
     assert any(
         "have kernels: torch.export finds" in note or "graphs differ" in note for note in builder.notes
     )
@@ -150,8 +161,10 @@ def test_a_model_that_depends_on_the_shape_has_kernels_only_for_measured_shapes(
 
 
 @pytest.mark.slow
-def test_the_referee_sees_the_kernels_run_at_each_shape_and_checks_others(tmp_path: Path) -> None:
-    target, profile, chosen = made(tmp_path)
+def test_the_referee_sees_the_kernels_run_at_each_shape_and_checks_others(
+    plain: Made, tmp_path: Path
+) -> None:
+    target, profile, chosen = plain
     settings = RefereeSettings(
         threads=2, quick_seconds=0.2, quick_blocks=2, compile_baseline=False, task_seconds=0
     )
@@ -180,8 +193,8 @@ def test_the_referee_sees_the_kernels_run_at_each_shape_and_checks_others(tmp_pa
 
 
 @pytest.mark.slow
-def test_a_profile_of_a_range_stays_the_same_at_the_same_ceilings(tmp_path: Path) -> None:
-    _, profile, _ = made(tmp_path)
+def test_a_profile_of_a_range_stays_the_same_at_the_same_ceilings(plain: Made) -> None:
+    _, profile, _ = plain
     again = at_ceilings(profile, DEVICE, Roofline(bandwidth=2e10, peak_flops={"float32": 1e11}))
     before, after = ({b.definition.hash: b for b in p.bottlenecks} for p in (profile, again))
     assert before.keys() == after.keys()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -27,13 +26,24 @@ from ..judging import WORKLOAD, judge, problem, solution_of
 WITH_WEIGHTS = problem("return torch.relu(self.linear(x))", "torch.randn(40, 24)",
                        "self.linear = torch.nn.Linear(24, 24)")  # fmt: skip
 WITHOUT = problem("return torch.relu(x)", "torch.randn(40, 24)")
+NOT_COMPILED = problem("return torch.tanh(self.linear(x))", "torch.randn(40, 24)",
+                       "self.linear = torch.nn.Linear(24, 24)")  # fmt: skip
+"""Of one test alone: the compiler's cache never has its code."""
+
+
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Referee]:
+    """One for all tests: each would import torch, and most of them the compiler."""
+    settings = RefereeSettings(threads=1, task_seconds=0, random_seeds=1)
+    with Referee(settings, device=detect("cpu"), cache=tmp_path_factory.mktemp("cache")) as found:
+        yield found
 
 
 @pytest.fixture
-def referee(tmp_path: Path) -> Iterator[Referee]:
-    settings = RefereeSettings(threads=1, task_seconds=0, random_seeds=1)
-    with Referee(settings, device=detect("cpu"), cache=tmp_path) as found:
-        yield found
+def referee(warm: Referee) -> Iterator[Referee]:
+    """Without the baselines of the test before."""
+    yield warm
+    warm.release()
 
 
 @pytest.mark.slow
@@ -47,12 +57,14 @@ def test_a_quick_verdict_waits_for_the_default_mode_alone(
 
 
 @pytest.mark.slow
-def test_a_quick_verdict_that_waits_for_no_compiler(tmp_path: Path) -> None:
+def test_a_quick_verdict_that_waits_for_no_compiler(
+    referee: Referee, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = RefereeSettings(threads=1, task_seconds=0, random_seeds=1, quick_compile=False)
-    with Referee(settings, device=detect("cpu"), cache=tmp_path) as referee:
-        baselines = referee.baselines(WITHOUT, [WORKLOAD])
-        assert baselines.missing(Level.QUICK) == []
-        assert baselines.missing(Level.FULL) == ["compile"]
+    monkeypatch.setattr(referee, "settings", settings)
+    baselines = referee.baselines(WITHOUT, [WORKLOAD])
+    assert baselines.missing(Level.QUICK) == []
+    assert baselines.missing(Level.FULL) == ["compile"]
 
 
 @pytest.mark.slow
@@ -96,7 +108,7 @@ def test_a_process_group_s_baselines_compile_at_once_and_end_with_it(referee: Re
 
 @pytest.mark.slow
 def test_a_baseline_that_compiles_for_too_long_is_ended(referee: Referee) -> None:
-    baselines = referee.baselines(WITH_WEIGHTS, [WORKLOAD])
+    baselines = referee.baselines(NOT_COMPILED, [WORKLOAD])
     baselines.start_compiled(Level.FULL, until=time.monotonic() + 0.2)
     assert set(baselines.clients) == {"eager", "control"}
     assert "torch.compile (freezing) is left out" in baselines.notes[-1]
@@ -114,13 +126,15 @@ def test_settings_choose_baselines() -> None:
 
 
 @pytest.mark.slow
-def test_a_full_verdict_measures_freezing_and_names_it(tmp_path: Path) -> None:
+def test_a_full_verdict_measures_freezing_and_names_it(
+    referee: Referee, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = RefereeSettings(
         threads=1, task_seconds=0, random_seeds=1, full_blocks=4, full_seconds=0.1, patience_s=0,
         baselines=("compile", "freezing", "max-autotune-freezing", "cuda-graph"),
     )  # fmt: skip
-    with Referee(settings, device=detect("cpu"), cache=tmp_path) as found:
-        verdict = judge(found, WITH_WEIGHTS, level=Level.FULL)
+    monkeypatch.setattr(referee, "settings", settings)
+    verdict = judge(referee, WITH_WEIGHTS, level=Level.FULL)
     assert verdict.status is EvaluationStatus.PASSED, verdict.reasons
     assert verdict.performance is not None
     assert set(verdict.performance.speedup) == {"eager", "compile", "freezing", "max-autotune-freezing"}
@@ -128,17 +142,17 @@ def test_a_full_verdict_measures_freezing_and_names_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_evaluation_ends_with_the_caller_s_time(tmp_path: Path) -> None:
+def test_an_evaluation_ends_with_the_caller_s_time(referee: Referee, monkeypatch: pytest.MonkeyPatch) -> None:
     slow = (("return torch", "import time; time.sleep(0.5); return torch"),)
     settings = RefereeSettings(threads=1, task_seconds=0, random_seeds=9, compile_baseline=False)
-    with Referee(settings, device=detect("cpu"), cache=tmp_path) as found:
-        found.baselines(WITHOUT, [WORKLOAD])
-        begin = time.monotonic()
-        request = EvaluationRequest(WITHOUT, [WORKLOAD], solution_of(WITHOUT, *slow), deadline=begin + 1)
-        with pytest.raises(TimeEnded, match="the run's time ended"):
-            found.evaluate(request)
-        assert time.monotonic() - begin < 60
-        assert found._baselines is None  # no worker is used again
+    monkeypatch.setattr(referee, "settings", settings)
+    referee.baselines(WITHOUT, [WORKLOAD])
+    begin = time.monotonic()
+    request = EvaluationRequest(WITHOUT, [WORKLOAD], solution_of(WITHOUT, *slow), deadline=begin + 1)
+    with pytest.raises(TimeEnded, match="the run's time ended"):
+        referee.evaluate(request)
+    assert time.monotonic() - begin < 60
+    assert referee._baselines is None  # no worker is used again
 
 
 @pytest.mark.slow
@@ -154,7 +168,8 @@ def test_workers_that_die_in_a_later_group_are_not_the_reference_s_fault(referee
     origin = referee.baselines(WITHOUT, [WORKLOAD])
 
     def dying(name: str, ahead: bool) -> WorkerClient:
-        client = referee._spawn(WITHOUT.hash, name, ahead)
+        client = referee._spawn(WITHOUT.hash, "eager", ahead)  # no server of the compiler has to start
+        client.name = name
         client.worker.end()
         return client
 
