@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +69,7 @@ def _fixed(device: DeviceSpec) -> Roofline | None:
     return devices.create(device.kind).roofline(device) if device.kind in devices.names() else None
 
 
-def measure_roofline(
-    device: DeviceSpec, cache: Path, *, doubted: bool = False, ready: Callable[[], None] | None = None
-) -> Roofline:
+def measure_roofline(device: DeviceSpec, cache: Path, *, doubted: bool = False) -> Roofline:
     """The device's ceilings, from the cache or measured in child processes in about 5 s.
 
     A ceiling is the highest value ever measured. Later requests repeat the measurement until two agree and
@@ -79,8 +77,6 @@ def measure_roofline(
 
     Args:
         cache: folder of the cache file, named by a hash of device and toolchain.
-        doubted: measure in any case.
-        ready: called before a measurement; it returns when nothing of the caller's computes any more.
 
     Raises:
         MachineError: the measurement failed, or the folder cannot be written.
@@ -92,8 +88,6 @@ def measure_roofline(
     kept = _load(path)
     if kept is not None and kept.settled and not doubted:
         return kept.roofline
-    if ready is not None:
-        ready()
     meter = LoadMeter.start()
     measured = _Kept(roofline=_measure(device), others=meter.others())
     known = measured if kept is None else kept.and_then(measured)

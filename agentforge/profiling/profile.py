@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
-
 from agentforge.devices import DeviceSpec, Roofline
 from agentforge.isolation.child_process import ChildFailure, Progress, run_child
 from agentforge.schema import MemoryShortageError, Profile, Target, TargetError
 
-from .gate import shut_until
 from .reasons import reason_of
 
 _TIMEOUT_S = 1800.0
@@ -23,15 +19,12 @@ def profile_target(
     progress: Progress | None = None,
     traces: int = 5,
     ablation: bool = False,
-    ready: Callable[[], None] | None = None,
 ) -> Profile:
     """Measure where a target's time goes and how much can be gained.
 
     Args:
         traces: number of forwards for the medians; at least 5 for a report.
         ablation: measure `Bottleneck.ablation_share` too, which takes up to 8 s a bottleneck.
-        ready: called in a thread of its own. The model is loaded and exported meanwhile; nothing is timed
-            before it returns. It raises nothing.
 
     Raises:
         TargetError: the model cannot be profiled; `MemoryShortageError` if memory is short.
@@ -44,16 +37,15 @@ def profile_target(
         "ablation": ablation,
     }
     try:
-        with shut_until(ready) if ready is not None else nullcontext() as gate:
-            found = run_child(
-                "agentforge.profiling.worker:profile",
-                {**payload, "gate": gate},
-                timeout_s=_TIMEOUT_S,
-                memory_bytes=None if target.device == "cpu" else 0,
-                progress=progress,
-                # New pages cost more than a pointwise operator's arithmetic; huge pages cost less.
-                env={"THP_MEM_ALLOC_ENABLE": "1"},
-            )
+        found = run_child(
+            "agentforge.profiling.worker:profile",
+            payload,
+            timeout_s=_TIMEOUT_S,
+            memory_bytes=None if target.device == "cpu" else 0,
+            progress=progress,
+            # New pages cost more than a pointwise operator's arithmetic; huge pages cost less.
+            env={"THP_MEM_ALLOC_ENABLE": "1"},
+        )
     except ChildFailure as failure:
         kind = MemoryShortageError if failure.kind == "out_of_memory" else TargetError
         advice = "; `agentforge --debug profile ...` shows all of it" if failure.kind == "raised" else ""

@@ -19,7 +19,6 @@ from agentforge.schema import Bottleneck, CallSite, Profile, Target
 
 from .cost import cost_of, least_bytes, masked_at
 from .examples import examples_of
-from .gate import pass_gate
 from .graph.capture import Buffers, Capture, CapturedUnit, Example, capture_examples
 from .graph.merges import merges
 from .graph.operators import GATHERS, Kind, kind_of, op_name
@@ -48,8 +47,7 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
     """Profile a target in this process.
 
     Args:
-        payload: JSON of `target`, `device`, `roofline`, `traces` and `ablation`; perhaps `gate`, the path of
-            a gate in front of all that is timed.
+        payload: JSON of `target`, `device`, `roofline`, `traces` and `ablation`.
 
     Returns:
         JSON of a `Profile`.
@@ -81,8 +79,6 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
     graphs = [unit.graph_module for unit in captured.units]
     given = [*map(flat_arguments, captured.units), *((e.args, dict(e.kwargs)) for e in examples)]
     buffers = Buffers(model, *graphs, arguments=given)
-    if gate := payload.get("gate"):
-        pass_gate(gate, lambda: report("waiting for this run's other processes"))
     report(f"timing {sum(map(len, regions.values()))} regions, {payload['traces']} traces")
 
     def forward() -> None:

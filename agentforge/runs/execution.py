@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -51,11 +51,11 @@ from agentforge.trackers import Delivery
 from . import slow_imports
 from ._base import RunInput, RunStart
 from .checks import check_language, check_start
-from .evaluators.background import Background, LazyReferee
+from .evaluators.background import Background
 from .evaluators.cached import shared_conditions
 from .judging_code import keep_code
 from .kinds.pipelines import PIPELINES
-from .pipeline import RunPipeline, model_writes
+from .pipeline import RunPipeline
 from .run_settings import for_device, remembered
 
 _CALLS: dict[str, type[LLMBegun | LLMAnswered | LLMFailed]] = {
@@ -99,20 +99,13 @@ def start_run(
     )
     check_agents(settings.search, settings.llm, settings.budget)
     loading = Background(lambda: start.load(settings, where))
-    slow_imports.import_torch()
-    by_model = model_writes(settings)
-    with closing(LazyReferee(settings.referee, device=where, cache=settings.cache)) as referee:
-        early = start.kind is RunKind.MODEL  # the input of other kinds may change the referee's settings
-        if early and not by_model:
-            referee.open((), ahead=True)
-        slow_imports.import_search(traces=not by_model)
-        found = loading.result()  # before the store makes files, perhaps in the folder that is read
-        found = replace(found, settings=for_device(found.settings, where))
-        check_language(found.settings.search.language)
-        with Store(settings.url) as store:
-            run = create_run(store, found, where, kind=start.kind, out=out, permission=permission)
-            opening = referee if early else None
-            return execute(store, run, found.settings, where, out, on_event, referee=opening)
+    slow_imports.import_search(traces=":" not in settings.search.coder)  # while the target is loaded
+    found = loading.result()  # before the store makes files, perhaps in the folder that is read
+    found = replace(found, settings=for_device(found.settings, where))
+    check_language(found.settings.search.language)
+    with Store(settings.url) as store:
+        run = create_run(store, found, where, kind=start.kind, out=out, permission=permission)
+        return execute(store, run, found.settings, where, out, on_event)
 
 
 def before_run(on_event: OnEvent | None) -> Callable[[str], None]:
@@ -164,14 +157,9 @@ def execute(
     on_event: OnEvent | None,
     *,
     budget: Budget | None = None,
-    referee: LazyReferee | None = None,
 ) -> Report:
-    """Carry out all phases; whatever stops them, the run says so and can be resumed.
-
-    Args:
-        referee: one with these settings that may be opening already.
-    """
-    with opened(store, run, settings, device, on_event, out=out, budget=budget, referee=referee) as pipeline:
+    """Carry out all phases; whatever stops them, the run says so and can be resumed."""
+    with opened(store, run, settings, device, on_event, out=out, budget=budget) as pipeline:
         run_log = pipeline.run_log
         keep_code(run_log)
         opening = RunStarted if run.status is RunStatus.CREATED else RunResumed
@@ -201,7 +189,6 @@ def opened(
     out: Path | None = None,
     agents: Agents | None = None,
     budget: Budget | None = None,
-    referee: LazyReferee | None = None,
 ) -> Iterator[RunPipeline]:
     """The run's pipeline, under the run's lock.
 
@@ -209,7 +196,6 @@ def opened(
         out: folder for the artifact; None is what the run began with.
         agents: who proposes; None creates those that the settings name.
         budget: takes the place of the run's own, unless that is None.
-        referee: see `execute`.
 
     Raises:
         UsageError: the run began on another device, or another process works on it.
@@ -236,7 +222,6 @@ def opened(
             policy=policies.create(settings.search.policy, options=settings.search.policy_options),
             allocator=allocators.create(settings.search.allocator),
             out=out.absolute() if out else Path(kept.out) if kept and kept.out else None,
-            referee=referee or LazyReferee(settings.referee, device=device, cache=settings.cache),
             permission=kept.permission if kept else None,
         )
         pipeline.folder.mkdir(parents=True, exist_ok=True)

@@ -42,7 +42,6 @@ from agentforge.schema import (
 from agentforge.search import Allocator, TreePolicy
 from agentforge.store import Store
 
-from . import slow_imports
 from .evaluators.background import LazyReferee
 from .evaluators.cached import CachedEvaluator
 from .evaluators.inside_model import InsideModel, only_region
@@ -69,8 +68,6 @@ class RunPipeline:
     policy: TreePolicy
     allocator: Allocator
     out: Path | None
-    referee: LazyReferee
-    """May be opening already."""
     permission: Permission | None = None
     """Lower precision that the user allowed."""
 
@@ -88,8 +85,7 @@ class RunPipeline:
         Raises:
             MachineError: the measurement failed.
         """
-        ready = self.referee.ready
-        return measure_roofline(self.device, self.settings.cache, doubted=doubted, ready=ready)
+        return measure_roofline(self.device, self.settings.cache, doubted=doubted)
 
     def known_roofline(self) -> Roofline:
         """The best so far; measured only if nothing is known."""
@@ -99,23 +95,24 @@ class RunPipeline:
     def judged_in_full(self) -> set[str] | None:
         """Bottlenecks with a full verdict. None if a language model writes: its prompts show the time of the
         compiled baseline, which is then measured at once."""
-        if model_writes(self.settings):
+        if ":" in self.settings.search.coder:
             return None
         attempts, evaluation = self.run_log.attempts(), self.run_log.evaluation
         return {a.bottleneck for a in attempts if (e := evaluation(a)) and e.level is Level.FULL}
 
     def run(self) -> None:
         """Profile, search, stitch."""
-        slow_imports.import_torch()
-        with closing(self.referee):
-            if not model_writes(self.settings):
-                known = self.run_log.store.get_profile(self.run_log.run.id)
-                self.referee.open(self.judged_in_full, ahead=known is None)
-            self._try_metric()
-            self._tell(MEASURING)
-            profile = self.profile()
-            self.referee.open(self.judged_in_full, ahead=self._replayed is None)  # while a model writes
-            referee = self._proving(self.referee, profile)
+        self._try_metric()
+        self._tell(MEASURING)
+        profile = self.profile()
+        lazy = LazyReferee(
+            self.settings.referee,
+            device=self.device,
+            cache=self.settings.cache,
+            judged_in_full=self.judged_in_full,
+        )
+        with closing(lazy):
+            referee = self._proving(lazy, profile)
             result = self.search(profile, self.known_roofline(), referee)
             self.stitch(result, referee)
 
@@ -160,8 +157,7 @@ class RunPipeline:
 
     def make_profile(self, roofline: Roofline) -> Profile:
         """Measure where the target's time goes."""
-        ready = self.referee.ready
-        return profile_target(self.target, self.device, roofline, progress=self._tell, ready=ready)
+        return profile_target(self.target, self.device, roofline, progress=self._tell)
 
     def search(self, profile: Profile, roofline: Roofline, referee: Evaluator) -> SearchResult:
         """Search within the budget."""
@@ -340,11 +336,6 @@ class RunPipeline:
 
     def _tell(self, text: str) -> None:
         self.run_log.event(Progress(text=text))
-
-
-def model_writes(settings: Settings) -> bool:
-    """Whether a language model writes the kernels, or a cassette of one."""
-    return ":" in settings.search.coder
 
 
 def hardware(device: DeviceSpec, roofline: Roofline) -> Hardware:

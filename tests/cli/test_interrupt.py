@@ -10,7 +10,6 @@ import sys
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 from .conftest import Run
@@ -184,33 +183,3 @@ def test_an_interrupted_run_says_how_to_go_on(
     shown = run("runs", "show", listed["id"])
     assert shown.code == 0
     assert listed["id"] in shown.out
-
-
-@pytest.mark.slow
-@pytest.mark.timing
-def test_an_interrupt_while_the_referee_opens_beside_the_loading_leaves_nothing(
-    home: Path, tmp_path: Path
-) -> None:
-    model, begun, temporary = home.parent / "model.py", home.parent / "begun", tmp_path / "tmp"
-    model.write_text(f"import pathlib, time\npathlib.Path({str(begun)!r}).touch()\ntime.sleep(60)\n")
-    temporary.mkdir()
-    root = str(Path(__file__).parents[2])
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.quick", "optimize", str(model), "--device", "cpu"],
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": root},
-    )
-    while not (begun.exists() and list(temporary.glob("agentforge-referee-*"))):
-        assert process.poll() is None
-        time.sleep(0.05)
-    below = psutil.Process(process.pid).children(recursive=True)
-    process.send_signal(signal.SIGINT)
-    sent = time.monotonic()
-    _, errors = process.communicate(timeout=120)
-    assert time.monotonic() - sent < MOST_S
-    assert process.returncode == 130, errors
-    assert "Traceback" not in errors
-    assert not list(temporary.glob("agentforge-*"))
-    time.sleep(0.5)
-    assert not [p for p in below if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]

@@ -55,15 +55,6 @@ def test_measured_until_two_agree(
     assert machine.calls == 2
 
 
-def test_only_a_measurement_waits_until_all_is_ready(
-    device: DeviceSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    machine, waits = _Machine(monkeypatch, (FAST, 0.0), (FAST, 0.0)), list[int]()
-    for _ in range(4):
-        measure_roofline(device, tmp_path, ready=lambda: waits.append(machine.calls))
-    assert waits == [0, 1]
-
-
 def test_a_slow_host_is_noticed(device: DeviceSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     half = FAST.model_copy(update={"peak_flops": {"float32": 1.5e11}})
     machine = _Machine(monkeypatch, (half, 0.0), (FAST, 0.0), (half, 0.0), (FAST, 0.0), (FAST, 0.0))

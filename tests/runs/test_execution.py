@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,7 +32,6 @@ from agentforge.schema import (
     RunSettings,
     RunStarted,
     RunStatus,
-    Target,
     TargetError,
     UsageError,
 )
@@ -183,89 +181,6 @@ class Refused:
     def load(self, settings: Settings, device: DeviceSpec) -> RunInput:
         self.loaded.append(device.kind)
         raise TargetError("the model cannot be loaded")
-
-
-class Opened:
-    """Takes the referee's place; remembers when it was opened."""
-
-    made: list[Opened] = []
-
-    def __init__(self, *_: object, **__: object) -> None:
-        self.opens: list[tuple[object, bool, list[str]]] = []
-        """What had a full verdict, whether processes start ahead, and the phases until then."""
-        self.phases: list[str] = []
-        self.closed = 0
-        self.made.append(self)
-
-    def open(self, judged_in_full: object = None, *, ahead: bool) -> None:
-        self.opens.append((judged_in_full, ahead, self.phases[:]))
-
-    def ready(self) -> None:
-        pass
-
-    def close(self) -> None:
-        self.closed += 1
-
-
-@pytest.fixture
-def referees(monkeypatch: pytest.MonkeyPatch) -> list[Opened]:
-    """All referees of the test; a run's phases do nothing."""
-    monkeypatch.setattr(Opened, "made", [])
-    monkeypatch.setattr("agentforge.runs.execution.LazyReferee", Opened)
-    for phase in ("profile", "search", "stitch"):
-
-        def carry_out(pipeline: RunPipeline, *_: object, phase: str = phase) -> None:
-            pipeline.referee.phases.append(phase)  # type: ignore[attr-defined]
-
-        for kind in PIPELINES.values():
-            monkeypatch.setattr(kind, phase, carry_out)
-    monkeypatch.setattr(RunPipeline, "_proving", lambda *_: None)
-    monkeypatch.setattr(RunPipeline, "known_roofline", lambda _: None)
-    return Opened.made
-
-
-@pytest.mark.parametrize("ends", ["well", "not loaded"])
-def test_the_referee_opens_while_the_model_is_loaded_and_is_closed_however_that_ends(
-    settings: Settings, referees: list[Opened], ends: str
-) -> None:
-    def load() -> Target:
-        until = time.monotonic() + 60.0
-        while not (referees and referees[0].opens) and time.monotonic() < until:
-            time.sleep(0.01)
-        assert referees[0].opens == [((), True, [])]
-        if ends == "not loaded":
-            raise TargetError("the model cannot be loaded")
-        return nouns.target()
-
-    with pytest.raises(TargetError) if ends == "not loaded" else nullcontext():
-        start_run(TargetStart(load), settings, device="cpu")
-    (referee,) = referees
-    assert referee.closed
-    assert referee.phases == ([] if ends == "not loaded" else ["profile", "search", "stitch"])
-
-
-def test_if_a_model_writes_the_referee_opens_after_the_profile(
-    settings: Settings, referees: list[Opened], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("agentforge.runs.execution.check_agents", lambda *_: None)
-    monkeypatch.setattr("agentforge.runs.execution.create_agents", lambda *_: None)
-    search = settings.search.model_copy(update={"coder": "openai:m"})
-    start_run(TargetStart(nouns.target), settings.model_copy(update={"search": search}), device="cpu")
-    (referee,) = referees
-    assert referee.opens == [(None, True, ["profile"])]
-
-
-@pytest.mark.parametrize("profiled", [False, True])
-def test_a_resumed_run_starts_the_referees_processes_only_beside_a_profile(
-    store: Store, settings: Settings, referees: list[Opened], profiled: bool
-) -> None:
-    run = created(store, settings)
-    if profiled:
-        store.save_profile(run.id, nouns.profile())
-    execute(store, run, settings, CPU, None, None)
-    (referee,) = referees
-    assert referee.opens[0] == (set(), not profiled, [])
-    assert referee.closed
 
 
 @pytest.mark.parametrize("setting", ["policy", "trackers", "threads", "out", "own"])

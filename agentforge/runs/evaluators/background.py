@@ -1,10 +1,10 @@
-"""Start slow set-up in a background thread while the target is loaded, or while the agents plan."""
+"""Start slow set-up in a background thread while the agents plan."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -15,9 +15,7 @@ from agentforge.referee import EvaluationRequest, OnStage, Subject
 from agentforge.schema import Definition, Evaluation, HarnessError, Level, Solution, Workload
 
 if TYPE_CHECKING:
-    from agentforge.referee.workers.process import Forkserver
-
-    from .early_referee import EarlyReferee
+    from agentforge.referee import Referee
 
 T = TypeVar("T")
 
@@ -47,50 +45,30 @@ class LazyReferee:
         settings: how it works.
         device: what the measurements are taken on.
         cache: folder for built objects and compiler caches.
+        judged_in_full: if not None, level `quick` measures a region against eager alone until one of its
+            solutions had a full verdict: one that is faster gets that next, and one that is slower needs no
+            other baseline. These definitions, by their hash, had one in an earlier session.
     """
 
-    def __init__(self, settings: RefereeSettings, *, device: DeviceSpec, cache: Path) -> None:
+    def __init__(
+        self,
+        settings: RefereeSettings,
+        *,
+        device: DeviceSpec,
+        cache: Path,
+        judged_in_full: Iterable[str] | None = None,
+    ) -> None:
         self._settings, self._device, self._cache = settings.model_copy(), device, cache
-        self._eager_first = False
-        self._judged_in_full = set[str]()
+        self._eager_first = judged_in_full is not None and settings.quick_compile
+        self._judged_in_full = set(judged_in_full or ())
         self._lock = Lock()
         self._closed = False
-        self._referee: EarlyReferee | None = None
-        self._servers: tuple[Forkserver, ...] = ()
-        self._opening: Background[EarlyReferee] | None = None
-        self._starting: Background[None] | None = None
-
-    def open(self, judged_in_full: Iterable[str] | None = None, *, ahead: bool = False) -> None:
-        """Begin to open it, unless that was begun.
-
-        Args:
-            judged_in_full: if not None, level `quick` measures a region against eager alone until one of its
-                solutions had a full verdict: one that is faster gets that next, and one that is slower needs
-                no other baseline. These definitions, by their hash, had one in an earlier session.
-            ahead: also start the processes from which workers are forked. They import torch and warm its
-                compiler up, which takes seconds: nothing may be timed before `ready` returns.
-        """
-        with self._lock:
-            if self._opening is not None:
-                return
-            self._eager_first = judged_in_full is not None and self._settings.quick_compile
-            self._judged_in_full = set(judged_in_full or ())
-            opening = self._opening = Background(lambda: self._open(ahead))
-            self._starting = Background(lambda: self._start(opening))
-
-    def ready(self) -> None:
-        """Wait until the processes that were begun ahead wait for work.
-
-        Raises nothing: the first question raises what keeps one from starting.
-        """
-        with suppress(Exception):
-            if self._starting is not None:
-                self._starting.result()
+        self._referee: Referee | None = None
+        self._opening = Background(self._open)
 
     def evaluate(self, request: EvaluationRequest, *, progress: OnStage | None = None) -> Evaluation:
         """See `Evaluator`."""
-        self.ready()
-        referee, definition = self._opened(), request.definition
+        referee, definition = self._opening.result(), request.definition
         if self._eager_first:
             known = definition.whole_model or definition.hash in self._judged_in_full
             referee.settings.quick_compile = known  # it is read in each evaluation
@@ -100,15 +78,15 @@ class LazyReferee:
 
     def build(self, solution: Solution) -> None:
         """See `Referee.build`."""
-        self._opened().build(solution)
+        self._opening.result().build(solution)
 
     def machine_code(self, solution: Solution) -> str:
         """See `Referee.machine_code`."""
-        return self._opened().machine_code(solution)
+        return self._opening.result().machine_code(solution)
 
     def machine_code_hash(self, solution: Solution) -> str:
         """See `Referee.machine_code_hash`."""
-        return self._opened().machine_code_hash(solution)
+        return self._opening.result().machine_code_hash(solution)
 
     def subject(
         self,
@@ -119,7 +97,7 @@ class LazyReferee:
         programs: Sequence[Path] = (),
     ) -> AbstractContextManager[Subject]:
         """See `Referee.subject`."""
-        return self._opened().subject(definition, workloads, solution, programs=programs)
+        return self._opening.result().subject(definition, workloads, solution, programs=programs)
 
     def close(self) -> None:
         """End the referee's workers; it is not opened any more."""
@@ -128,23 +106,12 @@ class LazyReferee:
             if self._referee is not None:
                 self._referee.close()
 
-    def _opened(self) -> EarlyReferee:
-        self.open()
-        assert self._opening is not None
-        return self._opening.result()
-
-    def _open(self, ahead: bool) -> EarlyReferee:
-        from .early_referee import EarlyReferee  # it needs torch, and the first plan does not
+    def _open(self) -> Referee:
+        from agentforge.referee import Referee  # it needs torch, and the first plan does not
 
         with self._lock:
             if self._closed:
                 raise HarnessError("the referee was closed before it was opened")
-            referee = EarlyReferee(self._settings, device=self._device, cache=self._cache)
-            referee.__enter__()
-            self._referee, self._servers = referee, referee.servers() if ahead else ()
-            return referee
-
-    def _start(self, opening: Background[EarlyReferee]) -> None:
-        opening.result()
-        for server in self._servers:
-            server.ready()
+            referee = Referee(self._settings, device=self._device, cache=self._cache)
+            self._referee = referee.__enter__()
+            return self._referee

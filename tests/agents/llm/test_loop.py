@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Literal
 
 import pytest
@@ -217,9 +217,9 @@ def test_what_is_verified_is_stored_and_stitched(
                               "budget.minutes=15",
                               "referee.full_seconds=1.5", "referee.task_seconds=0"])  # fmt: skip
     if clock == "steady":
-        nothing = dict.fromkeys(("open", "ready", "close"), lambda *_, **__: None)
-        lazy = SimpleNamespace(evaluate=referee.evaluate, **nothing)
-        monkeypatch.setattr("agentforge.runs.execution.LazyReferee", lambda *_, **__: lazy)
+        writable_box = contextlib.nullcontext(referee)
+        monkeypatch.setattr("agentforge.runs.pipeline.LazyReferee", lambda *_, **__: referee)
+        monkeypatch.setattr("agentforge.runs.pipeline.closing", lambda _: writable_box)
     report = start_run(ModelStart(str(tmp_path / "model.py"), FrontendOptions()), settings, device="cpu")
     with Store(settings.url) as store:
         attempts = store.attempts(report.run.id)
