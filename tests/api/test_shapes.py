@@ -31,7 +31,7 @@ def test_a_live_module_is_right_inside_and_outside_of_the_range(settings: Settin
     result = agentforge.optimize(
         model,
         (torch.randn(2, 16, 256),),
-        shapes="batch=1..2",
+        shapes="batch=1..8,seq=16..64",
         settings=settings,
         attempts=1,
         out=tmp_path / "fast",
@@ -39,7 +39,7 @@ def test_a_live_module_is_right_inside_and_outside_of_the_range(settings: Settin
     )
     assert result.finished
     with torch.inference_mode():
-        for shape in [(1, 16), (2, 16), (3, 16), (2, 3)]:
+        for shape in [(1, 16), (1, 33), (3, 37), (8, 64), (9, 64), (2, 3)]:
             x = torch.randn(*shape, 256)
             torch.testing.assert_close(result.model(x), model(x), rtol=1e-4, atol=1e-5)
 

@@ -73,7 +73,7 @@ def test_runs_that_were_given_up_count_against_the_share() -> None:
 
 def test_an_arms_run_does_not_know_what_the_other_arm_found(store: Store) -> None:
     own = next(item.run for item in store.campaign_items("night") if item.arm == "base" and item.run)
-    names = ("target", "meter", "device", "agents", "policy", "allocator", "out", "referee")
+    names = ("target", "meter", "device", "agents", "policy", "allocator", "out")
     unused: dict[str, Any] = dict.fromkeys(names)
     log = RunLog(store, store.get_run(own))
     pipeline = RunPipeline(run_log=log, settings=Settings(), **unused)
@@ -83,7 +83,7 @@ def test_an_arms_run_does_not_know_what_the_other_arm_found(store: Store) -> Non
 
 
 def test_a_result_without_kernels_names_the_attempt_that_was_not_judged(store: Store) -> None:
-    names = ("target", "meter", "device", "agents", "policy", "allocator", "out", "referee")
+    names = ("target", "meter", "device", "agents", "policy", "allocator", "out")
     unused: dict[str, Any] = dict.fromkeys(names)
     log = RunLog(store, store.get_run("run-1"))
     pipeline = RunPipeline(run_log=log, settings=Settings(), **unused)

@@ -148,7 +148,12 @@ def test_an_interrupt_is_said_if_the_command_does_not_end_by_itself(
 @pytest.mark.timing
 @pytest.mark.parametrize(
     ("number", "until"),
-    [(signal.SIGINT, "profiled"), (signal.SIGTERM, "#1"), (signal.SIGINT, "integ")],
+    [
+        (signal.SIGINT, "profiled"),
+        (signal.SIGTERM, "profiled"),
+        (signal.SIGINT, "#1"),
+        (signal.SIGINT, "integ"),
+    ],
 )
 def test_an_interrupted_run_says_how_to_go_on(
     run: Run, home: Path, tmp_path: Path, number: signal.Signals, until: str
@@ -157,7 +162,7 @@ def test_an_interrupted_run_says_how_to_go_on(
     model.write_text(MODEL)
     command = [sys.executable, "-m", "tests.quick", "optimize", str(model), "--device", "cpu"]
     command += ["--attempts", "1"]
-    if until != "profiled":  # one of the runs has a baseline that compiles
+    if until != "profiled":  # two of the runs have a baseline that compiles
         command += ["-c", "referee.compile_baseline=false"]
     (tmp_path / "tmp").mkdir()
     root = str(Path(__file__).parents[2])

@@ -16,13 +16,14 @@ from agentforge.schema import (
     UsageError,
 )
 from agentforge.store import Store
+from agentforge.store.campaigns.records import ELSEWHERE
 
 from ..report import run_of, run_speedup
 from ..suites import Selection, open_suite
 from .state import ItemLine, ItemResult, State
 
-_ELSEWHERE = "elsewhere:0"
-"""Worker of an imported item: its run's checkpoints are not on this machine."""
+_WORKER = f"{ELSEWHERE}:0"
+"""Of an imported item: its run's checkpoints are not on this machine."""
 
 
 class Imported(NamedTuple):
@@ -99,7 +100,7 @@ def _take(store: Store, line: ItemLine, here: CampaignItem) -> bool:
     known = here
     if better:
         state = item.state if item.state.over else ItemState.WAITING
-        known = item.model_copy(update={"state": state, "worker": _ELSEWHERE})
+        known = item.model_copy(update={"state": state, "worker": _WORKER})
     known = known.model_copy(update={"result_run": theirs if wins else here.result_run})
     return store.restore_item(here, known) and wins
 
