@@ -69,8 +69,13 @@ class Structure:
     @property
     def fragile(self) -> bool:
         """Whether no mixture and no rearrangement has it."""
+        return self.order is not None or self.symmetric or self.rigid
+
+    @property
+    def rigid(self) -> bool:
+        """Whether a changed tensor lacks it, even if `restored` gives it back its order and symmetry."""
         along_rows = self.norm is not None and self.norm.dim == 0
-        return self.order is not None or self.symmetric or self.orthogonal or along_rows
+        return self.orthogonal or along_rows
 
     def restored(self, tensor: torch.Tensor) -> torch.Tensor:
         """The values of a changed tensor with their order or symmetry again."""

@@ -87,8 +87,9 @@ def test_what_a_constructor_packed_is_not_compared_unless_a_hook_packs_it_again(
 @pytest.mark.parametrize("shape", [(1,), (3,), (64, 5)])
 def test_changes_concern_at_least_one_element(shape):
     weight = torch.rand(shape) + 0.5
-    signs, large, exchanged, columns = (change(weight.clone()) for change in CHANGES.values())
-    assert 0 < int((large != weight).sum()) <= max(1, weight.numel() // 64)
+    signs, large, doubled, exchanged, columns = (change(weight.clone()) for change in CHANGES.values())
+    for larger in (large, doubled):
+        assert 0 < int((larger != weight).sum()) <= max(1, weight.numel() // 64)
     assert torch.equal(signs.abs(), weight)
     assert bool((signs < 0).any()) == (weight.numel() > 1)
     assert int((exchanged != weight).sum()) == (2 * weight[0].numel() if len(weight) > 1 else 0)
@@ -99,19 +100,46 @@ def test_changes_concern_at_least_one_element(shape):
     assert torch.equal(CHANGES["weights of both signs"](negative.clone()), negative)
 
 
-def test_sorted_weights_and_those_with_several_names_stay(referee):
-    knots = problem(
-        "return x * self.knots",
-        "torch.randn(64, 32)",
-        "self.knots = torch.nn.Parameter(torch.linspace(1, 2, 32))",
+KNOTS = problem(
+    "return torch.searchsorted(self.knots.detach(), x)",
+    "torch.rand(64, 32) * 4 - 1",
+    "self.knots = torch.nn.Parameter(torch.linspace(1, 2, 32))",
+)
+BLUR = problem(
+    "return torch.nn.functional.conv2d(x, self.k[None, None])",
+    "torch.randn(2, 1, 32, 32)",
+    "line = torch.exp(-torch.linspace(-1, 1, 7) ** 2); self.k = torch.nn.Parameter(torch.outer(line, line))",
+)
+
+
+def test_sorted_weights_stay_sorted_and_symmetric_ones_symmetric(referee):
+    by_search = ("torch.searchsorted(self.knots.detach(), x)", "(x[..., None] > self.knots).sum(-1)")
+    evenly = (
+        "return torch.searchsorted(self.knots.detach(), x)",
+        "a, b = self.knots[0], self.knots[-1]; return ((x - a) / (b - a) * 31).ceil().clamp(0, 32).long()",
     )
+    with examined(referee, KNOTS, by_search) as context:
+        assert "some weights doubled: right" in TrainedWeights().run(context)
+    with examined(referee, KNOTS, evenly) as context, pytest.raises(WorkerFailure, match="weights"):
+        TrainedWeights().run(context)
+    with examined(referee, BLUR, ("self.k[", "self.k.mT[")) as context:
+        assert "some weights doubled: right" in TrainedWeights().run(context)
+
+
+def test_a_kernel_is_separable_at_first_only(referee):
+    usual = "torch.nn.functional.conv2d(x, self.k[None, None])"
+    across = usual.replace("None])", "None, 3:4] / self.k[3, 3])")
+    in_two = f"torch.nn.functional.conv2d({across}, self.k[None, None, :, 3:4])"
+    with examined(referee, BLUR, (usual, in_two)) as context, pytest.raises(WorkerFailure, match="weights"):
+        TrainedWeights().run(context)
+
+
+def test_weights_with_several_names_stay(referee):
     tied = problem(
         "return x * self.a * self.b",
         "torch.randn(64, 32)",
         "self.a = torch.nn.Parameter(torch.rand(32)); self.b = self.a",
     )
-    with examined(referee, knots) as context:
-        assert "both signs" in TrainedWeights().run(context)
     with examined(referee, tied) as context:
         assert "no weights" in TrainedWeights().run(context)
 

@@ -26,7 +26,7 @@ from .variants import allowed_nearby
 
 _MOST_BYTES = 256 << 20
 """Weights above this size stay as they are: changing them takes seconds."""
-_SHARE, _LARGE, _LARGE_SHARE = 4, 64, 256
+_SHARE, _LARGE, _FEW_SHARE = 4, 64, 256
 _MOST_TRIED = 8
 """Parameters, the largest first, of which a wrong answer is asked whether it depends on them."""
 _Change = Callable[[torch.Tensor], torch.Tensor]
@@ -42,10 +42,10 @@ def _both_signs(weight: torch.Tensor) -> torch.Tensor:
     return weight
 
 
-def _some_large(weight: torch.Tensor) -> torch.Tensor:
-    """64 times as large: one element in 256, and at least one."""
-    step = min(_LARGE_SHARE, weight.numel())
-    weight.view(-1)[secrets.randbelow(step) :: step] *= _LARGE
+def _some_larger(weight: torch.Tensor, factor: float = _LARGE) -> torch.Tensor:
+    """One element in 256, and at least one."""
+    step = min(_FEW_SHARE, weight.numel())
+    weight.view(-1)[secrets.randbelow(step) :: step] *= factor
     return weight
 
 
@@ -67,7 +67,8 @@ def _columns_exchanged(weight: torch.Tensor) -> torch.Tensor:
 
 CHANGES: dict[str, _Change] = {
     "weights of both signs": _both_signs,
-    "some weights 64 times as large": _some_large,
+    "some weights 64 times as large": _some_larger,
+    "some weights doubled": partial(_some_larger, factor=2),
     "two rows of weights exchanged": _two_exchanged,
     "two columns of weights exchanged": _columns_exchanged,
 }
@@ -119,7 +120,7 @@ def _cases(weights: Weights) -> Iterator[tuple[str, dict[str, torch.Tensor], boo
     for name, change in CHANGES.items():
         if changed := changed_weights(weights, change):
             yield name, changed, False
-    changed = changed_weights(weights, _some_large)
+    changed = changed_weights(weights, _some_larger)
     keys = sorted(changed, key=lambda key: changed[key].numel())
     if len(keys) > 1:
         for key in dict.fromkeys([keys[0], keys[-1], *random.sample(keys, 2)]):
@@ -127,12 +128,13 @@ def _cases(weights: Weights) -> Iterator[tuple[str, dict[str, torch.Tensor], boo
 
 
 def changed_weights(weights: Weights, change: _Change) -> dict[str, torch.Tensor]:
-    """The parameters that a change changes, by key. Sorted and symmetric ones may have to stay so."""
+    """The parameters that a change changes, by key. Sorted and symmetric ones stay so: they may have to."""
     found = {}
     for key in weights.trained:
         old = weights.block.tensor(Layout.from_json(weights.state[key]))
-        if old.is_floating_point() and old.itemsize > 1 and old.numel() and not structure_of(old).fragile:
-            new = change(old.clone(memory_format=torch.contiguous_format))
+        has = structure_of(old)
+        if old.is_floating_point() and old.itemsize > 1 and old.numel() and not has.rigid:
+            new = has.restored(change(old.clone(memory_format=torch.contiguous_format)))
             if not torch.equal(new, old):
                 found[key] = new
     return found
