@@ -47,6 +47,16 @@ def _exchanged(tensor: torch.Tensor) -> torch.Tensor:
     return flat.view(tensor.shape)
 
 
+def _exchanged_in_rows(tensor: torch.Tensor) -> torch.Tensor:
+    """A few values change places with others of their row: no sum of a row tells."""
+    rows = tensor.reshape(-1, tensor.shape[-1]).clone()
+    row, one, other = (torch.randint(n, (_PAIRS_TRIED,)) for n in (len(rows), *2 * rows.shape[1:]))
+    differ = torch.nonzero(rows[row, one] != rows[row, other])[:_EXCHANGED, 0]
+    for i, j, k in zip(*(places[differ].tolist() for places in (row, one, other)), strict=True):
+        rows[i, [j, k]] = rows[i, [k, j]]
+    return rows.view(tensor.shape)
+
+
 def _between(least: int) -> Change:
     """From `least` to the one value of a tensor."""
 
@@ -120,6 +130,12 @@ def discrete(
 def _of_input(number: int, structure: Structure, tensor: torch.Tensor, *, counts: bool) -> Iterator[Content]:
     it, order = f"input {number}", structure.order
     floats = tensor.is_floating_point()
+    moves = not (structure.single or counts) and (not structure.mixable or order is not None)
+    if moves:  # first, while a solution may still keep what it made of the usual values
+        if tensor.dim() > 1:
+            name = f"a few values of {it} exchanged in rows"
+            yield Content(name, _exchanged_in_rows, only=number, takes="any", whole=True)
+        yield Content(f"a few values of {it} exchanged", _exchanged, only=number, takes="any")
     if is_whole(tensor) and order is None and not structure.distinct:
         yield from _chains(number, tensor)
     if structure.single:
@@ -128,9 +144,8 @@ def _of_input(number: int, structure: Structure, tensor: torch.Tensor, *, counts
                 name = f"values of {it} between {least} and its own"
                 yield Content(name, _between(least), only=number, takes="any", ties=True, timed=least > 0)
         return
-    if not counts and (not structure.mixable or order is not None):
+    if moves:
         yield Content(f"the values of {it} in another order", _in_another_order, only=number, takes="any")
-        yield Content(f"a few values of {it} exchanged", _exchanged, only=number, takes="any")
     if structure.mixable:
         return
     if order is not None and counts:

@@ -63,6 +63,14 @@ def test_a_few_values_are_exchanged_where_no_sample_looks():
     assert 2 <= int((mask != other).sum()) <= 16
 
 
+def test_values_are_exchanged_within_rows_where_no_sum_of_a_row_tells():
+    edges = torch.randint(0, 500, (2, 3000))
+    other = changed(edges)["a few values of it exchanged in rows"]
+    assert torch.equal(other.sort(-1).values, edges.sort(-1).values)
+    assert 2 <= int((other != edges).sum()) <= 16
+    assert "a few values of it exchanged in rows" not in changed(edges[0])
+
+
 def test_offsets_stay_sorted_and_keep_their_ends():
     offsets = torch.arange(0, 4097, 128)
     (other,) = changed(offsets, order_counts={0}).values()
