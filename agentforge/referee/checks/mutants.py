@@ -39,7 +39,7 @@ class Mutant:
 
     @property
     def always(self) -> bool:
-        """Tried however long the reference takes: one run of it at most, and the likeliest shortcuts."""
+        """Tried however long the reference takes: the likeliest shortcuts, most without a run of it."""
         return self.fixed or self.lower_precision
 
 

@@ -111,6 +111,30 @@ def test_without_a_buffer_of_that_name_a_solution_is_suspicious(referee):
     assert ReasonCode.STATE_MISSING in evaluation.codes
 
 
+KEPT = 'self.register_buffer("last", torch.zeros(64, 64))'
+COPY = problem("self.last.copy_(x)\nreturn torch.tanh(x)", "torch.randn(64, 64)", KEPT)
+VIEW = problem("self.last = x\nreturn torch.tanh(x)", "torch.randn(64, 64)", KEPT)
+COPIED_IF_ASKED = (
+    "def forward(self, x):",
+    "def state_dict(self, *of, **named):\n        self.last = self.last.clone()\n"
+    "        return super().state_dict(*of, **named)\n\n    def forward(self, x):",
+)
+
+
+@pytest.mark.parametrize("more", [[], [COPIED_IF_ASKED]], ids=["always", "until somebody looks"])
+def test_state_is_no_view_of_an_input(referee, more):
+    wrong = judge(referee, COPY, ("self.last.copy_(x)", "self.last = x"), *more)
+    assert stage(wrong, "state").status is EvaluationStatus.INCORRECT_NUMERICAL
+    assert "reused the memory of their inputs" in wrong.reasons[0]
+    assert judge(referee, COPY, ("self.last.copy_(x)", "self.last = x * 1")).status is EvaluationStatus.PASSED
+
+
+@pytest.mark.parametrize("other", ["self.last = x", "self.last = x * 1"])
+def test_state_may_be_a_view_of_an_input_if_the_references_is(referee, other):
+    right = judge(referee, VIEW, ("self.last = x", other))
+    assert right.status is EvaluationStatus.PASSED, right.reasons
+
+
 def test_a_python_number_has_bounds_from_the_references_error(referee):
     other = ("(y + 0.1).sum().item()", "sum(row.sum().item() for row in y + 0.1)")
     assert judge(referee, LOSS, other).status is EvaluationStatus.PASSED
