@@ -61,6 +61,7 @@ INTERNALS = (
     "aten.",
     "CannotExtract",
     "0x",
+    "SymNode",
 )
 """Words of torch's internals that no message may show."""
 MODULE = """import torch
@@ -238,7 +239,7 @@ def ended(report: Mapping[str, Any]) -> dict[str, Any]:
 
 def internals(record: Mapping[str, Any]) -> list[str]:
     """Words of torch's internals in a record's messages."""
-    sentences = [record.get("error", ""), *record.get("notes", ())]
+    sentences = [record.get("error", ""), record.get("headline", ""), *record.get("notes", ())]
     return sorted({word for word in INTERNALS for sentence in sentences if word in sentence})
 
 

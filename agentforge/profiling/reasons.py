@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from agentforge.isolation.child_process import ChildFailure
 
+BY_VALUES = "its control flow or its shapes depend on a tensor's values (if, .item(), nonzero)"
+_BY_VALUES = ("GuardOnDataDependentSymNode", "DataDependentOutputException", "DynamicOutputShapeException")
+"""What torch raises then."""
 _MOST = 160
 """Characters of a message."""
 _INTERNALS = (
@@ -32,4 +35,6 @@ def reason_of(failure: ChildFailure) -> str:
     """Why a child process did not return, as one clause."""
     if failure.kind != "raised":
         return str(failure)
+    if failure.error_type in _BY_VALUES:
+        return BY_VALUES
     return f"{failure.error_type}: {plain_reason(failure.detail)}"

@@ -31,6 +31,8 @@ def test_a_reason_is_one_line_without_internals_of_the_exporter(message: str, pl
 def test_an_exception_has_its_type_and_other_failures_their_sentence() -> None:
     raised = ChildFailure("raised", "all of it", error_type="KeyError", detail="'lost'\nin the middle")
     assert reason_of(raised) == "KeyError: 'lost'"
+    by_values = ChildFailure("raised", "u0", error_type="GuardOnDataDependentSymNode", detail="u0")
+    assert "depend on a tensor's values" in reason_of(by_values)
     assert reason_of(ChildFailure("timeout", "no answer within 9 s")) == "no answer within 9 s"
 
 

@@ -169,6 +169,7 @@ def test_products_with_a_weight_are_found(
         (lambda x, w, b: torch.addmm(b, x, w), ((64, 512), (512, 512), (1,))),
         (lambda x, w, b: F.linear(x, w, b.expand(512)), ((64, 512), (512, 512), (1,))),
         (lambda x, w, b: F.linear(x, w, b[::2]), ((64, 512), (512, 512), (1024,))),
+        (lambda x, w: F.linear(x[x[:, 0] > 0], w), ((64, 512), (2048, 512))),
     ],
 )
 def test_other_products_stay(

@@ -24,7 +24,7 @@ from torch.nn.parameter import is_lazy
 from torch.nn.utils.rnn import PackedSequence
 from torch.utils._pytree import tree_flatten, tree_leaves
 
-from ..reasons import plain_reason
+from ..reasons import BY_VALUES, plain_reason
 from .inline_modes import inline_modes
 from .normalise import normalise
 
@@ -333,7 +333,7 @@ def _reason(error: BaseException, module: torch.nn.Module, args: Sequence[Any]) 
     if isinstance(
         error, GuardOnDataDependentSymNode | DataDependentOutputException | DynamicOutputShapeException
     ):
-        return "its control flow or its shapes depend on a tensor's values (if, .item(), nonzero)"
+        return BY_VALUES
     if any(isinstance(m, torch.jit.ScriptModule) or _packed(m) for m in module.modules()):
         return "torch.export does not know its packed (quantized or scripted) parameters"
     return f"torch.export does not accept it ({plain_reason(str(error))})"

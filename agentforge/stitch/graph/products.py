@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.fx import Node
 
+from agentforge.profiling.footprint import footprint_of
 from agentforge.profiling.graph.operators import argument, value_of
 from agentforge.schema import Profile
 
@@ -108,6 +109,8 @@ def _turned(x: object, weight: object, bias: object, transposed: bool) -> Produc
 def _suits(node: Node, product: Product) -> bool:
     values = [value_of(n) for n in (node, product.x, product.weight, product.bias) if n is not None]
     if any(v is None or v.dtype is not torch.float32 or v.device.type != "cpu" for v in values):
+        return False
+    if any(v is not None and footprint_of(v) is None for v in values):  # sizes that depend on values
         return False
     result, x, weight, *bias = (v for v in values if v is not None)
     if weight.ndim != 2 or x.ndim < 1 or not result.is_contiguous():
