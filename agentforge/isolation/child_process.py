@@ -128,7 +128,7 @@ def _listen(read_end: int, timeout_s: float, progress: Progress | None) -> dict[
 
     def waiting(seconds: float) -> None:
         if progress is not None:
-            progress(f"still {last} after {seconds:.0f} s (limit {timeout_s:.0f} s, Ctrl-C stops it)")
+            progress(f"still {last}; {seconds:.0f} of at most {timeout_s:.0f} s are over, Ctrl-C stops it")
 
     for line in _lines(read_end, timeout_s, waiting):
         if line is None:

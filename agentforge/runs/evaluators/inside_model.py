@@ -88,6 +88,8 @@ class InsideModel(AroundReferee):
             solution=variant.solution,
             sol_s=self._sol_s,
         )
+        if self._progress is not None:
+            self._progress(f"judging {variant.label} in the model")
         evaluation = self._judge.evaluate(asked, progress=progress)
         conditions = self._run_log.conditions(asked.definition, asked.workloads)
         self._run_log.put_evaluation(evaluation, conditions)

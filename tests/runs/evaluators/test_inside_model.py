@@ -98,7 +98,8 @@ def test_a_full_verdict_is_one_on_the_model_and_stitching_finds_it(
 ) -> None:
     region = only_region(target, profile)
     assert region == profile.bottlenecks[0].definition.hash
-    inside = InsideModel(referee, referee, run_log, target, profile)
+    lines: list[str] = []
+    inside = InsideModel(referee, referee, run_log, target, profile, progress=lines.append)
     asked = request(profile, RMS_CPP, Level.QUICK)
     quick = inside.evaluate(asked)
     full = inside.evaluate(request(profile, RMS_CPP, Level.FULL))
@@ -106,6 +107,7 @@ def test_a_full_verdict_is_one_on_the_model_and_stitching_finds_it(
     assert full.workloads == tuple(w.hash for w in asked.workloads)
     assert "only region" in full.environment.notes[JUDGED] and JUDGED not in quick.environment.notes
     assert full.kernels == quick.kernels
+    assert lines[-1] == "judging 1 kernel in the model"
     said: list[str] = []
     artifact = stitch(
         target,
