@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import typer
@@ -61,8 +63,9 @@ def work(
     from agentforge.schema import MachineError
 
     codes: list[int] = []
-    _interrupt.last_word(lambda: _interrupted(name, as_json=as_json))
     with _options.store(config) as store:
+        command = resume_command(name, config or ())
+        _interrupt.last_word(lambda: _interrupted(command, as_json=as_json))
         try:
             if actors and workers:
                 codes = run_workers(name, 1, config or (), ["--actors", str(workers), *actors.options()])
@@ -72,24 +75,32 @@ def work(
                 codes = run_workers(name, workers, config or ())
         except KeyboardInterrupt as error:
             _interrupt.leave()
-            _interrupted(name, as_json=as_json)
+            _interrupted(command, as_json=as_json)
             raise typer.Exit(_interrupt.INTERRUPTED) from error
         status = status_of(store, name)
     if any(codes) and not status.finished:
         if actors:
             raise MachineError(
                 f"Ray or one of its workers ended early, and nothing is lost: see the messages above, then "
-                f"continue with `agentforge campaign resume {name}`, with or without --executor ray"
+                f"continue with `{command}`, with or without --executor ray"
             )
         raise MachineError(
             f"{sum(map(bool, codes))} of {workers} workers of campaign {name} ended early: see their "
-            f"messages, then continue with `agentforge campaign resume {name}`"
+            f"messages, then continue with `{command}`"
         )
     return status
 
 
-def _interrupted(name: str, *, as_json: bool) -> None:
-    command = f"agentforge campaign resume {name}"
+def resume_command(name: str, config: Sequence[str]) -> str:
+    """The command that continues a campaign, also in a database that the command line named."""
+    from sqlalchemy import make_url
+
+    named = [value for key, _, value in (one.partition("=") for one in config) if key == "database_url"]
+    url = make_url(named[-1]).render_as_string(hide_password=True) if named else ""
+    return f"agentforge campaign resume {name}" + (f" -c {shlex.quote(f'database_url={url}')}" if url else "")
+
+
+def _interrupted(command: str, *, as_json: bool) -> None:
     _print.aside(f"agentforge: interrupted; continue with: {command}")
     if as_json:
         _print.as_json({"error": "interrupted", "exit_code": _interrupt.INTERRUPTED, "resume": command})

@@ -132,15 +132,16 @@ def _appendix(
     ]
     if parse_dtype(dtype, "--dtype") is not DType.FLOAT32:
         # the initializer is wrapped, not the class, so that state_dict keys and super(...) calls stay right;
-        # a solution's subclass is cast too, and one of the same source, which goes on afterwards, is not
+        # a solution's subclass is cast too, and the user's own, whose initializer goes on afterwards, is not
         lines += [
             f"_initialise = {class_name}.__init__",
             "",
             "",
             "def _initialise_and_cast(self, *args, **kwargs):",
             "    _initialise(self, *args, **kwargs)",
-            f"    if type(self) is {class_name} or type(self).__module__ not in (__name__, "
-            f"{class_name}.__module__):",
+            "    solution = type(self).__name__ == 'ModelNew'",
+            f"    own = type(self).__module__ in (__name__, {class_name}.__module__)",
+            f"    if type(self) is {class_name} or solution or not own:",
             f"        self.to(torch.{parse_dtype(dtype, '--dtype').value})",
             "",
             "",

@@ -43,7 +43,7 @@ def parse_shapes(text: str) -> dict[str, tuple[int, int]]:
                 f"--shapes does not know {name}; write batch, seq, an input and its dimension: x.2=8..64, or "
                 "several dimensions of one size with a name: length:q.1+mask.0=8..64"
             )
-        if _label(name) in map(_label, found):
+        if _variable(name) in map(_variable, found):
             raise UsageError(f"--shapes has {_label(name)} twice")
         if not 1 <= low < high <= _MOST:
             raise UsageError(f"--shapes {part}: the first size is at least 1 and below the second")
@@ -54,6 +54,11 @@ def parse_shapes(text: str) -> dict[str, tuple[int, int]]:
 def _label(name: str) -> str:
     """What the user calls a range: the name before a colon, if there is one."""
     return name.partition(":")[0]
+
+
+def _variable(name: str) -> str:
+    """The same as a variable of an exported graph."""
+    return re.sub(r"\W", "_", _label(name))
 
 
 def with_shapes(target: Target, text: str, progress: Progress | None = None) -> Target:

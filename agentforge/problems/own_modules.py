@@ -75,9 +75,8 @@ def _root_of(head: str, near: Sequence[Path], between: Sequence[Path], shown: Se
     everywhere = head in sys.stdlib_module_names or head == "agentforge"
     for root in (*near, *(() if everywhere else between)):
         package = root / head
-        if (root / f"{head}.py").is_file() or (package / "__init__.py").is_file():
-            return str(root)
-        if package.is_dir() and not regular:
+        found = (root / f"{head}.py").is_file() or (package / "__init__.py").is_file()
+        if (found and root in near) or (not regular and (found or package.is_dir())):
             return str(root)
     if spec is None or everywhere:
         return None

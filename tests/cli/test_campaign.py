@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from agentforge.campaigns import exports
+from agentforge.cli import _campaign_work
 from agentforge.cli.answers import ANSWERS
 from agentforge.schema import ItemState, TryOutcome
 from agentforge.store import Store
@@ -371,6 +372,19 @@ def test_ctrl_c_gives_all_items_back(home: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("config", "more"),
+    [
+        ([], ""),
+        (["referee.threads=1"], ""),
+        (["database_url=sqlite:///x.db"], " -c database_url=sqlite:///x.db"),
+        (["database_url=postgresql://me:secret@host/db"], " -c 'database_url=postgresql://me:***@host/db'"),
+    ],
+)
+def test_the_way_on_names_the_database_of_the_command_line(config: list[str], more: str) -> None:
+    assert _campaign_work.resume_command("night", config) == f"agentforge campaign resume night{more}"
+
+
 def test_workers_of_a_script_in_the_background_end_with_their_parent(home: Path, tmp_path: Path) -> None:
     ignoring = ("sh", "-c", "trap '' INT; exec \"$@\"", "sh")
     with _start(_suite(tmp_path / "problems", "import time\ntime.sleep(600)\n"), home, *ignoring) as process:

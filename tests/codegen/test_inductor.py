@@ -178,18 +178,21 @@ def test_a_module_with_state_scalars_and_two_workloads(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("forward", "why"),
+    ("forward", "inputs", "why"),
     [
-        ("return x.cumsum(0)", "library calls only"),
-        ("return {'y': x + 1}", "an output is a dict"),
-        ("raise RuntimeError('broken')", ""),
+        ("return x.cumsum(0)", "", "library calls only"),
+        ("return {'y': x + 1}", "", "an output is a dict"),
+        ("raise RuntimeError('broken')", "", ""),
+        ("return x * more[0]", "(2, 3)", "an input is a list, tuple or dict"),
     ],
 )
-def test_what_cannot_be_taken_over(forward: str, why: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_cannot_be_taken_over(
+    forward: str, inputs: str, why: str, caplog: pytest.LogCaptureFixture
+) -> None:
     reference = (
         "import torch\nclass Model(torch.nn.Module):\n"
-        f"    def forward(self, x):\n        {forward}\n"
-        "def get_inputs(): return [torch.rand(8, 8)]\ndef get_init_inputs(): return []\n"
+        f"    def forward(self, x, more=()):\n        {forward}\n"
+        f"def get_inputs(): return [torch.rand(8, 8), {inputs}]\ndef get_init_inputs(): return []\n"
     )
     definition = Definition(name="odd", op_type="other", reference=reference)
     with caplog.at_level(logging.INFO, "agentforge.codegen"):

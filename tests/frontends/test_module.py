@@ -10,7 +10,8 @@ from agentforge.frontends.input_options import parse_inputs
 from agentforge.frontends.module import ModuleClass, parse_init
 from agentforge.languages import write_solution
 from agentforge.problems.kernelbench import load_problem
-from agentforge.schema import TargetError, UsageError
+from agentforge.problems.reference_solution import reference_solution
+from agentforge.schema import Definition, TargetError, UsageError
 from agentforge.stitch.files import as_solution, stitched_files
 from agentforge.testing.frontend import FrontendContract
 
@@ -90,6 +91,14 @@ def test_a_solution_that_derives_from_the_class_is_cast_too(file, tmp_path, monk
     assert {p.dtype for p in wider.parameters()} == {torch.float32}
     for name in ("model_new", "agentforge_stitch"):
         sys.modules.pop(name, None)
+
+
+def test_a_solution_that_contains_the_class_is_cast_too(file):
+    file.write_text(SOURCE.partition("class Model")[0])
+    target = load_target(f"{file}:Net", FrontendOptions(input_shapes=("2,8",), dtype="bfloat16"))
+    source = reference_solution(target.definition).sources[0].content
+    module = load_problem(Definition(name="solution", op_type="model", reference=source)).module
+    assert {p.dtype for p in module.ModelNew().parameters()} == {torch.bfloat16}
 
 
 def test_a_class_named_model_with_old_style_super_casts(file):

@@ -55,6 +55,7 @@ def test_what_is_written_is_read(wanted: dict[str, list[int]]) -> None:
         ("x.1+mask=1..8", r"does not know x.1\+mask"),
         ("for:x.1=1..8", "does not know for:x.1"),
         ("a:x.1=1..8,a:x.2=1..8", "has a twice"),
+        ("x.2=1..8,x_2:y.1=1..8", "has x_2 twice"),
         ("batch=8..8", "below the second"),
         ("batch=0..8", "at least 1"),
         ("batch=9..8", "below the second"),

@@ -141,12 +141,14 @@ def generate(reference: str, workload: Workload) -> dict[str, Any]:
     torch.manual_seed(0)
     model = (module.Model(**init) if isinstance(init, dict) else module.Model(*init)).eval()
     positional, keyword = _inputs(module, workload)
+    arguments = [*positional, *keyword.values()]
+    if any(isinstance(a, list | tuple | dict) for a in arguments):
+        raise _Refused("an input is a list, tuple or dict")
     capture = _Capture()
     with torch.no_grad():
         output = torch.compile(model, backend=capture, fullgraph=True, dynamic=False)(*positional, **keyword)
     if not capture.arguments and not capture.results:
         raise _Refused("the reference contains nothing to compile")
-    arguments = [*positional, *keyword.values()]
     return {
         "code": capture.code,
         "origins": _origins(capture, model, arguments),
