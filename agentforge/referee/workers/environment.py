@@ -18,8 +18,10 @@ from . import headers
 
 PACKAGE_ROOT = Path(__file__).resolve().parents[3]
 """Folder that workers import this package from."""
-_KEPT = ("PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
-"""Variables that workers keep: search paths, and the choice of GPUs."""
+_KEPT = (
+    "PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
+)  # fmt: skip
+"""Variables that workers keep: search paths, the CUDA toolkit, and the choice of GPUs."""
 _MOST_BYTES = 32 << 20
 """DEFAULT_MMAP_THRESHOLD_MAX on 64 bits. Larger blocks are mapped anew, unless a gap in the heap fits."""
 _IS_MAPPED = 0x2
@@ -28,8 +30,8 @@ _USER = "agentforge"
 
 
 def worker_environment(threads: int, home: Path, extra: Mapping[str, str]) -> dict[str, str]:
-    """The same for every measured worker: nothing of the user's except search paths and the choice of GPUs,
-    and nothing that changes the allocator."""
+    """The same for every measured worker: nothing of the user's except search paths, the toolkit and the
+    choice of GPUs, and nothing that changes the allocator."""
     kept = {k: os.environ[k] for k in _KEPT if k in os.environ}
     return {
         **kept,

@@ -263,6 +263,12 @@ def test_workers_see_one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     assert first_gpu() == {"CUDA_VISIBLE_DEVICES": "0"}
 
 
+def test_workers_find_the_toolkit_that_the_user_chose(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CUDA_HOME", "CUDA_PATH"):
+        monkeypatch.setenv(name, "/opt/cuda-13")
+        assert worker_environment(1, Path("/"), {})[name] == "/opt/cuda-13"
+
+
 def test_which_gpu_is_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     for value, expected in (("", 0), ("2,3", 2), ("GPU-abc,1", "GPU-abc"), ("none", 0)):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
