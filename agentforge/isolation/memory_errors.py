@@ -10,8 +10,11 @@ _WORDS = (
     "Cannot allocate memory",
     "CUDA out of memory",
     "CUDA error: out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "Triton Error [CUDA]: out of memory",
+    "failed: out of memory",  # the launcher of .cu kernels, in the driver's words
 )
-"""Words of torch's and the C++ runtime's own messages, which have no code."""
+"""Words of the messages of torch, the C++ runtime and launchers of kernels, which have no code."""
 
 
 def is_out_of_memory(error: BaseException, message: str) -> bool:
