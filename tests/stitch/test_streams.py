@@ -256,3 +256,26 @@ def test_a_forward_that_fails_leaves_the_callers_stream_as_it_was(monkeypatch: p
     certain = gpu.running.behind(before)
     assert all(certain[stream] >= count for stream, count in gpu.running.launched.items())
     assert len(certain) == 3
+
+
+def test_after_a_recording_that_failed_a_forward_uses_one_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Torch up to 2.12 would never free what another stream has used."""
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    for seed in range(20):
+        draw = random.Random(seed)
+        graph = program(draw, 12)
+        branched, counts = written(graph, draw)
+        if branched._streams > 1:
+            break
+    gpu = Gpu(seed)
+    gpu.become(monkeypatch, branched.forward)
+    monkeypatch.setattr(torch.cuda, "graph", refuse)
+    replayed = Replayed(branched, 0, [], counts)
+    with pytest.warns(UserWarning, match="launched one by one"):
+        assert agrees(seed, gpu, graph, replayed)
+    assert counts.seen == {STREAMS: 1}
+    assert agrees(seed, gpu, graph, replayed)
+    assert counts.seen == {STREAMS: 1}

@@ -31,7 +31,7 @@ class Branched:
         # If another thread records a graph, work on its streams would end up in that graph.
         self._local = threading.local()
         self.forward: Callable[..., Any] = _absent
-        """The generated code; set after it was loaded with these statements."""
+        """The generated code; set after it was loaded with these statements. Alone it uses one stream."""
 
     @property
     def statements(self) -> Mapping[str, Callable[..., None]]:

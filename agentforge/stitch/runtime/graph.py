@@ -23,7 +23,8 @@ class Replayed:
     The second call records without running: a forward that writes to buffers does so once per call.
 
     Args:
-        forward: takes tensors on one GPU, and writes at most to the first `still` of them.
+        forward: takes tensors on one GPU, and writes at most to the first `still` of them. If it has an
+            attribute `forward`, that is the same on one stream.
         still: number of leading arguments that keep their address: weights and constants.
     """
 
@@ -79,6 +80,8 @@ class Replayed:
             self._recording = _Recording(self._forward, self._still, tensors, self._stream)
         except RuntimeError as error:  # for example an operator that waits for the GPU
             self._impossible = True
+            # After it, torch up to 2.12 frees no memory that several streams used (pytorch issue 180395).
+            self._forward = getattr(self._forward, "forward", self._forward)
             reason = str(error).strip().partition("\n")[0]
             warnings.warn(
                 f"no CUDA graph can be recorded, so kernels are launched one by one: {reason}", stacklevel=4
