@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 import shutil
 import sys
@@ -22,7 +23,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from agentforge.languages.cpp.shipped import agentforge_cpp
 from agentforge.stitch.graph.printer import Unprintable
 from agentforge.stitch.runtime.baseline import Frozen
-from agentforge.stitch.runtime.kernel import beside_inputs, on_its_gpu, provide_runtimes
+from agentforge.stitch.runtime.kernel import Kernel, beside_inputs, on_its_gpu, provide_runtimes
+from agentforge.stitch.runtime.layout import Layout
 
 from .making import BLOCK, TOWERS, Stitched, rms_kernel, same, stitch_in_process
 
@@ -841,3 +843,31 @@ def test_runtimes_of_two_versions_in_a_process_get_a_warning(
     copied.write_text(copied.read_text() + "\n")
     with pytest.warns(UserWarning, match=r"another version of AgentForge .*agentforge_cpp\.py differs"):
         provide_runtimes(tmp_path)
+
+
+_PLACES = """
+import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x, y):
+        return torch.tensor([x.data_ptr() % 16, y.data_ptr() % 16]), x + y
+"""
+
+
+@pytest.mark.parametrize(
+    ("language", "author", "place"),
+    [("cuda", "a model", 0), ("cupy", "a model", 0), ("cuda", "playbook", 4), ("triton", "a model", 4)],
+)
+def test_a_slice_is_copied_for_kernels_that_may_need_aligned_inputs(
+    language: str, author: str, place: int, tmp_path: Path
+) -> None:
+    (tmp_path / "model_new.py").write_text(_PLACES)
+    (tmp_path / "solution.json").write_text(json.dumps({"language": language, "author": author}))
+    kernel = Kernel(tmp_path, "model_new.py::ModelNew", f"places_{language}_{place}", lambda _: None)
+    layouts = [Layout((2,), (1,), torch.int64, "cpu"), Layout((3, 4), (4, 1), torch.float32, "cpu")]
+    memory = torch.arange(64.0)
+    x, y = memory[1:13].view(3, 4), memory[17:20].unsqueeze(1).expand(3, 4)
+    places, total = kernel.at(layouts, is_tuple=True)(x, y)
+    assert places.tolist() == [place, place]
+    assert torch.equal(total, x + y)
