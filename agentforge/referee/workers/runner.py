@@ -17,6 +17,7 @@ from agentforge.devices import devices
 from ..timing.gpu.device import Gpu, HostClock, TorchGpu
 from ..timing.gpu.events import credible, empty_call
 from .failures import UnusableOutput
+from .memory.shared_memory import ALIGNMENT
 from .pytree import Leaf, flatten, same_bytes
 
 CompileMode = Literal["", "default", "freezing", "max-autotune", "max-autotune-freezing", "graph"]
@@ -79,15 +80,28 @@ class DeviceRunner:
         return model.to(self._device) if isinstance(model, torch.nn.Module) else model
 
     def bring(self, value: Any) -> Any:
-        """See `Runner.bring`: a copy, also of nested tensors, with the strides that they have."""
+        """See `Runner.bring`: a copy, also of nested tensors, with the strides that they have, as far from an
+        aligned address, and as lazily conjugated or negated."""
         if isinstance(value, torch.Tensor):
-            there = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=self._device)
-            return there.copy_(value)
+            return self._copied(value)
         if isinstance(value, (list, tuple)):
             return type(value)(self.bring(item) for item in value)
         if isinstance(value, dict):
             return {key: self.bring(item) for key, item in value.items()}
         return value
+
+    def _copied(self, value: torch.Tensor) -> torch.Tensor:
+        if value.is_conj():
+            return self._copied(value.conj()).conj()
+        if value.is_neg():
+            return torch._neg_view(self._copied(torch._neg_view(value)))
+        strides, first = value.stride(), value.data_ptr() % ALIGNMENT // value.element_size()
+        if not first:
+            there = torch.empty_strided(value.shape, strides, dtype=value.dtype, device=self._device)
+            return there.copy_(value)
+        span = 1 + sum((n - 1) * step for n, step in zip(value.shape, strides, strict=True))
+        memory = torch.empty(first + span, dtype=value.dtype, device=self._device)
+        return memory.as_strided(value.shape, strides, first).copy_(value)
 
     def run(
         self, model: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]

@@ -212,6 +212,22 @@ def test_arguments_are_copied_with_their_strides() -> None:
     assert host.run(lambda y: y, (x,), {}) == (x, 0)
 
 
+def test_copies_lie_as_far_from_an_aligned_address_and_stay_lazy() -> None:
+    bring = DeviceRunner(torch.device("cpu"), HostClock()).bring
+    memory = torch.randn(200)
+    for x in (memory[1:101].view(10, 10), memory[3:103].view(10, 10).t(), memory[7:187].view(10, 18)[:, :5]):
+        there = bring(x)
+        assert there.data_ptr() % 64 == x.data_ptr() % 64 != 0
+        assert there.stride() == x.stride()
+        assert torch.equal(there, x)
+    numbers = torch.randn(9, dtype=torch.complex64)[1:]
+    for lazy in (numbers.conj(), numbers.conj().imag):
+        there = bring(lazy)
+        assert (there.is_conj(), there.is_neg()) == (lazy.is_conj(), lazy.is_neg())
+        assert there.data_ptr() % 64 == lazy.data_ptr() % 64
+        assert torch.equal(there, lazy)
+
+
 def test_a_device_is_its_workers(referee: Referee, tmp_path: Path) -> None:
     assert isinstance(runner_for("cpu"), HostRunner)
     assert isinstance(runner_for("null"), DeviceRunner)
