@@ -43,10 +43,14 @@ def conjugated(arguments: Any, tensors: Sequence[torch.Tensor]) -> tuple[Any, li
     return arguments, [t.conj_physical() if t.is_complex() else t for t in tensors]
 
 
-def other_numbers(arguments: Any) -> Iterator[tuple[str, Any]]:
-    """Encoded arguments with another value for one number, with the words that say which."""
+def other_numbers(arguments: Any, *, integers: bool = True) -> Iterator[tuple[str, Any]]:
+    """Encoded arguments with another value for one number, with the words that say which.
+
+    Args:
+        integers: change integers too.
+    """
     for place, number in list(_numbers(arguments))[:_NUMBERS]:
-        for other in _others(number):
+        for other in _others(number) if integers or type(number) is not int else []:
             yield f"{other!r} in place of the argument {number!r}", _with(arguments, place, other)
 
 

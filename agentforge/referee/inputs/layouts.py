@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 import torch
 
-from .structure import is_whole, structure_of
+from .structure import is_whole, structure_of, two_values
 
 Change = Callable[[torch.Tensor], torch.Tensor | None]
 """Makes an input of the variant from one of the workload; None leaves it unchanged."""
@@ -115,18 +115,34 @@ SAME_SIZES: dict[str, Change] = {
 """Changes that keep every size, by name."""
 
 
-def changes(tensors: Sequence[torch.Tensor]) -> dict[str, Change]:
-    """Variants that fit these inputs, by name."""
+def changes(tensors: Sequence[torch.Tensor], tables: Collection[int] | None = None) -> dict[str, Change]:
+    """Variants that fit these inputs, by name.
+
+    Args:
+        tables: sizes of the weights, if a place that does not exist must never be looked up.
+    """
     found = dict(SAME_SIZES)
     rows, columns = _rows_and_columns(tensors)
     if rows is not None:
         most = _largest_place(tensors, rows)
         found |= {f"{n} rows": _first_rows(n, rows) for n in (rows - 1, _FEW_ROWS, 1, 0) if most < n < rows}
-        found[f"{rows + 1} rows"] = _more_rows(rows + 1, rows)
+        if rows not in (tables or ()):
+            found[f"{rows + 1} rows"] = _more_rows(rows + 1, rows)
     if columns is not None:
+        most = -1 if tables is None else _place_in_another(tensors)
         smaller = {columns - columns % 2, _prime_below(columns), 1}  # an even number too
-        found |= {f"{n} columns": _first_columns(n, columns) for n in sorted(smaller) if 0 < n < columns}
+        found |= {
+            f"{n} columns": _first_columns(n, columns) for n in sorted(smaller) if max(0, most) < n < columns
+        }
     return found
+
+
+def _place_in_another(tensors: Sequence[torch.Tensor]) -> int:
+    """The largest integer of an input that may be a place in another one, which is no mask; at least -1."""
+    integers = [t for t in tensors if is_whole(t) or t.dtype is torch.bool]
+    masks = {id(t) for t in integers if two_values(t)}
+    others = [t for t in tensors if t.dim() and id(t) not in masks]
+    return _largest_place(tensors, None) if len(others) > 1 else -1
 
 
 def _rows_and_columns(tensors: Sequence[torch.Tensor]) -> tuple[int | None, int | None]:
@@ -141,12 +157,15 @@ def _rows_and_columns(tensors: Sequence[torch.Tensor]) -> tuple[int | None, int 
     )
 
 
-def other_sizes(tensors: Sequence[torch.Tensor], numbers: Collection[float]) -> dict[str, Change]:
+def other_sizes(
+    tensors: Sequence[torch.Tensor], numbers: Collection[float], *, larger_too: bool = True
+) -> dict[str, Change]:
     """Variants with another size of a dimension that `changes` leaves, by name: smaller ones that are prime,
     then one more than twice as large. All dimensions of that size change together.
 
     Args:
         numbers: what the constructor or a call was given. A size that is among them does not change.
+        larger_too: with the one that is larger.
     """
     rows, columns = _rows_and_columns(tensors)
     large = sum(t.nbytes for t in tensors)
@@ -158,7 +177,7 @@ def other_sizes(tensors: Sequence[torch.Tensor], numbers: Collection[float]) -> 
     last = [t.shape[-1] for t in start if t.dim() > 1]
     first = [t.shape[0] for t in start if t.dim() > 1]
     cut = [*middle, *(n for n in last if n != columns), *(n for n in first if n != rows)]
-    grown = [*last, *sorted(middle, reverse=True)]
+    grown = [*last, *sorted(middle, reverse=True)] if larger_too else []
     nbytes = sum(t.nbytes for t in start)
     share = min(1.0, _LARGE_BYTES / max(nbytes, 1))
     found: dict[str, Change] = {}

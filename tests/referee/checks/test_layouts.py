@@ -84,6 +84,33 @@ def test_variants_of_the_workload_s_sizes_come_first() -> None:
     assert {"7 rows", "1 rows", "0 rows", "9 rows", "11 columns", "1 columns"} == set(names[4:])
 
 
+def names_of(*tensors: torch.Tensor, tables: set[int] | None, numbers: tuple[float, ...] = ()) -> set[str]:
+    """Names of the variants of a workload whose last arguments are numbers."""
+    prepared = course_of(*tensors)
+    prepared.inputs.arguments.encoded["args"] += numbers
+    return {name for _, name, _, _ in _variants(prepared, list(tensors), (), tables)}
+
+
+def test_no_place_beyond_a_table_is_looked_up_if_that_ends_the_reference() -> None:
+    tokens, numbers = torch.randint(900, (4, 512)), (7, 0.5, True)
+    raises = names_of(tokens, tables=None, numbers=numbers)
+    ends = names_of(tokens, tables={1024, 768, 900}, numbers=numbers)
+    left_out = {"8 in place of the argument 7", "6 in place of the argument 7"}
+    assert raises - ends == {*left_out, "1025 in place of the size 512"}
+    assert "5 rows" in ends - names_of(tokens, tables={4})
+    x = torch.rand(8, 100)
+    assert names_of(x, tables=set(), numbers=(7,)) == names_of(x, tables=None, numbers=(7,))
+    assert "8 in place of the argument 7" not in names_of(x, tokens, tables=set(), numbers=(7,))
+
+
+def test_columns_that_places_lie_beyond_stay_if_that_ends_the_reference() -> None:
+    x, places, mask = torch.rand(8, 100), torch.arange(100).repeat(8, 1), torch.ones(8, 100).long()
+    assert "97 columns" in names_of(x, places, tables=None)
+    assert not any("columns" in name for name in names_of(x, places, tables=set()))
+    assert "97 columns" in names_of(x, places % 50, tables=set())
+    assert "97 columns" in names_of(places, mask, tables=set())
+
+
 @given(shapes)
 def test_cut_ones_hold_a_part_and_longer_ones_the_whole(shape: list[int]) -> None:
     tensor = tensor_of(shape)

@@ -20,6 +20,7 @@ from agentforge.referee.inputs.layouts import (
     other_sizes,
     sizes_alone,
 )
+from agentforge.referee.inputs.structure import is_whole
 
 from .._base import FULL_LEVEL, Check, CheckContext, When
 from .variants import VariantComparison
@@ -51,10 +52,14 @@ class Layouts(Check):
         prepared = context.prepared
         prepared.inputs.fill(0)
         until = time.monotonic() + _COMPILING_S if context.builder.compiles else inf
-        given = numbers_in(context.baselines.weights.init)
+        weights = context.baselines.weights
+        given = numbers_in(weights.init)
+        tables: set[int] | None = None
+        if context.device.kind != "cpu":  # a place that does not exist stops a GPU
+            tables = {size for layout in weights.state.values() for size in layout["shape"]}
         skipped = 0
         with VariantComparison(context, may_refuse=True) as comparison:
-            for make, name, how, broadcast in _variants(prepared, prepared.inputs.copies(0), given):
+            for make, name, how, broadcast in _variants(prepared, prepared.inputs.copies(0), given, tables):
                 if time.monotonic() < until:
                     comparison.compare(make(), name, f"with {how} (as the reference accepts)", broadcast)
                 else:
@@ -64,28 +69,34 @@ class Layouts(Check):
 
 
 def _variants(
-    prepared: PreparedWorkload, tensors: list[torch.Tensor], given: Collection[float] = ()
+    prepared: PreparedWorkload,
+    tensors: list[torch.Tensor],
+    given: Collection[float] = (),
+    tables: Collection[int] | None = None,
 ) -> Iterator[_Variant]:
     """Variants with their names, in words too, and sizes that became 1: those of the workload's sizes first,
     for which a solution that calls torch.compile compiles soonest.
 
     Args:
         given: numbers that the constructor was given.
+        tables: sizes of the weights, if a place that does not exist ends the reference's process, as on a
+            GPU; None if the reference raises.
     """
+    looks_up = tables is not None and bool(tables or any(map(is_whole, tensors)))
     yield from _changed(prepared, tensors, SAME_SIZES)
     yield partial(laid_out, prepared, tensors, shifted=True), "slices", _SLICES, frozenset()
     yield partial(guarded, prepared, tensors), "forbidden pages", _PAGES, frozenset()
     lazy = conjugated(prepared.inputs.arguments.encoded, tensors)
     if lazy is not None:
         yield partial(laid_out, prepared, lazy[1], lazy[0]), "lazy conjugates", _CONJUGATES, frozenset()
-    for name, encoded in other_numbers(prepared.inputs.arguments.encoded):
+    for name, encoded in other_numbers(prepared.inputs.arguments.encoded, integers=not looks_up):
         yield partial(laid_out, prepared, tensors, encoded), name, name, frozenset()
     for name, encoded, content in other_lengths(prepared.inputs.arguments.encoded, tensors):
         yield partial(laid_out, prepared, content, encoded), name, name, frozenset()
-    others = {name: change for name, change in changes(tensors).items() if name not in SAME_SIZES}
+    others = {name: change for name, change in changes(tensors, tables).items() if name not in SAME_SIZES}
     yield from _changed(prepared, tensors, others)
     numbers = {*given, *numbers_in(prepared.inputs.arguments.encoded)}
-    yield from _changed(prepared, tensors, other_sizes(tensors, numbers))
+    yield from _changed(prepared, tensors, other_sizes(tensors, numbers, larger_too=not tables))
     for name, content in sizes_alone(tensors, numbers, prepared.measured):
         yield partial(laid_out, prepared, content), name, name, frozenset()
 
