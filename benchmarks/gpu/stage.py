@@ -32,6 +32,10 @@ class Queued:
         torch.cuda._sleep(_SPIN_CYCLES)
         return self._gpu.time(call)
 
+    def usable(self) -> bool:
+        """See `Gpu.usable`."""
+        return self._gpu.usable()
+
 
 def set_stage(dry: bool) -> tuple[Gpu, int]:
     """The timer, and the bytes of its L2. Call it before anything imports Triton."""

@@ -115,7 +115,7 @@ class CheckContext:
 
 
 def raised(client: WorkerClient, failure: WorkerFailure) -> bool:
-    """Whether a worker's model raised an exception, and its process goes on."""
+    """Whether a worker's model raised an exception, and its process can answer the next call."""
     return failure.status is EvaluationStatus.RUNTIME_ERROR and client.worker.running
 
 

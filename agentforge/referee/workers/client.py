@@ -38,6 +38,7 @@ _LAST_WORD_S, _WATCH_S = 0.2, 0.2
 """Seconds to wait for the end of a process whose memory is gone, and between checks of memory use."""
 _MISPLACED, _READ_ONLY = "its output is not at the address that it names", "its output cannot be written to"
 _FORBIDDEN = "it forbids the referee to read its memory, which it could read before the solution ran"
+_FORGED = "it answered before it was asked: a forged message on the channel"
 _INPUTS = "agentforge-inputs"  # in the names of their files
 _NOT_SHOWN = "put"
 """The request with a slot that needs the slot as the last call left it."""
@@ -247,11 +248,10 @@ class WorkerClient:
 
     def _checked(self, message: Message, token: str) -> dict[str, Any]:
         if message.body.get("id") != token:
-            raise self._failed(
-                EvaluationStatus.CHEATING, "it answered before it was asked: a forged message on the channel"
-            )
+            raise self._failed(EvaluationStatus.CHEATING, _FORGED)
         if "error" in message.body:
-            raise self._own(failure_of_reply(message.body["error"], emulated=self._emulated))
+            failure = failure_of_reply(message.body["error"], emulated=self._emulated)
+            raise self._ended(failure) if failure.status is EvaluationStatus.CRASHED else self._own(failure)
         return message.body
 
     def _await(self, timeout_s: float) -> Message:

@@ -35,6 +35,8 @@ class ErrorCode(StrEnum):
     LAZY_OUTPUT = "lazy_output"
     UNSUPPORTED = "unsupported"
     """An emulator cannot run this, so correctness needs a real device."""
+    DEVICE_LOST = "device_lost"
+    """The process cannot use its device any more, so that all further calls would fail too."""
 
 
 @dataclass
@@ -61,15 +63,19 @@ def trusted(failure: WorkerFailure, what: str) -> HarnessError:
 # -- in the worker
 
 
-def describe_error(error: BaseException) -> dict[str, str]:
-    """An exception as a code and texts of bounded length."""
+def describe_error(error: BaseException, *, device_lost: bool = False) -> dict[str, str]:
+    """An exception as a code and texts of bounded length.
+
+    Args:
+        device_lost: the worker cannot use its device any more.
+    """
     try:
         message = str(error)[:_MAX_TEXT]
     except Exception:
         message = "(its message cannot be shown)"
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__, limit=-6))
     return {
-        "code": _code(error, message).value,
+        "code": (ErrorCode.DEVICE_LOST if device_lost else _code(error, message)).value,
         "type": type(error).__name__[:200],
         "message": message,
         "traceback": text[-_MAX_TEXT:],
@@ -99,6 +105,7 @@ _STATUS = {
     ErrorCode.UNUSABLE_OUTPUT: EvaluationStatus.INCORRECT_SHAPE,
     ErrorCode.LAZY_OUTPUT: EvaluationStatus.CHEATING,
     ErrorCode.UNSUPPORTED: EvaluationStatus.UNSUPPORTED,
+    ErrorCode.DEVICE_LOST: EvaluationStatus.CRASHED,
 }
 _PLAIN = (ErrorCode.UNUSABLE_OUTPUT, ErrorCode.LAZY_OUTPUT, ErrorCode.UNSUPPORTED)
 """Codes whose message is a sentence of this package and needs no exception type in front."""
@@ -119,6 +126,8 @@ def failure_of_reply(error: object, *, emulated: bool) -> WorkerFailure:
     if code is ErrorCode.UNSUPPORTED and not emulated:
         code = ErrorCode.EXCEPTION
     text = message if code in _PLAIN else f"{kind}: {message}" if message else kind
+    if code is ErrorCode.DEVICE_LOST:
+        text = f"its process cannot use the device any more: {text}"
     return WorkerFailure(_STATUS[code], text, str(fields.get("traceback", ""))[:8000])
 
 

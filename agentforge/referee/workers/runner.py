@@ -48,6 +48,10 @@ class Runner(Protocol):
         """
         ...
 
+    def usable(self) -> bool:
+        """Whether the model can be called again: some faults end a process's use of a device."""
+        ...
+
 
 class HostRunner:
     """The CPU: nothing is moved."""
@@ -65,6 +69,10 @@ class HostRunner:
     ) -> tuple[Any, int]:
         """See `Runner.run`."""
         return model(*args, **kwargs), 0
+
+    def usable(self) -> bool:
+        """See `Runner.usable`."""
+        return True
 
 
 class DeviceRunner:
@@ -115,6 +123,10 @@ class DeviceRunner:
         found = self._gpu.time(lambda: given.append(model(*args, **kwargs)))
         seconds, _ = credible(found, self._empty)
         return given[0], max(1, round(seconds * 1e9))
+
+    def usable(self) -> bool:
+        """See `Runner.usable`."""
+        return self._gpu.usable()
 
 
 def runner_for(device: str) -> Runner:

@@ -89,7 +89,7 @@ class Server:
         try:
             reply = self._handlers[body["op"]](body, fds)
         except BaseException as error:
-            reply = {"error": describe_error(error)}
+            reply = {"error": describe_error(error, device_lost=not self._runner.usable())}
         reply["id"] = body.get("id")
         return reply
 

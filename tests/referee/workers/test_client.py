@@ -70,6 +70,15 @@ def test_only_untrusted_workers_are_stopped_after_each_answer() -> None:
     assert not trusted().pauses
 
 
+@pytest.mark.parametrize(("code", "killed"), [("device_lost", True), ("exception", False)])
+def test_a_worker_that_lost_its_device_ends(code: str, killed: bool) -> None:
+    reply = Message({"id": "1", "error": {"code": code, "type": "RuntimeError", "message": "no"}})
+    for client in (trusted(), party_of(None)):
+        with pytest.raises(WorkerFailure):
+            client._checked(reply, "1")
+        assert client.worker.kill.called == killed  # type: ignore[attr-defined]
+
+
 def test_the_failure_of_a_trusted_worker_has_its_name() -> None:
     reply = Message({"id": "1", "error": {"code": "exception", "type": "ValueError", "message": "no"}})
     for client, name in ((trusted(), "eager"), (party_of(139), "")):

@@ -15,6 +15,7 @@ from agentforge.config import RefereeSettings
 from agentforge.devices import DeviceSpec, detect
 from agentforge.referee import Referee
 from agentforge.referee.checks.behaviour import interference
+from agentforge.referee.checks.correctness.layouts import Layouts
 from agentforge.referee.comparison.output_sampling import OutputSampling, Sample, SamplePlan
 from agentforge.referee.timing import timer as timing
 from agentforge.referee.timing.gpu.device import CallTime, HostClock
@@ -26,7 +27,7 @@ from agentforge.referee.workers.failures import WorkerFailure
 from agentforge.referee.workers.runner import DeviceRunner, HostRunner, runner_for
 from agentforge.schema import EvaluationStatus, Evidence, MachineError
 
-from ..judging import WORKLOAD, judge, problem
+from ..judging import WORKLOAD, examined, judge, problem
 
 DEFINITION = problem(
     "return torch.relu(self.linear(x)) + x1", "torch.randn(40, 24), torch.randn(40, 24)",
@@ -78,6 +79,42 @@ def test_faults(referee: Referee, name: str) -> None:
     old, new, status = FAULTS[name]
     verdict = judge(referee, DEFINITION, (old, new))
     assert verdict.status is status, verdict.reasons
+
+
+_LOST = f"""if x.shape[0] != 40:
+    import sys
+    sys.modules["agentforge.referee.timing.gpu.device"].HostClock.usable = lambda self: False
+    raise RuntimeError("CUDA error: device-side assert triggered")
+{_FORWARD}"""
+"""A forward that fails as a place does that a GPU cannot look up."""
+
+
+def test_a_candidate_that_loses_the_device_refuses_nothing(referee: Referee) -> None:
+    with examined(referee, DEFINITION, (_FORWARD, _LOST.replace("\n", "\n        "))) as context:
+        with pytest.raises(WorkerFailure, match=r"cannot use the device any more: .*device-side") as told:
+            Layouts().run(context)
+        assert told.value.status is EvaluationStatus.CRASHED
+        assert not told.value.worker
+        assert not context.candidate.worker.running
+
+
+def test_a_reference_that_loses_the_device_is_asked_no_more(referee: Referee) -> None:
+    inputs, init = "torch.randn(40, 24), torch.randn(40, 24)", "self.linear = torch.nn.Linear(24, 24)"
+    with examined(referee, problem(_LOST, inputs, init)) as context:
+        with pytest.raises(WorkerFailure, match=r"cannot use the device any more: .*device-side") as told:
+            Layouts().run(context)
+        assert told.value.worker == "eager"
+        assert not context.baselines.eager.worker.running
+
+
+def test_inputs_of_a_device_begin_anywhere_too(referee: Referee) -> None:
+    change = f"x = x * (x.data_ptr() % 16 == 0)\n        {_FORWARD}"
+    with (
+        examined(referee, DEFINITION, (_FORWARD, change)) as context,
+        pytest.raises(WorkerFailure, match="as slices do") as told,
+    ):
+        Layouts().run(context)
+    assert told.value.status is EvaluationStatus.INCORRECT_NUMERICAL
 
 
 @pytest.mark.slow

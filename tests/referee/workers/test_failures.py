@@ -60,6 +60,13 @@ def test_only_an_emulated_solution_may_be_unsupported() -> None:
     assert failure_of_reply(described, emulated=False).status is Status.RUNTIME_ERROR
 
 
+@pytest.mark.parametrize("error", [RuntimeError("device-side assert triggered"), MemoryError()], ids=repr)
+def test_whatever_was_raised_a_lost_device_is_a_crash(error: BaseException) -> None:
+    failure = failure_of_reply(describe_error(error, device_lost=True), emulated=False)
+    assert failure.status is Status.CRASHED
+    assert failure.reason.startswith(f"its process cannot use the device any more: {type(error).__name__}")
+
+
 @pytest.mark.parametrize(
     "reply",
     [

@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 import torch
 
+from agentforge.referee.timing.gpu.device import HostClock
 from agentforge.referee.workers import arguments
 from agentforge.referee.workers.failures import ErrorCode
 from agentforge.referee.workers.memory.shared_memory import Block, Layout, in_pages
 from agentforge.referee.workers.protocol import Channel, ChannelClosed, Message, pair
 from agentforge.referee.workers.pytree import Leaf, parse_leaves
+from agentforge.referee.workers.runner import DeviceRunner
 from agentforge.referee.workers.server import Server, detached
 
 MODEL = """
@@ -179,3 +181,39 @@ def test_a_message_that_is_not_json_ends_the_worker() -> None:
 def _quiet(connection: socket.socket, inherited: int) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     serve(connection, inherited)
+
+
+class Simulated(HostClock):
+    """A device that may be lost."""
+
+    def __init__(self) -> None:
+        self.lost = False
+
+    def usable(self) -> bool:
+        return not self.lost
+
+
+@pytest.fixture
+def on_device() -> Iterator[tuple[Server, Simulated]]:
+    """A worker on a simulated device, with a workload of one slot."""
+    device, ours, theirs = Simulated(), *pair()
+    worker = Server(theirs)
+    worker._runner = DeviceRunner(torch.device("cpu"), device)
+    worker._model = lambda x: x + 1
+    blocks = [Block.create(name, in_pages(INPUT.nbytes)) for name in ("inputs", "outputs")]
+    encoded = {"args": [{"tensor": INPUT.to_json()}], "kwargs": {}}
+    body = {"op": "workload", "arguments": encoded, "slot_bytes": INPUT.nbytes, "slots": 1}
+    body |= {"copy": False, "written": [], "guards": []}
+    assert "error" not in worker.answer(body, tuple(os.dup(block.fd) for block in blocks))
+    yield worker, device
+    for block in blocks:
+        block.close()
+    ours.close()
+    theirs.close()
+
+
+def test_an_error_says_whether_the_device_was_lost(on_device: tuple[Server, Simulated]) -> None:
+    worker, device = on_device
+    assert worker.answer({"op": "call", "slot": 9}, ())["error"]["code"] == ErrorCode.EXCEPTION
+    device.lost = True
+    assert worker.answer({"op": "call", "slot": 9}, ())["error"]["code"] == ErrorCode.DEVICE_LOST

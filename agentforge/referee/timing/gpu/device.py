@@ -32,7 +32,7 @@ class CallTime:
 
 
 class Gpu(Protocol):
-    """Times calls on one device; a simulated one replaces it on a machine without one."""
+    """Times calls on one device and looks after it; a simulated one replaces it on a machine without one."""
 
     def prepare(self) -> None:
         """Wait for all streams, give no data a place in the L2 that it keeps, and evict its content."""
@@ -40,6 +40,11 @@ class Gpu(Protocol):
 
     def time(self, call: Callable[[], Any]) -> CallTime:
         """Run `call` once."""
+        ...
+
+    def usable(self) -> bool:
+        """Whether this process can still use the device. A failed assertion or an illegal address in a kernel
+        ends that for good, and the process goes on."""
         ...
 
 
@@ -55,6 +60,10 @@ class HostClock:
         call()
         spent = time.perf_counter() - begin
         return CallTime(spent, spent)
+
+    def usable(self) -> bool:
+        """See `Gpu.usable`."""
+        return True
 
 
 class TorchGpu:
@@ -105,6 +114,14 @@ class TorchGpu:
         self._synchronize()
         idle = self._clock()
         return CallTime(self._elapsed(self._start, self._end) * 1e-3, idle - begin, idle - reached)
+
+    def usable(self) -> bool:
+        """See `Gpu.usable`."""
+        try:
+            self._synchronize()
+        except RuntimeError:
+            return False
+        return True
 
 
 def _runtime() -> ctypes.CDLL | None:
