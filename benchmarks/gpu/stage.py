@@ -32,6 +32,10 @@ class Queued:
         torch.cuda._sleep(_SPIN_CYCLES)
         return self._gpu.time(call)
 
+    def release(self) -> None:
+        """See `Gpu.release`."""
+        self._gpu.release()
+
     def usable(self) -> bool:
         """See `Gpu.usable`."""
         return self._gpu.usable()

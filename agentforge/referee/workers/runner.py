@@ -48,6 +48,10 @@ class Runner(Protocol):
         """
         ...
 
+    def release(self) -> None:
+        """Give back what the device has reserved and no tensor uses."""
+        ...
+
     def usable(self) -> bool:
         """Whether the model can be called again: some faults end a process's use of a device."""
         ...
@@ -69,6 +73,9 @@ class HostRunner:
     ) -> tuple[Any, int]:
         """See `Runner.run`."""
         return model(*args, **kwargs), 0
+
+    def release(self) -> None:
+        """See `Runner.release`."""
 
     def usable(self) -> bool:
         """See `Runner.usable`."""
@@ -123,6 +130,10 @@ class DeviceRunner:
         found = self._gpu.time(lambda: given.append(model(*args, **kwargs)))
         seconds, _ = credible(found, self._empty)
         return given[0], max(1, round(seconds * 1e9))
+
+    def release(self) -> None:
+        """See `Runner.release`."""
+        self._gpu.release()
 
     def usable(self) -> bool:
         """See `Runner.usable`."""

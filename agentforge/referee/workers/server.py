@@ -160,6 +160,7 @@ class Server:
         self._kept = []
         self._slots = []
         self._brought = {}
+        self._runner.release()
         inputs, outputs = fds
         stride = in_pages(body["slot_bytes"])
         window = Window(inputs, stride * body["slots"])
@@ -174,9 +175,10 @@ class Server:
         return {}
 
     def _rest(self, _: dict[str, Any], __: tuple[int, ...]) -> dict[str, Any]:
-        """Drop all outputs, and what the heap has free, before timing."""
-        self._kept = []
+        """Drop all outputs and copies of inputs, and what heap and device have free, before timing."""
+        self._kept, self._brought = [], {}
         level_allocator(self._blocked)
+        self._runner.release()
         return {}
 
     # -- calls
@@ -205,6 +207,7 @@ class Server:
         """Current arguments of a slot, in memory that the model can read."""
         args, kwargs = self._slots[slot]
         bring = self._runner.bring
+        self._brought.pop(slot, None)  # first: inputs may be large
         self._brought[slot] = tuple(map(bring, args)), {k: bring(v) for k, v in kwargs.items()}
         return self._brought[slot]
 

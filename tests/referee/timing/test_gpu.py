@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -124,3 +125,23 @@ def test_a_graph_is_captured_for_each_form_of_inputs_and_each_number(monkeypatch
             found = model([values, y], times=times)
             assert torch.equal(found, (values + y) * times)
     assert len(captured) == 2
+
+
+def test_a_graph_keeps_no_outputs_of_the_calls_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[weakref.ref[torch.Tensor]] = []
+
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        made.append(weakref.ref(y))
+        return y
+
+    def recorded(call: Callable[[], object]) -> Callable[[], None]:
+        for _ in range(4):
+            call()
+        return lambda: None
+
+    monkeypatch.setattr(device, "graphed", recorded)
+    model = device.GraphedModel(doubled)
+    found = model(torch.ones(4))
+    assert [each() is None for each in made] == [True, True, True, False]
+    assert made[-1]() is found

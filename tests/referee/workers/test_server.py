@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import socket
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 import torch
 
 from agentforge.referee.timing.gpu.device import HostClock
-from agentforge.referee.workers import arguments
+from agentforge.referee.workers import arguments, server
 from agentforge.referee.workers.failures import ErrorCode
 from agentforge.referee.workers.memory.shared_memory import Block, Layout, in_pages
 from agentforge.referee.workers.protocol import Channel, ChannelClosed, Message, pair
@@ -184,18 +185,22 @@ def _quiet(connection: socket.socket, inherited: int) -> None:
 
 
 class Simulated(HostClock):
-    """A device that may be lost."""
+    """A device that counts what it is asked, and may be lost."""
 
     def __init__(self) -> None:
-        self.lost = False
+        self.released, self.lost = 0, False
+
+    def release(self) -> None:
+        self.released += 1
 
     def usable(self) -> bool:
         return not self.lost
 
 
 @pytest.fixture
-def on_device() -> Iterator[tuple[Server, Simulated]]:
+def on_device(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Server, Simulated]]:
     """A worker on a simulated device, with a workload of one slot."""
+    monkeypatch.setattr(server, "level_allocator", lambda blocked: None)
     device, ours, theirs = Simulated(), *pair()
     worker = Server(theirs)
     worker._runner = DeviceRunner(torch.device("cpu"), device)
@@ -210,6 +215,35 @@ def on_device() -> Iterator[tuple[Server, Simulated]]:
         block.close()
     ours.close()
     theirs.close()
+
+
+def test_a_device_gets_its_memory_back_between_parts_of_an_evaluation(
+    on_device: tuple[Server, Simulated],
+) -> None:
+    worker, device = on_device
+    assert device.released == 1
+    worker.answer({"op": "call", "slot": 0}, ())
+    assert worker._kept and worker._brought
+    worker.answer({"op": "rest"}, ())
+    assert device.released == 2
+    assert not worker._kept and not worker._brought
+
+
+def test_inputs_of_the_last_call_make_room_for_those_of_the_next(
+    on_device: tuple[Server, Simulated], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker, _ = on_device
+    worker.answer({"op": "call", "slot": 0}, ())
+    last, gone = weakref.ref(worker._brought[0][0][0]), []
+    bring = worker._runner.bring
+
+    def noted(value: Any) -> Any:
+        gone.append(last() is None)
+        return bring(value)
+
+    monkeypatch.setattr(worker._runner, "bring", noted)
+    worker.answer({"op": "call", "slot": 0}, ())
+    assert gone == [True]
 
 
 def test_an_error_says_whether_the_device_was_lost(on_device: tuple[Server, Simulated]) -> None:

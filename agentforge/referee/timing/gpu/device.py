@@ -42,6 +42,10 @@ class Gpu(Protocol):
         """Run `call` once."""
         ...
 
+    def release(self) -> None:
+        """Give memory that no tensor uses back to the device, for other processes."""
+        ...
+
     def usable(self) -> bool:
         """Whether this process can still use the device. A failed assertion or an illegal address in a kernel
         ends that for good, and the process goes on."""
@@ -61,6 +65,9 @@ class HostClock:
         spent = time.perf_counter() - begin
         return CallTime(spent, spent)
 
+    def release(self) -> None:
+        """See `Gpu.release`."""
+
     def usable(self) -> bool:
         """See `Gpu.usable`."""
         return True
@@ -75,6 +82,7 @@ class TorchGpu:
         self.uuid = str(getattr(properties, "uuid", index))
         self.l2_bytes = int(getattr(properties, "L2_cache_size", 0)) or 64 << 20
         self._synchronize = torch._C._cuda_synchronize
+        self._empty_cache = torch._C._cuda_emptyCache
         self._start = torch.cuda.Event(enable_timing=True)
         self._end = torch.cuda.Event(enable_timing=True)
         self._record = torch.cuda.Event.record
@@ -115,6 +123,10 @@ class TorchGpu:
         idle = self._clock()
         return CallTime(self._elapsed(self._start, self._end) * 1e-3, idle - begin, idle - reached)
 
+    def release(self) -> None:
+        """See `Gpu.release`."""
+        self._empty_cache()
+
     def usable(self) -> bool:
         """See `Gpu.usable`."""
         try:
@@ -152,7 +164,12 @@ class GraphedModel:
             kept = [x.clone() if isinstance(x, torch.Tensor) else x for x in leaves]
             given, named = pytree.tree_unflatten(kept, structure)
             result: list[Any] = []
-            replay = graphed(lambda: result.append(self._model(*given, **named)))
+
+            def run() -> None:
+                result.clear()  # those of the calls that warm up
+                result.append(self._model(*given, **named))
+
+            replay = graphed(run)
             self._graphs[form] = kept, replay, result
         places, replay, result = self._graphs[form]
         for place, leaf in zip(places, leaves, strict=True):
