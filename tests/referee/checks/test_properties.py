@@ -152,8 +152,8 @@ def test_a_backward_pass_written_by_hand(referee):
 def test_a_backward_pass_that_overflows_for_large_inputs(referee):
     eighth = problem(
         "return torch.sigmoid(8 * x * self.weight) * x",
-        "torch.randn(16, 32)",
-        "self.weight = torch.nn.Parameter(torch.rand(32) + 0.5)",
+        "torch.randn(64, 128)",  # so many that mixed magnitudes always have one that overflows
+        "self.weight = torch.nn.Parameter(torch.rand(128) + 0.5)",
         differentiable=True,
     )
     by_hand = (
