@@ -17,7 +17,15 @@ from agentforge.languages import CPP_RUNTIME, PRELUDE
 
 from .close_look import own_function_times, profiled
 from .generators import shared_generators
-from .recorder import Recorder, float32_precisions, is_own_operator, unusual_modes
+from .recorder import (
+    Recorder,
+    first_on_gpu,
+    float32_precisions,
+    is_own_operator,
+    nothing,
+    settle,
+    unusual_modes,
+)
 
 _FREE = {"view", "reshape", "t", "transpose", "permute", "expand", "detach", "alias", "unsqueeze", "squeeze",
          "slice", "select", "_unsafe_view", "as_strided", "empty", "empty_like", "empty_strided", "new_empty",
@@ -26,6 +34,11 @@ _TORCH = ("aten.", "prim.", "prims.")
 """Namespaces in which the names above mean what they say."""
 _SMALL_FILL = 64 << 10
 """Bytes that may be filled with one value, for an own kernel to write."""
+_NEGATED = torch.ops.aten.neg.default
+_LAUNCHES, _MARGIN = 9, 1.5
+"""Launches of a small operator whose median is taken, and how much longer one without work may take."""
+_LAUNCH_BOUND = 1 / 3
+"""Share of a GPU's call up to which launches of operators do not count."""
 
 
 def own_calls() -> dict[str, int]:
@@ -70,12 +83,18 @@ def observe(
         kernel to calls; `ns`: the whole call; `counted`: `own` is complete; `precisions`:
         `float32_precisions` before, during and after the call, and `unusual_modes`; `generators`: those
         of the whole process that the call seeds or draws from; if `closely`, `other`: `other_work`. An
-        operator that the candidate registered counts by what its body runs.
+        operator that the candidate registered counts by what its body runs. On a GPU times are those of its
+        work: see `_beyond_launches`.
     """
+    on_gpu = first_on_gpu((args, kwargs))
+    wait = nothing if on_gpu is None else settle
+    launch_ns = 0 if on_gpu is None else _launch_ns(on_gpu.device, wait)
     before = own_calls()
-    with _interpreted(), shared_generators() as generators, Recorder() as recorder:
+    with _interpreted(), shared_generators() as generators, Recorder(wait) as recorder:
+        wait()
         start = time.perf_counter_ns()
         model(*args, **kwargs)
+        wait()
         total = time.perf_counter_ns() - start - recorder.looking_ns
     after = own_calls()
     operators = {
@@ -83,6 +102,7 @@ def observe(
         for name, count in recorder.calls.items()
         if not (_is_free(name) or recorder.filled.get(name, _SMALL_FILL + 1) <= _SMALL_FILL)
     }
+    operators, total = _beyond_launches(operators, total, launch_ns)
     own = {name: count - before.get(name, 0) for name, count in after.items() if count > before.get(name, 0)}
     own |= recorder.own
     precisions = recorder.precisions | float32_precisions() | unusual_modes()
@@ -94,6 +114,33 @@ def observe(
         answer["other"], others = other_work(lambda: model(*args, **kwargs), recorder)
         answer["own"] = others | own
     return answer
+
+
+def _launch_ns(device: torch.device, wait: Callable[[], None]) -> int:
+    """Time of launching an operator on one number and waiting for it."""
+    one, found = torch.ones(1, device=device), []
+    for _ in range(_LAUNCHES):
+        wait()
+        start = time.perf_counter_ns()
+        _NEGATED(one)
+        wait()
+        found.append(time.perf_counter_ns() - start)
+    return int(_MARGIN * sorted(found)[_LAUNCHES // 2])
+
+
+def _beyond_launches(
+    operators: dict[str, list[int]], total: int, launch_ns: int
+) -> tuple[dict[str, list[int]], int]:
+    """Operators and the time of the call, without what launching operators and waiting for them takes.
+
+    A GPU computes while the next operator is launched. If launches are a large part of the call they count,
+    because there is little to compute meanwhile.
+    """
+    launches = {name: min(spent, calls * launch_ns) for name, (calls, spent) in operators.items()}
+    if sum(launches.values()) > _LAUNCH_BOUND * total:
+        return operators, total
+    worked = {name: [calls, spent - launches[name]] for name, (calls, spent) in operators.items()}
+    return worked, total - sum(launches.values())
 
 
 def other_work(run: Callable[[], Any], recorder: Recorder) -> tuple[dict[str, list[int]], dict[str, int]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
@@ -31,6 +32,8 @@ _TORCH = f"{Path(torch.__file__).parent}/"
 _DISPATCH: Any = torch._C
 _BELOW = _DISPATCH._dispatch_keyset_full_after(_DISPATCH.DispatchKey.Python)
 """Keys of the kernels that compute."""
+_SYNCHRONIZE = getattr(torch._C, "_cuda_synchronize", None)
+_CAPTURING = torch._C._cuda_isCurrentStreamCapturing
 
 
 class _Body(NamedTuple):
@@ -42,11 +45,37 @@ class _Body(NamedTuple):
     """The candidate's C++ has it."""
 
 
-class Recorder(DispatchMode):
-    """Counts and times operators, by name."""
+def nothing() -> None:
+    """There is nothing to wait for: on a CPU an operator is done when it returns."""
 
-    def __init__(self) -> None:
+
+def settle() -> None:
+    """Wait for the GPU, unless a CUDA graph is recorded: then nothing runs, and waiting is an error."""
+    if _SYNCHRONIZE is not None and not _CAPTURING():
+        _SYNCHRONIZE()
+
+
+def first_on_gpu(values: Any) -> torch.Tensor | None:
+    """The first tensor on a GPU among arguments; one in CPU memory that claims to be there does not count."""
+    for leaf in tree_leaves(values):
+        if isinstance(leaf, torch.Tensor):
+            keys = _DISPATCH._dispatch_keyset_to_string(_DISPATCH._dispatch_keys(leaf))
+            if "CUDA" in keys:
+                return leaf
+    return None
+
+
+class Recorder(DispatchMode):
+    """Counts and times operators, by name.
+
+    Args:
+        wait: `settle` if operators only launch work. Work that was launched before an operator is no part of
+            its time.
+    """
+
+    def __init__(self, wait: Callable[[], None] = nothing) -> None:
         super().__init__()
+        self._wait = wait
         self.calls: dict[str, int] = {}
         self.nanoseconds: dict[str, int] = {}
         self.own: dict[str, int] = {}
@@ -64,6 +93,7 @@ class Recorder(DispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        self._wait()
         looked = time.perf_counter_ns()
         self.precisions |= float32_precisions()
         keys = _keys(args, kwargs)
@@ -80,6 +110,7 @@ class Recorder(DispatchMode):
             self.own_ns += (time.perf_counter_ns() - start) if body.own else 0
             return result
         result = func(*args, **kwargs)
+        self._wait()
         self.nanoseconds[name] = self.nanoseconds.get(name, 0) + time.perf_counter_ns() - start
         self.calls[name] = self.calls.get(name, 0) + 1
         if name.startswith("aten.") and name.split(".")[1] in _FILLS and result.layout is torch.strided:

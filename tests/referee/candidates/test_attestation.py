@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from agentforge.referee.candidates import attestation, recorder
 from agentforge.referee.candidates.attestation import observe
 from agentforge.referee.candidates.recorder import unusual_modes
 
@@ -185,3 +187,73 @@ def test_modes_of_torch_that_stay_on_are_seen() -> None:
         assert [*unusual_modes()] == ["torch's default type"]
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+class _Gpu(TorchDispatchMode):
+    """A GPU by a clock of its own: an operator is launched in 10 us, and works when somebody waits."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **work_ns: int) -> None:
+        super().__init__()
+        self.work_ns = work_ns
+        self.now = self.queued = 0
+        clock = SimpleNamespace(perf_counter_ns=lambda: self.now)
+        for module in (attestation, recorder):
+            monkeypatch.setattr(module, "time", clock)
+        monkeypatch.setattr(attestation, "first_on_gpu", lambda values: values[0][0])
+        monkeypatch.setattr(attestation, "settle", self.wait)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.launch(self.work_ns.get(func.__name__.partition(".")[0], 2_000))
+        return func(*args, **(kwargs or {}))
+
+    def launch(self, work_ns: int) -> None:
+        self.now += 10_000
+        self.queued += work_ns
+
+    def wait(self) -> None:
+        self.now += self.queued
+        self.queued = 0
+
+
+def _share(gpu: _Gpu, model: Callable[..., Any], operator: str) -> float:
+    with gpu:
+        seen = observe(model, (torch.ones(8, 8),), {})
+    calls, spent = seen["operators"][operator]
+    assert calls == 1
+    return float(spent / seen["ns"])
+
+
+def test_on_a_gpu_an_operators_time_is_its_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = _Gpu(monkeypatch, _softmax=500_000)
+
+    def model(x: torch.Tensor) -> torch.Tensor:
+        gpu.launch(1_000_000)
+        return torch.softmax(x, -1)
+
+    assert _share(gpu, model, "aten._softmax.default") == pytest.approx(1 / 3, rel=0.02)
+
+
+def test_on_a_gpu_launching_a_small_operator_is_no_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = _Gpu(monkeypatch)
+
+    def model(x: torch.Tensor) -> torch.Tensor:
+        gpu.launch(1_000_000)
+        narrow = x.half()
+        gpu.launch(1_000_000)
+        return narrow
+
+    assert _share(gpu, model, "aten._to_copy.default") == 0.0
+
+
+def test_launches_count_if_a_gpu_does_little_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = _Gpu(monkeypatch, _softmax=5_000)
+
+    def model(x: torch.Tensor) -> torch.Tensor:
+        gpu.launch(5_000)
+        return torch.softmax(x, -1)
+
+    assert _share(gpu, model, "aten._softmax.default") == pytest.approx(0.5)
+
+
+def test_tensors_on_a_cpu_are_not_waited_for() -> None:
+    assert recorder.first_on_gpu(((torch.ones(3), 2), {"x": [torch.ones(3)]})) is None

@@ -24,7 +24,8 @@ _MOST_NAMES, _NAMED = 200, 3
 _AGAIN = 2
 """Further looks at a call of which a dispatch mode seems to miss a part."""
 _STRETCH, _STRETCH_NS = 4, 2_000_000
-"""How much longer than a usual call one that is watched may take before its operators' shares grow."""
+"""How much longer than a usual call one that is watched may take before its operators' shares grow. On a
+GPU both times are those of all of its work: the usual one by events, the watched one by the host, waiting."""
 
 
 class Attestation(Check):
