@@ -23,7 +23,13 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from agentforge.languages.cpp.shipped import agentforge_cpp
 from agentforge.stitch.graph.printer import Unprintable
 from agentforge.stitch.runtime.baseline import Frozen
-from agentforge.stitch.runtime.kernel import Kernel, beside_inputs, on_its_gpu, provide_runtimes
+from agentforge.stitch.runtime.kernel import (
+    Kernel,
+    beside_inputs,
+    on_its_gpu,
+    opaque_operator,
+    provide_runtimes,
+)
 from agentforge.stitch.runtime.layout import Layout
 
 from .making import BLOCK, TOWERS, Stitched, rms_kernel, same, stitch_in_process
@@ -871,3 +877,26 @@ def test_a_slice_is_copied_for_kernels_that_may_need_aligned_inputs(
     places, total = kernel.at(layouts, is_tuple=True)(x, y)
     assert places.tolist() == [place, place]
     assert torch.equal(total, x + y)
+
+
+@pytest.mark.parametrize(
+    ("taken", "compiled"),
+    [("weight.numpy()", False), ("weight.numpy()", True), ("torch.from_dlpack(weight)", False)],
+)
+def test_a_parameter_reaches_a_kernel_of_another_library(tmp_path: Path, taken: str, compiled: bool) -> None:
+    """Such libraries refuse tensors that require a gradient, also under `no_grad`."""
+    folder = tmp_path / "scaled"
+    folder.mkdir()
+    (folder / "model_new.py").write_text(
+        "import torch\n\n\nclass ModelNew(torch.nn.Module):\n"
+        f"    def forward(self, x, weight):\n        {taken}\n        return x * weight\n"
+    )
+    kernel = Kernel(folder, "model_new.py::ModelNew", f"numbers_{tmp_path.name}", lambda _: None)
+    layouts = [Layout((3,), (1,), torch.float32, "cpu")]
+    call = kernel.at(layouts, False)
+    if compiled:
+        call = opaque_operator(f"kernel_test::{tmp_path.name}", call, 2, layouts, False)
+    weight = torch.nn.Parameter(torch.full((3,), 2.0))
+    with torch.no_grad():
+        assert call(torch.ones(3), weight).tolist() == [2.0, 2.0, 2.0]
+    assert weight.requires_grad and kernel.runs == 1

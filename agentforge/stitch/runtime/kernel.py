@@ -18,6 +18,8 @@ from .layout import Layout, same_strides
 
 _ACCESS_BYTES = 16
 """The widest access of a CUDA kernel. Elsewhere than at a multiple it ends the process's use of the GPU."""
+_STRICT = ("cupy", "numpy", "dlpack")
+"""Words in the Python files of kernels that pass tensors to libraries which refuse those with a gradient."""
 
 
 class Kernel:
@@ -30,8 +32,10 @@ class Kernel:
         self._takes_aligned = _takes_aligned(folder / "solution.json")
         file, _, class_name = entry.partition("::")
         module = _import(folder / file, f"{namespace}_{folder.name}")
-        model = getattr(module, class_name)().eval()
-        self._forward: Callable[..., Any] = model.forward
+        forward: Callable[..., Any] = getattr(module, class_name)().eval().forward
+        files = [path.read_text(errors="ignore") for path in folder.rglob("*.py")]
+        strict = any(word in text for text in files for word in _STRICT)
+        self._forward = detached(forward) if strict else forward
 
     def at(self, layouts: Sequence[Layout], is_tuple: bool) -> Callable[..., Any]:
         """Return a callable for call sites whose results have these layouts.
@@ -72,6 +76,15 @@ def _aligned(tensor: torch.Tensor) -> torch.Tensor:
     span = 1 + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
     memory = tensor.as_strided((span,), (1,)).clone()  # strides may be 0
     return memory.as_strided(tensor.shape, tensor.stride(), 0)
+
+
+def detached(forward: Callable[..., Any]) -> Callable[..., Any]:
+    """`forward` without the gradients of parameters, which the referee's inputs do not have."""
+
+    def call(*tensors: torch.Tensor) -> Any:
+        return forward(*(t.detach() if t.requires_grad else t for t in tensors))
+
+    return call
 
 
 def _settle(result: Any, layout: Layout, name: str) -> Any:

@@ -30,7 +30,10 @@ arguments, expected = {
     "scan": lambda: ((x, m), torch.cumsum(x * m, -1)),
     "softmax": lambda: ((x, m), torch.softmax(x.masked_fill(m, -1e9), -1)),
 }[sys.argv[1]]()
-assert torch.allclose(ModelNew()(*arguments), expected, atol=1e-4)
+parameters = {id(w), id(b)}  # as a stitched model passes them
+arguments = [torch.nn.Parameter(a) if id(a) in parameters else a for a in arguments]
+with torch.no_grad():
+    assert torch.allclose(ModelNew()(*arguments), expected, atol=1e-4)
 """
 
 
