@@ -14,6 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from agentforge.devices import DeviceSpec, Roofline
 from agentforge.schema import Bound
 
+from .float32 import product_dtype
 from .footprint import Footprint, distinct_bytes, footprint, footprint_of
 from .graph.chains import source_of
 from .graph.experts import grouped_product
@@ -134,17 +135,22 @@ def _looked_up(node: Node, seen: Mapping[Node, CapturedValues]) -> int:
 def _dtype(region: Region, seen: Mapping[Node, CapturedValues], roofline: Roofline) -> str:
     """Dtype whose peak counts: the narrowest of what products multiply.
 
-    Without products it is that of the first floating-point output; empty if there is none. cuDNN computes
-    float32 convolutions and recurrent layers in TF32 unless it is forbidden.
+    Without products it is that of the first floating-point output; empty if there is none. float32 products
+    have that of the precision which the model's file allows. cuDNN computes float32 convolutions and
+    recurrent layers in TF32 unless it is forbidden.
     """
     products = [n for n in region.nodes if kind_of(n) in VENDOR]
     operands = [value for product in products for value in product.all_input_nodes]
-    dtypes = {v.dtype for v in map(value_of, operands) if v is not None and v.is_floating_point()}
+    values = [v for v in map(value_of, operands) if v is not None and v.is_floating_point()]
+    dtypes = {v.dtype for v in values}
     if not dtypes:
         return dtype_of(seen[o].tensor for o in region.outputs if o in seen)
     found = str(min(dtypes, key=lambda d: (d.itemsize, str(d)))).removeprefix("torch.")
+    if found != "float32":
+        return found
     by_cudnn = any(kind_of(n) is Kind.CONV or op_name(n) in _RECURRENT for n in products)
-    return "tf32" if by_cudnn and found == "float32" and "tf32" in roofline.peak_flops else found
+    lower = "tf32" if by_cudnn else product_dtype(values[0].device.type)
+    return lower if lower in roofline.peak_flops else found
 
 
 def least_bytes(graph: Graph) -> float:

@@ -19,6 +19,7 @@ from agentforge.schema import Bottleneck, CallSite, Profile, Target
 
 from .cost import cost_of, least_bytes, masked_at
 from .examples import examples_of
+from .float32 import precision_notes
 from .graph.capture import Buffers, Capture, CapturedUnit, Example, capture_examples
 from .graph.merges import merges
 from .graph.operators import GATHERS, Kind, kind_of, op_name
@@ -122,6 +123,7 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
         merges=_worth_planning(merged, traces.total_s, bool(target.shapes)),
         notes=(
             *target.notes,
+            *precision_notes(),
             *captured.notes,
             *notes,
             *(device_traces.notes() if device_traces else ()),

@@ -16,6 +16,7 @@ from torch.fx import Node
 from agentforge.problems.sizes import common, named_sizes, skeleton
 from agentforge.schema import Definition, Distribution, DType, TensorInput, Workload, content_hash
 
+from ..float32 import precision_line
 from .experts import grouped_product
 from .operators import Kind, kind_of, op_name, value_of
 from .region import Region
@@ -69,6 +70,7 @@ def extract(region: Region, seen: Mapping[Node, CapturedValues]) -> Extracted:
     title = f"{region.op_type}: {', '.join(_operators(region))}"
     source = _SOURCE.format(
         title=_wrap(title),
+        precision=precision_line(),
         outputs=", ".join(outputs) or "nothing",
         parameters=", ".join(s.name for s in specs),
         body="\n".join(f"        {line}" for line in _body(region, names)),
@@ -120,6 +122,7 @@ def extract_range(
     outputs = [_shape_text(seen[o].tensor) for o in region.outputs if o in seen]
     source = _SOURCE.format(
         title=_wrap(title),
+        precision=precision_line(),
         outputs=f"{', '.join(outputs)} or other sizes",
         parameters=", ".join(i.name for i in inputs[-1]),
         body="\n".join(f"        {line}" for line in lines),
@@ -339,7 +342,7 @@ import torch
 import torch.nn as nn
 
 aten = torch.ops.aten
-
+{precision}
 
 class Model(nn.Module):
     def forward(self, {parameters}):
