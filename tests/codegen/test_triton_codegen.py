@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -140,6 +141,60 @@ def test_a_region_that_waits_for_the_host_is_offered_as_a_graph() -> None:
     exec(solution.sources[0].content, scope)
     got = scope["ModelNew"]()(*region.inputs)
     assert torch.equal(got, scope["Model"]()(*region.inputs)), "without a GPU it is the reference"
+
+
+def _graph_model(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[Any], list[bool]]:
+    """A model that replays graphs, what was captured for it, and whether a caller captures one now."""
+    task = gpu_task(REGIONS["pointwise"], "sqlite://")
+    solution = PlaybookCoder().code(task, Plan(strategy="cuda-graph", template="cuda-graph"), None).solution
+    scope: dict[str, Any] = {}
+    exec(solution.sources[0].content, scope)
+    captured: list[Any] = []
+    capturing = [False]
+
+    def capture(self: Any, inputs: tuple[torch.Tensor, ...]) -> Any:
+        captured.append(inputs)
+        places = [x.clone() for x in inputs]
+        results = scope["Model"].forward(self, *places)
+        replay = lambda: results.copy_(scope["Model"].forward(self, *places))  # noqa: E731
+        return places, SimpleNamespace(replay=replay), results
+
+    scope["ModelNew"]._captured = capture
+    monkeypatch.setattr(torch.Tensor, "is_cuda", True)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: capturing[0])
+    return scope["ModelNew"](), captured, capturing
+
+
+def test_a_graph_model_keeps_few_graphs_and_one_for_each_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, captured, _ = _graph_model(monkeypatch)
+    for _ in range(2):
+        for where in ("cpu", "meta"):
+            assert model(*(torch.randn(4, device=where) for _ in range(3))).device.type == where
+    assert len(captured) == 2
+    for size in range(20, 40):
+        x, y, z = (torch.randn(size) for _ in range(3))
+        assert torch.equal(model(x, y, z), torch.nn.functional.silu(x) * y + z)
+    assert len(model._graphs) == 8
+
+
+def test_a_graph_model_is_part_of_its_callers_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, captured, capturing = _graph_model(monkeypatch)
+    capturing[0] = True
+    x, y, z = (torch.randn(4) for _ in range(3))
+    assert torch.equal(model(x, y, z), torch.nn.functional.silu(x) * y + z)
+    assert not captured
+
+
+def test_a_region_that_takes_a_list_is_no_graph() -> None:
+    task = gpu_task(REGIONS["pointwise"], "sqlite://")
+    (workload,) = task.bottleneck.workloads
+    first, *rest = workload.inputs
+    nested = workload.model_copy(update={"inputs": (first.model_copy(update={"name": "x0.0"}), *rest)})
+    bottleneck = task.bottleneck.model_copy(update={"workloads": (nested,)})
+    with pytest.raises(CannotCode, match="a list, tuple or dict"):
+        PlaybookCoder().code(
+            replace(task, bottleneck=bottleneck), Plan(strategy="cuda-graph", template="cuda-graph"), None
+        )
 
 
 @pytest.mark.parametrize("wrong", [{"block": 1000}, {"max_block": 0}, {"lanes": 3}, {"num_warps": 5}])

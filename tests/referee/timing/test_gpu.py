@@ -145,3 +145,24 @@ def test_a_graph_keeps_no_outputs_of_the_calls_before_it(monkeypatch: pytest.Mon
     found = model(torch.ones(4))
     assert [each() is None for each in made] == [True, True, True, False]
     assert made[-1]() is found
+
+
+def test_few_graphs_are_kept_and_each_device_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    captured: list[object] = []
+
+    def recorded(call: Callable[[], object]) -> Callable[[], None]:
+        captured.append(call())
+        return lambda: None
+
+    monkeypatch.setattr(device, "graphed", recorded)
+    model = device.GraphedModel(lambda x: x + 1)
+    model(torch.ones(3))
+    model(torch.ones(3, device="meta"))
+    assert len(captured) == 2
+    for size in range(20, 40):
+        model(torch.ones(size))
+    assert len(model._graphs) == 8
+    model(torch.ones(39))
+    assert len(captured) == 22
+    model(torch.ones(3))
+    assert len(captured) == 23
