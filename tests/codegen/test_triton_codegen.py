@@ -253,6 +253,47 @@ def test_positions_in_reductions_have_64_bits_if_addresses_need_them(
     assert line in text
 
 
+@pytest.mark.parametrize(
+    ("body", "shape", "line"),
+    [
+        ("return x0.sum()", (2**31 - 600,), "range(chunk * 1024, tl.cast(2147483048, tl.int64), 524288):"),
+        ("return x0.sum()", (2**31 - 2**19,), "range(chunk * 1024, 2146959360, 524288):"),
+        ("return x0.softmax(-1)", (600, 2**31 - 600), "range(0, tl.cast(2147483048, tl.int64), 1024):"),
+        ("return x0.sum(0)", (2**31, 40_000), "range(0, tl.cast(2147483648, tl.int64)):"),
+        ("return x0.sum(0)", (2**31 - 1, 40_000), "range(0, 2147483647):"),
+    ],
+)
+def test_counters_of_loops_do_not_wrap(body: str, shape: tuple[int, ...], line: str) -> None:
+    definition, workload = problem(body, [torch.empty(shape, device="meta")])
+    assert line in generate_triton(definition, (workload,), Blocks())[0].content
+
+
+@needs_triton
+def test_a_loop_whose_counter_needs_64_bits_compiles(tmp_path: Path) -> None:
+    definition, workload = problem("return x0.sum()", [torch.empty(2**31 - 600, device="meta")])
+    files = generate_triton(definition, (workload,), Blocks())
+    text = files[0].content
+    (tmp_path / "model_new.py").write_text(text)
+    launches = []
+    for kernel, arguments in re.findall(r"@triton\.jit\ndef (kernel\w*)\(([^)]*)\)", text):
+        names = arguments.replace(" ", "").split(",")
+        launches.append({"kernel": kernel, "types": dict.fromkeys(names, "*fp32"), "aligned": names})
+    assert {launch["kernel"] for launch in launches} >= {"kernel0_chunks", "kernel0"}
+    solution = make_solution("triton", {"model_new.py": text}, definition=definition.hash)
+    ahead = AheadOfTime(solution, tmp_path, ("sm_90",), tmp_path / "cache", run_command, triton_version())
+    outcome = ahead.compile(parse_launches(launches), 120)
+    assert outcome.ok and not outcome.diagnostics, outcome.diagnostics
+
+
+def test_a_kernel_that_we_bring_takes_no_dimension_beyond_its_counters() -> None:
+    row = torch.empty(2**31 - 9, device="meta")
+    region = Region("softmax", "triton-softmax", "return x0.softmax(-1)", [row])
+    with pytest.raises(CannotCode, match="32-bit counters"):
+        PlaybookCoder().code(
+            gpu_task(region, "sqlite://"), Plan(strategy="try", template="kernels/triton/softmax"), None
+        )
+
+
 def test_an_index_out_of_bounds_reads_the_first_element_and_is_asserted() -> None:
     inputs = [torch.randn(50, 16), torch.randint(0, 50, (3, 7))]
     for body, low in (("return F.embedding(x1, x0) * 2", 0), ("return x0[x1] * 2", -50)):

@@ -111,6 +111,15 @@ def rotary(k: ModuleType, *shape: int, dtype: torch.dtype = torch.float32) -> An
     return k.rotary(x, cos, sin), (x.double() * cos.double() + turned.double() * sin.double()).to(dtype)
 
 
+def rotary_in_parts(k: ModuleType, *shape: int) -> Answer:
+    """As for a batch that exceeds an axis of the grid."""
+    most, k.MOST = k.MOST, 2
+    try:
+        return rotary(k, *shape)
+    finally:
+        k.MOST = most
+
+
 def pointwise(k: ModuleType, *shape: int, dtype: torch.dtype = torch.float32) -> Answer:
     x, y, bias = rand(*shape, dtype=dtype), rand(*shape, dtype=dtype), rand(shape[-1], dtype=dtype)
     wide = x.double()
@@ -242,6 +251,7 @@ CASES: dict[str, tuple[str, str, Callable[[ModuleType], Answer]]] = {
     "reduction fp16": ("reduction", "", lambda k: reduction(k, 5, 61, FP16)),
     "rotary": ("rotary", "", lambda k: rotary(k, 2, 3, 5, 12)),
     "rotary many heads": ("rotary", "", lambda k: rotary(k, 1, 11, 3, 64)),
+    "rotary many batches": ("rotary", "", lambda k: rotary_in_parts(k, 5, 3, 4, 12)),
     "rotary fp16 odd": ("rotary", "", lambda k: rotary(k, 2, 3, 37, 6, dtype=FP16)),
     "rotary bf16": ("rotary", "", lambda k: rotary(k, 1, 4, 3, 16, dtype=BF16)),
     "pointwise": ("pointwise", "", lambda k: pointwise(k, 3, 7, 61)),

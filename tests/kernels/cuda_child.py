@@ -164,6 +164,7 @@ CASES: dict[str, tuple[str, dict[str, int], Callable[[ModuleType], cases.Answer]
     "fused mlp bf16": ("cuda-fused-mlp", {}, lambda k: cases.fused_mlp(k, 9, 40, 33, BF16)),
     "rotary": ("cuda-rotary", {}, lambda k: cases.rotary(k, 2, 3, 5, 12)),
     "rotary wide access": ("cuda-rotary", {}, lambda k: cases.rotary(k, 2, 11, 37, 64)),
+    "rotary many batches": ("cuda-rotary", {}, lambda k: cases.rotary_in_parts(k, 5, 3, 4, 64)),
     "rotary fp16 odd": ("cuda-rotary", FEW, lambda k: cases.rotary(k, 2, 3, 37, 6, dtype=FP16)),
     "rotary fp16 wide access": ("cuda-rotary", FEW, lambda k: cases.rotary(k, 1, 5, 9, 32, dtype=FP16)),
     "rotary bf16": ("cuda-rotary", {}, lambda k: cases.rotary(k, 1, 4, 3, 16, dtype=BF16)),

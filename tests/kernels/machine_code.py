@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import struct
 import sys
 import tempfile
@@ -17,6 +18,7 @@ from agentforge.languages.occupancy import occupancy, target_limits
 
 TARGET = "sm_90"
 _BITS = (8, 8, 16, 16, 32, 64, 128, 128)
+_COUNTER = re.compile(r"scf\.for .* : (i\d+) \{")
 _LOAD, _STORE, _ASYNC, _TENSOR = 0x181, 0x186, 0x1AE, 0x1F0
 """LDG, STG, LDGSTS, HGMMA."""
 
@@ -81,6 +83,7 @@ def look(compile_child: Any, kernels: dict[str, Any], launch: dict[str, Any]) ->
     return {
         **found, "kernel": fn.__name__, "occupancy": full, "spilled": spilled,
         "processor_bytes": found["thread_bytes"] * resident,
+        "counters": _COUNTER.findall(compiled.asm["ttir"]),
     }  # fmt: skip
 
 

@@ -91,6 +91,18 @@ def test_no_access_is_narrow(found: Found, name: str) -> None:
 
 
 @needs_triton
+def test_reductions_count_beyond_the_end_of_the_longest_dimension(cases: list[dict[str, Any]]) -> None:
+    """A counter that wraps below 2^31 elements reads before the tensor."""
+    (case,) = [case for case in cases if case["file"] == "reduction"]
+    launches = [launch for launch in case["launches"] if "WIDE" in launch["constants"]]
+    assert {launch["kernel"] for launch in launches} == {"reduce_piece", "reduce_column"}
+    for wide, kind in ((False, "i32"), (True, "i64")):
+        asked = [("reduction", {**x, "constants": {**x["constants"], "WIDE": wide}}) for x in launches]
+        for one in child("machine_code", given=json.dumps(asked)):
+            assert one["counters"] == [kind]
+
+
+@needs_triton
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(PRODUCTS))
 def test_products_use_hoppers_matrix_instructions(products: Found, name: str) -> None:

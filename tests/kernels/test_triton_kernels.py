@@ -76,6 +76,41 @@ def test_many_heads_fit_a_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     assert grids and all(size < 65536 for size in grids[0][1:])
 
 
+def test_a_large_batch_fits_a_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    launched: list[tuple[tuple[int, ...], int]] = []
+
+    class Heads:
+        def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., None]:
+            return lambda x, *_, **__: launched.append((grid, x.storage_offset()))
+
+    module = load("rotary")
+    monkeypatch.setattr(module, "rotary_heads", Heads())
+    x, angles = torch.empty(70_000, 1, 1, 2), torch.empty(1, 2)
+    module.rotary(x, angles, angles)
+    assert launched == [((1, 1, 65535), 0), ((1, 1, 70_000 - 65535), 2 * 65535)]
+
+
+@pytest.mark.parametrize(("elements", "wide"), [(2**31 - 600, True), (2**31 - 2**23, False)])
+def test_a_long_reduction_counts_in_64_bits(
+    monkeypatch: pytest.MonkeyPatch, elements: int, wide: bool
+) -> None:
+    launched: list[bool] = []
+
+    class Kernel:
+        def __getitem__(self, _: tuple[int, ...]) -> Callable[..., None]:
+            return lambda *_, WIDE=False, **__: launched.append(WIDE)  # noqa: N803
+
+    module = load("reduction")
+    for name in ("reduce_piece", "reduce_column", "reduce_row"):
+        monkeypatch.setattr(module, name, Kernel())
+    x = torch.empty(elements, dtype=torch.float16, device="meta")
+    module.reduce_all(x)
+    assert launched == [wide, False]
+    launched.clear()
+    module.reduce_columns(x[:, None])
+    assert launched[0] == wide and not any(launched[1:])
+
+
 def test_every_file_is_checked() -> None:
     assert {file for file, _, _ in CASES.values()} == {file for file, _, _ in LARGE.values()} == set(FILES)
 

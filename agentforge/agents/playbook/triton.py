@@ -30,6 +30,8 @@ _aten = torch.ops.aten
 _STANDS_FOR = "af_kernel"
 """Module of the placeholder functions that stand for a kernel's functions until the code is printed."""
 _REDUCTIONS = ("none", "mean", "sum")
+_LONGEST = 2**31 - 2**20
+"""Sizes of dimensions that the kernels' 32-bit loop counters can reach."""
 _ACTIVATIONS: dict[Any, str] = {
     _aten.gelu.default: "gelu", _aten.relu.default: "relu", _aten.silu.default: "silu",
 }  # fmt: skip
@@ -73,6 +75,9 @@ def with_kernel(
     if name == "flash-attention" and any(n.target is _aten.softmax.int for n in traced.graph.nodes):
         fuse(traced)
     _propagate_shapes(traced, workload)
+    tensors = [value for n in traced.graph.nodes if isinstance(value := n.meta.get("val"), torch.Tensor)]
+    if any(size > _LONGEST for tensor in tensors for size in tensor.shape):
+        raise CannotCode("a dimension is too long for 32-bit counters")
     replaced = 0
     for node in list(traced.graph.nodes):
         call = KERNELS[name](node) if node.op == "call_function" and node.users else None

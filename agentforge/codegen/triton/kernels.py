@@ -216,7 +216,7 @@ class TritonWriter:
             for r, _ in p.reductions:
                 self._add(f"sum{r.number} = tl.full(({block},), {identity(r)}, {_type(r)})")
             self._settle(values, p)
-            with self._indented(f"for start in range(0, {space}, {block}):"):
+            with self._indented(f"for start in range(0, {_bound(space, block)}, {block}):"):
                 self._add(f"at = start + {self._wide(f'tl.arange(0, {block})')}", f"inside = at < {space}")
                 self._decode("at", p.loops)
                 scope = values.over(p.loops, "inside")
@@ -256,7 +256,7 @@ class TritonWriter:
             self._store(values, p, "inside")
             return
         self._settle(values, p)
-        with self._indented(f"for column in range(0, {space}):"):
+        with self._indented(f"for column in range(0, {_bound(space, 1)}):"):
             self._decode(self._wide("column"), p.loops)
             scope = values.over(p.loops, "inside", vector=False)
             for r, value in p.reductions:
@@ -304,7 +304,8 @@ class TritonWriter:
         for p in segments:
             space = prod(v.extent for v in p.loops)
             self._settle(values, p)
-            with self._indented(f"for start in range(chunk * {block}, {space}, {chunks * block}):"):
+            step = chunks * block
+            with self._indented(f"for start in range(chunk * {block}, {_bound(space, step)}, {step}):"):
                 self._add(f"at = start + {self._wide(f'tl.arange(0, {block})')}", f"inside = at < {space}")
                 self._decode("at", p.loops)
                 scope = values.over(p.loops, "inside")
@@ -349,6 +350,11 @@ class TritonWriter:
             value = values.known(store.value)
             at = values.address(self.outputs[store.output].name, store.index, bool(inside))
             self._add(f"tl.store({at}, {value.text}{f', mask={inside}' if inside else ''})")
+
+
+def _bound(space: int, step: int) -> str:
+    """A loop's end, of 64 bits if its counter needs them: the last count is up to a step beyond the end."""
+    return f"tl.cast({space}, tl.int64)" if space + step > _INT32 else str(space)
 
 
 def _type(r: Reduce) -> str:

@@ -24,6 +24,8 @@ import torch
 from agentforge_cuda import load
 
 PARAMETERS = {"threads": 128, "group": 4}
+MOST = 65535
+"""Blocks along the third axis of a grid."""
 NAMES = {torch.float32: "float", torch.float16: "half", torch.bfloat16: "bfloat16"}
 kernels = load(__file__, "rotary.cu")
 
@@ -40,8 +42,10 @@ def rotary(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tenso
         wide = 16 // x.element_size()
         whole = size // 2 % wide == 0 and all(t.data_ptr() % 16 == 0 for t in (x, cos, sin))
         packs = size // 2 // wide if whole else size // 2
-        getattr(kernels, f"rotary_{NAMES[x.dtype]}")(
-            x, cos, sin, out, heads, positions, size // 2, group, whole,
-            grid=(-(-positions * packs // threads), -(-heads // group), batch), block=threads,
-        )  # fmt: skip
+        for start in range(0, batch, MOST):
+            some, turned = x[start : start + MOST], out[start : start + MOST]
+            getattr(kernels, f"rotary_{NAMES[x.dtype]}")(
+                some, cos, sin, turned, heads, positions, size // 2, group, whole,
+                grid=(-(-positions * packs // threads), -(-heads // group), some.shape[0]), block=threads,
+            )  # fmt: skip
     return out

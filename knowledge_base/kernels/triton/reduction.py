@@ -57,8 +57,13 @@ def reduce_row(
 
 
 @triton.jit
-def reduce_piece(x_ptr, out_ptr, cols, pieces, divisor, MAXIMUM: tl.constexpr, BLOCK: tl.constexpr):
+def reduce_piece(
+    x_ptr, out_ptr, cols, pieces, divisor,
+    MAXIMUM: tl.constexpr, BLOCK: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
     """Piece `program_id(1)` of row `program_id(0)`: blocks that lie `pieces` blocks apart."""
+    if WIDE:
+        cols = tl.cast(cols, tl.int64)
     row, piece = tl.program_id(0).to(tl.int64), tl.program_id(1)
     x_ptr += row * cols
     lane = tl.arange(0, BLOCK)
@@ -77,9 +82,12 @@ def reduce_piece(x_ptr, out_ptr, cols, pieces, divisor, MAXIMUM: tl.constexpr, B
 
 @triton.jit
 def reduce_column(
-    x_ptr, out_ptr, rows, cols, divisor, MAXIMUM: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr
-):
+    x_ptr, out_ptr, rows, cols, divisor,
+    MAXIMUM: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
     """Piece `program_id(1)` of a strip of `COLS` columns; neighbouring threads read neighbouring columns."""
+    if WIDE:
+        rows = tl.cast(rows, tl.int64)
     at = tl.program_id(0).to(tl.int64) * COLS + tl.arange(0, COLS)
     piece, pieces = tl.program_id(1), tl.num_programs(1)
     nothing = float("-inf") if MAXIMUM else 0.0
@@ -110,6 +118,11 @@ def cut(programs: int, length: int, block: int) -> int:
     return max(1, min(PROGRAMS // max(programs, 1), length // (4 * block)))
 
 
+def counts_beyond(end: int, step: int) -> bool:
+    """Whether a loop's last count, up to a step beyond its end, needs more than 32 bits."""
+    return end + step > 2**31
+
+
 def reduce_rows(x: torch.Tensor, how: str = "sum") -> torch.Tensor:
     """`sum`, `mean` or `max` of `x` (..., cols) over its last dimension."""
     cols = x.shape[-1]
@@ -122,7 +135,7 @@ def reduce_rows(x: torch.Tensor, how: str = "sum") -> torch.Tensor:
         found = out if pieces == 1 else torch.empty((rows, pieces), dtype=torch.float32, device=x.device)
         reduce_piece[(rows, pieces)](
             flat, found, cols, pieces, divisor if pieces == 1 else 1.0,
-            MAXIMUM=maximum, BLOCK=block, num_warps=warps,
+            MAXIMUM=maximum, BLOCK=block, WIDE=counts_beyond(cols, pieces * block), num_warps=warps,
         )  # fmt: skip
         flat, cols = found, pieces
     if rows and flat is not out:
@@ -147,7 +160,7 @@ def reduce_columns(x: torch.Tensor, how: str = "sum") -> torch.Tensor:
         _, _, warps = tile(height * width, given.element_size())
         reduce_column[(strips, pieces)](
             given, found, given.shape[0], cols, divisor if last else 1.0, MAXIMUM=how == "max",
-            ROWS=height, COLS=width, num_warps=warps,
+            ROWS=height, COLS=width, WIDE=counts_beyond(given.shape[0], pieces * height), num_warps=warps,
         )  # fmt: skip
     return found
 

@@ -23,6 +23,8 @@ import triton
 import triton.language as tl
 
 PARAMETERS = {"block_heads": 2, "num_warps": 4}
+MOST = 65535
+"""Programs along the third axis of a grid."""
 
 
 @triton.jit
@@ -57,9 +59,10 @@ def rotary(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tenso
     # A thread has 16 bytes of each half of each head.
     long = max(1, 32 * warps * (16 // x.element_size()) // half)
     width = min(PARAMETERS["block_heads"], triton.next_power_of_2(heads))
-    if x.numel():
-        rotary_heads[(triton.cdiv(positions, long), triton.cdiv(heads, width), batch)](
-            x, cos, sin, out, heads, positions, size // 2, HEADS=width, POSITIONS=long, HALF=half,
+    for start in range(0, batch if x.numel() else 0, MOST):
+        some, turned = x[start : start + MOST], out[start : start + MOST]
+        rotary_heads[(triton.cdiv(positions, long), triton.cdiv(heads, width), some.shape[0])](
+            some, cos, sin, turned, heads, positions, size // 2, HEADS=width, POSITIONS=long, HALF=half,
             num_warps=warps,
         )  # fmt: skip
     return out
