@@ -16,6 +16,7 @@ import torch
 
 from agentforge.codegen.library import KernelTemplate, kernel_templates, parse_template
 from agentforge.languages import BuildResult, run_command
+from agentforge.languages.occupancy import target_limits
 from agentforge.languages.triton.compile.ahead import AheadOfTime
 from agentforge.languages.triton.language import TARGETS, triton_version
 from agentforge.languages.triton.launches import Launch, parse_launches
@@ -28,7 +29,14 @@ from .large import DTYPES, LARGE
 pytestmark = pytest.mark.skipif(not triton_version(), reason="Triton is not installed")
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted(path.stem for path in FOLDER.glob("*.py"))
-_SPILLED = {("gated_tile", "sm_80"): 128, ("attention_tile", "sm_80"): 128, ("attention_tile", "sm_100"): 128}
+CONSUMERS = ("sm_89", "sm_120")
+"""Targets with 99 KiB of shared memory for a block, as sm_86 has."""
+TILES = ("matmul", "fused_mlp", "attention")
+_SPILLED = {
+    ("gated_tile", "sm_80"): 128, ("gated_tile", "sm_89"): 128, ("gated_tile", "sm_120"): 160,
+    ("attention_tile", "sm_80"): 128, ("attention_tile", "sm_89"): 128, ("attention_tile", "sm_100"): 128,
+    ("attention_tile", "sm_120"): 128,
+}  # fmt: skip
 """Bytes that a tile made for Hopper may spill elsewhere."""
 _UNITS = 4.0
 """Allowed relative L2 error, in units of the dtype's epsilon."""
@@ -98,7 +106,7 @@ def test_a_long_reduction_counts_in_64_bits(
 
     class Kernel:
         def __getitem__(self, _: tuple[int, ...]) -> Callable[..., None]:
-            return lambda *_, WIDE=False, **__: launched.append(WIDE)  # noqa: N803
+            return lambda *_, WIDE=False, **__: launched.append(WIDE)
 
     module = load("reduction")
     for name in ("reduce_piece", "reduce_column", "reduce_row"):
@@ -138,6 +146,7 @@ def check(found: BuildResult, launches: Sequence[Launch], targets: Sequence[str]
     assert {(usage.kernel, usage.target) for usage in usages} == set(product(titles, targets))
     for usage in usages:
         assert usage.registers > 0 and usage.occupancy, usage
+        assert usage.shared_bytes <= target_limits(usage.target).shared_bytes_block
         assert usage.spill_store_bytes <= _SPILLED.get((usage.kernel.split("(")[0], usage.target), 0), usage
 
 
@@ -167,6 +176,17 @@ def test_compiles_for_every_target(
     launches: dict[str, dict[str, Any]], for_every_target: dict[str, BuildResult], name: str
 ) -> None:
     check(for_every_target[name.split()[-1]], parse_launches(launches[name]["launches"]), TARGETS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_tiles_fit_the_shared_memory_of_consumer_gpus(
+    launches: dict[str, dict[str, Any]], tmp_path: Path, dtype: str
+) -> None:
+    """Before Hopper the compiler keeps one stage less: 98304 bytes at most."""
+    cases = [launches[f"{file} {dtype}"] for file in TILES]
+    found = compiled(cases, CONSUMERS, tmp_path / "built")
+    check(found, parse_launches([launch for case in cases for launch in case["launches"]]), CONSUMERS)
 
 
 def test_manifests() -> None:
