@@ -18,8 +18,8 @@ from .layout import Layout, same_strides
 
 _ACCESS_BYTES = 16
 """The widest access of a CUDA kernel. Elsewhere than at a multiple it ends the process's use of the GPU."""
-_STRICT = ("cupy", "numpy", "dlpack")
-"""Words in the Python files of kernels that pass tensors to libraries which refuse those with a gradient."""
+_STRICT = ("cupy", "dlpack")
+"""Words in the Python files of kernels that pass tensors by DLPack, which refuses those with a gradient."""
 
 
 class Kernel:
