@@ -70,8 +70,12 @@ def call_overhead(device: str, wait: Callable[[], None]) -> float:
     return best_time(batch, wait, 0.1) / calls
 
 
-def bandwidth(device: str, nbytes: int, wait: Callable[[], None], seconds: float) -> float:
-    """Highest bytes/s of a copy, an addition and a full read over `nbytes` of arrays."""
+def bandwidth(device: str, nbytes: int, wait: Callable[[], None], seconds: float, passes: int = 1) -> float:
+    """Highest bytes/s of a copy, an addition and a full read over `nbytes` of arrays.
+
+    Args:
+        passes: before each wait, which would cost as much as a pass over a GPU's cache.
+    """
     n = nbytes // 12
     a, b, out = (torch.ones(n, device=device) for _ in range(3))
     patterns: list[tuple[int, Callable[[], Any]]] = [
@@ -79,7 +83,14 @@ def bandwidth(device: str, nbytes: int, wait: Callable[[], None], seconds: float
         (12, lambda: torch.add(a, b, out=out)),
         (4, lambda: torch.sum(a)),
     ]
-    return max(width * n / best_time(call, wait, seconds / 3) for width, call in patterns)
+
+    def repeat(call: Callable[[], Any]) -> None:
+        for _ in range(passes):
+            call()
+
+    return max(
+        width * n * passes / best_time(partial(repeat, call), wait, seconds / 3) for width, call in patterns
+    )
 
 
 def measure(kind: str, seconds: float, threads: int, nbytes: int) -> dict[str, Any]:
@@ -103,6 +114,7 @@ def measure(kind: str, seconds: float, threads: int, nbytes: int) -> dict[str, A
         return {
             "bandwidth": bandwidth(kind, nbytes, wait, 0.3),
             "peak_flops": peaks,
+            "cache_bandwidth": bandwidth(kind, 16 << 20, wait, 0.2, passes=50) if kind == "cuda" else 0.0,
             "call_overhead_s": call_overhead(kind, wait),
         }
 

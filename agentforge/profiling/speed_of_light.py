@@ -86,12 +86,7 @@ def _compute_s(site: CallSite, roofline: Roofline) -> float:
 
 
 def bandwidth_for(moved: float, device: DeviceSpec, roofline: Roofline) -> float:
-    """Bytes/s for moving `moved` bytes: the cache's bandwidth if the working set fits a CPU's last cache.
-
-    A GPU's does not count, because the referee empties it before each call.
-    """
-    if device.kind == "cuda":
-        return roofline.bandwidth
+    """Bytes/s for moving `moved` bytes: the cache's bandwidth if the working set fits the last cache."""
     cache = device.cache_bytes[-1] if device.cache_bytes else 0
     if roofline.cache_bandwidth and moved <= _CACHE_SHARE * cache:
         return max(roofline.cache_bandwidth, roofline.bandwidth)

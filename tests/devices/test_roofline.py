@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
 from agentforge.devices import (
     DeviceSpec,
     Roofline,
+    _rates,
     cached_roofline,
     detect,
     measure_roofline,
@@ -193,3 +196,20 @@ def test_this_cpu(tmp_path: Path) -> None:
     assert 1e-8 < found.call_overhead_s < 1e-3
     (file,) = tmp_path.rglob("*.json")
     assert json.loads(file.read_text())["tries"] == 1
+
+
+def test_a_cache_is_passed_over_many_times_before_each_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU a wait takes as long as a pass."""
+
+    def time_of(call: Callable[[], object], wait: Callable[[], None], _: float) -> float:
+        calls.clear()
+        call()
+        wait()
+        return 1.0
+
+    calls: list[str] = []
+    plain = torch.sum
+    monkeypatch.setattr(_rates, "best_time", time_of)
+    monkeypatch.setattr(torch, "sum", lambda x: (calls.append("pass"), plain(x))[1])
+    assert _rates.bandwidth("cpu", 12 << 10, lambda: calls.append("wait"), 1.0, passes=5) == 5 * 12 * 1024
+    assert calls == ["pass"] * 5 + ["wait"]

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from agentforge.devices import DeviceSpec
 from agentforge.devices.null import detect_null, null_roofline
 from agentforge.profiling.speed_of_light import (
     Work,
@@ -34,15 +33,6 @@ def test_what_bounds_a_call() -> None:
     assert (compute.bound, compute.seconds) == (Bound.COMPUTE, 1e12 / ROOFLINE.peak_flops["float32"])
     tiny = speed_of_light(Work(4, 1), DEVICE, ROOFLINE)
     assert (tiny.bound, tiny.floor_s) == (Bound.OVERHEAD, ROOFLINE.call_overhead_s)
-
-
-def test_a_gpus_cache_is_empty_before_each_call() -> None:
-    """Its bandwidth made the gain of small regions several times too large."""
-    caches = {"architecture": "any", "cache_bytes": (1 << 15, 50 << 20)}
-    gpu, cpu = (DeviceSpec(kind=kind, name="any", **caches) for kind in ("cuda", "cpu"))
-    small = Work(1 << 20, 0)
-    assert speed_of_light(small, gpu, ROOFLINE).seconds == (1 << 20) / ROOFLINE.bandwidth
-    assert speed_of_light(small, cpu, ROOFLINE).seconds == (1 << 20) / ROOFLINE.cache_bandwidth
 
 
 def _profile() -> Profile:
