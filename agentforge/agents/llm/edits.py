@@ -28,15 +28,18 @@ MOST_CHARACTERS = 400_000
 _EDITED = "\0"
 """Takes the place of an edit while files are looked for: a fence around edits is no file."""
 
-_HEAD = r"^[ \t]*(?:[#*>`-]+[ \t]*)*\**"
+_HEAD = r"^[ \t#*>`-]*"  # one class: nested repeats would never end at a ruler of dashes
 _PATH = r"(?=[ \t:*`]):?\**:?[ \t]*[`*]*(?P<path>[\w./+-]+)[`*:]*[ \t]*$"
 _FILE, _EDIT = (re.compile(_HEAD + word + _PATH, re.MULTILINE | re.IGNORECASE) for word in ("FILE", "EDIT"))
 _FENCE = re.compile(
     r"^[ \t]*(?P<ticks>`{3,}|~{3,})[ \t]*(?P<info>[^\n`]*)\n(?P<body>.*?)(?:^[ \t]*(?P=ticks)[ \t]*$|\Z)",
     re.M | re.S,
 )
+_SEARCH, _DIVIDER, _REPLACE = r"<{5,}[ \t]*SEARCH[ \t]*\n", r"={5,}[ \t]*\n", r">{5,}[ \t]*REPLACE[ \t]*$"
 _CHANGE = re.compile(
-    r"^<{5,}[ \t]*SEARCH[ \t]*\n(?P<old>.*?)^={5,}[ \t]*\n(?P<new>.*?)^>{5,}[ \t]*REPLACE[ \t]*$", re.M | re.S
+    rf"^{_SEARCH}(?P<old>(?:(?!{_SEARCH}|{_DIVIDER}).*\n)*){_DIVIDER}"
+    rf"(?P<new>(?:(?!{_SEARCH}|{_REPLACE}).*\n)*){_REPLACE}",
+    re.M,
 )
 
 

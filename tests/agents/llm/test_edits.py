@@ -137,3 +137,23 @@ def test_no_text_breaks_it(text: str) -> None:
         sources(text, parent())
     except Unreadable as error:
         assert str(error)
+
+
+@pytest.mark.parametrize(
+    "ruler", ["# " + "-" * 80, "#" * 80, " * " + "-" * 80, "> " * 60, "`" * 2 + "-" * 90]
+)
+def test_rulers_in_comments_take_no_time(ruler: str) -> None:
+    code = f"{ruler}\n{CPP}{ruler}\n"
+    assert read(f"{ruler}\nFILE: kernel.cpp\n```cpp\n{code}```\n{ruler}\n", parent())["kernel.cpp"] == code
+    old, new = CPP.splitlines(keepends=True)[0], code
+    edit = f"{ruler}\nEDIT: kernel.cpp\n<<<<<<< SEARCH\n{old}=======\n{new}>>>>>>> REPLACE\n"
+    assert read(edit, parent())["kernel.cpp"].startswith(ruler)
+
+
+def test_an_answer_that_repeats_itself_takes_no_time() -> None:
+    """As one that a model without an end fills with half an edit."""
+    half = "<<<<<<< SEARCH\nint f() { return 1; }\n=======\nint f() { return 2; }\n"
+    with pytest.raises(Unreadable, match="closed by"):
+        read("EDIT: kernel.cpp\n" + half * 5000, parent())
+    whole = "EDIT: kernel.cpp\n" + half + half + ">>>>>>> REPLACE\n"
+    assert "return 2" in read(whole, parent())["kernel.cpp"]
