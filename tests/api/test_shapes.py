@@ -33,7 +33,7 @@ def test_a_live_module_is_right_inside_and_outside_of_the_range(settings: Settin
         (torch.randn(2, 16, 256),),
         shapes="batch=1..8,seq=16..64",
         settings=settings,
-        attempts=1,
+        attempts=0,  # tests/stitch/test_shapes.py has kernels for a range
         out=tmp_path / "fast",
         progress=False,
     )
