@@ -28,8 +28,8 @@ class Reply:
     text: str = ""
     fault: str = ""
     """A status (`"401"`), or: `reset`, `cut`, `stall`, `no-schema`, `no-tools`, `detail`, `garbage`,
-    `error-event`, `bytes`, a key of `NO_STREAMS`, a value of `MALFORMED`, or `usage-` with a key of
-    `ACCOUNTS`."""
+    `error-event`, `bytes`, `failed` (Responses), a key of `NO_STREAMS`, a value of `MALFORMED`, or `usage-`
+    with a key of `ACCOUNTS`."""
     stop: str = "end"
     """`end`, `length` or `refusal`."""
     headers: dict[str, str] = field(default_factory=dict)
@@ -403,10 +403,12 @@ class ResponsesWire(Wire):
                 "total_tokens": self.tokens_in + self.tokens_out,
             }
         incomplete = {"reason": "max_output_tokens"} if status == "incomplete" else None
+        error = {"code": "server_error", "message": "injected failure"} if status == "failed" else None
         return {
-            "id": "resp_1", "object": "response", "created_at": 1, "status": status, "error": None,
-            "incomplete_details": incomplete, "instructions": None, "model": self.body["model"],
-            "output": output, "parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "usage": usage,
+            "id": "resp_1", "object": "response", "created_at": 1, "status": status,
+            "error": error, "incomplete_details": incomplete, "instructions": None,
+            "model": self.body["model"], "output": output, "parallel_tool_calls": True,
+            "tool_choice": "auto", "tools": [], "usage": usage,
             "metadata": {}, "temperature": 1.0, "top_p": 1.0,
         }  # fmt: skip
 
@@ -436,6 +438,7 @@ class ResponsesWire(Wire):
             done = {**item, "arguments": arguments, "status": "completed"}
             yield event("response.output_item.done", output_index=n + 1, item=done)
         status = "incomplete" if self.reply.stop == "length" else "completed"
+        status = "failed" if self.reply.fault == "failed" else status
         yield event(f"response.{status}", response=self._response(status, self.reply.text))
 
 

@@ -95,17 +95,15 @@ class EndpointModel:
                 with self.translated():
                     return await self.stream(request, heard)
         except CallFailed as failure:
-            if (
-                heard.began and failure.tokens == Tokens()
-            ):  # streamed text is billed, and the usage report never came
-                failure.tokens = estimated(request, heard.billed)
+            if heard.began and (failure.tokens == Tokens() or not failure.tokens.known):
+                failure.tokens = at_most(request, heard.billed)
             raise
         except TimeoutError as error:
             did = "was still answering" if heard.billed else "had not begun to answer"
             raise CallFailed(
                 f"{self.endpoint} {did} after {self._settings.deadline_s:g} s: "
                 "raise llm.deadline_s if it is slow",
-                estimated(request, heard.billed),
+                at_most(request, heard.billed),
             ) from error
 
     async def stream(self, request: Request, heard: Heard) -> Response:
@@ -260,6 +258,12 @@ def counted(request: Request, text: str, usage: Callable[[], Tokens]) -> Tokens:
         and tokens.cached + tokens.cache_written <= tokens.input
     )
     return tokens if possible else estimated(request, text)
+
+
+def at_most(request: Request, text: str) -> Tokens:
+    """The most that an answer without its end can cost: reasoning that is not sent is billed too."""
+    tokens = estimated(request, text)
+    return tokens.model_copy(update={"output": max(tokens.output, request.max_tokens)})
 
 
 def estimated(request: Request, text: str) -> Tokens:

@@ -44,17 +44,17 @@ class OpenAIResponses(EndpointModel):
                         heard.hide(event.delta)
                     case "response.refusal.done":
                         refused = True
-                    case "response.completed" | "response.incomplete":
+                    case "response.completed" | "response.incomplete" | "response.failed":
                         final = event.response
-                    case "response.failed":
-                        error = event.response.error
-                        said = self._at.clean(error.message if error else "the response failed")
-                        raise CallFailed(f"{self.endpoint}: {said}")
                     case "error":
                         raise CallFailed(f"{self.endpoint}: {self._at.clean(event.message)}")
         if final is None:
             raise self.cut(heard)
         text = final.output_text
+        tokens = counted(request, heard.billed or text, lambda: _tokens(final.usage))
+        if final.status == "failed":
+            said = final.error.message if final.error else "the response failed"
+            raise CallFailed(f"{self.endpoint}: {self._at.clean(said)}", tokens)
         calls = tuple(
             ToolCall(id=item.call_id, name=item.name, arguments=item.arguments)
             for item in final.output
@@ -64,7 +64,7 @@ class OpenAIResponses(EndpointModel):
             text=text,
             model=final.model,
             stop="refusal" if refused else _stop(final),
-            tokens=counted(request, heard.billed or text, lambda: _tokens(final.usage)),
+            tokens=tokens,
             calls=calls,
         )
 
