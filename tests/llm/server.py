@@ -41,6 +41,8 @@ class Reply:
     """Reasoning that Chat Completions show beside the answer."""
     message: str = ""
     """Of the error body."""
+    code: str = ""
+    """Of the error body, in Anthropic's `details`."""
     calls: tuple[tuple[str, str], ...] = ()
     """Tool calls: name, and arguments as JSON text; their ids are `call_0`, `call_1`, ..."""
     usage: bool = True
@@ -173,7 +175,7 @@ class _Handler(BaseHTTPRequestHandler):
             status = int(reply.fault)
             kind = KINDS.get(status, "api_error")
             text = reply.message or f"injected {status}"
-            return self._error(status, _error_body(self.path, kind, text), reply.headers)
+            return self._error(status, _error_body(self.path, kind, text, reply.code), reply.headers)
         if reply.fault == "detail":
             return self._error(404, {"detail": reply.message}, {})
         if reply.fault == "no-schema" and any(
@@ -308,10 +310,11 @@ KINDS = {
 }
 
 
-def _error_body(path: str, kind: str, message: str) -> dict[str, Any]:
+def _error_body(path: str, kind: str, message: str, code: str = "") -> dict[str, Any]:
     if path.endswith("/messages"):
-        return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"}
-    return {"error": {"message": message, "type": kind, "param": None, "code": kind}}
+        details = {"details": {"error_code": code}} if code else {}
+        return {"type": "error", "error": {"type": kind, "message": message, **details}, "request_id": "r1"}
+    return {"error": {"message": message, "type": kind, "param": None, "code": code or kind}}
 
 
 class Wire:

@@ -139,6 +139,34 @@ def test_a_used_up_quota_says_what_to_do(opened: Opener, server: LLMServer, api:
         opened().complete(ask())
 
 
+LIMITS = (
+    "You have reached your specified {}API usage limits. You will regain access on 2027-01-01 at 00:00 UTC."
+)
+REACHED = "You have reached a limit."
+SPENT = {
+    "messages": [
+        Reply(fault="400", message=LIMITS.format("")),
+        Reply(fault="400", message=LIMITS.format("workspace ")),
+        Reply(fault="429", message=REACHED, code="enforced_spend_limit_reached"),
+    ],
+    "responses": [
+        Reply(fault="429", message=REACHED, code="credit_balance_exhausted"),
+        Reply(fault="429", message=REACHED, code="organization_spend_limit_exceeded"),
+        Reply(fault="429", message=REACHED, code="project_spend_limit_exceeded"),
+        Reply(fault="429", message=REACHED, code="organization_usage_limit_exceeded"),
+    ],
+}
+"""As the vendors document them."""
+
+
+@pytest.mark.parametrize("api", ["messages", "responses"], indirect=True)
+def test_a_spend_limit_is_a_quota_that_is_used_up(opened: Opener, server: LLMServer, api: str) -> None:
+    for reply in SPENT[api]:
+        server.then(reply)
+        with pytest.raises(OutageError, match=r"quota is used up: .* You have reached"):
+            opened().complete(ask())
+
+
 def test_silence_ends(opened: Opener, server: LLMServer) -> None:
     server.then(Reply("a long enough answer " * 20, fault="stall"))
     started = time.monotonic()

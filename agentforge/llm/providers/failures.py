@@ -22,7 +22,18 @@ _TOOLS = re.compile(
 )
 """What endpoints say that have no tools, cannot read the call that their model wrote (Groq, Ollama), or want
 the model's thoughts back with the results (Gemini, DeepSeek)."""
-_NO_QUOTA = ("insufficient_quota", "billing_hard_limit_reached", "credit balance is too low", "billing_error")
+_NO_QUOTA = (
+    "insufficient_quota",
+    "billing_hard_limit_reached",
+    "credit balance is too low",
+    "billing_error",
+    "api usage limits",
+    "enforced_spend_limit_reached",
+    "credit_balance_exhausted",
+    "spend_limit_exceeded",
+    "organization_usage_limit_exceeded",
+)
+"""What the vendors say if no call is paid for until somebody acts, or the month ends."""
 _DECLINED = (
     "invalid_prompt",
     "usage polic",
@@ -110,7 +121,10 @@ class Endpoint:
     def _failure(self, status: int, said: str) -> Exception:
         text, who = said.lower(), f"{self.name} ({status})"
         if status == 402 or any(sign in text for sign in _NO_QUOTA):
-            return OutageError(f"{who}: the quota is used up: add credit, or use another key or --llm")
+            return OutageError(
+                f"{who}: the quota is used up: add credit, raise the spend limit, or use another key or --llm"
+                f" ({self.clean(said)})"
+            )
         if _too_long(text):
             return PromptRefused(
                 f"{who}: the prompt and the longest answer exceed the context of {self.model}: lower "
@@ -162,11 +176,13 @@ class Endpoint:
 
 
 def _said(error: Any) -> str:
-    """The endpoint's message, with its code if there is one."""
+    """The endpoint's message, with its codes if there are any."""
     body = getattr(error, "body", None)
     inner = body.get("error", body) if isinstance(body, dict) else None
     if isinstance(inner, dict):
-        parts = (inner.get("type"), inner.get("code"), inner.get("message") or inner.get("detail"))
+        details = inner.get("details")
+        code = details.get("error_code") if isinstance(details, dict) else None
+        parts = (inner.get("type"), inner.get("code"), code, inner.get("message") or inner.get("detail"))
         if any(parts):
             return ": ".join(dict.fromkeys(str(p) for p in parts if p))
     return str(getattr(error, "message", error))
