@@ -10,7 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from agentforge.schema import Budget, LLMCall, MachineError, OutageError, Usage, UsageError, content_hash
+from agentforge.schema import (
+    Budget,
+    LLMCall,
+    MachineError,
+    OutageError,
+    UnsupportedTargetError,
+    Usage,
+    UsageError,
+    content_hash,
+)
 from agentforge.store import Store
 
 from ._base import CallFailed, CannotAfford, LanguageModel, PromptRefused, Request, Response, Tokens
@@ -21,7 +30,9 @@ LEAST_TOKENS = 1024
 """Fewest tokens of an answer to which a budget may limit a call; most answers take 50 to 800."""
 
 FAILURES_IN_A_ROW = 6
-"""The run stops after this many failed calls in a row to one endpoint, each after the SDK's own retries."""
+"""The run stops after this many failed calls in a row to one endpoint, each after the SDK's own retries.
+
+It also stops if an endpoint that works refuses as many prompts without an answer between them."""
 
 OnCall = Callable[[LLMCall], None]
 
@@ -67,6 +78,7 @@ class Ledger:
         self._lock = threading.Condition()
         self._used = _Sum()
         self._failures: Counter[str] = Counter()
+        self._refusals: Counter[str] = Counter()
         for call in store.calls(run):
             self._used.dollars += call.dollars or 0.0
             self._used.tokens += call.tokens_in + call.tokens_out
@@ -91,6 +103,7 @@ class Ledger:
             CallFailed: no usable answer came.
             CannotAfford: the call could exceed the budget.
             OutageError: calls to this model cannot succeed now.
+            UnsupportedTargetError: the model refuses the prompts of this run.
             UsageError, MachineError: calls to this model cannot succeed.
         """
         base = content_hash([self.run, attempt, role, model.spec, request.hash], length=32)
@@ -136,7 +149,7 @@ class Ledger:
             self._settle(begun, model, Tokens(), started, status="failed", error=str(refusal))
             raise
         # after anything else, for example a kill, the call stays `begun`: its cost is unknown
-        self._failures[model.endpoint] = 0
+        self._failures[model.endpoint] = self._refusals[model.endpoint] = 0
         call = self._settle(
             begun, model, response.tokens, started, status="answered", response=response.model_dump_json()
         )
@@ -227,10 +240,18 @@ class Ledger:
             self._on_call(call)
 
     def _count_failure(self, model: LanguageModel, failure: CallFailed) -> None:
+        if isinstance(failure, PromptRefused):  # the endpoint works
+            self._failures[model.endpoint] = 0
+            self._refusals[model.endpoint] += 1
+            if self._refusals[model.endpoint] >= FAILURES_IN_A_ROW:
+                raise UnsupportedTargetError(
+                    f"{FAILURES_IN_A_ROW} prompts of this problem do not fit {model.spec}, or it declines "
+                    f"them ({failure})"
+                ) from failure
+            return
         self._failures[model.endpoint] += 1
         if self._failures[model.endpoint] >= FAILURES_IN_A_ROW:
-            kind = MachineError if isinstance(failure, PromptRefused) else OutageError
-            raise kind(
+            raise OutageError(
                 f"{FAILURES_IN_A_ROW} calls to {model.spec} failed in a row ({failure}): "
                 "resume the run when it works again"
             ) from failure

@@ -24,7 +24,7 @@ from agentforge.llm import (
     Tokens,
 )
 from agentforge.llm.ledger import LEAST_TOKENS
-from agentforge.schema import Budget, LLMCall, MachineError, OutageError, UsageError
+from agentforge.schema import Budget, LLMCall, OutageError, UnsupportedTargetError, UsageError
 from agentforge.store import Store
 from tests.loop.conftest import make_run
 
@@ -107,20 +107,34 @@ def test_a_failed_call_is_kept_and_made_again(store: Store) -> None:
     assert Ledger(store, "run").dollars == pytest.approx(ledger.dollars)
 
 
-@pytest.mark.parametrize(("failure", "error"), [(CallFailed, OutageError), (PromptRefused, MachineError)])
-def test_many_failures_in_a_row_end_the_run(
-    store: Store, failure: type[CallFailed], error: type[MachineError]
-) -> None:
+def failing(kind: type[CallFailed]) -> Fake:
     def answer(_: Request) -> Response:
-        raise failure("busy")
+        raise kind("busy")
 
+    return Fake(answer)
+
+
+def test_many_failures_in_a_row_end_the_run(store: Store) -> None:
     ledger = Ledger(store, "run")
     for _ in range(5):
-        with pytest.raises(failure):
-            ledger.ask(Fake(answer), request(), role="coder")
-    with pytest.raises(MachineError, match=r"6 calls .* in a row") as caught:
-        ledger.ask(Fake(answer), request(), role="coder")
-    assert type(caught.value) is error
+        with pytest.raises(CallFailed):
+            ledger.ask(failing(CallFailed), request(), role="coder")
+    with pytest.raises(OutageError, match=r"6 calls .* in a row"):
+        ledger.ask(failing(CallFailed), request(), role="coder")
+
+
+def test_prompts_that_are_refused_are_the_problems_fault_and_not_the_machines(store: Store) -> None:
+    """A worker of a campaign goes on with the next problem, and no outage is blamed on this one."""
+    ledger = Ledger(store, "run")
+    for kind in [CallFailed] * 5 + [PromptRefused] * 5:
+        with pytest.raises(kind):
+            ledger.ask(failing(kind), request(), role="coder")
+    with pytest.raises(UnsupportedTargetError, match="6 prompts of this problem") as caught:
+        ledger.ask(failing(PromptRefused), request(), role="coder")
+    assert "resume" not in str(caught.value)
+    ledger.ask(Fake(lambda _: said()), request(), role="coder")
+    with pytest.raises(PromptRefused):
+        ledger.ask(failing(PromptRefused), request("again"), role="coder")
 
 
 def test_a_budget_is_never_passed(store: Store) -> None:
