@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, Literal, Protocol
 
 from agentforge.registry import Registry
-from agentforge.schema import FrozenModel, Usage, content_hash
+from agentforge.schema import FrozenModel, Usage, UsageError, content_hash
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 """Reasoning effort. An endpoint refuses values that its model does not support."""
@@ -197,6 +197,18 @@ class CallFailed(Exception):
 
 class PromptRefused(CallFailed):
     """The endpoint works, and this prompt gets no answer: it was declined, or is too long."""
+
+
+class NotRecorded(UsageError):
+    """An answer cannot be appended to the cassette; it was paid, and a resumed run asks again.
+
+    Args:
+        tokens: of the call.
+    """
+
+    def __init__(self, what: str, tokens: Tokens) -> None:
+        super().__init__(what)
+        self.tokens = tokens
 
 
 class CannotAfford(Exception):

@@ -26,7 +26,7 @@ from pydantic_core import from_json
 from agentforge.config import LLMSettings
 from agentforge.schema import Evaluation, FrozenModel, Profile, UsageError, content_hash
 
-from ._base import CallFailed, LanguageModel, Message, Request, Response
+from ._base import CallFailed, LanguageModel, Message, NotRecorded, Request, Response, Tokens
 from .prices import Price
 
 _DIFFERENCE_LINES = 12
@@ -105,14 +105,24 @@ class Recorder:
         self._path = path
 
     def complete(self, request: Request) -> Response:
-        """See `LanguageModel.complete`."""
+        """See `LanguageModel.complete`.
+
+        Raises:
+            NotRecorded: the cassette cannot be written.
+        """
         try:
             response = self._model.complete(request)
         except CallFailed as failure:
-            append_line(self._path, Exchange(spec=self.spec, request=request, error=str(failure)))
+            self._append(Exchange(spec=self.spec, request=request, error=str(failure)), failure.tokens)
             raise
-        append_line(self._path, Exchange(spec=self.spec, request=request, response=response))
+        self._append(Exchange(spec=self.spec, request=request, response=response), response.tokens)
         return response
+
+    def _append(self, exchange: Exchange, tokens: Tokens) -> None:
+        try:
+            append_line(self._path, exchange)
+        except UsageError as error:
+            raise NotRecorded(str(error), tokens) from error
 
 
 class Replay:

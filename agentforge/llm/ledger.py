@@ -22,7 +22,16 @@ from agentforge.schema import (
 )
 from agentforge.store import Store
 
-from ._base import CallFailed, CannotAfford, LanguageModel, PromptRefused, Request, Response, Tokens
+from ._base import (
+    CallFailed,
+    CannotAfford,
+    LanguageModel,
+    NotRecorded,
+    PromptRefused,
+    Request,
+    Response,
+    Tokens,
+)
 from .prices import Price, Prices
 from .providers.endpoint import TOKEN_CHARACTERS
 
@@ -145,8 +154,10 @@ class Ledger:
             failure.usage = _usage(call)
             self._count_failure(model, failure)
             raise
-        except (UsageError, MachineError) as refusal:  # nothing was computed or billed
-            self._settle(begun, model, Tokens(), started, status="failed", error=str(refusal))
+        except (UsageError, MachineError) as refusal:
+            # unless it could not be recorded, nothing was computed or billed
+            tokens = refusal.tokens if isinstance(refusal, NotRecorded) else Tokens()
+            self._settle(begun, model, tokens, started, status="failed", error=str(refusal))
             raise
         # after anything else, for example a kill, the call stays `begun`: its cost is unknown
         self._failures[model.endpoint] = self._refusals[model.endpoint] = 0

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from agentforge.llm import CallFailed
+from agentforge.llm import CallFailed, Ledger, Recorder
+from agentforge.schema import UsageError
+from agentforge.store import Store
+from tests.loop.conftest import make_run
 
 from .conftest import Opener
 from .server import LLMServer, Reply
@@ -47,3 +52,19 @@ def test_a_response_that_failed_is_charged_what_its_account_says(
         assert (tokens.input, tokens.output) == server.billed[0]
     else:
         assert tokens.output == 512
+
+
+@pytest.mark.parametrize("fault", ["", "cut"])
+def test_a_call_that_cannot_be_recorded_was_paid(
+    opened: Opener, server: LLMServer, tmp_path: Path, fault: str
+) -> None:
+    (tmp_path / "file").touch()
+    model = Recorder(opened(), tmp_path / "file" / "run.jsonl")
+    server.then(Reply("a few words " * 5, fault=fault))
+    with Store(f"sqlite:///{tmp_path / 'agentforge.db'}") as store:
+        store.create_run(make_run())
+        with pytest.raises(UsageError, match="cannot be written"):
+            Ledger(store, "run").ask(model, ask(), role="coder")
+        (call,) = store.calls("run")
+    assert call.status == "failed", "a resumed run asks again, so that the cassette has all answers"
+    assert (call.tokens_out == 512) if fault else ((call.tokens_in, call.tokens_out) == server.billed[0])
