@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
-from agentforge.llm import CallFailed, Ledger, Recorder
+from agentforge.llm import CallFailed, Ledger, Recorder, Tokens
 from agentforge.schema import UsageError
 from agentforge.store import Store
 from tests.loop.conftest import make_run
@@ -68,3 +69,31 @@ def test_a_call_that_cannot_be_recorded_was_paid(
         (call,) = store.calls("run")
     assert call.status == "failed", "a resumed run asks again, so that the cassette has all answers"
     assert (call.tokens_out == 512) if fault else ((call.tokens_in, call.tokens_out) == server.billed[0])
+
+
+def test_a_rate_limit_that_outlasts_the_deadline_is_not_waited_for(opened: Opener, server: LLMServer) -> None:
+    server.then(Reply(fault="429", message="Slow down", headers={"retry-after": "3600"}))
+    started = time.monotonic()
+    with pytest.raises(CallFailed, match="too many calls") as caught:
+        opened(retries=2, deadline_s=60.0).complete(ask())
+    assert time.monotonic() - started < 30
+    assert caught.value.tokens == Tokens()
+    assert len(server.seen) == 1
+
+
+def test_rate_limits_until_the_deadline_are_called_so_and_cost_nothing(
+    opened: Opener, server: LLMServer
+) -> None:
+    server.script = lambda _: Reply(fault="429", headers={"retry-after": "0.9"})
+    with pytest.raises(CallFailed, match=r"too many calls or too busy, also after 1\.5 s") as caught:
+        opened(retries=5, deadline_s=1.5).complete(ask())
+    assert caught.value.tokens == Tokens(), "nothing was accepted"
+    assert len(server.seen) == 2
+
+
+def test_a_silent_endpoint_is_paid_nothing(opened: Opener, server: LLMServer) -> None:
+    server.delay_s = 2.0
+    server.then("late")
+    with pytest.raises(CallFailed, match="had not begun to answer") as caught:
+        opened(timeout_s=50.0, deadline_s=0.4).complete(ask())
+    assert caught.value.tokens == Tokens()

@@ -99,12 +99,16 @@ class EndpointModel:
                 failure.tokens = at_most(request, heard.billed)
             raise
         except TimeoutError as error:
-            did = "was still answering" if heard.billed else "had not begun to answer"
-            raise CallFailed(
-                f"{self.endpoint} {did} after {self._settings.deadline_s:g} s: "
-                "raise llm.deadline_s if it is slow",
-                at_most(request, heard.billed),
-            ) from error
+            tokens = at_most(request, heard.billed) if heard.began else None
+            raise CallFailed(self._late(heard), tokens) from error
+
+    def _late(self, heard: Heard) -> str:
+        """What the endpoint did until the deadline."""
+        seconds = f"after {self._settings.deadline_s:g} s"
+        if heard.rate_limited:
+            return f"{self.endpoint}: too many calls or too busy, also {seconds} (llm.deadline_s)"
+        did = "was still answering" if heard.billed else "had not begun to answer"
+        return f"{self.endpoint} {did} {seconds}: raise llm.deadline_s if it is slow"
 
     async def stream(self, request: Request, heard: Heard) -> Response:
         """Ask once.
@@ -136,10 +140,14 @@ class EndpointModel:
 
     async def _watch(self, response: Any) -> None:
         """Inspect each HTTP response, including those that the SDK retries."""
-        if response.status_code in RATE_LIMITED:
+        heard, limited = _current.get(None), response.status_code in RATE_LIMITED
+        if limited:
             self._limit.rate_limited()
+            if _pause_s(response) >= self._settings.deadline_s:  # Anthropic's SDK would wait for hours
+                response.headers["x-should-retry"] = "false"
+        if heard is not None:
+            heard.rate_limited = limited
         kind = response.headers.get("content-type", "").partition(";")[0].strip()
-        heard = _current.get(None)
         if response.status_code == 200 and kind != "text/event-stream" and heard is not None:
             await response.aread()
             start = " ".join(response.text[: 4 * _SHOWN].split())[:_SHOWN]
@@ -160,6 +168,8 @@ class Heard:
 
     def __init__(self) -> None:
         self.began = False
+        self.rate_limited = False
+        """The newest response said that there are too many calls."""
         self.instead = ""
         """What came with status 200 if it was no stream of events: its type and its first characters."""
         self._pieces: list[str] = []
@@ -196,6 +206,14 @@ class Heard:
         self.began = True  # the endpoint accepted the request, whatever follows
         async for event in stream:
             yield event
+
+
+def _pause_s(response: Any) -> float:
+    """Seconds that a response asks to wait; 0 if it names none, or a date."""
+    try:
+        return float(response.headers.get("retry-after", ""))
+    except ValueError:
+        return 0.0
 
 
 def joined(pieces: Iterable[str]) -> str:
