@@ -15,6 +15,7 @@ from agentforge.schema import (
     Evaluation,
     Event,
     Level,
+    LLMCall,
     Progress,
     Run,
     RunRecord,
@@ -47,6 +48,7 @@ class RunLog:
         self._on_event = on_event
         self._telling = threading.RLock()
         self._attempts = {attempt.id: attempt for attempt in store.attempts(run.id)}
+        self._paid = {call.key: call.dollars or 0.0 for call in store.calls(run.id)}
         self._evaluations: dict[str, Evaluation] = {}
         self._solutions: dict[str, Solution] = {}
 
@@ -105,9 +107,17 @@ class RunLog:
             for attempt in self.attempts(bottleneck)
         )
 
+    def pay(self, call: LLMCall) -> None:
+        """Count a call that ended in this session."""
+        self._paid[call.key] = call.dollars or 0.0
+
     def dollars(self) -> float:
-        """Spent by the proposers so far; calls of unknown price count nothing."""
-        return sum(a.usage.dollars or 0.0 for a in list(self._attempts.values()))
+        """Spent on the run so far, for attempts or not; calls of unknown price count nothing.
+
+        Calls that a kill cut off count with their highest cost, and those under way not yet.
+        """
+        attempts = sum(a.usage.dollars or 0.0 for a in list(self._attempts.values()))
+        return max(sum(list(self._paid.values())), attempts)  # some agents call models without the ledger
 
     def coder_dollars(self) -> dict[str, float | None]:
         """What the coder's calls cost, by attempt; None if a price is unknown.

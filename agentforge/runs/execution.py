@@ -246,6 +246,8 @@ def create_agents(settings: Settings, run_log: RunLog) -> Agents:
     search, llm, run = settings.search, settings.llm, run_log.run
 
     def told(call: LLMCall) -> None:
+        if call.status != "begun":
+            run_log.pay(call)
         run_log.event(
             _CALLS[call.status](
                 role=call.role,

@@ -20,6 +20,7 @@ from agentforge.schema import (
     Evidence,
     Intent,
     Level,
+    LLMCall,
     ModelPlan,
     Plan,
     Priors,
@@ -141,6 +142,19 @@ def test_unknown_prices_count_nothing(run_log: RunLog) -> None:
     for number, dollars in enumerate((0.5, None, 0.25), 1):
         attempt(run_log, number, usage=Usage(dollars=dollars))
     assert run_log.dollars() == 0.75
+
+
+def test_calls_of_no_attempt_are_spent_too(run_log: RunLog) -> None:
+    """The planner of the whole model and the author have none; a call that a kill cut off has its reserve."""
+    attempt(run_log, 1, usage=Usage(dollars=0.25))
+    fields = {"run": "run", "role": "planner", "model": "m", "prompt": "p", "time": nouns.NOW}
+    for key, status, dollars in (("a", "answered", 0.25), ("b", "answered", 0.5), ("c", "begun", 1.0)):
+        run_log.store.save_call(LLMCall(key=key, status=status, dollars=dollars, **fields))
+    resumed = again(run_log)
+    assert resumed.dollars() == 1.75
+    resumed.pay(LLMCall(key="d", status="failed", dollars=0.125, **fields))
+    resumed.pay(LLMCall(key="e", status="failed", **fields))
+    assert resumed.dollars() == 1.875
 
 
 def test_a_finished_evaluation_of_this_run_is_found_and_none_of_another_one(run_log: RunLog) -> None:

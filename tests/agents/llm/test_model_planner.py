@@ -11,10 +11,11 @@ import pytest
 from agentforge.agents import ModelContext, create_model_planner
 from agentforge.agents.llm.model_planner import LLMModelPlanner
 from agentforge.agents.llm.role import Role
-from agentforge.config import LLMSettings
+from agentforge.config import LLMSettings, SearchSettings, Settings
 from agentforge.llm import Ledger, Request, Response
 from agentforge.loop import RunLog
 from agentforge.loop.model_plan import plan_model
+from agentforge.runs.execution import create_agents
 from agentforge.schema import Bottleneck, ModelPlan, Profile, RunRecord
 from agentforge.store import Store
 from tests.llm.server import LLMServer
@@ -60,6 +61,25 @@ def test_it_is_planned_and_paid_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert planned() == order
         assert len(server.seen) == 1
         assert [(c.role, c.attempt, c.status) for c in store.calls("run")] == [("planner", "", "answered")]
+
+
+def test_its_dollars_are_spent_although_it_makes_no_attempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTFORGE_LLM_API_KEY", "sk-none")
+    small, large = bottleneck(64, 67), bottleneck(1024, 2051)
+    whole = profile().model_copy(update={"bottlenecks": (large, small)})
+    with LLMServer(Script(deque())) as server, Store(f"sqlite:///{tmp_path / 'a.db'}") as store:
+        store.create_run(make_run())
+        table = tmp_path / "prices.toml"
+        table.write_text(f'[openai]\n"m@{server.url}" = {{ input = 1000.0, output = 1000.0 }}\n')
+        search = SearchSettings(planner=f"openai:m@{server.url}")
+        settings = Settings(home=tmp_path, search=search, llm=LLMSettings(retries=0, prices=table))
+        run_log = RunLog(store, store.get_run("run"))
+        planner = create_agents(settings, run_log).model_planner
+        assert planner is not None
+        planner.plan_model(ModelContext(whole, HARDWARE, {b.definition.hash: 0.5 for b in whole.bottlenecks}))
+        assert run_log.dollars() == pytest.approx(sum(server.billed[0]) / 1000)
 
 
 def _with_merges() -> Profile:
