@@ -6,6 +6,8 @@ import json
 from functools import cached_property
 from typing import Any, Literal, Protocol
 
+from pydantic import Field
+
 from agentforge.registry import Registry
 from agentforge.schema import FrozenModel, Usage, UsageError, content_hash
 
@@ -81,6 +83,9 @@ class Request(FrozenModel):
     """None uses the model's default."""
     seed: int | None = None
     """Ignored by endpoints without seeds."""
+    deadline: float | None = Field(default=None, exclude=True)
+    """When the call ends at the latest, by `time.monotonic`; None has no limit. The answer does not depend on
+    it: it is in no hash, journal or cassette."""
 
     @cached_property
     def hash(self) -> str:
@@ -211,8 +216,12 @@ class NotRecorded(UsageError):
         self.tokens = tokens
 
 
+class OutOfTime(CallFailed):
+    """The call was ended at the request's deadline; the endpoint is not to blame."""
+
+
 class CannotAfford(Exception):
-    """The call could exceed the run's budget and was not made."""
+    """The call could exceed the run's budget and was not made, or the run's limit of time ended it."""
 
     usage = Usage()
     """Of the calls before it that were made for the same answer."""

@@ -26,7 +26,7 @@ from pydantic_core import from_json
 from agentforge.config import LLMSettings
 from agentforge.schema import Evaluation, FrozenModel, Profile, UsageError, content_hash
 
-from ._base import CallFailed, LanguageModel, Message, NotRecorded, Request, Response, Tokens
+from ._base import CallFailed, LanguageModel, Message, NotRecorded, OutOfTime, Request, Response, Tokens
 from .prices import Price
 
 _DIFFERENCE_LINES = 12
@@ -112,6 +112,8 @@ class Recorder:
         """
         try:
             response = self._model.complete(request)
+        except OutOfTime:  # of the run, which asks again when it is resumed
+            raise
         except CallFailed as failure:
             self._append(Exchange(spec=self.spec, request=request, error=str(failure)), failure.tokens)
             raise

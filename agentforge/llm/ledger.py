@@ -27,6 +27,7 @@ from ._base import (
     CannotAfford,
     LanguageModel,
     NotRecorded,
+    OutOfTime,
     PromptRefused,
     Request,
     Response,
@@ -69,6 +70,7 @@ class Ledger:
 
     Args:
         budget: limits on `dollars` and `tokens`; a call that could exceed them is not made.
+        deadline: when the run's calls end at the latest, by `time.monotonic`; the roles keep to it.
     """
 
     def __init__(
@@ -78,8 +80,10 @@ class Ledger:
         budget: Budget | None = None,
         prices: Prices | None = None,
         on_call: OnCall | None = None,
+        deadline: float | None = None,
     ) -> None:
         self.run = run
+        self.deadline = deadline
         self.budget = budget or Budget()
         self.prices = prices or Prices()
         self._store = store
@@ -152,7 +156,8 @@ class Ledger:
         except CallFailed as failure:
             call = self._settle(begun, model, failure.tokens, started, status="failed", error=str(failure))
             failure.usage = _usage(call)
-            self._count_failure(model, failure)
+            if not isinstance(failure, OutOfTime):
+                self._count_failure(model, failure)
             raise
         except (UsageError, MachineError) as refusal:
             # unless it could not be recorded, nothing was computed or billed

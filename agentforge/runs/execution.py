@@ -206,19 +206,20 @@ def opened(
         delivery = stack.enter_context(Delivery(run, settings.trackers, settings.tracker_options))
         run_log = RunLog(store, run, delivery.after(on_event), shared_conditions(device, settings))
         kept = run_log.record(RunSettings)
+        meter = BudgetMeter(
+            run.budget,
+            seconds_used=run.seconds_used,
+            stitched_s=run.stitched_s,
+            least_stitching_s=settings.search.least_stitching_s,
+            limit_s=settings.search.limit_s,
+        )
         pipeline = PIPELINES[run.kind](
             target=store.get_target(run.target),
             run_log=run_log,
-            meter=BudgetMeter(
-                run.budget,
-                seconds_used=run.seconds_used,
-                stitched_s=run.stitched_s,
-                least_stitching_s=settings.search.least_stitching_s,
-                limit_s=settings.search.limit_s,
-            ),
+            meter=meter,
             settings=settings,
             device=device,
-            agents=agents or create_agents(settings, run_log),
+            agents=agents or create_agents(settings, run_log, meter.limit),
             policy=policies.create(settings.search.policy, options=settings.search.policy_options),
             allocator=allocators.create(settings.search.allocator),
             out=out.absolute() if out else Path(kept.out) if kept and kept.out else None,
@@ -241,8 +242,12 @@ def check_device(run: Run, device: DeviceSpec) -> None:
         )
 
 
-def create_agents(settings: Settings, run_log: RunLog) -> Agents:
-    """The agents that the settings name; their calls of language models go through one ledger."""
+def create_agents(settings: Settings, run_log: RunLog, deadline: float | None = None) -> Agents:
+    """The agents that the settings name; their calls of language models go through one ledger.
+
+    Args:
+        deadline: when these calls end at the latest, by `time.monotonic`.
+    """
     search, llm, run = settings.search, settings.llm, run_log.run
 
     def told(call: LLMCall) -> None:
@@ -262,7 +267,7 @@ def create_agents(settings: Settings, run_log: RunLog) -> Agents:
             )
         )
 
-    ledger = Ledger(run_log.store, run.id, run.budget, Prices(llm.prices), told)
+    ledger = Ledger(run_log.store, run.id, run.budget, Prices(llm.prices), told, deadline)
     return Agents(
         planner=create_planner(search.planner, ledger, llm, search.agent_options),
         coder=create_coder(search.coder, ledger, llm, search.agent_options),

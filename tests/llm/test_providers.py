@@ -17,6 +17,7 @@ from agentforge.llm import (
     LanguageModel,
     Ledger,
     Message,
+    OutOfTime,
     PromptRefused,
     Request,
     Tokens,
@@ -180,6 +181,16 @@ def test_a_deadline_ends_an_answer_that_goes_on(opened: Opener, server: LLMServe
     with pytest.raises(CallFailed, match=r"still answering after 0\.5 s") as caught:
         opened(timeout_s=50.0, deadline_s=0.5).complete(ask())
     assert caught.value.tokens.output > 0
+
+
+def test_a_request_may_have_a_deadline_of_its_own(opened: Opener, server: LLMServer) -> None:
+    server.then(Reply("a long enough answer " * 20, fault="stall"))
+    asked = ask(deadline=time.monotonic() + 0.5)
+    with pytest.raises(OutOfTime, match="limit of time ended the call") as caught:
+        opened(timeout_s=50.0, deadline_s=50.0).complete(asked)
+    assert caught.value.tokens.output > 0
+    assert asked.hash == ask().hash, "the answer does not depend on it"
+    assert "deadline" not in asked.model_dump_json()
 
 
 def test_a_cut_answer_says_so(opened: Opener, server: LLMServer) -> None:

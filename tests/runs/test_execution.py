@@ -230,3 +230,15 @@ def test_a_phase_that_fails_leaves_a_run_that_says_so(
     assert isinstance(started, RunStarted)
     assert isinstance(failed, RunFailed)
     assert (started.target, started.device, failed.error) == ("llama", CPU.name, "the compiler is gone")
+
+
+def test_calls_of_language_models_end_at_the_limit_of_the_run(
+    store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTFORGE_LLM_API_KEY", "sk-none")
+    model = "openai:m@http://127.0.0.1:9/v1"
+    search = settings.search.model_copy(update={"coder": model, "judge": model, "limit_s": 100.0})
+    settings = settings.model_copy(update={"search": search})
+    with opened(store, created(store, settings), settings, CPU, None) as pipeline:
+        assert pipeline.agents.judge._role.ledger.deadline == pipeline.meter.limit
+        assert pipeline.agents.judge._role.ledger.deadline is not None

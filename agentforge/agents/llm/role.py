@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import reduce
@@ -11,11 +12,13 @@ from pydantic import BaseModel
 
 from agentforge.config import LLMSettings
 from agentforge.llm import (
+    Answer,
     CallFailed,
     CannotAfford,
     LanguageModel,
     Ledger,
     Message,
+    OutOfTime,
     Request,
     Response,
     ToolCall,
@@ -84,7 +87,7 @@ class Role:
 
         Raises:
             CallFailed: no usable answer came.
-            CannotAfford: the budget does not allow the call.
+            CannotAfford: the budget does not allow the call, or the run's limit of time ended it.
         """
         most = self.settings.max_tokens
         request = first = Request(
@@ -95,12 +98,13 @@ class Role:
             max_tokens=min(most, self.settings.role_max_tokens.get(self.name, most)),
             effort=self.settings.effort,
             seed=self.settings.seed,
+            deadline=self.ledger.deadline,
         )
         usage, sent_back, replies, called = Usage(), 0, 0, 0
         last = ""
         while sent_back <= SENT_BACK and replies <= feedback:
             try:
-                answer = self.ledger.ask(self.model, request, role=self.name, attempt=attempt)
+                answer = self._answer(request, attempt)
             except (CallFailed, CannotAfford) as failure:
                 failure.usage = _sum(usage, failure.usage)
                 raise
@@ -136,6 +140,17 @@ class Role:
                     request = request.model_copy(update={"max_tokens": most})
                     last += _CUT
         raise CallFailed(f"{self.model.spec}: {sent_back + replies} answers did not do: {last}", usage=usage)
+
+    def _answer(self, request: Request, attempt: str) -> Answer:
+        """Ask once, unless the time is over."""
+        if request.deadline is not None and time.monotonic() >= request.deadline:
+            raise CannotAfford(f"the run's limit of time leaves none for a call to {self.model.spec}")
+        try:
+            return self.ledger.ask(self.model, request, role=self.name, attempt=attempt)
+        except OutOfTime as failure:
+            ended = CannotAfford(str(failure))
+            ended.usage = failure.usage
+            raise ended from failure
 
 
 def parsed(kind: type[Structured], response: Response) -> Structured:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
@@ -11,7 +13,7 @@ from typing import Any, TypeVar
 from agentforge.config import LLMSettings
 from agentforge.schema import UsageError
 
-from .._base import CallFailed, Message, PromptRefused, Request, Response, Tokens
+from .._base import CallFailed, Message, OutOfTime, PromptRefused, Request, Response, Tokens
 from ..prices import Price
 from ..structured import instruction, without_thoughts
 from .background import wait
@@ -90,8 +92,10 @@ class EndpointModel:
         """
         heard = Heard()
         _current.set(heard)
+        seconds = self._settings.deadline_s
+        left = math.inf if request.deadline is None else request.deadline - time.monotonic()
         try:
-            async with asyncio.timeout(self._settings.deadline_s):  # the SDK's timeout applies to each read
+            async with asyncio.timeout(min(seconds, left)):  # the SDK's timeout applies to each read
                 with self.translated():
                     return await self.stream(request, heard)
         except CallFailed as failure:
@@ -100,6 +104,10 @@ class EndpointModel:
             raise
         except TimeoutError as error:
             tokens = at_most(request, heard.billed) if heard.began else None
+            if left < seconds:
+                did = "was still answering" if heard.billed else "had not begun to answer"
+                what = f"{self.endpoint} {did} when the run's limit of time ended the call"
+                raise OutOfTime(what, tokens) from error
             raise CallFailed(self._late(heard), tokens) from error
 
     def _late(self, heard: Heard) -> str:
