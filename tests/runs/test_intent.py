@@ -82,6 +82,48 @@ def test_without_a_model_it_says_what_to_do(run: Run, agents: tuple[str, ...]) -
         (GOOD.replace("def get_inputs", "def inputs"), "no get_inputs"),
         ("def (", "not Python"),
         ("from torch.utils import cpp_extension\n" + GOOD, "from torch.utils"),
+        *[
+            (
+                f"{imports}\n" + GOOD.replace("return []", f"return [{expression}]"),
+                expression.partition("(")[0],
+            )
+            for imports, expression in (
+                ("", "torch.serialization.os.system('id')"),
+                ("import torch as t", "t.serialization.os.system('id')"),
+                ("import torch.nn.functional as F", "F.importlib.import_module('os')"),
+                ("from torch.nn import functional", "functional.np.fromfile('x')"),
+                ("from torch import nn", "nn.functional.torch.os.getcwd()"),
+                ("", "torch.PyTorchFileReader('x')"),
+                ("", "torch.FloatStorage('x')"),
+                ("", "torch.import_ir_module('x')"),
+                ("", "torch.ops.load_library('x')"),
+                ("", "torch.hub.list('x')"),
+                ("", "torch.compiler.sys()"),
+                ("", "torch.no_such_operator(1)"),
+            )
+        ],
+        ("import torch as t\n" + GOOD.replace("return []", "return t.load('x')"), ".load"),
+        (GOOD.replace("return []", "a = torch\n    return a.os.system('id')"), "torch as a value"),
+        (GOOD.replace("return []", "a = torch.nn\n    return a.modules.os"), "torch.nn"),
+        (GOOD.replace("return []", "torch = 1\n    return []"), "torch for something else"),
+        (GOOD.replace("def get_init_inputs():", "def get_init_inputs(torch=1):"), "torch for something else"),
+        (GOOD.replace("return []", "return (x for x in []).gi_frame.f_builtins"), ".f_builtins"),
+        (GOOD.replace("return []", "return __builtins__['open']('x')"), "__builtins__"),
+        (GOOD.replace("return []", "return __loader__.get_data('x')"), "__loader__"),
+        (GOOD.replace("return []", "return torch.ones(1)._typed_storage()"), "._typed_storage"),
+        (
+            GOOD.replace("forward(self, x, mask):", "forward(self, x, mask):\n        self._typed_storage()"),
+            "._typed",
+        ),
+        (GOOD.replace("return []", "return torch.Tensor.storage.from_file('x')"), ".from_file"),
+        ("from torch import load as softmax\n" + GOOD, "from torch import load"),
+        ("from torch import os\n" + GOOD, "from torch import os"),
+        ("from typing import sys\n" + GOOD, "from typing import sys"),
+        ("from typing import get_type_hints\n" + GOOD, "from typing import get_type_hints"),
+        (
+            GOOD.replace("return []", "match 1:\n        case object(__class__=c):\n            return c"),
+            "a class in a pattern",
+        ),
     ],
 )
 def test_what_no_reference_may_hold(source: str, says: str) -> None:
@@ -91,6 +133,50 @@ def test_what_no_reference_may_hold(source: str, says: str) -> None:
 def test_a_plain_reference_is_taken() -> None:
     assert objections(GOOD) == []
     assert objections("import math\nimport torch.nn.functional as F\nfrom torch import nn\n" + GOOD) == []
+
+
+WIDE = """\
+from __future__ import annotations
+
+import math
+from typing import Optional
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch import Tensor, einsum
+
+
+class Model(nn.Module):
+    def __init__(self, width: int, mask: Optional[Tensor] = None) -> None:
+        super().__init__()
+        self._scale = 1 / math.sqrt(width)
+        self.weight = nn.Parameter(torch.empty(width, width, dtype=torch.float32))
+        nn.init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        torch.nn.init.zeros_(self.weight[0].detach())
+        self.register_buffer("steps", torch.arange(width).float())
+        self.layers = nn.ModuleList([nn.Linear(width, width), nn.GELU()])
+
+    @torch.no_grad()
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = F.scaled_dot_product_attention(x, x, x) * self._scale
+        with torch.autocast("cpu", enabled=False):
+            x = torch.linalg.vector_norm(torch.fft.rfft(x).abs(), dim=-1) + torch.finfo(x.dtype).eps
+        y = einsum("ij,jk->ik", x.to(torch.float32), torch.special.expit(self.weight))
+        return torch.nn.functional.gelu(torch.where(y > 0, y, -math.inf)).type_as(x)
+
+
+def get_inputs():
+    return [torch.randn(4, 8, 16, generator=torch.Generator().manual_seed(0)), torch.bernoulli(torch.rand(3))]
+
+
+def get_init_inputs():
+    return [8]
+"""
+
+
+def test_a_reference_may_use_the_operators_and_modules_of_torch() -> None:
+    assert objections(WIDE) == []
 
 
 @pytest.mark.slow

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import ast
+import importlib
+from collections.abc import Iterator
+from types import BuiltinFunctionType, ModuleType
+from typing import Any
 
 from agentforge.agents._base import Hardware
 from agentforge.llm import Response
@@ -12,25 +16,52 @@ from .edits import Unreadable, sources
 from .prompts import render
 from .role import Objection, Role
 
-IMPORTS = frozenset({"__future__", "math", "torch", "typing"})
-"""The only imports that a reference may have: it runs without anyone having read it."""
+MODULES = frozenset(
+    {
+        "math",
+        "torch",
+        "torch.fft",
+        "torch.linalg",
+        "torch.nn",
+        "torch.nn.functional",
+        "torch.nn.init",
+        "torch.special",
+    }
+)
+"""The only modules that a reference may reach: it runs without a sandbox, and nobody has read it."""
 
-_FORBIDDEN = frozenset(
-    {"open", "exec", "eval", "compile", "__import__", "getattr", "setattr", "globals", "vars", "input"}
+_TYPING = frozenset(
+    {
+        "Any",
+        "Callable",
+        "Dict",
+        "Final",
+        "List",
+        "Literal",
+        "NamedTuple",
+        "Optional",
+        "Sequence",
+        "Tuple",
+        "Union",
+    }
 )
-_UNSAFE = (
-    "load",
-    "save",
-    "hub",
-    "ops",
-    "classes",
-    "utils",
-    "jit",
-    "package",
-    "distributed",
-    "multiprocessing",
-)
-"""Parts of torch that read files, compile code or start processes."""
+"""What may be imported from typing, which has functions that evaluate text."""
+_CLASSES = frozenset(
+    {"BoolTensor", "DoubleTensor", "FloatTensor", "Generator", "HalfTensor", "IntTensor", "LongTensor",
+     "Size", "Tensor"}
+)  # fmt: skip
+"""Capitalised names of torch that may be used; others read files or run compiled code."""
+_BUILTINS = frozenset(
+    {"__import__", "breakpoint", "compile", "delattr", "eval", "exec", "getattr", "globals", "help", "input",
+     "locals", "open", "setattr", "vars"}
+)  # fmt: skip
+_ATTRIBUTES = frozenset(
+    {"compile", "dump", "from_file", "get_device_module", "get_file_path", "load", "save", "share_memory_",
+     "prepare_multiprocessing_environment", "storage", "tofile", "typed_storage", "untyped_storage",
+     "_typed_storage",
+     "ag_frame", "cr_frame", "f_back", "f_builtins", "f_globals", "f_locals", "gi_frame", "tb_frame"}
+)  # fmt: skip
+"""Attributes of anything that lead to files, compilers, processes, or Python's own namespaces."""
 
 
 class LLMAuthor:
@@ -73,28 +104,98 @@ def objections(source: str) -> list[str]:
         for name in ("Model", "get_inputs", "get_init_inputs")
         if name not in defined
     ]
-    for node in ast.walk(tree):
-        found += [f"a reference may not use {what}" for what in _unsafe(node)]
-    return found
+    return found + [f"a reference may not use {what}" for what in dict.fromkeys(_unsafe(tree))]
 
 
-def _unsafe(node: ast.AST) -> list[str]:
-    if isinstance(node, ast.Import):
-        return [
-            f"import {a.name}"
-            for a in node.names
-            if a.name not in (*IMPORTS, "torch.nn.functional", "torch.nn")
-        ]
-    if isinstance(node, ast.ImportFrom):
-        allowed = node.module in IMPORTS | {"torch.nn", "torch.nn.functional"} and not node.level
-        names = [a.name for a in node.names if a.name in _UNSAFE or a.name == "*"]
-        return (
-            [] if allowed and not names else [f"from {node.module or '.'} import {', '.join(names) or '...'}"]
-        )
-    if isinstance(node, ast.Name) and node.id in _FORBIDDEN:
-        return [node.id]
-    if isinstance(node, ast.Attribute):
-        dunder = node.attr.startswith("__") and node.attr != "__init__"
-        of_torch = isinstance(node.value, ast.Name) and node.value.id == "torch"
-        return [f".{node.attr}"] if dunder or (of_torch and node.attr in _UNSAFE) else []
-    return []
+def _unsafe(tree: ast.Module) -> Iterator[str]:
+    """What a reference may not use, judged by names and by what they are in torch."""
+    nodes = list(ast.walk(tree))
+    roots: dict[str, str] = {}
+    for node in nodes:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from _imported(node, roots)
+    inner = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
+    for node in nodes:
+        match node:
+            case ast.Attribute(attr=attr, value=value):
+                hidden = attr.startswith("_") and not (isinstance(value, ast.Name) and value.id == "self")
+                dunder = attr.startswith("__") and attr != "__init__"
+                if attr in _ATTRIBUTES or dunder or (hidden and attr != "__init__"):
+                    yield f".{attr}"
+                elif id(node) not in inner:
+                    yield from _chain(node, roots)
+            case ast.Name(id=name, ctx=ast.Load()):
+                if name in _BUILTINS or (name.startswith("__") and name != "__name__"):
+                    yield name
+                elif name in roots and id(node) not in inner:
+                    yield f"{name} as a value"
+            case (
+                ast.Name(id=name)
+                | ast.arg(arg=name)
+                | ast.MatchAs(name=str(name))
+                | ast.MatchStar(name=str(name))
+            ):
+                if name in roots:
+                    yield f"{name} for something else"
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.ExceptHandler(name=str(name)):
+                if name in roots:
+                    yield f"{name} for something else"
+            case ast.MatchClass():  # it reads attributes by name
+                yield "a class in a pattern"
+
+
+def _imported(node: ast.Import | ast.ImportFrom, roots: dict[str, str]) -> Iterator[str]:
+    """What is wrong with an import; the modules that it names are added to `roots`, by their names here."""
+    for alias in node.names:
+        if isinstance(node, ast.Import):
+            said, path = f"import {alias.name}", alias.name
+            name, module = (
+                alias.asname or path.partition(".")[0],
+                path if alias.asname else path.partition(".")[0],
+            )
+        else:
+            said, path = f"from {node.module or '.'} import {alias.name}", f"{node.module}.{alias.name}"
+            name, module = alias.asname or alias.name, path
+            if not node.level and (
+                node.module == "__future__" or (node.module == "typing" and alias.name in _TYPING)
+            ):
+                continue
+            if node.level or node.module not in MODULES or alias.name == "*":
+                yield said
+                continue
+            if path not in MODULES:
+                if _reached(node.module, (alias.name,)):
+                    yield said
+                continue
+        if path not in MODULES or roots.setdefault(name, module) != module:
+            yield said
+
+
+def _chain(node: ast.Attribute, roots: dict[str, str]) -> Iterator[str]:
+    """An attribute of a module, if it leads to what a reference may not reach."""
+    names, base = [node.attr], node.value
+    while isinstance(base, ast.Attribute):
+        names, base = [base.attr, *names], base.value
+    if isinstance(base, ast.Name) and base.id in roots and _reached(roots[base.id], tuple(names)):
+        yield ".".join([base.id, *names])
+
+
+def _reached(module: str, names: tuple[str, ...]) -> bool:
+    """Whether names lead from a module to a module, or to a part of torch that needs no reference."""
+    found: Any = importlib.import_module(module)
+    for name in names:
+        if isinstance(found, ModuleType) and not hasattr(found, name):
+            return True
+        of, found = found, getattr(found, name, None)
+        if isinstance(found, ModuleType):
+            if found.__name__ not in MODULES:
+                return True
+        elif isinstance(of, ModuleType) and (name.startswith("_") or name in _ATTRIBUTES):
+            return True
+        elif isinstance(of, ModuleType) and of.__name__ == "torch":
+            operator = getattr(found, "__qualname__", "").startswith("_VariableFunctions")
+            if name[0].isupper() and name not in _CLASSES:
+                return True
+            if isinstance(found, BuiltinFunctionType) and not operator:
+                return True
+    return isinstance(found, ModuleType)
