@@ -19,6 +19,10 @@ StopReason = Literal["end", "length", "refusal", "other"]
 the vendor's filter declined."""
 
 
+SIGNED = "signed:"
+"""Begins reasoning that its vendor signed or encrypted: a conversation may go on without it."""
+
+
 class ToolSpec(FrozenModel):
     """A function that the model may call before it answers."""
 
@@ -119,6 +123,14 @@ class Request(FrozenModel):
             update={"messages": (*self.messages, said, Message(role="user", results=results))}
         )
 
+    def unsigned(self) -> Request:
+        """The request without reasoning that a vendor signed, which is long."""
+        messages = tuple(
+            message.model_copy(update={"reasoning": ""}) if message.reasoning.startswith(SIGNED) else message
+            for message in self.messages
+        )
+        return self.model_copy(update={"messages": messages})
+
 
 class Tokens(FrozenModel):
     """Tokens of a call, as the endpoint counts them."""
@@ -148,7 +160,8 @@ class Response(FrozenModel):
     calls: tuple[ToolCall, ...] = ()
     """Tools that the model calls; it answers after their results."""
     reasoning: str = ""
-    """What the model thought before its calls, if the endpoint wants it back with their results."""
+    """What the model thought before its calls, if the endpoint wants it back with their results: text, or
+    `SIGNED` and what only the vendor reads."""
 
     @cached_property
     def objects(self) -> tuple[dict[str, Any], ...]:

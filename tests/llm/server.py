@@ -38,7 +38,7 @@ class Reply:
     beside: int = 0
     """Tokens of reasoning that Chat Completions counts in the total alone, as xAI and Gemini do."""
     thought: str = ""
-    """Reasoning that Chat Completions show beside the answer."""
+    """Reasoning before the answer; its signature or encrypted text is this text backwards."""
     message: str = ""
     """Of the error body."""
     code: str = ""
@@ -352,15 +352,29 @@ class AnthropicWire(Wire):
             "stop_reason": None, "stop_sequence": None, "usage": usage,
         }  # fmt: skip
         yield "message_start", {"type": "message_start", "message": message}
+        at = 0
+        if reply.thought:
+            block = {"type": "thinking", "thinking": "", "signature": ""}
+            yield "content_block_start", {"type": "content_block_start", "index": 0, "content_block": block}
+            for piece in self.pieces(reply.thought):
+                delta = {"type": "thinking_delta", "thinking": piece}
+                yield "content_block_delta", {"type": "content_block_delta", "index": 0, "delta": delta}
+            delta = {"type": "signature_delta", "signature": reply.thought[::-1]}
+            yield "content_block_delta", {"type": "content_block_delta", "index": 0, "delta": delta}
+            yield "content_block_stop", {"type": "content_block_stop", "index": 0}
+            hidden = {"type": "redacted_thinking", "data": "aGlkZGVu"}
+            yield "content_block_start", {"type": "content_block_start", "index": 1, "content_block": hidden}
+            yield "content_block_stop", {"type": "content_block_stop", "index": 1}
+            at = 2
         block = {"type": "text", "text": ""}
-        yield "content_block_start", {"type": "content_block_start", "index": 0, "content_block": block}
+        yield "content_block_start", {"type": "content_block_start", "index": at, "content_block": block}
         yield "ping", {"type": "ping"}
         for piece in self.pieces():
             delta = {"type": "text_delta", "text": piece}
-            yield "content_block_delta", {"type": "content_block_delta", "index": 0, "delta": delta}
-        yield "content_block_stop", {"type": "content_block_stop", "index": 0}
-        for number, (name, arguments) in enumerate(reply.calls, 1):
-            tool = {"type": "tool_use", "id": f"call_{number - 1}", "name": name, "input": {}}
+            yield "content_block_delta", {"type": "content_block_delta", "index": at, "delta": delta}
+        yield "content_block_stop", {"type": "content_block_stop", "index": at}
+        for number, (name, arguments) in enumerate(reply.calls, at + 1):
+            tool = {"type": "tool_use", "id": f"call_{number - at - 1}", "name": name, "input": {}}
             start = {"type": "content_block_start", "index": number, "content_block": tool}
             yield "content_block_start", start
             for piece in self.pieces(arguments):
@@ -388,7 +402,11 @@ class ResponsesWire(Wire):
             part: dict[str, Any] = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
             if reply.stop == "refusal":
                 part = {"type": "refusal", "refusal": "I cannot help with that."}
-            output = [
+            if reply.thought:
+                secret = reply.thought[::-1] if "include" in self.body else None
+                thought = {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": secret}
+                output.append({**thought, "status": None})
+            output += [
                 {"id": "msg_1", "type": "message", "role": "assistant", "status": status, "content": [part]}
             ]
             output += [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -103,6 +104,82 @@ def test_thoughts_go_back_with_the_results(opened: Opener, server: LLMServer) ->
     said = [m for m in server.seen[2].body["messages"] if m["role"] == "assistant"]
     assert [m["reasoning_content"] for m in said] == ["I need a sum.", ""]
     assert "reasoning_content" not in json.dumps(server.seen[0].body)
+
+
+def thoughts(body: dict[str, Any]) -> list[tuple[int, int, str]]:
+    """Turn or item, place in it, and secret text of all thoughts in a request of Anthropic or OpenAI."""
+    found = []
+    for n, turn in enumerate(body.get("messages") or body["input"]):
+        blocks = turn["content"] if isinstance(turn.get("content"), list) else [turn]
+        secrets = [b.get("signature") or b.get("data") or b.get("encrypted_content") for b in blocks]
+        found += [(n, place, secret) for place, secret in enumerate(secrets) if secret]
+    return found
+
+
+THOUGHTFUL = pytest.mark.parametrize("api", ["messages", "responses"], indirect=True)
+CALL = Reply("I add.", calls=(("add", "{}"),), thought="I need a sum.")
+SECRET = CALL.thought[::-1]
+
+
+@THOUGHTFUL
+def test_thoughts_go_back_as_they_came_and_first(opened: Opener, server: LLMServer, api: str) -> None:
+    model = opened()
+    server.then(CALL, CALL, "5")
+    result = (ToolResult(id="call_0", text="5"),)
+    once = ASK.with_results(model.complete(ASK), result)
+    twice = once.with_results(model.complete(once), result)
+    assert model.complete(twice).reasoning == ""
+    first, second, third = (seen.body for seen in server.seen)
+    assert thoughts(first) == []
+    if api == "messages":
+        assert thoughts(second) == [(1, 0, SECRET), (1, 1, "aGlkZGVu")]
+        assert second["messages"][1]["content"][0]["thinking"] == CALL.thought
+        assert [b["type"] for b in second["messages"][1]["content"]][2:] == ["text", "tool_use"]
+        assert len(thoughts(third)) == 4
+    else:
+        assert first["include"] == ["reasoning.encrypted_content"]
+        assert thoughts(second) == [(1, 0, SECRET)]
+        item = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": SECRET}
+        assert second["input"][1] == item
+        assert [item.get("type", item.get("role")) for item in second["input"]][2:4] == [
+            "assistant",
+            "function_call",
+        ]
+        assert [n for n, _, _ in thoughts(third)] == [1, 5]
+
+
+@THOUGHTFUL
+def test_thoughts_stay_behind_if_what_was_before_them_changed(opened: Opener, server: LLMServer) -> None:
+    model = opened()
+    server.then(CALL, CALL, CALL, "5")
+    result = (ToolResult(id="call_0", text="5"),)
+    long = ASK.with_results(model.complete(ASK), result)
+    shorter = ASK.with_results(model.complete(long), result)
+    again = shorter.with_results(model.complete(shorter), result)
+    model.complete(again)
+    assert thoughts(server.seen[2].body) == []
+    assert min(n for n, _, _ in thoughts(server.seen[3].body)) > 2, (
+        "those of the shorter conversation go back"
+    )
+
+
+@THOUGHTFUL
+@pytest.mark.parametrize(
+    "says",
+    [
+        "Encrypted content is not supported with this model.",
+        "messages.1.content.0: Invalid `signature` in `thinking` block",
+    ],
+)
+def test_an_endpoint_that_takes_no_thoughts_gets_none(opened: Opener, server: LLMServer, says: str) -> None:
+    model = opened()
+    server.then(CALL, Reply(fault="400", message=says), "5", "6")
+    later = ASK.with_results(model.complete(ASK), (ToolResult(id="call_0", text="5"),))
+    assert model.complete(later).text == "5"
+    assert model.complete(later).text == "6"
+    assert [len(thoughts(seen.body)) > 0 for seen in server.seen] == [False, True, False, False]
+    assert ["tools" in seen.body for seen in server.seen] == [True] * 4
+    assert "include" not in server.seen[-1].body
 
 
 @pytest.mark.parametrize(

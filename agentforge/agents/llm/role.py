@@ -122,7 +122,7 @@ class Role:
                     sent_back, last = sent_back + 1, "it calls tools and does not answer"
                 shorter = first.with_results(answer.response, tuple(results))
                 longer = request.with_results(answer.response, tuple(results))
-                request = longer if longer.characters <= MOST_CHARACTERS else shorter
+                request = _fitting(longer, shorter)
                 continue
             try:
                 return take(_whole(answer.response), sent_back > 0), usage
@@ -134,8 +134,7 @@ class Role:
                     sent_back += 1
                     reply = render("shared/again.md.j2", role=self.name, objection=last)
                 said = answer.response.text, reply
-                longer = request.then(*said)
-                request = longer if longer.characters <= MOST_CHARACTERS else first.then(*said)
+                request = _fitting(request.then(*said), first.then(*said))
                 if answer.response.stop == "length":
                     request = request.model_copy(update={"max_tokens": most})
                     last += _CUT
@@ -151,6 +150,13 @@ class Role:
             ended = CannotAfford(str(failure))
             ended.usage = failure.usage
             raise ended from failure
+
+
+def _fitting(longer: Request, shorter: Request) -> Request:
+    """The first that is short enough: with all turns, without their signed reasoning, or `shorter`."""
+    if longer.characters > MOST_CHARACTERS:
+        longer = longer.unsigned()
+    return longer if longer.characters <= MOST_CHARACTERS else shorter
 
 
 def parsed(kind: type[Structured], response: Response) -> Structured:

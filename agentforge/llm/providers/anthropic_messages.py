@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from agentforge.config import LLMSettings
@@ -14,6 +15,7 @@ from .endpoint import EndpointModel, Heard, counted
 from .failures import Endpoint
 from .keys import ENDPOINT_KEY, find_key, require_key
 from .packages import require
+from .reasoning import kept, put_back
 
 MINIMUM = "2.11"
 """Oldest tested version: it has `output_config` and the current stop reasons."""
@@ -72,13 +74,15 @@ class AnthropicMessages(EndpointModel):
             stop=_STOPS.get(message.stop_reason, "other"),
             tokens=counted(request, heard.billed, lambda: _tokens(message.usage)),
             calls=calls,
+            reasoning=kept(request, _thoughts(message.content)) if calls else "",
         )
 
     def _arguments(self, request: Request) -> dict[str, Any]:
+        turns = enumerate(request.messages)
         arguments: dict[str, Any] = {
             "model": self.model,
             "max_tokens": request.max_tokens,
-            "messages": [{"role": m.role, "content": _content(m)} for m in request.messages],
+            "messages": [{"role": m.role, "content": self._content(request, n)} for n, m in turns],
         }
         if request.system:
             parts = [{"type": "text", "text": part} for part in request.system]
@@ -99,11 +103,16 @@ class AnthropicMessages(EndpointModel):
             arguments["output_config"] = output
         return arguments
 
+    def _content(self, request: Request, turn: int) -> str | list[dict[str, Any]]:
+        """A turn in the API's words: text, or blocks if it has calls or results."""
+        message = request.messages[turn]
+        if not (message.calls or message.results):
+            return message.text
+        blocks = _blocks(message)
+        return blocks if self.refuses("reasoning") else put_back(request, turn, blocks)
 
-def _content(message: Message) -> str | list[dict[str, Any]]:
-    """A turn in the API's words: text, or blocks if it has calls or results."""
-    if not (message.calls or message.results):
-        return message.text
+
+def _blocks(message: Message) -> list[dict[str, Any]]:
     blocks: list[dict[str, Any]] = [
         {"type": "tool_result", "tool_use_id": r.id, "content": r.text} for r in message.results
     ]
@@ -114,6 +123,21 @@ def _content(message: Message) -> str | list[dict[str, Any]]:
             {"type": "tool_use", "id": call.id, "name": call.name, "input": _object(call.arguments)}
         )
     return blocks
+
+
+def _thoughts(content: Sequence[Any]) -> list[dict[str, Any] | None]:
+    """The blocks of an answer as `kept` takes them: all texts are one block, and none if they are empty."""
+    found: list[dict[str, Any] | None] = []
+    said = False
+    for block in content:
+        if block.type == "thinking":
+            found.append({"type": block.type, "thinking": block.thinking, "signature": block.signature})
+        elif block.type == "redacted_thinking":
+            found.append({"type": block.type, "data": block.data})
+        elif block.type == "tool_use" or (block.type == "text" and block.text.strip() and not said):
+            found.append(None)
+            said = said or block.type == "text"
+    return found
 
 
 def _object(arguments: str) -> dict[str, Any]:

@@ -22,6 +22,13 @@ _TOOLS = re.compile(
 )
 """What endpoints say that have no tools, cannot read the call that their model wrote (Groq, Ollama), or want
 the model's thoughts back with the results (Gemini, DeepSeek)."""
+_THOUGHTS = (
+    "encrypted content",
+    "encrypted_content",
+    "signature` in `thinking",
+    "bound to a different conversation",
+)
+"""What OpenAI and Anthropic say of models without thoughts, and of thoughts that they do not take back."""
 _NO_QUOTA = (
     "insufficient_quota",
     "billing_hard_limit_reached",
@@ -191,6 +198,8 @@ def _said(error: Any) -> str:
 def _refused_argument(text: str) -> str:
     if "stream_options" in text:
         return "stream_options"
+    if any(sign in text for sign in _THOUGHTS):
+        return "reasoning"
     unknown = (
         "unsupported",
         "not supported",

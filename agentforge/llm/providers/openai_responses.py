@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from agentforge.config import LLMSettings
@@ -14,6 +15,7 @@ from .endpoint import EndpointModel, Heard, counted
 from .failures import Endpoint
 from .keys import require_key
 from .packages import OPENAI_MINIMUM, require
+from .reasoning import kept, put_back
 
 KEY = "OPENAI_API_KEY"
 
@@ -66,12 +68,13 @@ class OpenAIResponses(EndpointModel):
             stop="refusal" if refused else _stop(final),
             tokens=tokens,
             calls=calls,
+            reasoning=kept(request, _thoughts(final.output)) if calls else "",
         )
 
     def _arguments(self, request: Request) -> dict[str, Any]:
         arguments: dict[str, Any] = {
             "model": self.model,
-            "input": [item for m in request.messages for item in _items(m)],
+            "input": [item for n in range(len(request.messages)) for item in self._items(request, n)],
             "max_output_tokens": request.max_tokens,
             "store": False,
         }
@@ -85,14 +88,20 @@ class OpenAIResponses(EndpointModel):
             arguments["tools"] = [
                 {"type": "function", "strict": False, **tool.model_dump()} for tool in request.tools
             ]
+            if not self.refuses("reasoning"):  # nothing is stored there, so it comes here to go back
+                arguments["include"] = ["reasoning.encrypted_content"]
         if request.answer_schema is not None:
             form = {"type": "json_schema", "name": "answer", "strict": True, "schema": request.answer_schema}
             arguments["text"] = {"format": form}
         return arguments
 
+    def _items(self, request: Request, turn: int) -> list[dict[str, Any]]:
+        """A turn in the API's words: each thought, call and result is an item of its own."""
+        items = _items(request.messages[turn])
+        return items if self.refuses("reasoning") else put_back(request, turn, items)
+
 
 def _items(message: Message) -> list[dict[str, Any]]:
-    """A turn in the API's words: each call and each result is an item of its own."""
     items: list[dict[str, Any]] = [
         {"type": "function_call_output", "call_id": r.id, "output": r.text} for r in message.results
     ]
@@ -102,6 +111,21 @@ def _items(message: Message) -> list[dict[str, Any]]:
         body = {"call_id": call.id, "name": call.name, "arguments": call.arguments}
         items.append({"type": "function_call", **body})
     return items
+
+
+def _thoughts(output: Sequence[Any]) -> list[dict[str, Any] | None]:
+    """The items of an answer as `kept` takes them: all texts are one item, and none if they are empty."""
+    found: list[dict[str, Any] | None] = []
+    said = False
+    for item in output:
+        if item.type == "reasoning" and item.encrypted_content:
+            found.append(item.model_dump(mode="json", exclude_none=True, exclude={"status"}))
+        elif item.type == "function_call":
+            found.append(None)
+        elif item.type == "message" and not said:
+            said = any(part.type == "output_text" and part.text.strip() for part in item.content)
+            found += [None] * said
+    return found
 
 
 def _stop(response: Any) -> StopReason:

@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 
 from agentforge.agents import Task
+from agentforge.agents.llm.role import MOST_CHARACTERS, Role
 from agentforge.agents.llm.tools import CoderTools
-from agentforge.llm import ToolCall
+from agentforge.config import LLMSettings
+from agentforge.llm import Ledger, Response, ToolCall, ToolSpec
+from agentforge.llm._base import SIGNED
 from agentforge.schema import (
     Correctness,
     Evaluation,
@@ -28,7 +31,7 @@ from tests.llm.server import LLMServer, Reply
 from tests.loop.conftest import make_run
 from tests.loop.scripted import SimulatedReferee
 
-from .scene import Script
+from .scene import Script, Scripted
 from .test_dialogue import code, key, searched
 
 __all__ = ["key"]
@@ -176,3 +179,19 @@ def test_levels_and_the_used_up_budget() -> None:
         said = offered(ToolCall(id="1", name=name, arguments=sent("x")))
         assert said == "the run's budget is used up: answer now with the code"
     assert levels == [Level.SMOKE] * 3
+
+
+def test_a_conversation_that_becomes_too_long_loses_signed_reasoning_before_its_turns(tmp_path: Path) -> None:
+    def called(reasoning: str) -> Response:
+        call = ToolCall(id="call_0", name="check", arguments="{}")
+        return Response(text="", model="scripted-1", calls=(call,), reasoning=reasoning)
+
+    long = "x" * (MOST_CHARACTERS // 2)
+    model = Scripted(called(SIGNED + long), called(SIGNED + long), called(long), called(long), "done")
+    tool = ToolSpec(name="check", description="", parameters={})
+    with Store(f"sqlite:///{tmp_path / 'a.db'}") as store:
+        store.create_run(make_run())
+        role = Role("coder", model, Ledger(store, "run"), LLMSettings())
+        role.ask((), "write", lambda response, again: response.text, attempt="", tools=(tool,))
+    asked = [[len(m.reasoning) > 0 for m in request.messages[1::2]] for request in model.asked]
+    assert asked == [[], [True], [False, False], [False, False, True], [True]]
