@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import torch
+from torch._subclasses import FakeTensorMode
 from torch.fx import Graph, Node
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from agentforge.stitch.graph.dataflow import Replacement, Step, bases, schedule
 
@@ -116,12 +118,30 @@ def test_a_region_may_not_write_to_what_others_read() -> None:
     assert "writes to x" in made.schedule(made.region("R", "b"))[1]["R"]
 
 
-def test_views_and_eval_dropout_share_their_source() -> None:
-    made = Made()
-    x = made.input("x")
-    a = made.call("a", aten.transpose.int, x, 0, 1)
-    b = made.call("b", aten.dropout.default, a, 0.1, False)
-    c = made.call("c", aten.clone.default, b)
-    base = bases([x, a, b, c])
-    assert base[b] is x
-    assert base[c] is c
+def test_what_shares_its_sources_memory_is_known_even_if_the_schema_does_not_say_so() -> None:
+    def forward(x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
+        taken = aten.transpose.int(x, 0, 1)
+        dropped = aten.dropout.default(taken, 0.1, False)
+        typed = aten.type_as.default(dropped, y)
+        turned = aten.einsum.default("ij->ji", [typed])
+        spread = aten.meshgrid.indexing([aten.select.int(v, 0, 0) for v in (y, x)], indexing="ij")
+        copied = aten.type_as.default(x, aten.gt.Scalar(x, 0))
+        return [
+            taken,
+            dropped,
+            typed,
+            turned,
+            spread[1],
+            spread[0],
+            copied,
+            aten.dropout.default(x, 0.1, True),
+        ]
+
+    with FakeTensorMode():
+        fakes = torch.ones(3, 3), torch.ones(3, 3)
+    nodes = list(make_fx(forward, pre_dispatch=True)(*fakes).graph.nodes)
+    base = bases(nodes)
+    x, y = nodes[:2]
+    results = nodes[-1].args[0]
+    assert isinstance(results, (list, tuple))
+    assert [base[node] for node in results] == [x, x, x, x, x, y, *results[-2:]]

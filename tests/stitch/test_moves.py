@@ -265,6 +265,44 @@ def test_outputs_may_be_written_to(tmp_path: Path) -> None:
         close(model(*inputs), original, inputs)
 
 
+TYPED = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w, self.table = torch.nn.Parameter(torch.randn(8, 8)), torch.nn.Parameter(torch.randn(8))
+
+    def forward(self, x):
+        first, second = (self.table.log_softmax(dim).type_as(x) for dim in (0, -1))
+        y = x @ self.w + first + self.table.exp().softmax(0)
+        return y, first, second.mul_(x[0])
+
+
+def get_inputs():
+    return [torch.randn(4, 8)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_values_that_an_operator_may_hand_on_unchanged_are_not_kept(tmp_path: Path) -> None:
+    """`type_as` returns its input, which the caller and an in-place operator write to here."""
+    moves = [MoveKind.FOLD_CONSTANTS]
+    stitched = stitch_in_process(TYPED, tmp_path, "kernels", lambda _: None, moves=moves)
+    assert stitched.places == {"fold_constants": 1}
+    original, model = twins(stitched)
+    inputs, _ = stitched.inputs(0)
+    with torch.inference_mode():
+        for _ in range(3):
+            close(model(*inputs), original, inputs)
+            for output in model(*inputs):
+                output.mul_(0.5)
+
+
 def test_what_a_unit_writes_to_stays(tmp_path: Path) -> None:
     stitched = stitch_in_process(BLOCK, tmp_path, "kernels", moves=EVERY)
     original, model = twins(stitched)

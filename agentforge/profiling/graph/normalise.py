@@ -13,9 +13,8 @@ from typing import Any
 
 import torch
 from torch.fx import Graph, GraphModule, Node
-from torch.utils._pytree import tree_leaves
 
-from .operators import Kind, argument, is_in_place, kind_of, op_name, run_fake, value_of
+from .operators import Kind, argument, is_in_place, kind_of, op_name, run_fake, storages, value_of
 
 _SPLITS = {"split", "split_with_sizes", "chunk", "tensor_split", "unsafe_split", "unsafe_chunk"}
 
@@ -98,15 +97,11 @@ def _shares(node: Node) -> bool:
         return False
     if kind_of(node) is Kind.VIEW or is_in_place(node):
         return True
-    given = _storages([source.meta.get("val") for source in node.all_input_nodes])
+    given = storages([source.meta.get("val") for source in node.all_input_nodes])
     try:
-        return bool(given) and not given.isdisjoint(_storages(run_fake(node)))
+        return bool(given) and not given.isdisjoint(storages(run_fake(node)))
     except Exception:  # fake tensors cannot run it: it may share
         return True
-
-
-def _storages(values: Any) -> set[int]:
-    return {t.untyped_storage()._cdata for t in tree_leaves(values) if isinstance(t, torch.Tensor)}
 
 
 def _last_use(node: Node, order: dict[Node, int]) -> int:

@@ -259,6 +259,11 @@ def run_fake(node: Node) -> Any:
         return node.target(*args, **kwargs)
 
 
+def storages(values: Any) -> set[int]:
+    """Identities of the memory of tensors, also of fake ones."""
+    return {t.untyped_storage()._cdata for t in tree_leaves(values) if isinstance(t, torch.Tensor)}
+
+
 def keeps_order(node: Node) -> bool:
     """True if a view visits its elements in its input's order, apart from broadcasting."""
     return op_name(node) in _ORDERED_VIEWS or node.target is operator.getitem

@@ -11,12 +11,10 @@ import torch
 from torch.fx import Node
 from torch.utils import _pytree
 
-from agentforge.profiling.graph.operators import Kind, kind_of
+from agentforge.profiling.graph.operators import Kind, kind_of, run_fake, storages
 
-_MAY_RETURN_ITS_INPUT = frozenset(
-    {"aten::dropout", "aten::feature_dropout", "aten::alpha_dropout", "aten::feature_alpha_dropout"}
-)
-"""Composite operators that return their input in eval mode although their schema does not say so."""
+_NEW_MEMORY = frozenset({torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output})
+"""Operators that are not run on fake tensors: each run makes symbols, and their results are new."""
 
 _NO_EFFECT = frozenset(
     {
@@ -104,16 +102,44 @@ def bases(nodes: Sequence[Node]) -> dict[Node, Node]:
         source: Any = None
         schema = schema_of(node)
         if schema is None:  # getitem: an element of a list of views, or of new results
-            source = node.args[0] if node.op == "call_function" and node.args else None
-        elif schema.name in _MAY_RETURN_ITS_INPUT:
-            source = node.args[0]
+            parent = node.args[0] if node.op == "call_function" and node.args else None
+            source = _shared(parent, node.args[1:]) or parent if isinstance(parent, Node) else None
         elif any(r.alias_info is not None for r in schema.returns):
             source = next(
                 (a for s, a in _arguments(schema, node) if s.alias_info is not None and isinstance(a, Node)),
                 None,
             )
+        else:
+            source = _shared(node)
         base[node] = base.get(source, source) if isinstance(source, Node) else node
     return base
+
+
+def _shared(node: Node, index: tuple[Any, ...] = ()) -> Node | None:
+    """The input whose memory the result, or an element of it, shares; None if fake tensors tell of none.
+
+    Schemas do not tell about all: `dropout` and `type_as` may return an input, `einsum` and `meshgrid` views.
+    """
+    if "af_shares" not in node.meta:  # running a node takes about a millisecond
+        node.meta["af_shares"] = _shares(node)
+    places: list[int | None] = node.meta["af_shares"]
+    chosen = places[index[0] :][:1] if index and isinstance(index[0], int) else places
+    place = next((p for p in chosen if p is not None), None)
+    return None if place is None else node.all_input_nodes[place]
+
+
+def _shares(node: Node) -> list[int | None]:
+    """For each element of the result, which of the node's inputs shares its memory."""
+    schema = schema_of(node)
+    if schema is None or not schema.returns or not _NEW_MEMORY.isdisjoint(node.target.tags):
+        return []
+    try:
+        made = run_fake(node)
+        inputs = [storages(source.meta.get("val")) for source in node.all_input_nodes]
+        found = [storages(value) for value in (made if isinstance(made, (list, tuple)) else [made])]
+    except Exception:  # it has no tensors, or fake ones cannot run it
+        return []
+    return [next((i for i, given in enumerate(inputs) if memory & given), None) for memory in found]
 
 
 def hazard(region: Replacement, nodes: Sequence[Node], base: Mapping[Node, Node]) -> str:
