@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+import torch._inductor.config as inductor
 
+from agentforge.stitch.runtime import baseline
 from agentforge.stitch.runtime.baseline import Frozen
 
 
@@ -85,6 +90,58 @@ def test_tensors_that_the_first_call_makes_change_nothing() -> None:
         for _ in range(3):
             call(torch.rand(2, 3))
     assert len(model.cache) == 1 and not call._changed
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_another_thread_may_notice_a_change_during_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, x, threads = Keeps().eval(), torch.rand(2, 3), ThreadPoolExecutor(1)
+    call, really_same = Frozen(model, False), baseline._same
+
+    def other_call() -> None:
+        model.mask.mul_(2)
+        with torch.inference_mode():
+            call(x)
+
+    def same(places: list[baseline.Place]) -> bool:
+        monkeypatch.setattr(baseline, "_same", really_same)
+        threads.submit(other_call).result()
+        return really_same(places)
+
+    with torch.inference_mode():
+        call(x)
+        monkeypatch.setattr(baseline, "_same", same)
+        assert torch.allclose(call(x), model(x))
+    assert call._changed
+
+
+def test_one_thread_at_a_time_compiles_with_freezing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All threads share Inductor's settings in older PyTorch, and here."""
+    frozen = [False]
+
+    @contextmanager
+    def patch(**settings: bool) -> Iterator[None]:
+        before, frozen[0] = frozen[0], True
+        yield
+        frozen[0] = before
+
+    def compiled(function: Callable[..., Any], **_: Any) -> Callable[..., Any]:
+        def run(x: torch.Tensor) -> Any:
+            time.sleep(0.05)
+            return function(x)
+
+        return run
+
+    def first_call(call: Frozen) -> torch.Tensor:
+        with torch.inference_mode():
+            return call(torch.rand(2, 3))  # type: ignore[no-any-return]
+
+    monkeypatch.setitem(vars(inductor), "patch", patch)
+    monkeypatch.setattr(torch, "compile", compiled)
+    calls = [Frozen(Keeps().eval(), False) for _ in range(2)]
+    with ThreadPoolExecutor(3) as threads:
+        list(threads.map(first_call, [*calls, calls[0]]))
+    assert not frozen[0]
+    assert all(call._code is not None for call in calls)
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -63,6 +63,15 @@ Place = tuple[Callable[[Any], Any], Any, Any]
 """A function that reads an item of a container, the item's key or position, and what it was."""
 
 
+class _Code(NamedTuple):
+    """Code with frozen weights, and what they were."""
+
+    run: Callable[..., Any]
+    places: list[Place]
+    weights: list[torch.Tensor]
+    contents: Contents
+
+
 class Frozen:
     """Calls a module under torch.compile with Inductor's freezing: weights are constants of its code.
 
@@ -73,10 +82,7 @@ class Frozen:
     def __init__(self, module: Any, autotune: bool) -> None:
         self._module, self._autotune = module, autotune
         self._plain: Callable[..., Any] = torch.compile(module._call_impl)
-        self._run: Callable[..., Any] | None = None
-        self._places: list[Place] = []
-        self._weights: list[torch.Tensor] = []
-        self._contents: Contents | None = None
+        self._code: _Code | None = None
         self._changed = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -85,15 +91,24 @@ class Frozen:
             return self._module._call_impl(*args, **kwargs)
         if self._changed or torch.is_grad_enabled():
             return self._plain(*args, **kwargs)
-        if self._run is None:
-            self._places = _places(self._module)
+        code = self._code  # another thread may drop it meanwhile
+        if code is None:
             return self._first(args, kwargs)
-        if self._contents is not None and _same(self._places) and self._contents.same(self._weights):
-            return self._run(*args, **kwargs)
-        self._changed, self._run, self._places, self._weights, self._contents = True, None, [], [], None
+        if _same(code.places) and code.contents.same(code.weights):
+            return code.run(*args, **kwargs)
+        self._changed, self._code = True, None
         return self._plain(*args, **kwargs)
 
     def _first(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        from torch._dynamo.convert_frame import compile_lock
+
+        # In older PyTorch all threads share Inductor's settings, so none may compile while they differ.
+        with compile_lock:
+            if self._code is None and not self._changed:
+                return self._compile(args, kwargs)
+        return self(*args, **kwargs)  # another thread was first
+
+    def _compile(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         import torch._inductor.config as inductor
         from torch._inductor.compile_fx import compile_fx
 
@@ -101,12 +116,12 @@ class Frozen:
             # torch.compile's own backends are equal, and would share code with frozen weights.
             return compile_fx(graph, inputs, config_patches=self._options())
 
-        self._weights = list(_tensors(self._module))
-        self._contents = Contents(self._weights)
+        places, weights = _places(self._module), list(_tensors(self._module))
         run = torch.compile(self._module._call_impl, backend=own)
+        code = _Code(run, places, weights, Contents(weights))
         with inductor.patch(freezing=True):  # a later shape compiles without it, which is right too
             result = run(*args, **kwargs)
-        self._run = run  # not of a call that raises: the next one would compile without freezing
+        self._code = code  # not of a call that raises: the next one would compile without freezing
         return result
 
     def _options(self) -> dict[str, Any]:
