@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from agentforge.schema import EvaluationStatus, Level
 
-from .trial import KEPT, Trial, Trials
+from .trial import KEPT, Trial, Trials, latest
 from .variants import VariantBuilder
 
 _MAX_MODES = 2
@@ -80,7 +80,8 @@ def _promising_mode(trials: Trials, variants: VariantBuilder, modes: Sequence[st
 def _for_contiguous(trials: Trials, variants: VariantBuilder) -> Trial | None:
     """Its default mode for contiguous inputs alone; None if another variant was as fast."""
     gain = trials.compile_gains().get("compile", float("inf"))
-    if any(trial.over_eager >= gain for trial in trials.made if not trial.variant.mode.startswith("compile")):
+    others = [t for t in latest(trials.made).values() if not t.variant.mode.startswith("compile")]
+    if any(t.over_eager >= gain and (t.beats_eager or t.evaluation.level is not Level.FULL) for t in others):
         return None
     trial = trials.evaluate(variants.compiled("compile+contiguous"), Level.FULL)
     return trial if trial.beats_eager else None

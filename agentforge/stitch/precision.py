@@ -15,7 +15,7 @@ from .artifact import build_into
 from .files import Mode
 from .metric import metric_value
 from .select import Selection
-from .trial import Trial, Trials, describe
+from .trial import Trial, Trials, describe, latest
 from .variants import Promoted, Variant, VariantBuilder
 
 _FACTOR = 4.0
@@ -117,8 +117,7 @@ class LowerPrecision:
         variant = self.variants.with_kernels(names, _MODES[self.permission.precision])
         if strict is None or variant is None:
             return None
-        done = (t for t in base.trials if t.variant.solution.hash == strict.solution.hash)
-        twin = next(done, None) or self._evaluate(strict, Level.QUICK)
+        twin = latest(base.trials).get(strict.solution.hash) or self._evaluate(strict, Level.QUICK)
         if not twin.evaluation.passed or twin.problems:
             return None
         judged = permitted(self.target.definition, self.permission).hash

@@ -12,7 +12,7 @@ from agentforge.schema import Evaluation, Level, Move, MoveKind, Target, TargetE
 
 from .compiled import fastest_compiled, too_slow
 from .files import Mode
-from .trial import BETWEEN_EAGER, NOISE, Trial, Trials, outcome
+from .trial import BETWEEN_EAGER, NOISE, Trial, Trials, latest, outcome
 from .variants import Promoted, Variant, VariantBuilder
 
 _MAX_FINALS = 3
@@ -123,7 +123,7 @@ class Selector:
 
     def _run(self) -> Selection:
         reason = "no kernel was promoted" if not self._kernels else "no kernel could be installed"
-        if not (self._kernels or self._packed or self._waits or self._streams or self._compiled):
+        if not any((self._kernels, self._packed, self._moves, self._waits, self._streams, self._compiled)):
             return self._selection(self._variants.eager(), None, f"{reason}; eager is kept")
         finals = 0
         for found in self._explore():
@@ -377,8 +377,8 @@ class Selector:
         def eligible(mode: Mode) -> bool:
             return "compile" not in mode if compiled else not mode.startswith("compile")
 
-        last = {t.variant.solution.hash: t for t in self._trials.made}.values()  # the full one, if made
-        trials = [t for t in last if eligible(t.variant.mode) and t.over_eager > least]
+        last = latest(self._trials.made)
+        trials = [t for t in last.values() if eligible(t.variant.mode) and t.over_eager > least]
         judged = False
         for trial in sorted(trials, key=lambda t: -t.over_eager):
             quick = trial.evaluation.level is not Level.FULL

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import fmean
 
@@ -108,6 +108,11 @@ class Trial:
         warm-up at run time.
         """
         return self.beats_best or (self.ties and self.variant.mode in BETWEEN_EAGER)
+
+
+def latest(trials: Iterable[Trial]) -> dict[str, Trial]:
+    """The last trial of each solution, by its hash: the full one, if it was made."""
+    return {trial.variant.solution.hash: trial for trial in trials}
 
 
 @dataclass

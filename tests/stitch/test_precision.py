@@ -64,6 +64,7 @@ def improve(
     base_speed: float = 1.2,
     names: tuple[str, ...] = (),
     original: float | None = None,
+    refuted: bool = False,
 ) -> tuple[Selection, dict[str, object], Precise, list[str]]:
     given, measured, ends, end = Precise(verdict), [], set[object](), time.monotonic() + 300.0
 
@@ -79,7 +80,11 @@ def improve(
     kernels = {name: promoted(name) for name in names}
     base = given._make("kernels+packed", frozenset(names))
     trial = Trial(base, judged(frozenset(names), Level.FULL, base_speed, base_speed))
-    selection = Selection(base, trial, (trial,), "the base won")
+    quick = Trial(base, judged(frozenset(names), Level.QUICK, base_speed, base_speed))
+    selection = Selection(base, trial, (quick, trial), "the base won")
+    if refuted:
+        wrong = judged(frozenset(names), Level.FULL, status=EvaluationStatus.INCORRECT_NUMERICAL)
+        selection = Selection(given.eager(), None, (quick, Trial(base, wrong)), "eager", cut_short=True)
     lower = LowerPrecision(
         Precise.permission,
         TARGET,
@@ -164,6 +169,12 @@ def test_a_wrong_answer_is_dropped_also_if_only_the_strict_bound_sees_it(
     assert found.variant.kernels == {"a"}
     assert found.variant.mode == ("kernels+bf16" if wrong == "kernels+packed" else "kernels+packed")
     assert ("kernels+bf16", (), "quick") not in given.judged or wrong == "kernels+bf16"
+
+
+def test_the_full_verdict_on_the_strict_bound_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, _, given, _ = improve(fast, monkeypatch, refuted=True)
+    assert found.variant.mode == "eager"
+    assert given.judged == []
 
 
 def test_a_metric_that_is_known_is_not_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -208,6 +208,8 @@ def test_without_variants_eager_is_kept_unmeasured_if_torch_compile_is_not_asked
     assert selection.reason == "no kernel was promoted; eager is kept"
     packed, given = select(verdict, packed=True, compiled=())  # there is something to try
     assert (packed.variant.mode, given.judged[0][0]) == ("kernels+packed", "kernels+packed")
+    moved, _ = select(verdict, moves=MOVES[:1], compiled=())
+    assert list(moved.variant.moves) == [NORM]
 
 
 @pytest.mark.parametrize(("over_eager", "taken"), [(1.5, "kernels"), (0.9, "eager")])
@@ -620,6 +622,18 @@ def test_kernels_that_are_as_fast_as_torch_compile_is_wrongly_are_kept_instead()
     selection, given = select(verdict, "a")
     assert selection.variant.kernels == {"a"}
     assert "compile+contiguous" not in [mode for mode, *_ in given.judged]
+
+
+@pytest.mark.parametrize("refuted", [True, False])
+def test_kernels_that_the_full_verdict_refused_do_not_prevent_that(refuted: bool) -> None:
+    def verdict(mode: str, kernels: frozenset[str], level: Level) -> Evaluation:
+        if mode == "compile" or (kernels and refuted and (level is Level.FULL or mode != "kernels")):
+            return wrong("variants")
+        found = judged(kernels, level, 1.5 if kernels else 1.3, 1.2)
+        return found.model_copy(update={"evidence": Evidence.UNVERIFIED}) if kernels else found
+
+    selection, _ = select(verdict, "a")
+    assert selection.variant.mode == "compile+contiguous"
 
 
 @pytest.mark.parametrize(("other", "full"), [(1.4, 1), (1.48, 2)])
