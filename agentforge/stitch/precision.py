@@ -62,21 +62,24 @@ class LowerPrecision:
         Returns:
             The selection, whose reason says what became of the permission, and the same for the report.
         """
+        cut_short = base.cut_short
         try:
             winner, why = self._best(base)
         except TimeEnded:
-            winner, why = None, "the time for stitching ended before it was proven"
+            winner, why, cut_short = None, "the time for stitching ended before it was proven", True
         except TargetError as error:
-            winner, why = None, f"the model could not be judged: {error}"
+            winner, why, cut_short = None, f"the model could not be judged: {error}", True
         said = f"{self.permission.precision} was allowed: {self._metric or why}"
         trials = (*base.trials, *self._trials.made)
         if winner is None:
             said = said if not self._metric else f"{said}; {why}"
-            selection = replace(base, trials=trials, reason=f"{base.reason}; {said}, so float32 is kept")
+            reason = f"{base.reason}; {said}, so float32 is kept"
+            selection = replace(base, trials=trials, reason=reason, cut_short=cut_short)
         else:
             reason = f"{winner.variant.label} won end to end; {said}"
             dropped = dict.fromkeys(base.variant.moves, "lower precision was faster without it")
-            selection = Selection(winner.variant, winner, trials, reason, {**base.dropped, **dropped})
+            dropped = {**base.dropped, **dropped}
+            selection = Selection(winner.variant, winner, trials, reason, dropped, cut_short=cut_short)
         return selection, {
             **self.permission.model_dump(mode="json"),
             "limit": self.permission.limit,

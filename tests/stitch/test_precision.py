@@ -62,6 +62,7 @@ def improve(
     *,
     changed: float | Exception = 0.899,
     base_speed: float = 1.2,
+    cut_short: bool = False,
     names: tuple[str, ...] = (),
     original: float | None = None,
     refuted: bool = False,
@@ -81,7 +82,7 @@ def improve(
     base = given._make("kernels+packed", frozenset(names))
     trial = Trial(base, judged(frozenset(names), Level.FULL, base_speed, base_speed))
     quick = Trial(base, judged(frozenset(names), Level.QUICK, base_speed, base_speed))
-    selection = Selection(base, trial, (quick, trial), "the base won")
+    selection = Selection(base, trial, (quick, trial), "the base won", cut_short=cut_short)
     if refuted:
         wrong = judged(frozenset(names), Level.FULL, status=EvaluationStatus.INCORRECT_NUMERICAL)
         selection = Selection(given.eager(), None, (quick, Trial(base, wrong)), "eager", cut_short=True)
@@ -120,6 +121,16 @@ def test_a_faster_variant_within_the_bound_is_taken(
     assert given.judged[-1][2] == "full"
     assert found.trial is not None
     assert found.variant.solution.definition != TARGET.definition.hash
+
+
+@pytest.mark.parametrize("cut_short", [True, False])
+@pytest.mark.parametrize("changed", [0.899, 0.8])
+def test_a_resume_goes_on_if_the_time_ended_before(
+    monkeypatch: pytest.MonkeyPatch, changed: float, cut_short: bool
+) -> None:
+    found, _, _, _ = improve(fast, monkeypatch, changed=changed, cut_short=cut_short)
+    assert found.variant.mode == ("kernels+bf16" if changed == 0.899 else "kernels+packed")
+    assert found.cut_short is cut_short
 
 
 @pytest.mark.parametrize(
@@ -186,6 +197,7 @@ def test_a_metric_that_is_known_is_not_measured_again(monkeypatch: pytest.Monkey
 
 def test_if_the_time_ends_in_the_metric_float32_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     found, report, _, _ = improve(fast, monkeypatch, changed=TimeEnded("over"))
+    assert found.cut_short
     assert found.reason.endswith("the time for stitching ended before it was proven, so float32 is kept")
     assert report["installed"] is False
 
@@ -195,6 +207,7 @@ def test_if_the_model_cannot_be_judged_float32_is_kept(monkeypatch: pytest.Monke
         raise TargetError("two calls differ")
 
     found, _, _, _ = improve(verdict, monkeypatch, names=("a",))
+    assert found.cut_short
     assert found.variant.mode == "kernels+packed"
     assert "the model could not be judged: two calls differ, so float32 is kept" in found.reason
 
@@ -206,6 +219,7 @@ def test_if_the_time_ends_float32_is_kept(monkeypatch: pytest.MonkeyPatch) -> No
         return judged(kernels, level, 1.8, 1.7)
 
     found, report, _, _ = improve(verdict, monkeypatch)
+    assert found.cut_short
     assert found.variant.mode == "kernels+packed"
     assert "the time for stitching ended before it was proven" in found.reason
     assert report["installed"] is False
