@@ -12,7 +12,7 @@ from typing import Any
 from agentforge.languages import PRELUDE, export_single_file, languages, run_command
 from agentforge.schema import MachineError, Solution, Target, UsageError
 
-from .report import report_markdown
+from .report import report_markdown, which_calls
 
 _BUILD_TIMEOUT_S = 600.0
 _TEMPLATES = Path(__file__).with_name("templates")
@@ -56,9 +56,10 @@ def _fill(
     (scratch / "report.json").write_text(json.dumps(report, indent=1) + "\n")
     (scratch / "report.md").write_text(report_markdown(report), encoding="utf-8")
     package = name if name.isidentifier() else "artifact"
+    calls = which_calls(report["mode"]) or "The original forward runs in every call."
     for template in filter(Path.is_file, _TEMPLATES.iterdir()):  # pip also leaves __pycache__ there
         text = template.read_text(encoding="utf-8")
-        for key, value in {"NAME": target.name, "PACKAGE": package}.items():
+        for key, value in {"NAME": target.name, "PACKAGE": package, "CALLS": calls}.items():
             text = text.replace(f"@{key}@", value)
         (scratch / template.name).write_text(text, encoding="utf-8")
     (scratch / "kernelbench_solution.py").write_text(export_single_file(solution), encoding="utf-8")

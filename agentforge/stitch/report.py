@@ -17,11 +17,19 @@ from .shape_report import shape_table, shape_times
 from .trial import Trial, describe
 from .variants import Promoted
 
-_INFERENCE_ONLY = (
-    "Inference only: the kernels have no backward pass. The model's original forward runs with gradients "
-    "enabled, in training mode if that can matter, and for any call that differs from the captured one in "
-    "shape, dtype, layout or device."
-)
+_CALLS = {
+    "kernels": "Inference only: the kernels have no backward pass. The model's original forward runs with "
+    "gradients enabled, in training mode if that can matter, and for any call that differs from the captured "
+    "one in shape, dtype, layout or device.",
+    "compile": "`torch.compile` runs every call, also with gradients enabled. A call that differs from the "
+    "captured one, for example in shape, may compile anew.",
+    "freezing": "`torch.compile` runs every call. Weights are frozen in the code of the first call without "
+    "gradients; with gradients enabled, or after a weight changed, it runs in its default mode.",
+    "contiguous": "`torch.compile` runs calls whose tensors are all contiguous, also with gradients enabled. "
+    "The model's original forward runs the others.",
+    "eager": "",
+}
+"""What runs in which calls."""
 _KERNELS = "kernel", "for", "call sites", "runs in a forward", "alone", "author"
 _TRIALS = "what", "level", "status", "evidence", "outcome"
 
@@ -80,7 +88,7 @@ def report_data(
             "notes": list(profile.notes),
         },
         "first_verdict_s": first_verdict_s,
-        "inference_only": _INFERENCE_ONLY if selection.variant.mode != "eager" else "",
+        "calls": which_calls(selection.variant.mode),
         "provenance": {
             "agentforge": __version__,
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -114,6 +122,12 @@ def _packed_sites(profile: Profile, selection: Selection) -> list[str]:
     return [
         site.name for site in profile.call_sites if any((site.unit, node) in packed for node in site.nodes)
     ]
+
+
+def which_calls(mode: str) -> str:
+    """What an artifact of this mode runs in which calls, in sentences; empty if it changes nothing."""
+    way, _, option = mode.partition("+")
+    return _CALLS[way] if way == "kernels" else _CALLS.get(option.rpartition("-")[2], _CALLS[way])
 
 
 def is_selected(kernel: Promoted, selection: Selection) -> bool:
@@ -266,8 +280,8 @@ def _headline(data: Mapping[str, Any]) -> list[str]:
             "",
         ]
     lines += [f"Evidence: **{data['evidence']['level']}**; {data['evidence']['engagement']}.", ""]
-    if data["inference_only"]:
-        lines += [data["inference_only"], ""]
+    if calls := which_calls(data["mode"]):  # of a report of an earlier version too
+        lines += [calls, ""]
     return lines
 
 

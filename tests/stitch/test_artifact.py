@@ -186,6 +186,35 @@ def test_reports_say_the_same(artifact: Path) -> None:
     assert "a note" in text
 
 
+@pytest.mark.parametrize(
+    ("mode", "says", "not_so"),
+    [
+        (
+            "kernels+compile",
+            "Inference only: the kernels have no backward pass. The model's original",
+            "anew",
+        ),
+        ("compile+max-autotune", "`torch.compile` runs every call, also with gradients", "original forward"),
+        (
+            "compile+max-autotune-freezing",
+            "`torch.compile` runs every call. Weights are frozen",
+            "original forward",
+        ),
+        ("compile+contiguous", "`torch.compile` runs calls whose tensors are all contiguous", "every call"),
+        ("eager", "", "Inference only"),
+    ],
+)
+def test_the_files_say_which_calls_run_what(
+    block: Stitched, tmp_path: Path, mode: str, says: str, not_so: str
+) -> None:
+    data = report(block) | {"mode": mode}
+    write_artifact(tmp_path / "a", block.target, block.solution, data, cache=tmp_path / "cache")
+    readme = next(x for x in (tmp_path / "a" / "README.md").read_text().split("\n- ") if says in x)
+    for text in (readme, (tmp_path / "a" / "report.md").read_text()):
+        assert says in text
+        assert not_so not in text
+
+
 def test_an_earlier_artifact_is_replaced(block: Stitched, tmp_path: Path) -> None:
     folder = tmp_path / "a"
     write_artifact(folder, block.target, block.solution, report(block), cache=tmp_path / "cache")
