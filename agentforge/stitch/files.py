@@ -65,6 +65,15 @@ calls = _ARTIFACT.calls
 __all__ = ["calls", "optimize", "restore"]
 '''
 
+_PATH = f"""
+import sys
+
+_MODULES = str(_ARTIFACT.folder / "{FOLDER}")
+if _MODULES not in sys.path:
+    sys.path.append(_MODULES)  # what reference_model imports; modules of these names elsewhere come first
+"""
+"""End of the package if the model's source imports modules that travel with it."""
+
 _MODEL_NEW = '''"""{title} In KernelBench's convention: same init arguments, same state_dict."""
 
 import importlib.util
@@ -145,7 +154,7 @@ def stitched_files(
     modules = local_modules(reference, Path(root)) if root else {}
     files = {
         "plan.json": json.dumps(plan, indent=1) + "\n",
-        "__init__.py": _PACKAGE.format(title=title, package="artifact"),
+        "__init__.py": _PACKAGE.format(title=title, package="artifact") + (_PATH if modules else ""),
         "model_new.py": _MODEL_NEW.replace("{title}", title).replace("{around}", around),
         "reference_model.py": reference + _examples(target),
         **{f"{FOLDER}/{path}": text for path, text in modules.items()},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -95,6 +96,21 @@ def test_the_model_loads_where_the_project_is_not(
     assert torch.equal(ModelNew()(x), expected)
     for name in ("model_new", "reference_model", "agentforge_stitch"):
         monkeypatch.delitem(sys.modules, name, raising=False)
+
+
+def test_the_package_finds_what_the_models_source_imports(project: Path, tmp_path: Path) -> None:
+    definition = Definition(name="p", op_type="model", reference=SOURCE, import_root=str(project))
+    target = Target(name="p", origin="p", definition=definition, workloads=(Workload(name="w"),))
+    write_solution(as_solution(target, "p", stitched_files(target, "eager", [], {}, {})), tmp_path / "fast")
+    project.rename(tmp_path / "gone")
+    code = (
+        "from fast import optimize\nfrom fast.reference_model import Model, get_inputs\n"
+        "print(optimize(Model().eval())(*get_inputs()).shape)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stdout == "torch.Size([2, 3])\n", done.stderr
 
 
 def test_the_source_of_an_artifact_gets_no_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
