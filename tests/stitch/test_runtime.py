@@ -699,8 +699,9 @@ def test_tensors_in_containers_are_read_at_each_call(tmp_path: Path) -> None:
     optimized.scales = original.scales = (torch.ones(4, 8),)
     assert same(engaged(stitched, optimized, args, kwargs)[0], original(*args, **kwargs))
     optimized.scales = None
-    with pytest.raises(TypeError, match="not subscriptable"):  # as in the original
+    with pytest.raises(TypeError, match="not subscriptable") as raised:
         engaged(stitched, optimized, args, kwargs)
+    assert raised.traceback[-1].name == "forward"  # the original, not the checks
 
 
 def test_a_hook_of_the_users_on_the_model_itself_is_not_stitched(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from agentforge.profiling.graph.capture import CapturedUnit
 
 from .dataflow import Replacement, Step, needs, schedule, written_to
 from .derived import split
-from .kept import kept_tensors
+from .kept import kept_tensors, lengths, tied
 from .printer import Unprintable, events_of, literal, print_forward
 from .products import convolution_of, packable
 from .streams import StepCost, Streams, place
@@ -79,15 +79,19 @@ def rewrite(
     parameters = [*weights, *lifted, *inputs]
     written = written_to(nodes)
     source = print_forward(parts, parameters, calls, results, result_nodes, title, streams, products)
+    tensors = [
+        {**kept[target], **layout(unit.constants[target])}
+        if target in kept
+        else _tensor_entry(module, plan["modules"], target)
+        for target in weights.values()
+    ]
+    places = tied(module, plan["modules"], tensors)
     plan |= {
         "unit": unit.name,
         "source": source_name,
-        "tensors": [
-            {**kept[target], **layout(unit.constants[target])}
-            if target in kept
-            else _tensor_entry(module, plan["modules"], target)
-            for target in weights.values()
-        ],
+        "tensors": tensors,
+        "tied": places,
+        "lengths": lengths(module, plan["modules"], [*tensors, *places]),
         "constants": [names[target] for target in lifted.values()],
         "replayable": not written & set(inputs),
         "written": [n for n, weight in enumerate(weights) if weight in written],
@@ -135,6 +139,8 @@ def outline(
         "signature": _signature(call or ((), {})),
         **described(module, any_hooks=call is None),
         "tensors": [],
+        "tied": [],
+        "lengths": [],
         "constants": [],
         "replayable": True,
         "written": [],

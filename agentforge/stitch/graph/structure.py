@@ -166,6 +166,12 @@ def _forward_codes(cls: type) -> Iterator[CodeType]:
             waiting += [used for used, value in used if callable(value) or isinstance(value, property)]
 
 
+def stores_items(cls: type) -> bool:
+    """Whether the forward, or a method that it calls, stores items in a container."""
+    steps = {step.opname for code in _forward_codes(cls) for step in dis.get_instructions(code)}
+    return "STORE_SUBSCR" in steps or not {"setdefault", "update"}.isdisjoint(_named_by_forward(cls))
+
+
 def reads_mode(module: torch.nn.Module) -> bool:
     """Whether Python code that a module may run can read a `training` flag.
 

@@ -70,7 +70,7 @@ def guards(
             if inputs is None:
                 return None
             every = read(module, inputs)
-        except (LookupError, TypeError):  # a tensor was removed, or the call has other arguments
+        except (LookupError, TypeError, AttributeError):  # a part was removed, or other arguments
             return None
         if every is not None:
             for check in checks:
@@ -146,6 +146,8 @@ def reader(
     hooks: Sequence[int],
     tensors: Sequence[tuple[int, str, str]],
     parts: Sequence[Mapping[str, Mapping[str, bool]]],
+    tied: Sequence[tuple[int, int, str, str]] = (),
+    lengths: Sequence[tuple[int, str, int]] = (),
 ) -> Read:
     """A function of the unit's module and the inputs that returns weights and inputs, None if a part changed.
 
@@ -156,6 +158,8 @@ def reader(
         hooks: number of forward hooks of each submodule.
         tensors: module, dictionary and name of each weight.
         parts: names in the dictionaries of each module, and whether they are not None; see `Unit.parts`.
+        tied: number of a weight, then module, dictionary and name of another place with the same tensor.
+        lengths: module and name of each container with weights, and its length.
     """
     lines = ["def read(root, inputs):", " if hooks or pre_hooks: return None"]
     parents = [0, *(parent for parent, _ in modules)]
@@ -178,6 +182,10 @@ def reader(
         if tests:
             lines.append(f" if {' or '.join(tests)}: return None")
     found = [f"{_holder(n, kind)}[{name!r}]" for n, kind, name in tensors]
+    tests = [f"len(d{n}[{kind!r}]) != {length}" for n, kind, length in lengths]
+    tests += [f"{found[one]} is not {_holder(n, kind)}[{name!r}]" for one, n, kind, name in tied]
+    if tests:
+        lines.append(f" if {' or '.join(tests)}: return None")
     lines.append(f" return ({''.join(f'{place}, ' for place in found)}*inputs,)")
     code: CodeType = compile("\n".join(lines), "<guards>", "exec")
     names: dict[str, Any] = {f"c{n}": cls for n, cls in enumerate(classes, 1)}

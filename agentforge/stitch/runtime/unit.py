@@ -49,6 +49,14 @@ class Unit:
         self.tensors: list[tuple[int, str, str]] = [
             (t["module"], t["kind"], t["name"]) for t in plan["tensors"]
         ]
+        self.tied: list[tuple[int, int, str, str]] = [
+            (t["tensor"], t["module"], t["kind"], t["name"]) for t in plan["tied"]
+        ]
+        """Number of a weight, and another place that has the same tensor."""
+        self.lengths: list[tuple[int, str, int]] = [
+            (c["module"], c["kind"], c["length"]) for c in plan["lengths"]
+        ]
+        """Containers that have weights."""
         self.layouts = [Layout.read(t) for t in plan["tensors"]]
         self.expected: list[tuple[Any, ...]] = [
             (torch.nn.Parameter if kind == "_parameters" else torch.Tensor, lay.dtype, lay.shape, lay.strides)
@@ -111,18 +119,48 @@ class Unit:
                     what = f" of its submodule {name!r}" if name else ""
                     now = f"is {text or 'an object'}, not the captured {captured_text}"
                     return f"the attribute {'.'.join(place)}{what} {now}"
+        return self._untied(modules, names) or self._lengthened(modules, names)
+
+    def _untied(self, modules: list[Any], names: Sequence[str]) -> str:
+        """Which weight is no longer in two places, as a sentence; a first call may still put it there."""
+        for number, *other in self.tied:
+            try:
+                tensors = [held(modules, *place) for place in (self.tensors[number], other)]
+            except (LookupError, TypeError):
+                continue
+            if tensors[0] is not tensors[1] and all(isinstance(t, torch.Tensor) for t in tensors):
+                one, two = (_path(names, *place) for place in (self.tensors[number], other))
+                return f"its {one} and {two} are two tensors; they were one when it was captured"
+        return ""
+
+    def _lengthened(self, modules: list[Any], names: Sequence[str]) -> str:
+        """Which container has another length, as a sentence; a first call may fill an empty one."""
+        for index, kind, length in self.lengths:
+            container = vars(modules[index]).get(kind)
+            if isinstance(container, (list, tuple, dict)) and len(container) not in (0, length):
+                place = f"{names[index]}.{kind}".strip(".")
+                return f"its {place} has {len(container)} items, not the captured {length}"
         return ""
 
     def guards(
         self, classes: Sequence[type], ordered: Sequence[str]
     ) -> tuple[Known, Learn, Callable[[Any], Sequence[Any] | None]]:
         """See `guards`, for modules of these classes; the third function is a faster `weights`."""
-        read = reader(self.modules, classes, self.training, self.hooks, self.tensors, self.parts)
+        read = reader(
+            self.modules,
+            classes,
+            self.training,
+            self.hooks,
+            self.tensors,
+            self.parts,
+            self.tied,
+            self.lengths,
+        )
 
         def weights(module: Any) -> Sequence[Any] | None:
             try:
                 tensors = read(module, ())
-            except KeyError:
+            except (LookupError, TypeError, AttributeError):  # a part is missing, or is another one
                 return None
             return None if tensors is None else self._kept(tensors)
 
@@ -145,10 +183,7 @@ class Unit:
         Raises:
             LookupError, TypeError: one was removed.
         """
-        return [
-            vars(modules[index])[kind][name] if kind else vars(modules[index])[name]
-            for index, kind, name in self.tensors
-        ]
+        return [held(modules, *place) for place in self.tensors]
 
     def weights(self, module: Any, classes: Sequence[Any]) -> Sequence[Any] | None:
         """Return the weights if the module is still the captured one, else None.
@@ -175,6 +210,10 @@ class Unit:
                 return None
         try:
             tensors = self.read(modules)
+            if any(held(modules, *place) is not tensors[number] for number, *place in self.tied):
+                return None
+            if any(len(vars(modules[index])[kind]) != length for index, kind, length in self.lengths):
+                return None
         except (LookupError, TypeError):
             return None
         return self._kept(tensors)
@@ -185,7 +224,7 @@ class Unit:
             return None
         try:  # one list comparison: calling `holds` per weight would take longer than a small kernel
             found = [(t.__class__, t.dtype, t.shape, t.stride()) for t in tensors]
-        except RuntimeError:  # a sparse tensor has no strides
+        except (AttributeError, RuntimeError):  # a number, or a sparse tensor, which has no strides
             return None
         if found != self.expected:
             kept = all(lay.holds(t) for lay, t in zip(self.layouts, tensors, strict=True))
@@ -243,6 +282,12 @@ class Structure:
         return results if self._spec is None else _pytree.tree_unflatten(list(results), self._spec)
 
 
+def held(modules: Sequence[Any], index: int, kind: str, name: Any) -> Any:
+    """What a module has in an attribute, or in a container that is one."""
+    own = vars(modules[index])
+    return own[kind][name] if kind else own[name]
+
+
 def setting(module: Any, place: Sequence[str]) -> str:
     """Text of an attribute, or of a field of a configuration that is one; empty if it has no plain value."""
     value = module
@@ -268,6 +313,12 @@ def plain_text(value: Any) -> str:
     if isinstance(value, (types.FunctionType, types.BuiltinFunctionType)):
         return value.__name__
     return ""
+
+
+def _path(names: Sequence[str], index: int, kind: str, name: Any) -> str:
+    """Text of a tensor's place."""
+    text = str(name) if kind in ("", "_parameters", "_buffers") else f"{kind}[{name!r}]"
+    return f"{names[index]}.{text}".lstrip(".")
 
 
 def _names(parts: Mapping[str, bool]) -> str:
