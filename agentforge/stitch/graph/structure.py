@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dis
-import inspect
 import sys
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -14,6 +13,7 @@ from typing import Any
 
 import torch
 
+from ..runtime.code import codes, fingerprint, methods, of_torch
 from ..runtime.unit import fields, plain_text
 from .printer import Unprintable
 
@@ -72,6 +72,7 @@ def _entry(module: torch.nn.Module, seen: set[int], named: set[Any], *, modal: b
     settings = [(list(place), text) for place, text in _settings(module, seen, named)]
     return {
         "class": type(module).__qualname__,
+        "code": fingerprint(type(module)),
         "training": module.training if modal else None,
         "parts": parts,
         "settings": settings,
@@ -151,25 +152,15 @@ def _named_by_forward(cls: type) -> set[Any]:
 
 def _forward_codes(cls: type) -> Iterator[CodeType]:
     """Code of the forward, and of the methods and properties that it uses."""
-    waiting, done = ["forward"], set()
-    while waiting:
-        name = waiting.pop()
-        found: Any = getattr(cls, name)
-        found = found.fget if isinstance(found, property) else found
-        function: Any = inspect.unwrap(found)
-        if name in done or not hasattr(function, "__code__"):
-            continue
-        done.add(name)
-        for code in _codes(function.__code__):
-            yield code
-            used = ((used, getattr(cls, used, None)) for used in code.co_names)
-            waiting += [used for used, value in used if callable(value) or isinstance(value, property)]
+    return (code for function in methods(cls) for code in codes(function.__code__))
 
 
 def stores_items(cls: type) -> bool:
     """Whether the forward, or a method that it calls, stores items in a container."""
-    steps = {step.opname for code in _forward_codes(cls) for step in dis.get_instructions(code)}
-    return "STORE_SUBSCR" in steps or not {"setdefault", "update"}.isdisjoint(_named_by_forward(cls))
+    own = [code for f in methods(cls) if not of_torch(f) for code in codes(f.__code__)]
+    steps = {step.opname for code in own for step in dis.get_instructions(code)}
+    names = {name for code in own for name in code.co_names}
+    return "STORE_SUBSCR" in steps or not names.isdisjoint({"setdefault", "update"})
 
 
 def reads_mode(module: torch.nn.Module) -> bool:
@@ -187,7 +178,7 @@ def reads_mode(module: torch.nn.Module) -> bool:
             continue
         seen[id(value)] = value
         if isinstance(value, FunctionType):
-            names = {name for code in _codes(value.__code__) for name in (*code.co_names, *code.co_consts)}
+            names = {name for code in codes(value.__code__) for name in (*code.co_names, *code.co_consts)}
             if names & {"training", "train", "eval"}:
                 return True
             waiting += [*_enclosed(value), *_named(names, value.__globals__)]
@@ -237,10 +228,3 @@ def _named(names: AbstractSet[Any], known: Mapping[str, Any]) -> Iterator[Any]:
             yield from (vars(found)[name] for name in names if name in vars(found))
         elif not isinstance(found, ModuleType) and not _is_foreign(found):
             yield found
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes(constant)

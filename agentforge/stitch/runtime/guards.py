@@ -148,6 +148,7 @@ def reader(
     parts: Sequence[Mapping[str, Mapping[str, bool]]],
     tied: Sequence[tuple[int, int, str, str]] = (),
     lengths: Sequence[tuple[int, str, int]] = (),
+    forwards: Mapping[type, Any] | None = None,
 ) -> Read:
     """A function of the unit's module and the inputs that returns weights and inputs, None if a part changed.
 
@@ -160,6 +161,7 @@ def reader(
         parts: names in the dictionaries of each module, and whether they are not None; see `Unit.parts`.
         tied: number of a weight, then module, dictionary and name of another place with the same tensor.
         lengths: module and name of each container with weights, and its length.
+        forwards: the forward that each of these classes has.
     """
     lines = ["def read(root, inputs):", " if hooks or pre_hooks: return None"]
     parents = [0, *(parent for parent, _ in modules)]
@@ -183,12 +185,15 @@ def reader(
             lines.append(f" if {' or '.join(tests)}: return None")
     found = [f"{_holder(n, kind)}[{name!r}]" for n, kind, name in tensors]
     tests = [f"len(d{n}[{kind!r}]) != {length}" for n, kind, length in lengths]
+    tests += [f"own{n}.forward is not forward{n}" for n, _ in enumerate(forwards or {})]
     tests += [f"{found[one]} is not {_holder(n, kind)}[{name!r}]" for one, n, kind, name in tied]
     if tests:
         lines.append(f" if {' or '.join(tests)}: return None")
     lines.append(f" return ({''.join(f'{place}, ' for place in found)}*inputs,)")
     code: CodeType = compile("\n".join(lines), "<guards>", "exec")
     names: dict[str, Any] = {f"c{n}": cls for n, cls in enumerate(classes, 1)}
+    for n, (cls, forward) in enumerate((forwards or {}).items()):
+        names |= {f"own{n}": cls, f"forward{n}": forward}
     names |= {"hooks": _nn._global_forward_hooks, "pre_hooks": _nn._global_forward_pre_hooks}
     exec(code, names)
     return names["read"]

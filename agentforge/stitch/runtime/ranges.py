@@ -48,9 +48,11 @@ class Ranges:
 
         A shape that is in no range, and one that a kernel has no code for, runs the original.
         """
-        ordinary: Callable[..., Any] = original.forward  # type: ignore[attr-defined]
         places = self._places
         table: dict[tuple[int, ...], Callable[..., Any]] = {}
+
+        def ordinary(self_: Any, *args: Any, **kwargs: Any) -> Any:
+            return original.forward(self_, *args, **kwargs)  # type: ignore[attr-defined]  # as it is now
 
         def first(sizes: tuple[int, ...], self_: Any, args: Any, kwargs: Any) -> Any:
             unit = self.unit_for(sizes)
@@ -65,7 +67,7 @@ class Ranges:
                 table.pop(oldest, None)
             return result
 
-        @functools.wraps(ordinary)
+        @functools.wraps(original.forward)  # type: ignore[attr-defined]
         def forward(self_: Any, *args: Any, **kwargs: Any) -> Any:
             if torch.compiler.is_compiling() or torch.jit.is_tracing():
                 return ordinary(self_, *args, **kwargs)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from .guards import transformed
-from .unit import Unit
+from .unit import Unit, own_forwards
 
 
 def _deepcopy(self: Any, memo: dict[int, Any]) -> Any:
@@ -43,13 +43,17 @@ def stitched_class(original: type, unit: Unit, classes: tuple[type, ...]) -> typ
 
 def stitched_forward(original: type, unit: Unit, classes: tuple[type, ...]) -> Callable[..., Any]:
     """A forward that dispatches between the stitched and the original code."""
-    ordinary: Callable[..., Any] = original.forward  # type: ignore[attr-defined]
-    parameters = inspect.signature(ordinary)
+    captured: Callable[..., Any] = original.forward  # type: ignore[attr-defined]
+    parameters = inspect.signature(captured)
     ordered = unit.signature.ordered(parameters)
-    known, learn, weights = unit.guards(classes, ordered)
+    forwards = own_forwards((original, *classes))
+    known, learn, weights = unit.guards(classes, forwards, ordered)
     count, constants = len(unit.tensors), unit.constants
     structure, plain = unit.structure(), unit.output_spec is None
     is_compiling = torch.compiler.is_compiling  # looking it up in each call would cost 40 ns
+
+    def ordinary(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return original.forward(self, *args, **kwargs)  # type: ignore[attr-defined]  # as it is now
 
     def traced(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         # Under an outer torch.compile, which guards these checks and recompiles if they change, or an export.
@@ -57,12 +61,12 @@ def stitched_forward(original: type, unit: Unit, classes: tuple[type, ...]) -> C
         # A trace does not show shared memory.
         if inputs is None or unit.written or (unit.writes and len(inputs) > 1):
             return ordinary(self, *args, **kwargs)
-        tensors = unit.weights(self, classes)
+        tensors = unit.weights(self, classes, forwards)
         if tensors is None or not unit.plain([*tensors, *inputs]) or not structure.known:
             return ordinary(self, *args, **kwargs)
         return structure.around(unit.traceable(*tensors, *unit.constants, *inputs))
 
-    @functools.wraps(ordinary)
+    @functools.wraps(captured)
     def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
         if is_compiling():
             return traced(self, args, kwargs)

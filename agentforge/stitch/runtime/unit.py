@@ -12,6 +12,7 @@ import torch
 from torch.nn.modules import module as _nn
 from torch.utils import _pytree
 
+from .code import differ, fingerprint, of_torch
 from .guards import Known, Learn, absent, guards, reader
 from .kernel import beside_inputs, on_its_gpu
 from .layout import Layout
@@ -42,6 +43,8 @@ class Unit:
         self.parts: list[dict[str, dict[str, bool]]] = [m["parts"] for m in (plan, *plan["modules"])]
         """Names in `_modules`, `_parameters` and `_buffers` of each module, the unit's own first, and whether
         they are not None; buffers only if they are None."""
+        self.codes: list[str] = [m["code"] for m in (plan, *plan["modules"])]
+        """Fingerprint of each module's code; see `fingerprint`."""
         self.settings: list[list[tuple[list[str], str]]] = [m["settings"] for m in (plan, *plan["modules"])]
         """Place and text of the values of each module that its forward may have baked in; see `settings`."""
         self.hooks: list[int] = [m["hooks"] for m in plan["modules"]]
@@ -98,11 +101,19 @@ class Unit:
     def difference(self, modules: list[Any]) -> str:
         """What the modules have otherwise than the captured ones, as a sentence; empty if nothing.
 
-        Compares names of submodules and parameters, and the settings.
+        Compares the code, names of submodules and parameters, the settings, `tied` and `lengths`.
         """
         names = [self.path]
         for parent, name in self.modules:
             names.append(f"{names[parent]}.{name}".strip("."))
+        found_codes = {cls: fingerprint(cls) for cls in dict.fromkeys(map(type, modules))}
+        for module, name, code in zip(modules, names, self.codes, strict=True):
+            if differ(found_codes[type(module)], code):
+                what = f"its submodule {name!r}, a {type(module).__qualname__}," if name else "it"
+                return (
+                    f"{what} has other code in its forward, or in what that calls, than when it was captured "
+                    "(run `agentforge optimize` again for the new code)"
+                )
         for module, name, parts in zip(modules, names, self.parts, strict=True):
             what = f"its submodule {name!r}" if name else "it"
             for kind, noun in (("_modules", "submodules"), ("_parameters", "parameters")):
@@ -143,7 +154,7 @@ class Unit:
         return ""
 
     def guards(
-        self, classes: Sequence[type], ordered: Sequence[str]
+        self, classes: Sequence[type], forwards: Mapping[type, Any], ordered: Sequence[str]
     ) -> tuple[Known, Learn, Callable[[Any], Sequence[Any] | None]]:
         """See `guards`, for modules of these classes; the third function is a faster `weights`."""
         read = reader(
@@ -155,6 +166,7 @@ class Unit:
             self.parts,
             self.tied,
             self.lengths,
+            forwards,
         )
 
         def weights(module: Any) -> Sequence[Any] | None:
@@ -185,11 +197,15 @@ class Unit:
         """
         return [held(modules, *place) for place in self.tensors]
 
-    def weights(self, module: Any, classes: Sequence[Any]) -> Sequence[Any] | None:
+    def weights(
+        self, module: Any, classes: Sequence[Any], forwards: Mapping[Any, Any]
+    ) -> Sequence[Any] | None:
         """Return the weights if the module is still the captured one, else None.
 
         torch.compile can trace it.
         """
+        if any(cls.forward is not forward for cls, forward in forwards.items()):
+            return None
         if _nn._global_forward_hooks or _nn._global_forward_pre_hooks:
             return None
         modules = self.walk(module)
@@ -280,6 +296,12 @@ class Structure:
     def around(self, results: Any) -> Any:
         """The output that has these results as its leaves."""
         return results if self._spec is None else _pytree.tree_unflatten(list(results), self._spec)
+
+
+def own_forwards(classes: Sequence[type]) -> dict[type, Any]:
+    """The forwards of the classes that have one that is not torch's: somebody may replace it."""
+    originals = dict.fromkeys(getattr(cls, "_agentforge_original", cls) for cls in classes)
+    return {cls: cls.forward for cls in originals if not of_torch(cls.forward)}
 
 
 def held(modules: Sequence[Any], index: int, kind: str, name: Any) -> Any:

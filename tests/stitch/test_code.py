@@ -1,0 +1,156 @@
+"""An artifact computes what the captured code says, so other code is another model."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import pytest
+import torch
+
+from agentforge.problems.kernelbench import import_source
+from agentforge.stitch.runtime.code import differ, fingerprint
+
+from .making import Stitched, same, stitch_in_process
+from .test_runtime import both, engaged
+
+SOURCE = '''
+import functools
+
+import torch
+import torch.nn as nn
+
+
+def decorated(function):
+    @functools.wraps(function)
+    def called(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    return called
+
+
+def shifted(x):
+    return x + 1.0
+
+
+class Norm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(8) + 0.5)
+
+    def forward(self, x):
+        return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6))
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.up = Norm(), nn.Linear(8, 8)
+
+    @decorated
+    def forward(self, x, scale=2.0):
+        """Says nothing."""
+        return self.gate(torch.relu(self.up(self.norm(x)))) * scale
+
+    def gate(self, x):
+        return torch.sigmoid(shifted(x)) * x if x.dtype in {torch.float32} else x
+
+
+def get_inputs():
+    return [torch.randn(4, 8)]
+
+
+def get_init_inputs():
+    return []
+'''
+
+
+@pytest.fixture(scope="module")
+def stitched(tmp_path_factory: pytest.TempPathFactory) -> Stitched:
+    return stitch_in_process(SOURCE, tmp_path_factory.mktemp("code"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("torch.relu(", "torch.nn.functional.gelu("),
+        ("1e-6", "1e-5"),
+        ("torch.sigmoid(", "torch.tanh("),
+        ("x + 1.0", "x + 2.0"),
+        ("scale=2.0", "scale=3.0"),
+    ],
+    ids=["forward", "forward of a part", "method", "function", "default"],
+)
+def test_a_model_whose_code_was_edited_is_refused(stitched: Stitched, old: str, new: str) -> None:
+    edited = import_source(SOURCE.replace(old, new), f"edited_{abs(hash(new))}").Model().eval()
+    with pytest.raises(ValueError, match=r"other code in its forward.*`agentforge optimize` again"):
+        stitched.package.optimize(edited)
+
+
+def test_comments_and_other_code_of_the_file_do_not_matter(stitched: Stitched) -> None:
+    source = SOURCE.replace('"""Says nothing."""', "# says\n        # nothing").replace(
+        "return []", "return ()"
+    )
+    model = import_source(source, "commented").Model().eval()
+    args, kwargs = stitched.inputs(0)
+    assert engaged(stitched, stitched.package.optimize(model), args, kwargs)[1]
+
+
+def test_a_class_that_was_pickled_by_value_has_the_same_code_in_another_process(tmp_path: Path) -> None:
+    module = import_source(SOURCE, "pickled_by_value")
+    cloudpickle.register_pickle_by_value(module)
+    try:
+        (tmp_path / "class").write_bytes(cloudpickle.dumps(module.Model))
+    finally:
+        cloudpickle.unregister_pickle_by_value(module)
+    command = (
+        "import pathlib, pickle, sys; from agentforge.stitch.runtime.code import fingerprint; "
+        "print(fingerprint(pickle.loads(pathlib.Path(sys.argv[1]).read_bytes())))"
+    )
+    arguments = [sys.executable, "-c", command, str(tmp_path / "class")]
+    found = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == fingerprint(module.Model) != ""
+
+
+def test_torch_s_own_modules_and_other_versions_of_python_are_not_compared() -> None:
+    assert fingerprint(torch.nn.Linear) == fingerprint(torch.nn.MultiheadAttention) == ""
+    assert differ("3.11.7.0:a", "3.11.7.0:b")
+    assert not differ("3.11.7.0:a", "3.12.0.0:b")
+    assert not differ("3.11.7.0:a", "")
+
+
+@pytest.mark.parametrize("name", ["Model", "Norm"])
+@pytest.mark.parametrize("calls", [0, 2])
+def test_a_forward_that_is_replaced_later_runs(
+    stitched: Stitched, name: str, calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original, optimized = both(stitched)
+    args, kwargs = stitched.inputs(0)
+    assert all(engaged(stitched, optimized, args, kwargs)[1] for _ in range(calls))
+    cls: Any = getattr(stitched.problem.module, name)
+    with monkeypatch.context() as patched:
+        patched.setattr(cls, "forward", lambda self, x: x * 3)
+        output, ran = engaged(stitched, optimized, args, kwargs)
+        assert not ran
+        with torch.no_grad():
+            assert same(output, original(*args, **kwargs))
+    assert engaged(stitched, optimized, args, kwargs)[1]
+
+
+@pytest.mark.slow
+def test_torch_compile_sees_that_a_forward_was_replaced(
+    stitched: Stitched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original, optimized = both(stitched)
+    args, kwargs = stitched.inputs(0)
+    torch._dynamo.reset()  # other models' shapes would make these dynamic
+    assert engaged(stitched, torch.compile(optimized, fullgraph=True, backend="aot_eager"), args, kwargs)[1]
+    monkeypatch.setattr(stitched.problem.module.Norm, "forward", lambda self, x: x * 3)
+    torch._dynamo.reset()  # compiled code guards the class's old forward no further
+    output, ran = engaged(stitched, torch.compile(optimized, backend="aot_eager"), args, kwargs)
+    assert not ran
+    with torch.no_grad():
+        assert same(output, original(*args, **kwargs))
