@@ -119,7 +119,6 @@ def test_a_module_under_two_names_that_becomes_two_runs_the_original(tmp_path: P
 def test_torch_compile_over_it_sees_that_a_weight_is_no_longer_tied(block: Stitched) -> None:
     original, optimized = both(block)
     args, kwargs = block.inputs(0)
-    torch._dynamo.reset()  # other models' shapes would make these dynamic
     compiled = torch.compile(optimized, fullgraph=True, backend="aot_eager")
     assert engaged(block, compiled, args, kwargs)[1]
     for model in (original, optimized):

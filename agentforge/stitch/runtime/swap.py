@@ -55,7 +55,7 @@ def stitched_forward(original: type, unit: Unit, classes: tuple[type, ...]) -> C
     def ordinary(self: Any, *args: Any, **kwargs: Any) -> Any:
         return original.forward(self, *args, **kwargs)  # type: ignore[attr-defined]  # as it is now
 
-    def traced(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def traced(self: Any, _: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         # Under an outer torch.compile, which guards these checks and recompiles if they change, or an export.
         inputs = unit.signature.match(args, kwargs, ordered)
         # A trace does not show shared memory.
@@ -69,7 +69,8 @@ def stitched_forward(original: type, unit: Unit, classes: tuple[type, ...]) -> C
     @functools.wraps(captured)
     def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
         if is_compiling():
-            return traced(self, args, kwargs)
+            # torch.compile tells forwards apart by the code in their closures; only this one is the model's.
+            return traced(self, captured, args, kwargs)
         every = known(self, args, kwargs)
         if every is not None:
             run = unit.compiled or unit.eager
