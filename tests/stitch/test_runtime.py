@@ -130,9 +130,32 @@ def test_arguments_may_be_passed_another_way(block: Stitched) -> None:
     original, optimized = both(block)
     _, kwargs = block.inputs(1)
     ids, scale, extra = kwargs["ids"], kwargs["scale"], kwargs["extra"]
-    output, ran = engaged(block, optimized, (ids, scale), {"extra": extra})
-    assert ran
-    assert same(output, original(ids, scale, extra=extra))
+    for _ in range(2):
+        output, ran = engaged(block, optimized, (ids, scale), {"extra": extra})
+        assert ran
+        assert same(output, original(ids, scale, extra=extra))
+    output, ran = engaged(block, optimized, (ids,), {"extra": extra})  # the default, which was not captured
+    assert not ran
+    assert same(output, original(ids, extra=extra))
+
+
+def test_a_call_that_is_passed_another_way_is_known_too(
+    towers: Stitched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original, optimized = both(towers)
+    (a, b), _ = towers.inputs(0)
+    calls: list[tuple[Any, dict[str, Any]]] = [((a, b), {}), ((a,), {"b": b}), ((), {"b": b, "a": a})]
+    assert engaged(towers, optimized, *calls[-1])[1]
+
+    def forbidden(*_: Any) -> None:
+        raise AssertionError("the full checks run again")
+
+    (unit,) = towers.package._ARTIFACT.units
+    monkeypatch.setattr(unit.signature, "match", forbidden)
+    for args, kwargs in calls:
+        output, ran = engaged(towers, optimized, args, kwargs)
+        assert ran
+        assert same(output, original(a, b))
 
 
 @pytest.mark.parametrize("change", ["scale", "shape", "no_extra", "dtype", "strides"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -14,6 +14,10 @@ from .layout import Layout
 def in_order(kwargs: Mapping[str, Any], ordered: Sequence[str]) -> bool:
     """Whether a call has these keywords, and in this order; others may stand between them."""
     return [name for name in kwargs if name in ordered] == ordered
+
+
+Call = tuple[tuple[Any, ...], dict[str, Any]]
+Arrange = Callable[[tuple[Any, ...], dict[str, Any]], Call | None]
 
 
 class Input(NamedTuple):
@@ -94,31 +98,45 @@ class Signature:
             return None
         return tensors
 
-    def arrange(
-        self, signature: inspect.Signature, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-        """Rearrange the arguments to be passed as in the captured call."""
+    def arranger(self, parameters: inspect.Signature, given: int, *names: str) -> Arrange | None:
+        """A function that rearranges calls of a form to be passed as in the captured call.
+
+        It returns None if an argument that the captured call lacks has another value than its default.
+
+        Args:
+            parameters: of the forward.
+            given: number of positional arguments of these calls.
+            names: their keywords.
+
+        Returns:
+            None if the calls have the captured form, or none that can become it.
+        """
+        if given == self.positional and {*names} == {*self.keywords}:
+            return None
+        places = {name: (1, name) for name in names}
         try:
-            bound = signature.bind(module, *args, **kwargs)
+            bound = parameters.bind(None, *((0, n) for n in range(given)), **places).arguments
         except TypeError:
             return None
-        given = list(bound.arguments)[1:]
-        bound.apply_defaults()
-        names = list(signature.parameters)[1:]
-        wanted = [*names[: self.positional], *self.keywords]
-        variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-        for name in given:
-            parameter = signature.parameters[name]
-            if parameter.kind in variadic:
-                return None
-            if name not in wanted and bound.arguments[name] is not parameter.default:
-                return None
-        if any(name not in bound.arguments for name in wanted):
+        _, *own = parameters.parameters.values()
+        if any(p.name in bound for p in own if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)):
             return None
-        return (
-            tuple(bound.arguments[name] for name in names[: self.positional]),
-            {name: bound.arguments[name] for name in self.keywords},
-        )
+        defaults = {p.name: p.default for p in own if p.default is not p.empty}
+        first = [p.name for p in own[: self.positional]]
+        wanted = [*first, *self.keywords]
+        if len(first) < self.positional or any(n not in bound and n not in defaults for n in wanted):
+            return None
+        sources = {name: bound.get(name, (2, name)) for name in wanted}
+        others = [(bound[p.name], p.default) for p in own if p.name in bound and p.name not in wanted]
+
+        def arrange(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
+            call = (args, kwargs, defaults)
+            if any(call[kind][key] is not default for (kind, key), default in others):
+                return None
+            values = {name: call[kind][key] for name, (kind, key) in sources.items()}
+            return tuple([values[name] for name in first]), {name: values[name] for name in self.keywords}
+
+        return arrange
 
 
 def _at(value: Any, path: tuple[Any, ...]) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from .guards import transformed
+from .signature import Arrange
 from .unit import Unit, own_forwards
 
 
@@ -50,6 +51,7 @@ def stitched_forward(original: type, unit: Unit, classes: tuple[type, ...]) -> C
     known, learn, weights = unit.guards(classes, forwards, ordered)
     count, constants = len(unit.tensors), unit.constants
     structure, plain = unit.structure(), unit.output_spec is None
+    forms: dict[tuple[Any, ...], Arrange | None] = {}
     is_compiling = torch.compiler.is_compiling  # looking it up in each call would cost 40 ns
 
     def ordinary(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -71,17 +73,22 @@ def stitched_forward(original: type, unit: Unit, classes: tuple[type, ...]) -> C
         if is_compiling():
             # torch.compile tells forwards apart by the code in their closures; only this one is the model's.
             return traced(self, captured, args, kwargs)
-        every = known(self, args, kwargs)
+        every, call = known(self, args, kwargs), (args, kwargs)
+        if every is None:
+            form = (len(args), *kwargs)
+            if form not in forms:
+                forms[form] = unit.signature.arranger(parameters, *form)
+            arrange = forms[form]
+            if arrange is not None:
+                call = arrange(args, kwargs) or call
+                every = known(self, *call)
         if every is not None:
             run = unit.compiled or unit.eager
             results = run(*every[:count], *constants, *every[count:]) if constants else run(*every)
             return results if plain else structure.around(results)
         if transformed():
             return ordinary(self, *args, **kwargs)
-        inputs = unit.signature.match(args, kwargs, ordered)
-        if inputs is None:
-            call = unit.signature.arrange(parameters, self, args, kwargs)
-            inputs = unit.signature.match(*call, ordered) if call else None
+        inputs = unit.signature.match(*call, ordered)
         if inputs is None:
             return ordinary(self, *args, **kwargs)
         tensors = weights(self)
