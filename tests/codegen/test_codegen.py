@@ -214,6 +214,8 @@ def test_large_tensors_take_parallel_forms(tmp_path: Path) -> None:
         ("return x0 if x0.sum() > 0 else -x0", [randn(3)], "traced"),
         ("return x0[x0 > 0]", [randn(3)], "DynamicOutputShape"),
         ("return torch.view_as_complex(x0) * 2", [randn(3, 2)], "aten.view_as_complex"),
+        ("return x0.view(torch.int32) & 0x7fffffff", [randn(3)], "bits as another type"),
+        ("return x0.round(decimals=40)", [randn(3)], "40 decimals"),
         ("return x0 @ x0", [randn(3, 3)], "no kernel"),
         ("return x0 * 2", [randn(0, 3)], "empty"),
         ("x0.mul_(2)\nreturn x0", [randn(3)], "changes its inputs"),
@@ -291,6 +293,14 @@ def test_narrow_integers_wrap_as_in_torch(tmp_path: Path) -> None:
     large = integers(-(1 << 31), 1 << 31, 6, 40).int()
     small = integers(-(1 << 15), 1 << 15, 6, 40).short()
     check(body, [large, small, integers(0, 256, 6, 40).byte()], tmp_path)
+
+
+def test_rounding_to_decimals(tmp_path: Path) -> None:
+    body = "return tuple(y.round(decimals=d) for y in (x0, x1) for d in (2, -1, 0, 7))"
+    x = torch.cat([randn(200) * 100, torch.tensor([0.125, -2.675, 1e37, float("inf"), float("nan")])])
+    new, reference = build(body, [x, x.half()], tmp_path)
+    for a, b in zip(new(x, x.half()), reference(x, x.half()), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-6, atol=0, equal_nan=True)
 
 
 def test_other_shapes_are_refused_at_run_time(tmp_path: Path) -> None:

@@ -239,6 +239,8 @@ class Lowering:
                     self._store_product(source)
         args = [self._argument(a) for a in node.args]
         kwargs = {k: self._argument(v) for k, v in node.kwargs.items()}
+        if target is torch.ops.aten.view.dtype:
+            raise CannotCode("reading a tensor's bits as another type is not supported")
         if name in _EXTERN:
             return self._vendor(node, name, args, kwargs)
         if name in VIEWS:

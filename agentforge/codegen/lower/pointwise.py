@@ -15,10 +15,10 @@ from ..ir.lazy import kind_of
 
 _UNARY = {
     "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "erf", "erfc", "exp",
-    "exp2", "expm1", "floor", "log", "log10", "log1p", "log2", "neg", "reciprocal", "relu", "round", "rsqrt",
+    "exp2", "expm1", "floor", "log", "log10", "log1p", "log2", "neg", "reciprocal", "relu", "rsqrt",
     "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
 }  # fmt: skip
-_FLOAT_RESULT = _UNARY - {"abs", "ceil", "floor", "neg", "relu", "round", "sign", "trunc"}
+_FLOAT_RESULT = _UNARY - {"abs", "ceil", "floor", "neg", "relu", "sign", "trunc"}
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _BINARY = {"add", "sub", "mul", "div", "pow", "maximum", "minimum", "fmod", "remainder", "atan2"}
 _LOGIC = {"logical_and": "and", "logical_or": "or", "logical_xor": "xor"}
@@ -223,6 +223,17 @@ def _isinf(arena: Arena, values: list[Expr], kind: str, extra: dict[str, Any]) -
     return arena.make("call", (values[0],), "isinf", "b")
 
 
+def _round(arena: Arena, values: list[Expr], kind: str, extra: dict[str, Any]) -> Expr:
+    decimals = extra.get("decimals", 0)
+    if decimals == 0:
+        return unary(arena, "round", values[0])
+    if abs(decimals) > 30:
+        raise CannotCode(f"rounding to {decimals} decimals is not supported")
+    power = arena.const(10.0 ** abs(decimals), kind)
+    before, after = ("*", "/") if decimals > 0 else ("/", "*")
+    return binary(arena, after, unary(arena, "round", binary(arena, before, values[0], power)), power)
+
+
 def _same(arena: Arena, values: list[Expr], kind: str, extra: dict[str, Any]) -> Expr:
     return values[0]
 
@@ -239,6 +250,6 @@ def _softplus(arena: Arena, values: list[Expr], kind: str, extra: dict[str, Any]
 _SPECIAL: dict[str, Builder] = {
     "alias": _same, "bitwise_not": _bitwise_not, "clamp": _clamp, "clone": _same, "contiguous": _same,
     "detach": _same, "elu": _elu, "gelu": _gelu, "isinf": _isinf, "isnan": _isnan, "leaky_relu": _leaky_relu,
-    "lift_fresh_copy": _same, "logical_not": _logical_not, "silu": _silu, "softplus": _softplus,
-    "where": _where, "_to_copy": _same, "convert_element_type": _same,
+    "lift_fresh_copy": _same, "logical_not": _logical_not, "round": _round, "silu": _silu,
+    "softplus": _softplus, "where": _where, "_to_copy": _same, "convert_element_type": _same,
 }  # fmt: skip

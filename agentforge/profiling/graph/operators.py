@@ -266,6 +266,8 @@ def storages(values: Any) -> set[int]:
 
 def keeps_order(node: Node) -> bool:
     """True if a view visits its elements in its input's order, apart from broadcasting."""
+    if node.target is torch.ops.aten.view.dtype:  # elements of another type, perhaps of another number
+        return False
     return op_name(node) in _ORDERED_VIEWS or node.target is operator.getitem
 
 

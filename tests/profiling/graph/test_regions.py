@@ -239,3 +239,11 @@ def test_an_operator_of_another_library_is_not_taken_for_torchs(call):
 def test_an_empty_batch_is_captured(norm):
     (region,) = regions_of(norm, torch.randn(0, 4, 8))
     assert region.op_type == "other"
+
+
+def test_the_bits_of_an_input_are_read_outside_of_a_region():
+    def function(x):
+        return (x.view(torch.int32) & 0x7FFFFFFF) + 1
+
+    (region,) = regions_of(Function(function), torch.randn(8, 16))
+    assert "aten.view.dtype" not in [str(n.target) for n in region.nodes]
