@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -309,6 +310,14 @@ def test_other_shapes_are_refused_at_run_time(tmp_path: Path) -> None:
         new(randn(4, 9))
     with pytest.raises(ValueError, match="other inputs"):
         new(randn(8, 4).t())
+
+
+def test_partial_results_of_many_rows_fit_a_stack() -> None:
+    definition, workload = problem("return x0 * x0.pow(2).mean(-1, keepdim=True)", [randn(2048, 4096)])
+    files = generate(definition, (workload,), Options(threads=192, split="on"))
+    kernel = next(f.content for f in files if f.path == "kernel.cpp")
+    (size,) = re.findall(r"double partial0\[(\d+)\];", kernel)
+    assert 2048 < int(size) * 8 < 1 << 17
 
 
 def test_a_chain_is_one_kernel(tmp_path: Path) -> None:

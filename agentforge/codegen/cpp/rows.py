@@ -135,7 +135,7 @@ class RowKernels(KernelParts):
         """Partial results of every row by chunks of its longest column loop, then a combination."""
         w = self.writer
         rows = prod(v.extent for v in self.nest.rows)
-        chunks = self.options.threads * 4
+        chunks = max(2, -(-4 * self.options.threads // rows))
         reductions = self.nest.reductions
         for r in reductions:
             kind = CTYPES[self._total_kind(r)]
