@@ -92,6 +92,15 @@ FAMILIES: dict[str, tuple[str, list[torch.Tensor]]] = {
         "    F.adaptive_avg_pool2d(x0, 1).flatten(1))",
         [randn(2, 3, 17, 24)],
     ),
+    "pooling at borders": (
+        "return (F.max_pool2d(x0, 3, 2, ceil_mode=True), F.max_pool2d(x0, 3, 2, 1, 2, ceil_mode=True),\n"
+        "    F.avg_pool2d(x0, 3, 1, 1, count_include_pad=False), F.avg_pool2d(x0, 3, 2, 1, ceil_mode=True),\n"
+        "    F.avg_pool2d(x0, (3, 2), 2, (1, 0), True, False), F.avg_pool1d(x0[0], 4, 3, 1, True))",
+        [randn(2, 3, 16, 25)],
+    ),
+    "scans": (
+        "return torch.cumprod(x0, -1) * 2, torch.logcumsumexp(x0, 0) + 1, x0.cumsum(1) * 2", [randn(9, 20)],
+    ),
     "views": (
         "p = x0.permute(0, 2, 3, 1).reshape(2, 128, 3)\n"
         "return (p * 2, F.pad(x0, (1, 2, 3, 0)) + 1, x0.roll(2, 0) * 2, x0.flip(1) + 1, x0.tril(),\n"
@@ -107,6 +116,11 @@ FAMILIES: dict[str, tuple[str, list[torch.Tensor]]] = {
             randn(6, 40).half(), randn(6, 40).bfloat16(), randn(6, 40, dtype=torch.float64),
             integers(-50, 50, 6, 40),
         ],
+    ),
+    "truth values": (
+        "return (x0.amax(-1), x0.amin(0), *x0.max(-1), *x1.min(1), x0.max(), torch.maximum(x0, x1),\n"
+        "    torch.minimum(x0, x1), (x0 ^ x1).any(1), x0.all(0))",
+        [torch.rand(9, 40) > 0.5, torch.rand(9, 40) > 0.1],
     ),
     "layouts": (
         "return x0 * 2 + x1, x0 - x2, (x2 * x3).sum(-1)",
@@ -228,6 +242,8 @@ def test_large_tensors_take_parallel_forms(tmp_path: Path) -> None:
             [integers(1, 9, 4), integers(1, 9, 4)],
             "may be zero",
         ),
+        ("return x0 << x1", [integers(1, 9, 4), integers(1, 9, 4)], "by a constant below 64"),
+        ("return x0 >> 64", [integers(1, 9, 4)], "by a constant below 64"),
         ("return x0 % 0", [integers(1, 9, 4)], "may be zero"),
         ("return torch.div(x0, x1, rounding_mode='floor')", [randn(4), randn(4)], "floor of a quotient"),
     ],
@@ -296,12 +312,26 @@ def test_narrow_integers_wrap_as_in_torch(tmp_path: Path) -> None:
     check(body, [large, small, integers(0, 256, 6, 40).byte()], tmp_path)
 
 
+def test_negated_constants(tmp_path: Path) -> None:
+    body = "return tuple(-torch.full_like(x0, c) * x0 for c in (-float('inf'), float('inf'), -0.0, -2.5))"
+    check(body, [torch.rand(40) + 1], tmp_path)
+
+
 def test_rounding_to_decimals(tmp_path: Path) -> None:
     body = "return tuple(y.round(decimals=d) for y in (x0, x1) for d in (2, -1, 0, 7))"
     x = torch.cat([randn(200) * 100, torch.tensor([0.125, -2.675, 1e37, float("inf"), float("nan")])])
     new, reference = build(body, [x, x.half()], tmp_path)
     for a, b in zip(new(x, x.half()), reference(x, x.half()), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-6, atol=0, equal_nan=True)
+
+
+def test_shifts_of_every_width(tmp_path: Path) -> None:
+    body = (
+        "return *tuple(f(x, s) for x in (x0, x1, x2, x3, x4) for s in (0, 4, 7, 15, 40)\n"
+        "    for f in (torch.bitwise_left_shift, torch.bitwise_right_shift)), x0 >> 3 << 5"
+    )
+    types = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+    check(body, [integers(-(1 << 62), 1 << 62, 6, 40).to(t) for t in types], tmp_path)
 
 
 def test_other_shapes_are_refused_at_run_time(tmp_path: Path) -> None:

@@ -34,8 +34,8 @@ from .triton_cases import CASES, REGIONS, Region, gpu_task, written
 
 ROOT = Path(__file__).parents[2]
 SLOW = {
-    "gemm epilogues", "image norms", "norms", "masked softmax", "losses", "reductions", "pooling", "rotary",
-    "types", "views", "few long rows",
+    "gemm epilogues", "image norms", "norms", "masked softmax", "losses", "reductions", "pooling",
+    "pooling at borders", "rotary", "types", "views", "few long rows",
 }  # fmt: skip
 """Take Triton's interpreter seconds each."""
 

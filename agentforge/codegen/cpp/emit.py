@@ -38,10 +38,12 @@ def literal(value: Expr) -> str:
     if math.isnan(number):
         return f"af::nan{suffix or 'd'}()"
     if math.isinf(number):
-        return ("-" if number < 0 else "") + f"af::inf{suffix or 'd'}()"
+        text = f"af::inf{suffix or 'd'}()"
+        return f"(-{text})" if number < 0 else text
     if value.kind == "f" and abs(number) > 3.4028235677973366e38:
-        return ("-" if number < 0 else "") + "af::inff()"
-    return f"{number!r}{suffix}" if number >= 0 else f"({number!r}{suffix})"
+        return "(-af::inff())" if number < 0 else "af::inff()"
+    text = f"{number!r}{suffix}"
+    return f"({text})" if text.startswith("-") else text
 
 
 def identity(reduction: Reduce, kind: str) -> str:

@@ -25,8 +25,8 @@ from .views import VIEWS
 
 _EXTERN = {
     "mm", "bmm", "addmm", "baddbmm", "convolution", "_convolution", "conv1d", "conv2d", "linear", "dot", "mv",
-    "addmv", "cumsum", "sort", "topk", "grid_sampler_2d", "upsample_bilinear2d", "_adaptive_avg_pool2d",
-    "scaled_dot_product_attention", "_scaled_dot_product_attention_math",
+    "addmv", "cumprod", "cumsum", "logcumsumexp", "sort", "topk", "grid_sampler_2d", "upsample_bilinear2d",
+    "_adaptive_avg_pool2d", "scaled_dot_product_attention", "_scaled_dot_product_attention_math",
     "_scaled_dot_product_flash_attention_for_cpu",
 }  # fmt: skip
 """Operators that stay with the vendor's library."""

@@ -23,6 +23,9 @@ _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="
 _BINARY = {"add", "sub", "mul", "div", "pow", "maximum", "minimum", "fmod", "remainder", "atan2"}
 _LOGIC = {"logical_and": "and", "logical_or": "or", "logical_xor": "xor"}
 _BITS = {"bitwise_and": "bitand", "bitwise_or": "bitor", "bitwise_xor": "bitxor"}
+_SHIFTS = {
+    "__lshift__": "<<", "bitwise_left_shift": "<<", "__rshift__": ">>", "bitwise_right_shift": ">>",
+}  # fmt: skip
 
 Builder = Callable[[Arena, list[Expr], str, dict[str, Any]], Expr]
 """Arguments: arena, operands in the operation's kind, that kind, keyword arguments."""
@@ -36,7 +39,8 @@ def is_pointwise(name: str) -> bool:
         or name in _BINARY
         or name in _SPECIAL
         or name in _LOGIC
-        or (name in _BITS)
+        or name in _BITS
+        or name in _SHIFTS
     )
 
 
@@ -65,6 +69,8 @@ def build_pointwise(arena: Arena, name: str, values: list[Expr], kind: str, extr
         if kind not in "ib":
             raise CannotCode(f"{name} on floating-point numbers is not supported")
         return arena.make(_BITS[name], tuple(values), None, kind)
+    if name in _SHIFTS:
+        return _shift(arena, name, values, kind)
     if name in _SPECIAL:
         return _SPECIAL[name](arena, values, kind, extra)
     if name in _UNARY:
@@ -87,7 +93,7 @@ def unary(arena: Arena, name: str, a: Expr) -> Expr:
 
 
 def binary(arena: Arena, operator: str, a: Expr, b: Expr) -> Expr:
-    """`+ - * /` on two operands of one kind."""
+    """`+ - * / << >>` on two operands of one kind."""
     return arena.make("bin", (a, b), operator, a.kind)
 
 
@@ -114,6 +120,8 @@ def _binary(arena: Arena, name: str, values: list[Expr], kind: str, extra: dict[
         return _power(arena, a, b, kind)
     if name in ("fmod", "remainder"):
         _refuse_zero(b)
+    if kind == "b" and name in ("maximum", "minimum"):
+        return arena.make("or" if name == "maximum" else "and", (a, b), None, "b")
     return arena.make("call", (a, b), name, kind)
 
 
@@ -127,6 +135,14 @@ def _divide(arena: Arena, a: Expr, b: Expr, kind: str, rounding: str | None) -> 
     if rounding == "floor":
         return arena.make("call", (a, b), "floor_divide", kind)
     return binary(arena, "/", a, b)
+
+
+def _shift(arena: Arena, name: str, values: list[Expr], kind: str) -> Expr:
+    """A shift by a constant: 64 bits, narrowed as each result is, have every width's result."""
+    a, b = values
+    if kind != "i" or b.op != "const" or not 0 <= constant(b) < 64:
+        raise CannotCode(f"{name} other than of integers by a constant below 64 is not supported")
+    return binary(arena, _SHIFTS[name], a, b)
 
 
 def _refuse_zero(divisor: Expr) -> None:

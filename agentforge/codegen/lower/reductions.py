@@ -26,7 +26,10 @@ def reduce_dims(
     dtype: torch.dtype,
     prepare: Callable[[Expr], Expr] | None = None,
 ) -> Lazy:
-    """Reduce dimensions of a tensor after applying `prepare` to each element."""
+    """Reduce dimensions of a tensor after applying `prepare` to each element; truth values as 0 and 1."""
+    if dtype is torch.bool:
+        counted = reduce_dims(pool, op, source, dims, keepdim, torch.int64, prepare)
+        return pool.pointwise(counted.shape, dtype, [counted], lambda v: v[0])
     rank = len(source.shape)
     chosen = sorted({d % rank for d in dims}) if rank else []
     kept = [d for d in range(rank) if d not in chosen]
@@ -112,11 +115,7 @@ def _logical(op: str) -> Callable[[Pool, list[Any], dict[str, Any], torch.dtype]
         source: Lazy = args[0]
         keepdim = bool(args[2]) if len(args) > 2 else False
         dims = _dims(args, len(source.shape))
-        arena = pool.arena
-        counted = reduce_dims(
-            pool, op, source, dims, keepdim, torch.int64, lambda v: arena.cast(arena.cast(v, "b"), "i")
-        )
-        return pool.pointwise(counted.shape, torch.bool, [counted], lambda v: arena.cast(v[0], "b"))
+        return reduce_dims(pool, op, source, dims, keepdim, torch.bool, lambda v: pool.arena.cast(v, "b"))
 
     return lower
 
@@ -195,7 +194,10 @@ def _pairs(value: Any, spatial: int, default: list[int]) -> list[int]:
 def pool_windows(
     pool: Pool, source: Lazy, shape: tuple[int, ...], args: list[Any], op: str, spatial: int
 ) -> Lazy:
-    """Max or average pooling over windows of the last `spatial` dimensions."""
+    """Max or average pooling over windows of the last `spatial` dimensions.
+
+    Windows at a border average the elements that count, whose number is a sum of ones.
+    """
     size = _pairs(args[1], spatial, [])
     stride = _pairs(args[2] if len(args) > 2 else None, spatial, size)
     padding = _pairs(args[3] if len(args) > 3 else None, spatial, [0] * spatial)
@@ -207,30 +209,31 @@ def pool_windows(
         ceil_mode = bool(args[4]) if len(args) > 4 else False
         counts_padding = bool(args[5]) if len(args) > 5 else True
         divisor = args[6] if len(args) > 6 else None
-    if (op == "sum" and any(padding) and divisor is None and (not counts_padding or ceil_mode)) or (
-        op == "sum" and ceil_mode
-    ):
-        raise CannotCode("average pooling that counts fewer elements at the border is not supported")
     lead = len(shape) - spatial
-    fill = float("-inf") if op == "max" else 0.0
-    padded_shape = (
-        *source.shape[:lead],
-        *(s + 2 * p for s, p in zip(source.shape[lead:], padding, strict=True)),
-    )
-    padded = pad(pool, source, padded_shape, [0] * lead + padding, fill)
+    edges = [s + 2 * p for s, p in zip(source.shape[lead:], padding, strict=True)]
+    reach = zip(shape[lead:], stride, size, dilation, strict=True)
+    ends = [(o - 1) * s + (k - 1) * d + 1 for o, s, k, d in reach]
+    whole = (*source.shape[:lead], *map(max, edges, ends))
 
-    def body(at: Position, over: Position, mask: Expr | None) -> Expr:
-        window = tuple(i * s + k * d for i, k, s, d in zip(at[lead:], over, stride, dilation, strict=True))
-        return padded.load((*at[:lead], *window), mask)
+    def windows(values: Lazy, before: Sequence[int], fill: float) -> Lazy:
+        padded = pad(pool, values, whole, [0] * lead + list(before), fill)
 
-    if ceil_mode:
-        ends = [
-            (o - 1) * s + (k - 1) * d for o, s, k, d in zip(shape[lead:], stride, size, dilation, strict=True)
-        ]
-        if any(e >= p for e, p in zip(ends, padded_shape[lead:], strict=True)):
-            raise CannotCode("pooling windows beyond the border (ceil_mode) are not supported")
-    result = pool.reduction(op, source.kind, shape, size, body, source.dtype)
-    return result if op == "max" else scaled(pool, result, divisor or prod(size))
+        def body(at: Position, over: Position, mask: Expr | None) -> Expr:
+            window = (i * s + k * d for i, k, s, d in zip(at[lead:], over, stride, dilation, strict=True))
+            return padded.load((*at[:lead], *window), mask)
+
+        return pool.reduction(op, source.kind, shape, size, body, source.dtype)
+
+    result = windows(source, padding, float("-inf") if op == "max" else 0.0)
+    if op == "max":
+        return result
+    if divisor or not (ceil_mode or (any(padding) and not counts_padding)):
+        return scaled(pool, result, divisor or prod(size))
+    one = pool.arena.const(1.0, source.kind)
+    counted = (*source.shape[:lead], *edges) if counts_padding else source.shape
+    ones = Lazy(counted, source.dtype, lambda position, mask: one)
+    count = windows(ones, [0] * spatial if counts_padding else padding, 0.0)
+    return pool.pointwise(shape, source.dtype, [result, count], lambda v: binary(pool.arena, "/", v[0], v[1]))
 
 
 REDUCTIONS: dict[str, Callable[[Pool, list[Any], dict[str, Any], torch.dtype], Lazy]] = {
