@@ -74,6 +74,38 @@ def test_what_the_operator_cannot_say_is_refused(body: str) -> None:
         attention_source(definition(body))
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "scores = aten.to.dtype(aten.add.Tensor(scores, mask), torch.float32)",
+        "scores = aten.add.Tensor(aten.to.dtype(scores, torch.float32), mask)",
+    ],
+)
+@pytest.mark.parametrize(
+    "cast",
+    [
+        "aten.to.dtype(weights, torch.bfloat16)",
+        "aten._to_copy.default(weights, dtype=torch.bfloat16)",
+        "aten.type_as.default(weights, q)",
+    ],
+)
+def test_a_softmax_in_higher_precision(body: str, cast: str) -> None:
+    tail = TAIL.replace("(scores, -1)", f"(scores, -1, torch.float32)\n        weights = {cast}")
+    problem = definition(body, tail)
+    reference = import_source(problem.reference, "reference_attention").Model()
+    ours = import_source(attention_source(problem), "candidate_attention").ModelNew()
+    given = [t.bfloat16() for t in arguments(boolean=False)]
+    torch.testing.assert_close(ours(*given), reference(*given), rtol=0.02, atol=0.02)
+
+
+@pytest.mark.parametrize("body", ["scores = aten.to.dtype(scores, torch.bfloat16)", "v = v"])
+def test_the_tiled_kernel_refuses_lower_precision_inside(body: str) -> None:
+    cast = "aten.to.dtype(weights, torch.bfloat16)\n        v = aten.to.dtype(v, torch.bfloat16)"
+    tail = TAIL.replace("(scores, -1)", f"(scores, -1)\n        weights = {cast}")
+    with pytest.raises(CannotCode):
+        flash_attention(definition(body, tail), workload(DType.FLOAT32), queries=24, keys=32)
+
+
 def test_scores_that_are_wanted_themselves_are_refused() -> None:
     tail = TAIL.replace(
         "return aten.matmul.default(weights, v)", "return aten.matmul.default(weights, v), weights"

@@ -20,6 +20,7 @@ FLASH_PARAMETERS = ("queries", "keys")
 
 _aten = torch.ops.aten
 _PRODUCTS = (_aten.matmul.default, _aten.bmm.default)
+_CASTS = (_aten.to.dtype, _aten._to_copy.default, _aten.type_as.default)
 _SCALES = (_aten.div.Tensor, _aten.mul.Tensor)
 _SOURCE = """\
 \"\"\"Attention by the library's fused operator.\"\"\"
@@ -40,7 +41,7 @@ def attention_source(definition: Definition) -> str:
     Raises:
         CannotCode: it is not two products around a scaled, masked softmax.
     """
-    return _SOURCE.format(forward=_forward(definition))
+    return _SOURCE.format(forward=_forward(_fused(definition)))
 
 
 def flash_attention(
@@ -61,13 +62,16 @@ def flash_attention(
         raise CannotCode("the kernel computes in float32 only")
     if queries % 12 or keys % 32:
         raise CannotCode("a tile has a multiple of 12 queries and of 32 keys")
+    traced = _fused(definition)
+    if any(_type_of(n) not in (None, torch.float32, torch.bool) for n in traced.graph.nodes):
+        raise CannotCode("the kernel computes in float32 only")
     additive = "bool" not in dtypes
     chosen = {
         "queries": queries,
         "keys": keys,
         "mask": "additive" if additive else "boolean",
         "element": "float" if additive else "uint8_t",
-        "forward": _forward(definition),
+        "forward": _forward(traced),
         "libm": False,
     }
     templates = {
@@ -81,14 +85,19 @@ def flash_attention(
     )
 
 
-def _forward(definition: Definition) -> str:
-    """The reference's `forward` with one call of `scaled_dot_product_attention`, indented."""
+def _fused(definition: Definition) -> GraphModule:
+    """The reference with one call of `scaled_dot_product_attention`."""
     try:
         traced = symbolic_trace(load_problem(definition).build(0))
     except Exception as error:
         raise CannotCode(f"the reference is no straight line of operators: {error}") from error
     fuse(traced)
     traced.recompile()
+    return traced
+
+
+def _forward(traced: GraphModule) -> str:
+    """A model's `forward`, indented."""
     code = traced.code.strip().replace("torch._C._nn.", "").replace("torch.nn.functional.", "")
     return textwrap.indent(code, "    ")
 
@@ -96,13 +105,18 @@ def _forward(definition: Definition) -> str:
 def fuse(traced: GraphModule) -> None:
     """Replace the chain from the second product up to the first by one call.
 
+    The softmax may be in float32, and its result cast back: the values have the type of that cast, and the
+    call raises if the queries have another.
+
     Raises:
         CannotCode: it is not two products around a scaled, masked softmax.
     """
     graph = traced.graph
     softmax = _single([n for n in graph.nodes if n.target is _aten.softmax.int])
-    after = _single(list(softmax.users))
-    if after.target not in _PRODUCTS or after.args[0] is not softmax or softmax.args[1] not in (-1, 3):
+    weights, after = softmax, _single(list(softmax.users))
+    if after.target in _CASTS and after.args[0] is softmax:
+        weights, after = after, _single(list(after.users))
+    if after.target not in _PRODUCTS or after.args[0] is not weights or softmax.args[1] not in (-1, 3):
         raise CannotCode("the softmax is not over the keys of a product with values")
     with graph.inserting_before(after):
         before, scale, mask = _scores(traced, softmax.args[0])
@@ -133,6 +147,8 @@ def _scores(traced: GraphModule, node: Any) -> tuple[Node, float, Node | None]:
         first, second, value = arguments[:3]
         if target in _SCALES and isinstance(second, (int, float)):
             scale = scale / second if target is _aten.div.Tensor else scale * second
+        elif _type_of(node) is torch.float32:
+            pass  # the call computes scores in float32 anyway
         elif mask is not None or scale != 1.0:
             raise CannotCode("a second mask, or a scale after the mask")
         elif target is _aten.add.Tensor and isinstance(second, Node) and not node.kwargs:
@@ -145,6 +161,14 @@ def _scores(traced: GraphModule, node: Any) -> tuple[Node, float, Node | None]:
             raise CannotCode("no product feeds the softmax")
         node = first
     return node, scale, mask
+
+
+def _type_of(node: Node) -> torch.dtype | None:
+    """The type that a cast names; None for another node, and if the cast takes a tensor's type."""
+    if node.target not in _CASTS:
+        return None
+    found = node.kwargs.get("dtype", node.args[1] if len(node.args) > 1 else None)
+    return found if isinstance(found, torch.dtype) else None
 
 
 def _has_product(node: Node) -> bool:
