@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from agentforge.schema import CannotCode
 
@@ -338,8 +340,9 @@ class Lowering:
         passed = tuple(self._vendor_argument(a) for a in args)
         named = {k: self._vendor_argument(v) for k, v in kwargs.items()}
         many = isinstance(fakes, (tuple, list))
+        made = _result_of(operator, passed, named)
         results: list[Buffer | None] = []
-        for fake in fakes if many else [fakes]:
+        for fake in made if many else [made]:
             if not isinstance(fake, torch.Tensor):
                 results.append(None)
                 continue
@@ -362,12 +365,29 @@ class Lowering:
         return TensorArg(buffer, buffer.shape, buffer.strides, 0)
 
     def _window(self, lazy: Lazy) -> TensorArg | None:
-        """A tensor as a strided window of a buffer; None if it is computed."""
+        """A tensor as a strided window of a buffer; None if it is computed or reversed."""
         found = strided_view(self.pool, lazy)
-        if found is None:
+        if found is None or min(found[1], default=0) < 0:  # torch has no negative strides
             return None
         name, strides, offset = found
         return TensorArg(self.buffers[name], lazy.shape, strides, offset)
+
+
+def _result_of(operator: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Fake results of a vendor call.
+
+    Their strides follow from those of the arguments, which may differ from the traced ones: a computed
+    argument is stored dense.
+    """
+
+    def empty(value: Any) -> Any:
+        if isinstance(value, TensorArg):
+            return torch.empty_strided(value.shape, value.strides, dtype=value.buffer.dtype)
+        return [empty(v) for v in value] if isinstance(value, list) else value
+
+    with FakeTensorMode(), torch.no_grad():
+        function = attrgetter(operator)(torch.ops)
+        return function(*map(empty, args), **{k: empty(v) for k, v in kwargs.items()})
 
 
 def lower(traced: Traced, options: Options) -> Program:
