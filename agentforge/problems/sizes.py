@@ -15,6 +15,8 @@ from dataclasses import dataclass
 _INTEGER = re.compile(r"(?<![\w.])\d+(?![\w.])")
 _DIVISORS = tuple(1 << n for n in range(1, 17))
 """Sizes of tiles."""
+_TILES = re.compile(r"\(\((.+) \+ \d+\) // (\d+)\)")
+"""An expression that `_tiles` found: its base and its divisor."""
 
 Sizes = Mapping[str, int]
 """Value of each size by name."""
@@ -122,6 +124,16 @@ def _tiles(column: Sequence[int], bases: Sequence[str], sizes: Sequence[Sizes]) 
             if all(math.ceil(v / divisor) == c for v, c in zip(values, column, strict=True)):
                 return f"(({base} + {divisor - 1}) // {divisor})"
     return None
+
+
+def exact_tiles(text: Text, sizes: Sequence[Sizes]) -> list[str]:
+    """Remainders such as `(n0) % 8` that are 0 for all these sizes, where a text counts tiles of 8.
+
+    The text may be wrong for other sizes: no size with an incomplete tile was seen.
+    """
+    tiles = [match.groups() for term in text.terms if (match := _TILES.fullmatch(term))]
+    remainders = [f"{base} % {divisor}" for base, divisor in tiles]
+    return [r for r in remainders if not any(value_of(r, s) for s in sizes)]
 
 
 def _products(sizes: Sequence[Sizes]) -> Iterator[tuple[str, list[int]]]:

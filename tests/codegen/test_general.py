@@ -60,3 +60,44 @@ def test_a_program_for_a_range_checks_indices(tmp_path: Path) -> None:
     indices[76, 2] = 50
     with pytest.raises(IndexError, match="index 50 is out of bounds"):
         new(table, indices)
+
+
+UNLIKE: dict[str, tuple[str, tuple[int, ...], tuple[int, ...]]] = {
+    "full groups of rows": (
+        "n = x0.shape[1]\n"
+        "w = F.pad(x0, (0, 0, 0, -n % 8)).view(2, -1, 8, 64)\n"
+        "return (w - w.mean(2, keepdim=True)).view(2, -1, 64)[:, :n]",
+        (256, 512, 1024),
+        (304, 640),
+    ),
+    "a branch on parity": (
+        "return x0 * 2 if x0.shape[1] % 2 else x0 + 1",
+        (10, 20, 41, 50, 61, 70, 71),
+        (),
+    ),
+    "a branch on size": (
+        "return x0 * 2 if x0.shape[1] > 500 else x0 + 1",
+        (256, 300, 350, 512, 700, 1024),
+        (301, 640),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNLIKE)
+def test_sizes_for_which_the_reference_does_something_else_are_refused(name: str, tmp_path: Path) -> None:
+    body, sizes, between = UNLIKE[name]
+    inputs = {n: torch.randn(2, n, 64) for n in (*sizes, *between, 15, 16, 45, 69, 407, 490, 499, 501, 703)}
+    definition, _ = problem(body, [inputs[sizes[0]]])
+    workloads = tuple(Workload(name=str(n), inputs=problem(body, [inputs[n]])[1].inputs) for n in sizes)
+    options = Options(threads=2)
+    new = load(generate(definition, workloads, options), tmp_path, flags_of(options))
+    from agentforge.problems.kernelbench import load_problem
+
+    old = load_problem(definition).build(0)
+    for n, x in inputs.items():
+        try:
+            got = new(x)
+        except ValueError:
+            assert n not in (*sizes, *between)
+            continue
+        torch.testing.assert_close(got, old(x))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentforge.problems.sizes import common, named_sizes
+from agentforge.problems.sizes import common, exact_tiles, named_sizes
 
 SIZES = [{"b": 2, "s": 16}, {"b": 8, "s": 64}, {"b": 3, "s": 17}, {"b": 5, "s": 40}]
 
@@ -53,3 +53,11 @@ def test_dimensions_that_change_together_share_a_name() -> None:
     names, sizes = named_sizes([[(2, 16, 8), (8,), (2, 8)], [(4, 16, 8), (8,), (4, 8)]])
     assert names == {"n0": (0, 0)}
     assert sizes == [{"n0": 2}, {"n0": 4}]
+
+
+def test_tiles_without_a_rest_are_reported() -> None:
+    for smallest, remainders in ((256, ["(n0) % 8"]), (250, [])):
+        sizes = [{"n0": n} for n in (smallest, 512, 1024)]
+        text = common([f"{smallest} 32", "512 64", "1024 128"], sizes)
+        assert text is not None
+        assert exact_tiles(text, sizes) == remainders

@@ -8,7 +8,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from agentforge.problems.sizes import Sizes, Text, common, named_sizes, skeleton
+import torch
+
+from agentforge.problems.sizes import Sizes, Text, common, exact_tiles, named_sizes, skeleton
 from agentforge.schema import CannotCode, InputSpec, TensorInput, Workload
 
 from ..ir.lazy import dense_strides
@@ -64,25 +66,46 @@ def _programs(
         return [], []
     given: list[Point] = [tuple(s.values()) for s in sizes]
     programs = {p: _texts(c.program, options) for p, c in zip(given, cases, strict=True)}
+    graphs = {p: _graph(c.program) for p, c in zip(given, cases, strict=True)}
     for point in _between(given, down):
         workload = _resized(cases[0].workload, layout, dict(zip(names, point, strict=True)))
         try:
-            programs[point] = _texts(lowered(workload), options)
+            program = lowered(workload)
         except CannotCode:
             continue
+        programs[point], graphs[point] = _texts(program, options), _graph(program)
     alike: dict[str, list[Point]] = {}
     for point, texts in programs.items():
         alike.setdefault(skeleton("".join(texts.values())), []).append(point)
     found: list[General] = []
     for points in sorted(alike.values(), key=len, reverse=True):
         made = _made({p: programs[p] for p in points}, names, f"g{number + len(found)}")
-        if made is not None:
+        if made is not None and _one_graph(made, graphs):
             found.append(made)
     covered = [c for p, c in zip(given, cases, strict=True) if any(g.holds(p) for g in found)]
     low, high = (tuple(map(pick, zip(*programs, strict=True))) for pick in (min, max))
     if found and (len(found) > 1 or (found[0].low, found[0].high) != (low, high)):
-        found.append(replace(found[0], low=low, high=high, kernels=[]))  # sizes outside of these ranges
+        beyond = replace(found[0], low=low, high=high, kernels=[])  # sizes outside of these ranges
+        found += [beyond] if _one_graph(beyond, graphs) else []
     return covered, found
+
+
+def _graph(program: Program) -> str:
+    """The traced operators, with their arguments and the shapes of their results."""
+    lines = []
+    for node in program.traced.graph.nodes:
+        value = node.meta.get("val")
+        values = value if isinstance(value, (tuple, list)) else [value]
+        shapes = [tuple(v.shape) for v in values if isinstance(v, torch.Tensor)]
+        lines.append(f"{node.format_node()} {shapes} {node.meta.get('number')}")
+    return "\n".join(lines)
+
+
+def _one_graph(program: General, graphs: dict[Point, str]) -> bool:
+    """True if the reference does the same at all sizes in a program's range for which it was traced."""
+    points = [p for p in graphs if program.holds(p)]
+    sizes = [dict(zip(program.sizes, p, strict=True)) for p in points]
+    return common([graphs[p] for p in points], sizes) is not None
 
 
 def _tensors(workload: Workload) -> list[TensorInput]:
@@ -166,4 +189,5 @@ def _made(
         "dtypes": python["dtypes"],
     }
     low, high = (tuple(pick(axis) for axis in zip(*points, strict=True)) for pick in (min, max))
-    return General(low, high, names, script, kernels)
+    multiples = tuple(sorted({m for text in found.values() for m in exact_tiles(text, sizes)}))
+    return General(low, high, names, multiples, script, kernels)

@@ -10,6 +10,7 @@ from typing import Any
 import jinja2
 import torch
 
+from agentforge.problems.sizes import value_of
 from agentforge.resources import resource
 from agentforge.schema import Definition, ScalarInput, SourceFile, TensorInput, Workload
 
@@ -129,18 +130,22 @@ Point = tuple[int, ...]
 
 @dataclass(frozen=True)
 class General:
-    """A program for every size from `low` to `high`."""
+    """A program for every size from `low` to `high` whose `multiples` are 0."""
 
     low: Point
     high: Point
     sizes: dict[str, tuple[int, int]]
     """Name of each size, with the tensor and the dimension where it is read."""
+    multiples: tuple[str, ...]
+    """Remainders, as Python expressions of the sizes, for example `(n0) % 8`."""
     script: dict[str, Any]
     kernels: list[dict[str, Any]]
 
     def holds(self, point: Point) -> bool:
         """True if these sizes are in its range."""
-        return all(a <= n <= b for a, n, b in zip(self.low, point, self.high, strict=True))
+        inside = all(a <= n <= b for a, n, b in zip(self.low, point, self.high, strict=True))
+        sizes = dict(zip(self.sizes, point, strict=True))
+        return inside and not any(value_of(m, sizes) for m in self.multiples)
 
 
 class CaseWriter:
