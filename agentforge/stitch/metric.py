@@ -16,7 +16,7 @@ from agentforge.problems.kernelbench import import_root, load_problem
 from agentforge.schema import Definition, Permission, Target, TargetError
 
 from .runtime.artifact import Artifact
-from .runtime.low_precision import LOWERED
+from .runtime.products import LOWERED
 
 _TIMEOUT_S = 600.0
 """Wall time of one metric, the model's construction included."""

@@ -12,8 +12,7 @@ from agentforge.schema import Evaluation, Solution
 from .runtime.branches import STREAMS
 from .runtime.derived import DERIVED
 from .runtime.graph import REPLAY
-from .runtime.low_precision import LOWERED
-from .runtime.products import PACKED
+from .runtime.products import LOWERED, PACKED
 from .variants import Variant
 
 _WAYS = {

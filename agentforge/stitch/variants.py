@@ -17,8 +17,7 @@ from .graph.streams import WORTH_TRYING
 from .runtime.branches import STREAMS
 from .runtime.derived import DERIVED
 from .runtime.graph import REPLAY
-from .runtime.low_precision import LOWERED, WAYS
-from .runtime.products import PACKED
+from .runtime.products import LOWERED, PACKED, WAYS
 
 _CHILD_TIMEOUT_S = 600.0
 _AROUND = {"compile": " under torch.compile", "graph": " in a CUDA graph", "streams": " on several streams",

@@ -13,8 +13,15 @@ import torch
 from torch import nn
 
 from agentforge.stitch.files import Mode
-from agentforge.stitch.runtime.low_precision import LOWERED, BFloat16Products, Int8Products, products_for
-from agentforge.stitch.runtime.products import PACKED, Products, product
+from agentforge.stitch.runtime.products import (
+    LOWERED,
+    PACKED,
+    BFloat16Products,
+    Int8Products,
+    Products,
+    product,
+    products_for,
+)
 from agentforge.stitch.variants import VariantBuilder
 
 from .making import choose_all, stitch_in_process, target_of

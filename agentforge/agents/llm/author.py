@@ -28,7 +28,7 @@ MODULES = frozenset(
         "torch.special",
     }
 )
-"""The only modules that a reference may reach: it runs without a sandbox, and nobody has read it."""
+"""The only modules that a reference may reach: it runs without a sandbox, and no person has read it."""
 
 _TYPING = frozenset(
     {
@@ -145,7 +145,7 @@ def _unsafe(tree: ast.Module) -> Iterator[str]:
 
 
 def _imported(node: ast.Import | ast.ImportFrom, roots: dict[str, str]) -> Iterator[str]:
-    """What is wrong with an import; the modules that it names are added to `roots`, by their names here."""
+    """The faults of an import; the modules that it names are added to `roots`, by their names here."""
     for alias in node.names:
         if isinstance(node, ast.Import):
             said, path = f"import {alias.name}", alias.name

@@ -20,8 +20,7 @@ from .baseline import compile_model
 from .derived import Derived, derived
 from .kernel import Kernel, opaque_operator, provide_runtimes
 from .layout import Layout
-from .low_precision import products_for
-from .products import convolution, product
+from .products import convolution, product, products_for
 from .ranges import Ranges
 from .swap import stitched_class
 from .unit import Unit

@@ -77,7 +77,7 @@ def stitched_forward(original: type, unit: Unit, classes: tuple[type, ...]) -> C
         if every is None:
             form = (len(args), *kwargs)
             if form not in forms:
-                forms[form] = unit.signature.arranger(parameters, *form)
+                forms[form] = unit.signature.arranger(parameters, len(args), *kwargs)
             arrange = forms[form]
             if arrange is not None:
                 call = arrange(args, kwargs) or call

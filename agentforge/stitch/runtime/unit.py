@@ -226,8 +226,9 @@ class Unit:
                 return None
         try:
             tensors = self.read(modules)
-            if any(held(modules, *place) is not tensors[number] for number, *place in self.tied):
-                return None
+            for number, index, kind, name in self.tied:
+                if held(modules, index, kind, name) is not tensors[number]:
+                    return None
             if any(len(vars(modules[index])[kind]) != length for index, kind, length in self.lengths):
                 return None
         except (LookupError, TypeError):
@@ -300,7 +301,7 @@ class Structure:
 
 def own_forwards(classes: Sequence[type]) -> dict[type, Any]:
     """The forwards of the classes that have one that is not torch's: somebody may replace it."""
-    originals = dict.fromkeys(getattr(cls, "_agentforge_original", cls) for cls in classes)
+    originals: dict[Any, None] = dict.fromkeys(getattr(cls, "_agentforge_original", cls) for cls in classes)
     return {cls: cls.forward for cls in originals if not of_torch(cls.forward)}
 
 
