@@ -6,7 +6,7 @@ from agentforge.schema import CannotCode, Definition, SourceFile, Workload
 
 from .capture.trace import trace
 from .cpp.general import general_programs
-from .cpp.render import Case, environment, flags_of, render
+from .cpp.render import Case, environment, flags_of, render, scalars_of
 from .ir.options import Options
 from .lower.lowering import Program, lower
 
@@ -32,5 +32,6 @@ def generate(
     shape = {tuple((t.name, t.keyword) for t in c.program.traced.inputs) for c in cases}
     if len(shape) > 1:
         raise CannotCode("workloads with different arguments are not supported")
-    covered, general = general_programs(cases, lowered, options)
+    one = len({scalars_of(w) for w in workloads}) == 1
+    covered, general = general_programs(cases, lowered, options) if one else ([], [])
     return render(cases, options, definition, general, covered)

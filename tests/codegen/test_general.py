@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from agentforge.codegen import Options, flags_of, generate
-from agentforge.schema import Workload
+from agentforge.schema import ScalarInput, Workload
 
 from .compiled import load, problem
 
@@ -101,3 +101,31 @@ def test_sizes_for_which_the_reference_does_something_else_are_refused(name: str
             assert n not in (*sizes, *between)
             continue
         torch.testing.assert_close(got, old(x))
+
+
+@pytest.mark.parametrize("sizes", [(4, 64, 700), (4, 4, 4)])
+def test_numbers_choose_the_program(sizes: tuple[int, ...], tmp_path: Path) -> None:
+    """One number for all sizes, or one size with several numbers."""
+    one = len(set(sizes)) > 1
+    values = (2.5, 2.5, 2.5) if one else (2, 2.0, True)
+    tensors = [torch.randn(n, 33) for n in sizes]
+    definition, _ = problem("return x0 * s", tensors[:1])
+    definition = definition.model_copy(
+        update={"reference": definition.reference.replace("forward(self, x0)", "forward(self, x0, s)")}
+    )
+    workloads = tuple(
+        Workload(name=str(n), inputs=(*problem("", [t])[1].inputs, ScalarInput(name="s", value=value)))
+        for n, (t, value) in enumerate(zip(tensors, values, strict=True))
+    )
+    options = Options(threads=2)
+    files = generate(definition, workloads, options)
+    assert any("int64_t n0" in f.content for f in files) == one
+    new = load(files, tmp_path, flags_of(options))
+    for tensor, value in zip(tensors, values, strict=True):
+        assert torch.equal(new(tensor, value), tensor * value)
+        assert torch.equal(new(tensor), tensor * values[0])
+    if one:
+        assert torch.equal(new(torch.ones(77, 33), 2.5), torch.full((77, 33), 2.5))
+    for other in (3.5, 3, False, None):
+        with pytest.raises(ValueError, match="generated for other inputs"):
+            new(tensors[0], other)

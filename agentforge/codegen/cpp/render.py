@@ -72,7 +72,7 @@ def render(
             continue
         prefix = f"w{number}_" if len(cases) > 1 else ""
         writer = CaseWriter(case.program, options, prefix)
-        scripts.append(writer.script(f"case{number}"))
+        scripts.append(writer.script(f"case{number}") | {"scalars": scalars_of(case.workload)})
         kernels += writer.kernels
     kernels += [kernel for program in general for kernel in program.kernels]
     title = title_of(definition)
@@ -109,14 +109,21 @@ def model_facts(cases: Sequence[Case], scripts: list[dict[str, Any]], title: str
         ],
         "forward": _forward(cases[0].workload),
         "tensors": [t.name for t in first.inputs],
+        "scalars": [i.name for i in cases[0].workload.inputs if isinstance(i, ScalarInput)],
+        "general_scalars": scalars_of(cases[0].workload),
     }
+
+
+def scalars_of(workload: Workload) -> tuple[str, ...]:
+    """The Python values among a workload's arguments as text, which tells 1, 1.0 and True apart."""
+    return tuple(repr(i.value) for i in workload.inputs if isinstance(i, ScalarInput))
 
 
 def _forward(workload: Workload) -> list[str]:
     """Parameters of `forward`; scalars default to the values that the program was traced for."""
     names: list[str] = []
     for spec in workload.inputs:
-        names.append(f"{spec.name}={spec.value!r}" if isinstance(spec, ScalarInput) else spec.name)
+        names.append(f"{spec.name}={_python(spec.value)}" if isinstance(spec, ScalarInput) else spec.name)
     seen_default = False
     result: list[str] = []
     for spec, name in zip(workload.inputs, names, strict=True):

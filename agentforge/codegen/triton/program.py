@@ -8,7 +8,7 @@ from typing import Any
 from agentforge.schema import Definition, SourceFile, Workload
 
 from ..capture.trace import trace
-from ..cpp.render import Case, CaseWriter, environment, flat, model_facts, title_of
+from ..cpp.render import Case, CaseWriter, environment, flat, model_facts, scalars_of, title_of
 from ..ir.options import Options
 from ..lower.lowering import LoopKernel, Program, lower
 from .kernels import Blocks, Launch, TritonWriter
@@ -28,7 +28,7 @@ def generate_triton(
     scripts: list[dict[str, Any]] = []
     for number, case in enumerate(cases):
         writer = _TritonCase(case.program, options, f"w{number}_" if len(cases) > 1 else "", blocks)
-        scripts.append(writer.script(f"case{number}"))
+        scripts.append(writer.script(f"case{number}") | {"scalars": scalars_of(case.workload)})
         kernels += writer.launches
     facts = model_facts(cases, scripts, title_of(definition))
     text = environment().get_template("model_new_triton.py.j2").render(kernels=kernels, **facts)
