@@ -60,8 +60,13 @@ def place(pool: Pool, lazies: Sequence[Lazy]) -> tuple[Frame, list[Ref]]:
     return frame, refs
 
 
-def _plain(ref: Ref) -> bool:
-    return all(isinstance(a, Var) for i in ref.index for a in walk_atoms(i))
+def _in_row(pool: Pool, ref: Ref, rows: frozenset[Var]) -> bool:
+    """True if each row reads one result of its own: at plain variables, and never outside of the results."""
+    plain = all(isinstance(a, Var) for i in ref.index for a in walk_atoms(i))
+    bounds = [i.bounds for i in ref.index]
+    kept = pool.reductions[ref.reduction].kept
+    inside = all(low >= 0 and high < n for (low, high), n in zip(bounds, kept, strict=True))
+    return plain and inside and ref_variables(ref) == rows
 
 
 def ref_variables(ref: Ref) -> frozenset[Var]:
@@ -87,16 +92,17 @@ def unplaced_reductions(
     by_number: dict[int, set[Ref]] = {}
     for ref in refs:
         by_number.setdefault(ref.reduction, set()).add(ref)
+    read = {ref.reduction: ref for ref in refs}
     bad: list[tuple[int, bool]] = []
     for number, places in by_number.items():
         reduction = pool.reductions[number]
-        fits = len(places) == 1 and all(_plain(r) and ref_variables(r) == rows for r in places)
+        fits = len(places) == 1 and all(_in_row(pool, r, rows) for r in places)
         fits = fits and prod(reduction.kept) == prod(v.extent for v in rows)
         alone = len(lazies) == 1 and prod(lazies[0].shape) == prod(reduction.kept) and own == number
         if not fits or (not alone and few_rows(prod(reduction.kept), reduction.count, options)):
             bad.append((number, False))
             continue
-        bad += [n for n in _nested(pool, number, options, own) if n not in bad]
+        bad += [n for n in _nested(pool, read[number], rows, read, options, own) if n not in bad]
     return [n for n in bad if n != (own, False)]
 
 
@@ -109,25 +115,31 @@ def few_rows(rows: int, count: int, options: Options) -> bool:
     return rows < options.threads and rows * count > 2 * options.grain
 
 
-def _nested(pool: Pool, number: int, options: Options, own: int | None) -> list[tuple[int, bool]]:
-    """Reductions inside a reduction's body that cannot be computed in the same row."""
+def _nested(
+    pool: Pool, outer: Ref, rows: frozenset[Var], read: dict[int, Ref], options: Options, own: int | None
+) -> list[tuple[int, bool]]:
+    """Reductions inside a reduction's body that cannot be computed in the same row.
+
+    Args:
+        outer: the reduction, and the position at which it is read.
+        rows: variables of the row.
+        read: the position at which each reduction is read; those found here are added.
+    """
+    number = outer.reduction
     reduction = pool.reductions[number]
-    kept = [Var(f"k{i}", n) for i, n in enumerate(reduction.kept)]
     over = [Var(f"o{i}", n) for i, n in enumerate(reduction.reduced)]
-    at = tuple(Index.of(v) for v in kept)
-    refs = refs_in([reduction.body(at, tuple(Index.of(v) for v in over), None)])
-    rows = frozenset(v for v in kept if v.extent > 1)
+    refs = refs_in([reduction.body(outer.index, tuple(Index.of(v) for v in over), None)])
     splits = own == number and few_rows(prod(reduction.kept), reduction.count, options)
     bad: list[tuple[int, bool]] = []
     for ref in refs:
-        inner = ref_variables(ref)
         covers = prod(pool.reductions[ref.reduction].kept) == prod(reduction.kept)
-        if inner & set(over):
+        if ref_variables(ref) & set(over):
             return [(number, True)]
-        if splits or not covers or not _plain(ref) or inner != rows:
+        new = ref.reduction not in read
+        if splits or not covers or not _in_row(pool, ref, rows) or read.setdefault(ref.reduction, ref) != ref:
             bad.append((ref.reduction, False))
-        else:
-            bad += _nested(pool, ref.reduction, options, own)
+        elif new:
+            bad += _nested(pool, ref, rows, read, options, own)
     return bad
 
 
