@@ -573,7 +573,7 @@ def test_a_kept_frozen_baseline_notices_each_change_of_its_weights(
     with torch.inference_mode():
         assert same(optimized(*args, **kwargs), original(*args, **kwargs))
         call = optimized._compiled_call_impl
-        assert call._run is not None
+        assert call._code is not None
         original.up.weight[0, 0] += 3.0
     if write == "one element":
         optimized.up.weight.data[0, 0] += 3.0
