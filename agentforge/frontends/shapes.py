@@ -125,11 +125,11 @@ def _prime(low: int, high: int) -> int:
 
 def _places(target: Target, wanted: Mapping[str, tuple[int, int]]) -> tuple[SizeRange, ...]:
     """Where each range is in the inputs."""
-    inputs = target.workloads[0].inputs
-    tensors = {i.name: i for i in inputs if isinstance(i, TensorInput)}
+    workload = target.workloads[0]
+    tensors = {i.name: i for i in workload.inputs if isinstance(i, TensorInput)}
     listing = ", ".join(f"{name}{list(t.shape)}" for name, t in tensors.items())
-    if any("." in i.name for i in inputs):
-        names = ", ".join(i.name for i in inputs)
+    if workload.nested:
+        names = ", ".join(i.name for i in workload.inputs)
         raise UsageError(f"--shapes goes with inputs that are tensors, not lists or dicts: {names}")
     taken: dict[tuple[str, int], str] = {}
     found = []

@@ -91,6 +91,11 @@ class Workload(FrozenModel):
         )
 
     @property
+    def nested(self) -> bool:
+        """Whether `inputs` has items of lists, tuples or dicts: a dot in a name leads into one."""
+        return any("." in i.name for i in self.inputs)
+
+    @property
     def tokens(self) -> int:
         """Tokens of a step of a generation; 0 for another workload."""
         return sum(i.numel for i in self.inputs if isinstance(i, TensorInput) and i.name == "input_ids")

@@ -55,6 +55,7 @@ _BUILTINS = frozenset(
     {"__import__", "breakpoint", "compile", "delattr", "eval", "exec", "getattr", "globals", "help", "input",
      "locals", "open", "setattr", "vars"}
 )  # fmt: skip
+"""Python's own functions that read files, run text, or reach any name."""
 _ATTRIBUTES = frozenset(
     {"compile", "dump", "from_file", "get_device_module", "get_file_path", "load", "save", "share_memory_",
      "prepare_multiprocessing_environment", "storage", "tofile", "typed_storage", "untyped_storage",
@@ -118,9 +119,9 @@ def _unsafe(tree: ast.Module) -> Iterator[str]:
     for node in nodes:
         match node:
             case ast.Attribute(attr=attr, value=value):
-                hidden = attr.startswith("_") and not (isinstance(value, ast.Name) and value.id == "self")
-                dunder = attr.startswith("__") and attr != "__init__"
-                if attr in _ATTRIBUTES or dunder or (hidden and attr != "__init__"):
+                own = isinstance(value, ast.Name) and value.id == "self" and not attr.startswith("__")
+                hidden = attr.startswith("_") and not own and attr != "__init__"
+                if attr in _ATTRIBUTES or hidden:
                     yield f".{attr}"
                 elif id(node) not in inner:
                     yield from _chain(node, roots)
@@ -149,10 +150,8 @@ def _imported(node: ast.Import | ast.ImportFrom, roots: dict[str, str]) -> Itera
     for alias in node.names:
         if isinstance(node, ast.Import):
             said, path = f"import {alias.name}", alias.name
-            name, module = (
-                alias.asname or path.partition(".")[0],
-                path if alias.asname else path.partition(".")[0],
-            )
+            module = path if alias.asname else path.partition(".")[0]
+            name = alias.asname or module
         else:
             said, path = f"from {node.module or '.'} import {alias.name}", f"{node.module}.{alias.name}"
             name, module = alias.asname or alias.name, path

@@ -84,8 +84,7 @@ class PlaybookCoder:
         return _solution(task, plan, BuildSpec(language="triton"), files, parameters)
 
     def _graph(self, task: Task, plan: Plan, parent: Past | None) -> Solution:
-        inputs = (spec for workload in task.bottleneck.workloads for spec in workload.inputs)
-        if any("." in spec.name for spec in inputs):
+        if any(workload.nested for workload in task.bottleneck.workloads):
             raise CannotCode("an input is a list, tuple or dict")
         files = graph_source(task.bottleneck.definition)
         return _solution(task, plan, BuildSpec(language="python"), files)

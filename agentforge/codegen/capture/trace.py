@@ -64,7 +64,7 @@ def trace(definition: Definition, workload: Workload) -> Traced:
         CannotCode: the reference cannot be traced (data-dependent control flow), takes containers, returns
             no tensor, or changes its inputs.
     """
-    if any("." in spec.name for spec in workload.inputs):
+    if workload.nested:
         raise CannotCode("an input is a list, tuple or dict")
     model = load_problem(definition).build(seed=0)
     if model.training:

@@ -17,7 +17,7 @@ from agentforge.devices import devices
 from ..timing.gpu.device import Gpu, HostClock, TorchGpu
 from ..timing.gpu.events import credible, empty_call
 from .failures import UnusableOutput
-from .memory.shared_memory import ALIGNMENT
+from .memory.shared_memory import ALIGNMENT, Layout, dtype_name
 from .pytree import Leaf, flatten, same_bytes
 
 CompileMode = Literal["", "default", "freezing", "max-autotune", "max-autotune-freezing", "graph"]
@@ -114,8 +114,8 @@ class DeviceRunner:
         if not first:
             there = torch.empty_strided(value.shape, strides, dtype=value.dtype, device=self._device)
             return there.copy_(value)
-        span = 1 + sum((n - 1) * step for n, step in zip(value.shape, strides, strict=True))
-        memory = torch.empty(first + span, dtype=value.dtype, device=self._device)
+        layout = Layout(tuple(value.shape), dtype_name(value.dtype), strides)
+        memory = torch.empty(first + layout.nbytes // layout.itemsize, dtype=value.dtype, device=self._device)
         return memory.as_strided(value.shape, strides, first).copy_(value)
 
     def run(
