@@ -84,7 +84,6 @@ class EvaluationPipeline:
         full = context.level is Level.FULL
         patience = min(context.settings.patience_s, max(0.0, self._deadline - time.monotonic()))
         self._patience = Patience(patience if full else 0.0, context.settings.threads)
-        self._checks(When.SOURCE)
         context.folder = self._build()
         if self.sanitizer_pool is not None and context.level is Level.FULL and has_kernels(context.solution):
             context.sanitized = SanitizedBuilds(

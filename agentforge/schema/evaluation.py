@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
@@ -60,8 +61,10 @@ class Interval(FrozenModel):
 
     @property
     def at_least(self) -> float | None:
-        """The low end, if it is above 1 and the interval so wide that the point says less."""
-        return self.low if self.low > 1 and self.high > _WIDE * self.low else None
+        """The low end rounded down to hundredths, if it is above 1 then and the interval so wide that the
+        point says less."""
+        low = math.floor(100 * self.low) / 100 if math.isfinite(self.low) else self.low
+        return low if low > 1 and self.high > _WIDE * self.low else None
 
     def __str__(self) -> str:
         """As a ratio: `1.52x [1.48, 1.57]`."""
@@ -93,7 +96,7 @@ class StageResult(FrozenModel):
     """One stage of the referee."""
 
     name: str
-    """`static`, `build`, `smoke`, `random`, `determinism`, `timing`, ..."""
+    """`build`, `smoke`, `random`, `determinism`, `timing`, ..."""
     status: EvaluationStatus
     seconds: float = 0.0
     """Wall time of the stage."""

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from agentforge.isolation import seccomp
-from agentforge.referee.checks.static import notes
 from agentforge.referee.inputs.layouts import SAME_SIZES, became_one, changes
 from agentforge.referee.timing.timer import turn_shape
 from agentforge.referee.workers.failures import UnusableOutput
@@ -93,11 +92,6 @@ def test_the_filter_is_well_formed():
 def test_short_calls_have_more_company():
     assert turn_shape(1e-4, 0).calls > turn_shape(1e-2, 0).calls > turn_shape(1.0, 0).timed
     assert turn_shape(1.0, 1 << 27).timed == 3
-
-
-@pytest.mark.parametrize("text", ["import os\nos._exit(0)", "def (", "(" * 5000, "x = 1\0"])
-def test_static_notes_never_raise(text):
-    assert notes(make_solution("python", {"model_new.py": text}))
 
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path, monkeypatch):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import resource
 import sys
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -62,7 +64,26 @@ def apply_limits(limits: Limits, before: Mapped) -> None:
     cap(resource.RLIMIT_NOFILE, limits.open_files)
     cap(resource.RLIMIT_CORE, 0)
     # The kernel counts those of the user, so what runs already is added. It never limits root.
-    cap(resource.RLIMIT_NPROC, limits.processes + procfs.threads_of_user(os.getuid()))
+    cap(resource.RLIMIT_NPROC, limits.processes + _running_threads())
+
+
+def _running_threads() -> int:
+    """Threads of this user, or up to twice as many: /proc lacks those outside of a container, and the kernel
+    counts them."""
+    seen, (soft, hard) = procfs.threads_of_user(os.getuid()), resource.getrlimit(resource.RLIMIT_NPROC)
+    try:
+        for count in (seen << n for n in range(12)):
+            if 0 <= hard <= count:
+                break
+            resource.setrlimit(resource.RLIMIT_NPROC, (count + 1, hard))
+            with suppress(RuntimeError):  # the limit does not allow a thread more
+                thread = threading.Thread(target=int)
+                thread.start()
+                thread.join()
+                return count
+    finally:
+        resource.setrlimit(resource.RLIMIT_NPROC, (soft, hard))
+    return seen
 
 
 @cache

@@ -30,13 +30,11 @@ from .correctness.smoke import Smoke
 from .correctness.stability import Stability
 from .correctness.trained_weights import TrainedWeights
 from .speed_of_light import SpeedOfLight
-from .static import StaticNotes
 from .task_strength import TaskStrength
 
 __all__ = ["PIPELINE", "Check", "CheckContext", "When"]
 
 PIPELINE: tuple[Check, ...] = (
-    StaticNotes(),
     TaskStrength(),
     Interference(When.GROUP_START),
     Smoke(),

@@ -36,7 +36,6 @@ FULL_LEVEL = (Level.FULL,)
 class When(StrEnum):
     """The part of an evaluation in which a check runs, in the order of time."""
 
-    SOURCE = "before the build"
     BASELINES = "before the candidate"
     GROUP_START = "before a group"
     EXAMINATION = "each workload"

@@ -9,14 +9,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from ..baselines.prepared import PreparedWorkload
 from ..workers.pytree import Leaf
 from .allowance import Allowance
 from .tolerance import Bound, halved, scale_of, widest
 
+if TYPE_CHECKING:
+    from ..baselines.baselines import Baselines
+
 OwnDraw = Callable[[], tuple[Sequence[Leaf], Sequence[Bound]]]
 """Gives the reference's answer to a call, and bounds by its error in this very draw."""
+
+
+def own_draw(baselines: Baselines, prepared: PreparedWorkload, slot: int) -> tuple[list[Leaf], list[Bound]]:
+    """The `OwnDraw` of a slot's present content."""
+    answer, bounds = baselines.expect(prepared, slot), baselines.bounds_for(prepared, slot)
+    baselines.stop()
+    return answer, bounds
 
 
 class DrawBounds:

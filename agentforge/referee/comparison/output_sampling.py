@@ -25,7 +25,7 @@ _MEDIUM_BYTES = 1 << 24
 """Of outputs up to this size one of each turn is compared whole, of larger ones one of four turns."""
 _LARGE_SHARE = 0.25
 _PARTS, _PART_ELEMENTS = 8, 4096
-_SAMPLES, _SAMPLE_ELEMENTS = 8, 64
+_SAMPLES, _SAMPLE_ELEMENTS = 16, 2
 
 
 @dataclass(frozen=True)
@@ -85,14 +85,15 @@ class OutputSampling:
         whole = self._random.randrange(calls) if chosen else -1
         return [
             SamplePlan(
-                self._parts(_SAMPLES, _SAMPLE_ELEMENTS),
-                self._parts(_PARTS, _PART_ELEMENTS),
+                self.parts(_SAMPLES, _SAMPLE_ELEMENTS),
+                self.parts(_PARTS, _PART_ELEMENTS),
                 small or number == whole,
             )
             for number in range(calls)
         ]
 
-    def _parts(self, number: int, elements: int) -> list[Part]:
+    def parts(self, number: int, elements: int) -> list[Part]:
+        """Draw ranges of at most this many elements, sorted by leaf; none if the output has no tensors."""
         if not self._sizes:
             return []
         parts = []
@@ -100,7 +101,7 @@ class OutputSampling:
             index, numel = self._random.choice(self._sizes)
             count = min(elements, numel)
             parts.append((index, self._random.randrange(numel - count + 1), count))
-        return parts
+        return sorted(parts)
 
     def read(self, client: WorkerClient, slot: int, plan: SamplePlan) -> Sample:
         """Read back what the last call gave."""
@@ -108,7 +109,9 @@ class OutputSampling:
             return Sample(client.sampled, leaves=client.fetch(slot))
         return Sample(client.sampled, pieces=client.fetch_parts(slot, plan.parts))
 
-    def compare(self, plan: SamplePlan, got: Sample, expected: Sample, own: OwnDraw) -> None:
+    def compare(
+        self, plan: SamplePlan, got: Sample, expected: Sample, own: OwnDraw, when: str = "in a timed call"
+    ) -> None:
         """Candidate and eager baseline agree.
 
         Args:
@@ -132,10 +135,10 @@ class OutputSampling:
             compare(plan.sample, got.sampled, expected.sampled, "when a timed call was answered")
         if got.leaves or not got.pieces:
             bounds = prepared.bounds
-            self._comparator.check(got.leaves, expected.leaves, bounds, "in a timed call", harder.all)
+            self._comparator.check(got.leaves, expected.leaves, bounds, when, harder.all)
             return
         self._comparator.calls += 1
-        compare(plan.parts, got.pieces, expected.pieces, "in a timed call")
+        compare(plan.parts, got.pieces, expected.pieces, when)
 
     def settled(self, plan: SamplePlan, got: Sample, expected: Sample, whole: Sequence[Leaf]) -> Sample:
         """What to compare a call's answer with, if float32 eager and float64 differ in kind somewhere.
@@ -189,13 +192,22 @@ def _settled(
     whole: Sequence[Leaf],
 ) -> list[torch.Tensor]:
     return [
-        settled(a, b, part_of_alternative(whole, part), whole[part[0]].latitude, part[1])
+        settled(a, b, _alternative(whole, part), whole[part[0]].latitude, part[1])
         for part, a, b in zip(parts, got, expected, strict=False)
     ]
 
 
-def part_of_alternative(leaves: Sequence[Leaf], part: Part) -> torch.Tensor | None:
+def _alternative(leaves: Sequence[Leaf], part: Part) -> torch.Tensor | None:
     """A flat range of an output's alternative; None if the output has none."""
-    number, first, count = part
-    other = leaves[number].alternative
-    return None if other is None else other.reshape(-1)[first : first + count].clone()
+    other = leaves[part[0]].alternative
+    return None if other is None else _range(other, part)
+
+
+def of_whole(leaves: Sequence[Leaf], parts: Sequence[Part]) -> Sample:
+    """Flat ranges of an output that was read whole."""
+    return Sample(pieces=[_range(leaves[part[0]].value, part) for part in parts])
+
+
+def _range(tensor: torch.Tensor, part: Part) -> torch.Tensor:
+    _, first, count = part
+    return tensor.reshape(-1)[first : first + count].clone()

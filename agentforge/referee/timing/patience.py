@@ -52,8 +52,12 @@ class Patience:
 
 
 def busy(threads: int) -> bool:
-    """Whether fewer processors are free now than this number of threads."""
-    return (os.cpu_count() or 1) - others_running() < threads
+    """Whether fewer processors are free now than this number of threads.
+
+    False if this process may use only some of the processors: the system counts what runs on any of them.
+    """
+    processors = os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) == processors and processors - others_running() < threads
 
 
 def others_running() -> int:

@@ -22,6 +22,7 @@ from agentforge.schema import EvaluationStatus
 from ..baselines.baselines import Baselines
 from ..baselines.prepared import PreparedWorkload
 from ..comparison.comparator import OutputComparator
+from ..comparison.draw_bounds import own_draw
 from ..comparison.output_sampling import OutputSampling, Sample, SamplePlan
 from ..comparison.tolerance import Bound
 from ..inputs.mixing import Recipe
@@ -259,10 +260,7 @@ class Timer:
     def _own(self, call: _Call) -> tuple[list[Leaf], list[Bound]]:
         """The reference's answer to a call, and bounds by its error in this very draw."""
         self._give(call)
-        answer = self._baselines.expect(self._prepared, call.slot)
-        bounds = self._baselines.bounds_for(self._prepared, call.slot)
-        self._baselines.stop()
-        return answer, bounds
+        return own_draw(self._baselines, self._prepared, call.slot)
 
     def _settled(self, call: _Call, got: Sample, expected: Sample) -> Sample:
         """Float32 eager may overflow when float64 does not, and an integer may be undecided."""

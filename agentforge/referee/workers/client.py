@@ -17,14 +17,16 @@ from .device_backend import CPU, DeviceBackend
 from .failures import TOO_LARGE, WorkerFailure, failure_of_death, failure_of_reply
 from .memory.output_memory import OutputMemory, Sharing
 from .memory.process_memory import (
+    Elements,
     NotAllowed,
     Unreadable,
     allows,
     cut_parts,
+    elements_of,
+    read_elements,
     read_leaf,
     read_part,
     read_runs,
-    runs_of_parts,
     write_runs,
 )
 from .memory.shared_memory import DTYPES, Block, Contents, InputMemory, Layout, aligned
@@ -110,7 +112,7 @@ class WorkerClient:
 
         Args:
             keep: number of earlier outputs that stay alive during the call, or views of them.
-            sample: of the output, for `sampled`; the worker learns of it after its answer.
+            sample: of the output, for `sampled`, sorted by leaf; the worker learns of it after its answer.
             views: 1 to keep views alone of this output; None leaves it to chance.
 
         Returns:
@@ -127,14 +129,11 @@ class WorkerClient:
         self._inputs.write(slot)
         views = secrets.randbelow(2) if views is None else views
         data = encode({"op": "call", "slot": slot, "keep": keep, "views": views, "id": token})
-        reading = 0
+        elements = elements_of(sample)
 
         def take(reply: Mapping[str, Any]) -> None:
-            nonlocal reading
-            begin = _clock()
             self._locate(reply)
-            self._sample(sample)
-            reading = _clock() - begin
+            self._sample(sample, elements)
 
         reply, took = self._exchange(data, (), token, self.call_timeout_s, take)
         self._settle()
@@ -178,7 +177,7 @@ class WorkerClient:
             raise self._failed(EvaluationStatus.CHEATING, f"its device took {counted!r:.40} ns")
         return min(counted, took)
 
-    def _sample(self, sample: Sequence[Part]) -> None:
+    def _sample(self, sample: Sequence[Part], elements: Elements) -> None:
         self._taken, self._picked = ((), [], None), []
         if not sample:
             return
@@ -186,7 +185,8 @@ class WorkerClient:
             self._picked = self._pick(sample)
             return
         specs = self.memory.living[-1]
-        self._taken = (sample, specs, self._runs(runs_of_parts(specs, sample)))
+        taken = self._reading(lambda: read_elements(self.worker.pid, specs, elements))
+        self._taken = (sample, specs, taken)
 
     def _pick(self, sample: Sequence[Part]) -> list[torch.Tensor]:
         """Ask for a sample of the last answer, which the worker hears of now."""

@@ -135,7 +135,7 @@ class Channel:
         self._fill(end, deadline, fds)
         data, self._buffer = self._buffer[_LENGTH.size : end], self._buffer[end:]
         try:
-            body = json.loads(data, parse_int=_bounded)
+            body = _parsed(data)
         except (ValueError, RecursionError) as error:
             raise ProtocolViolation("a message that is not JSON") from error
         if not isinstance(body, dict):
@@ -192,6 +192,19 @@ class Channel:
                 fds.append(fd)
             else:
                 os.close(fd)
+
+
+def _parsed(data: bytes) -> Any:
+    """JSON whose texts can be encoded again: lone surrogates become question marks.
+
+    Raises:
+        ValueError, RecursionError: it is not JSON.
+    """
+    text = data.decode(errors="replace")
+    body = json.loads(text, parse_int=_bounded)
+    if "\\u" in text:  # only an escape can bring a surrogate
+        body = json.loads(json.dumps(body, ensure_ascii=False).encode(errors="replace"))
+    return body
 
 
 def _bounded(digits: str) -> int:

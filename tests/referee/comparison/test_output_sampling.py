@@ -185,7 +185,11 @@ def endured(candidate: _Counter, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr("agentforge.referee.checks.behaviour.soak._SECONDS", 60.0)
     inputs = SimpleNamespace(slots=3, fill=lambda slot: None)
     prepared = SimpleNamespace(
-        inputs=inputs, outputs=[OutputForm("out")], scales=[1.0], bounds=[BOUND], strict=False
+        inputs=inputs,
+        outputs=[OutputForm.of(Leaf("out", torch.ones(3000)))],
+        scales=[1.0],
+        bounds=[BOUND],
+        strict=False,
     )
     context: Any = SimpleNamespace(
         first_group=True,

@@ -37,6 +37,22 @@ def test_what_is_sent_arrives(body):
     other.close()
 
 
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b'{"x": "a\\udcff"}', "a?"),
+        (b'{"x": "a\xed\xb3\xbf"}', "a\ufffd\ufffd\ufffd"),
+        (b'{"x": "\\ud83d\\ude00"}', "\U0001f600"),
+    ],
+)
+def test_what_arrives_can_be_encoded_again(data, text):
+    ours, theirs = pair()
+    theirs.sendall(struct.pack("!I", len(data)) + data)
+    assert ours.receive(1.0).body == {"x": text}
+    ours.close()
+    theirs.close()
+
+
 def test_a_message_in_pieces_is_put_together():
     ours, theirs = pair()
     data = encode({"x": "y" * 100_000})

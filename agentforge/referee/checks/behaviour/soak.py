@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from functools import partial
 from random import SystemRandom
 
-import torch
-
-from agentforge.referee.comparison.draw_bounds import DrawBounds
-from agentforge.referee.comparison.output_sampling import part_of_alternative
-from agentforge.referee.comparison.tolerance import Bound, settled
+from agentforge.referee.comparison.draw_bounds import own_draw
+from agentforge.referee.comparison.output_sampling import OutputSampling, Sample, SamplePlan, of_whole
 from agentforge.referee.timing.patience import busy
 from agentforge.referee.timing.rare_work import Effort, levelled, rare_work
-from agentforge.referee.workers.pytree import Latitude, Leaf, Part
+from agentforge.referee.workers.pytree import Leaf
 
 from .._base import FULL_LEVEL, Check, CheckContext, When
 
@@ -27,7 +23,8 @@ _LEAST = 3
 _ROUNDS = 3
 """How often calls are made, at most, until few of them do not work for many. All rounds count: disturbances
 by the machine weigh less among more calls, and work for later calls does not."""
-_PARTS, _CHECKED, _ELEMENTS = 8, 2, 1024
+_PARTS, _ELEMENTS = 2, 1024
+"""Ranges of each answer that are compared, and their elements."""
 
 
 class Soak(Check):
@@ -52,7 +49,8 @@ class Soak(Check):
 
     def run(self, context: CheckContext) -> str:
         random, slots = SystemRandom(), range(context.prepared.inputs.slots)
-        expected = [_Expected.of(context, slot, random) for slot in slots]
+        right = [self._right(context, slot) for slot in slots]
+        sampling = OutputSampling(context.prepared, context.comparator, random)
         context.baselines.stop()
         worker, threads = context.candidate.worker, context.settings.threads
         calls, seconds = (_CALLS, _SECONDS) if context.first_group else (_LATER_CALLS, _LATER_SECONDS)
@@ -69,7 +67,12 @@ class Soak(Check):
                 effort = nanoseconds / 1e9 + worker.late_s, worker.cpu_seconds() - before
                 if not (disturbed or busy(threads)):
                     efforts[slot].append(effort)
-                expected[slot].check(context, random)
+                plan = SamplePlan([], sampling.parts(_PARTS, _ELEMENTS), whole=False)
+                if plan.parts:
+                    got = Sample(pieces=context.candidate.fetch_parts(slot, plan.parts))
+                    expected = sampling.settled(plan, got, of_whole(right[slot], plan.parts), right[slot])
+                    own = partial(own_draw, context.baselines, context.prepared, slot)
+                    sampling.compare(plan, got, expected, own, "after many calls")
                 done += 1
             doubts = [*rare_work(levelled(efforts))] if looks else []
             if not doubts:
@@ -77,65 +80,8 @@ class Soak(Check):
         context.doubts_now += doubts
         return f"{done} more calls were right"
 
-
-@dataclass(frozen=True)
-class _Expected:
-    """The right values for a slot, in some ranges of its answer."""
-
-    slot: int
-    parts: list[Part]
-    pieces: list[torch.Tensor]
-    alternatives: list[torch.Tensor | None]
-    latitudes: list[Latitude | None]
-    harder: DrawBounds
-
-    @classmethod
-    def of(cls, context: CheckContext, slot: int, random: SystemRandom) -> _Expected:
+    @staticmethod
+    def _right(context: CheckContext, slot: int) -> list[Leaf]:
         """Fill the slot and ask the reference."""
-        prepared = context.prepared
-        prepared.inputs.fill(slot)
-        whole = context.baselines.expect(prepared, slot)
-        leaves = [x.value for x in whole]
-        parts = _parts(leaves, random)
-        pieces = [leaves[n].reshape(-1)[first : first + count].clone() for n, first, count in parts]
-        alternatives = [part_of_alternative(whole, part) for part in parts]
-        harder = DrawBounds(prepared, partial(_own, context, slot))
-        return cls(slot, parts, pieces, alternatives, [x.latitude for x in whole], harder)
-
-    def check(self, context: CheckContext, random: SystemRandom) -> None:
-        """Compare some ranges of the candidate's last answer.
-
-        Raises:
-            WorkerFailure: one is wrong.
-        """
-        prepared = context.prepared
-        chosen = random.sample(range(len(self.parts)), min(_CHECKED, len(self.parts)))
-        pieces = context.candidate.fetch_parts(self.slot, [self.parts[i] for i in chosen])
-        for i, piece in zip(chosen, pieces, strict=True):
-            leaf, first, _ = self.parts[i]
-            where = (prepared.outputs[leaf].path, first)
-            right = settled(piece, self.pieces[i], self.alternatives[i], self.latitudes[leaf], first)
-            context.comparator.check_part(
-                piece, right, prepared.bounds[leaf], prepared.scales[leaf], where, "after many calls",
-                partial(self.harder.of, leaf),
-            )  # fmt: skip
-        context.comparator.calls += 1
-
-
-def _own(context: CheckContext, slot: int) -> tuple[list[Leaf], list[Bound]]:
-    """The reference's answer for a slot, which still has its inputs, and bounds by its error there."""
-    answer = context.baselines.expect(context.prepared, slot)
-    bounds = context.baselines.bounds_for(context.prepared, slot)
-    context.baselines.stop()
-    return answer, bounds
-
-
-def _parts(leaves: list[object], random: SystemRandom) -> list[Part]:
-    """Random flat ranges of the tensors among the leaves."""
-    sizes = [(n, x.numel()) for n, x in enumerate(leaves) if isinstance(x, torch.Tensor) and x.numel()]
-    parts: list[Part] = []
-    for _ in range(_PARTS if sizes else 0):
-        leaf, numel = random.choice(sizes)
-        count = min(_ELEMENTS, numel)
-        parts.append((leaf, random.randrange(numel - count + 1), count))
-    return parts
+        context.prepared.inputs.fill(slot)
+        return context.baselines.expect(context.prepared, slot)

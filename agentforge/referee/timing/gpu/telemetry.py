@@ -14,7 +14,6 @@ _REASONS = {
     0x10: "sync boost", 0x20: "software thermal", 0x40: "hardware thermal", 0x80: "hardware power brake",
     0x100: "display clock setting",
 }  # fmt: skip
-_HARMFUL = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
 
 
 class Reading(FrozenModel):
@@ -26,8 +25,6 @@ class Reading(FrozenModel):
     watts: float | None = None
     throttled: tuple[str, ...] = ()
     """Why its clocks are lower than they could be."""
-    disturbed: bool = False
-    """One of the reasons makes a timing doubtful: heat or power."""
 
     def describe(self) -> str:
         """In words: `1980 MHz, memory 2619 MHz, 61 C, 350 W, held back by power cap`."""
@@ -38,9 +35,9 @@ class Reading(FrozenModel):
         return ", ".join(form.format(value) for form, value in parts if value is not None)
 
 
-def reasons(mask: int) -> tuple[tuple[str, ...], bool]:
-    """Names of NVML's clock event reasons, and whether one of them makes timings doubtful."""
-    return tuple(name for bit, name in _REASONS.items() if mask & bit), bool(mask & _HARMFUL)
+def reasons(mask: int) -> tuple[str, ...]:
+    """Names of NVML's clock event reasons."""
+    return tuple(name for bit, name in _REASONS.items() if mask & bit)
 
 
 def first_gpu() -> dict[str, str]:
@@ -88,15 +85,13 @@ class Telemetry:
             return Reading()
         mask = ctypes.c_ulonglong()
         code = self._library.nvmlDeviceGetCurrentClocksThrottleReasons(self._handle, ctypes.byref(mask))
-        names, harmful = reasons(0 if code else mask.value)
         milliwatts = self._number("nvmlDeviceGetPowerUsage")
         return Reading(
             sm_mhz=self._number("nvmlDeviceGetClockInfo", _SM),
             memory_mhz=self._number("nvmlDeviceGetClockInfo", _MEMORY),
             celsius=self._number("nvmlDeviceGetTemperature", _CORE_TEMPERATURE),
             watts=None if milliwatts is None else milliwatts / 1e3,
-            throttled=names,
-            disturbed=harmful,
+            throttled=reasons(0 if code else mask.value),
         )
 
     def memory(self) -> tuple[int, int] | None:

@@ -17,6 +17,9 @@ from agentforge.isolation import procfs
 from agentforge.referee.workers.memory import process_memory
 from agentforge.referee.workers.memory.process_memory import (
     Unreadable,
+    cut_parts,
+    elements_of,
+    read_elements,
     read_runs,
     read_tensor,
     runs_of,
@@ -135,3 +138,33 @@ def test_what_cannot_be_written_says_so():
     page = np.frombuffer(mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ), dtype=np.uint8)
     with pytest.raises(Unreadable):
         write_runs(os.getpid(), [(page.ctypes.data, 16)], bytearray(torch.ones(4).numpy().tobytes()))
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        BASE,
+        BASE.permute(2, 0, 1),
+        BASE[:, 1],
+        BASE[:1, :1, :2].expand(3, 4, 2),
+        BASE[1, 2, 3],
+        BASE[::2, 1:3],
+    ],
+    ids=["dense", "permuted", "rows", "expanded", "scalar", "slices"],
+)
+def test_a_sample_is_read_in_as_many_pieces_for_each_layout(view, monkeypatch):
+    specs = parse_located({"leaves": locate([Leaf("a", BASE), Leaf("b", view)])})
+    parts = [(0, 7, 3), (0, 50, 2), (1, 0, 1), (1, view.numel() - 1, 1)]
+    pieces, read = [], process_memory._read
+    monkeypatch.setattr(process_memory, "_read", lambda *a: (pieces.append(len(a[2])), read(*a)))
+    taken = read_elements(os.getpid(), specs, elements_of(parts))
+    flat = (BASE.reshape(-1), view.reshape(-1))
+    right = [flat[leaf][first : first + count] for leaf, first, count in parts]
+    assert all(map(torch.equal, cut_parts(specs, parts, taken), right))
+    assert pieces == [7]
+
+
+def test_a_sample_that_the_output_lacks_is_not_read():
+    specs = parse_located({"leaves": locate([Leaf("a", BASE)])})
+    assert read_elements(os.getpid(), specs, elements_of([(0, 59, 2)])) is None
+    assert read_elements(os.getpid(), specs, elements_of([(1, 0, 1)])) is None
