@@ -22,7 +22,10 @@ class Calls:
             if row is None:
                 row = CallRow(key=call.key, run=call.run, role=call.role, time=call.time)
                 session.add(row)
+            ended = call.status != "begun"  # until then its figures are a reserve
             row.status = call.status
+            row.tokens = call.tokens_in + call.tokens_out if ended else 0
+            row.dollars = call.dollars if ended else None
             row.body = call.model_dump_json()
 
     def find_call(self, key: str) -> LLMCall | None:

@@ -69,6 +69,7 @@ class Evaluations:
                     evidence=evaluation.evidence.value,
                     time=evaluation.timestamp.astimezone(UTC),
                     conditions=conditions,
+                    seconds=evaluation.seconds,
                     body=evaluation.model_dump_json(),
                 ),
             )

@@ -13,7 +13,7 @@ from agentforge.schema import StoreError
 from .knowledge import summary
 from .tables import Table
 
-REVISION = "0015"
+REVISION = "0016"
 """Newest migration, kept here so that opening an up-to-date database does not import Alembic."""
 
 VERSION_TABLE = "agentforge_version"

@@ -112,6 +112,8 @@ class EvaluationRow(Table):
     time: Mapped[datetime] = mapped_column(Time)
     conditions: Mapped[str] = mapped_column(Key, server_default="")
     """Hash of what it depends on beside its task and solution; empty if it was not judged here."""
+    seconds: Mapped[float] = mapped_column(Float(53), server_default="0")
+    """Wall time."""
     body: Mapped[str] = mapped_column(Body)
 
 
@@ -137,7 +139,7 @@ class AttemptRow(Table):
     __table_args__ = (UniqueConstraint("run", "number", name="uq_attempts_run_number"),)
     id: Mapped[str] = mapped_column(Name, primary_key=True)
     run: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"))
-    bottleneck: Mapped[str] = mapped_column(Key)
+    bottleneck: Mapped[str] = mapped_column(Key, index=True)
     number: Mapped[int] = mapped_column(Integer)
     status: Mapped[str] = mapped_column(Key)
     body: Mapped[str] = mapped_column(Body)
@@ -253,6 +255,10 @@ class CallRow(Table):
     role: Mapped[str] = mapped_column(Key)
     status: Mapped[str] = mapped_column(Key)
     time: Mapped[datetime] = mapped_column(Time)
+    tokens: Mapped[int] = mapped_column(Integer, server_default="0")
+    """In and out, once it has ended."""
+    dollars: Mapped[float | None] = mapped_column(Float(53))
+    """None while it is under way, or if its cost is not known."""
     body: Mapped[str] = mapped_column(Body)
 
 
@@ -282,6 +288,7 @@ class ProblemRow(Table):
     """A `SuiteProblem` of a campaign."""
 
     __tablename__ = "campaign_problems"
+    __table_args__ = (Index("ix_campaign_problems_id", "campaign", "id"),)
     campaign: Mapped[str] = mapped_column(ForeignKey("campaigns.name", ondelete="CASCADE"), primary_key=True)
     position: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
     id: Mapped[str] = mapped_column(Name)

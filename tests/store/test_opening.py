@@ -17,7 +17,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Engine, create_engine, inspect, text
 
-from agentforge.schema import StoreError, UnreachableError
+from agentforge.schema import LLMCall, StoreError, UnreachableError
 from agentforge.store import Store, _engine, _migrate
 from agentforge.store._migrate import REVISION, VERSION_TABLE
 from agentforge.store.knowledge.outcomes import _row
@@ -104,6 +104,48 @@ class TestMigrations:
         with Store(url) as store:
             found = [(i.run, i.result_run) for i in store.campaign_items("night")]
         assert found == [("run-1", "run-1"), ("run-2", None)]
+
+    def test_figures_come_from_the_bodies(self, url: str) -> None:
+        made, _ = nouns.campaign(1)
+        judged = nouns.evaluation(seconds=2.5, log="a\0b")
+        call = {"run": "run-1", "role": "coder", "model": "m", "prompt": "p", "time": nouns.NOW}
+        cost = {"tokens_in": 100, "tokens_out": 50, "dollars": 0.5, "error": "a\0b"}
+        calls = [
+            LLMCall.model_validate({**call, **cost, "key": status, "status": status})
+            for status in ("failed", "begun")
+        ]
+        rows: dict[str, list[dict[str, object]]] = {
+            "runs": [{"id": "run-1", "target": "t", "status": "created", "created": nouns.NOW, "body": "{}"}],
+            "evaluations": [
+                {
+                    **{"id": "e", "run": "run-1", "workloads": "w", "level": "full", "device": "d"},
+                    **{"definition": judged.definition, "solution": judged.solution, "status": "PASSED"},
+                    **{"evidence": "verified", "time": nouns.NOW, "body": judged.model_dump_json()},
+                }
+            ],
+            "llm_calls": [
+                {**one.model_dump(include={"key", "run", "role", "status", "time"}), "body": body}
+                for one in calls
+                for body in [one.model_dump_json()]
+            ],
+            "campaigns": [
+                {"name": "night", "state": "open", "created": made.created, "body": made.model_dump_json()}
+            ],
+            "campaign_items": [
+                {
+                    **{"campaign": "night", "problem": "p0", "arm": "base", "state": "done", "run": "run-1"},
+                    **{"worker": "", "lease_until": 0.0, "tries": 1, "lost": 0, "reason": "", "seconds": 1.0},
+                }
+            ],
+        }
+        engine = _older(url, "0015")
+        with engine.begin() as connection:
+            for table, listed in rows.items():
+                connection.execute(Table.metadata.tables[table].insert(), listed)
+        engine.dispose()
+        with Store(url) as store:
+            assert list(store.campaign_device_seconds("night").values()) == [2.5]
+            assert store.campaign_spending("night") == (150, 0.5, 1)
 
     def test_the_newest_is_the_one_we_name(self) -> None:
         from alembic.script import ScriptDirectory

@@ -9,7 +9,7 @@ from datetime import UTC
 from itertools import product
 from typing import NamedTuple
 
-from sqlalchemy import JSON, case, cast, func, select, type_coerce, update
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from agentforge.schema import (
@@ -58,6 +58,7 @@ class Spending(NamedTuple):
     """What calls to language models cost."""
 
     tokens: int
+    """Of the calls that have ended."""
     dollars: float
     """Of the calls whose cost is known."""
     unknown: int
@@ -307,11 +308,9 @@ class CampaignRecords:
     def campaign_device_seconds(self, name: str) -> dict[int, float]:
         """Wall seconds of all verdicts of its items' runs, by item: builds, checks and timing."""
         with self._db.read() as session:
-            on_server = session.get_bind().dialect.name == "postgresql"
-            body = (cast if on_server else type_coerce)(EvaluationRow.body, JSON)
             runs = item_runs(name).subquery()
             query = (
-                select(runs.c.id, func.sum(body["seconds"].as_float()))
+                select(runs.c.id, func.sum(EvaluationRow.seconds))
                 .join(EvaluationRow, runs.c.run == EvaluationRow.run)
                 .group_by(runs.c.id)
             )
@@ -320,14 +319,11 @@ class CampaignRecords:
     def campaign_spending(self, name: str) -> Spending:
         """What all calls of its items' runs cost."""
         with self._db.read() as session:
-            on_server = session.get_bind().dialect.name == "postgresql"
-            body = (cast if on_server else type_coerce)(CallRow.body, JSON)
             runs = select(item_runs(name).subquery().c.run)
-            dollars = case((CallRow.status != "begun", body["dollars"].as_float()), else_=None)
             query = select(
-                func.sum(body["tokens_in"].as_integer() + body["tokens_out"].as_integer()),
-                func.sum(dollars),
-                func.count() - func.count(dollars),
+                func.sum(CallRow.tokens),
+                func.sum(CallRow.dollars),
+                func.count() - func.count(CallRow.dollars),
             ).where(CallRow.run.in_(runs))
             tokens, known, unknown = session.execute(query).one()
             return Spending(int(tokens or 0), float(known or 0.0), unknown)
