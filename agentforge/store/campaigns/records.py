@@ -24,7 +24,7 @@ from agentforge.schema import (
     content_hash,
 )
 
-from .._engine import Database
+from .._engine import Database, add_once
 from ..knowledge.scope import Scope, item_runs
 from ..tables import CallRow, CampaignRow, EvaluationRow, ItemRow, ProblemRow, TryRow
 from .statements import clock_of
@@ -115,22 +115,20 @@ class CampaignRecords:
             UsageError: its name belongs to a campaign with other settings. `auto` fits each kind of device.
         """
         with self._db.write() as session:
+            made = CampaignRow(
+                name=campaign.name,
+                state=campaign.state.value,
+                created=campaign.created.astimezone(UTC),
+                body=campaign.model_dump_json(),
+            )
+            add_once(session, made)  # several machines may begin it at once
             row = session.get(CampaignRow, campaign.name)
-            if row is not None:
+            if row is not None and row is not made:
                 there = _campaign(row)
                 self._refuse_another(campaign, there)
                 if there.device == "auto" and campaign.device != "auto":
                     row.body = there.model_copy(update={"device": campaign.device}).model_dump_json()
                 return False
-            session.add(
-                CampaignRow(
-                    name=campaign.name,
-                    state=campaign.state.value,
-                    created=campaign.created.astimezone(UTC),
-                    body=campaign.model_dump_json(),
-                )
-            )
-            session.flush()
             for position, problem in enumerate(problems):
                 body = problem.model_dump_json()
                 session.add(ProblemRow(campaign=campaign.name, position=position, id=problem.id, body=body))

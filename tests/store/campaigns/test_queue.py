@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pytest
@@ -51,6 +52,20 @@ def test_starting_twice_changes_nothing(store: Store) -> None:
     assert store.list_campaigns() == (made,)
     assert store.campaign_problems("night") == tuple(problems)
     assert store.campaign_problem("night", "p1") == problems[1]
+
+
+def test_a_campaign_that_several_machines_begin_at_once_is_there_once(store: Store) -> None:
+    gate = threading.Barrier(2)
+
+    def begin(name: str) -> bool:
+        gate.wait(60)
+        return store.create_campaign(*campaign(name=name))
+
+    with ThreadPoolExecutor(2) as machines:
+        for number in range(10):
+            made = machines.map(begin, [f"night-{number}"] * 2)
+            assert sorted(made) == [False, True]
+            assert len(store.campaign_items(f"night-{number}")) == 6
 
 
 def test_a_removed_campaign_leaves_nothing_but_its_runs(store: Store) -> None:
