@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self, TypeVar
 
 from agentforge._version import __version__
@@ -108,15 +107,14 @@ class _Heartbeat:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
 
     def _beat(self) -> None:
         met = time.time()  # the monotonic clock stops while a laptop sleeps
         while not self._stop.wait(BEAT_S):
-            with suppress(StoreError):  # the lease outlives a short absence of the database
+            # The lease outlives a short absence of the database; the campaign may be removed between items.
+            with suppress(StoreError, UsageError):
                 item = self._item
                 if item is None:
                     self._store.get_campaign(self._campaign)  # raises if the database is away
@@ -205,7 +203,11 @@ class Worker:
         self._faults.begin(item)
         try:
             ended = self._try(item, heartbeat)
-            check_disk(self._settings.home)  # whatever it found on a full disk, it is tried again
+            try:
+                check_disk(self._settings.home)
+            except MachineError:  # whatever it found on a full disk, it is tried again from the beginning
+                self._patiently(lambda: self._store.detach_run(item))
+                raise
             if ended[0] in (TryOutcome.FAILED, TryOutcome.OUT_OF_TIME):
                 self._check_machine()  # a driver or key that is gone would fail every other item too
             outcome, words = ended
@@ -302,8 +304,8 @@ class Worker:
             ProviderError: a provider of language models does not answer.
             UnreachableError: the database did not answer the item's process.
         """
-        if item.tries > 1:  # `retry` may have changed the limit
-            self._campaign = self._patiently(lambda: self._store.get_campaign(item.campaign))
+        # `retry` may have changed the limit.
+        self._campaign = self._patiently(lambda: self._store.get_campaign(item.campaign))
         limit_s = self._campaign.limit_s * item.visits
         try:
             return TryOutcome.DONE, self._run(item, heartbeat, limit_s)
@@ -312,9 +314,9 @@ class Worker:
         except BusyError as error:
             time.sleep(BUSY_S)
             return TryOutcome.RELEASED, str(error)
-        except MachineError as error:
+        except (MachineError, StoreError) as error:
             return self._patiently(lambda: self._faults.refused(item)), str(error)
-        except (HarnessError, StoreError) as error:
+        except HarnessError as error:
             return TryOutcome.LOST, str(error)
         except ChildFailure as failure:
             if failure.error_type == "OSError":  # a broken disk would fail every other item too

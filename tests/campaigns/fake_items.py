@@ -11,11 +11,13 @@ from typing import Any
 
 from agentforge.schema import (
     BusyError,
+    CampaignItem,
     MachineError,
     MemoryShortageError,
     MissingPackageError,
     OutageError,
     ProviderError,
+    StoreError,
     UnreachableError,
     UsageError,
 )
@@ -74,6 +76,19 @@ def without_its_database_at_first(payload: Mapping[str, Any], report: Report) ->
 
 def no_compiler(payload: Mapping[str, Any], report: Report) -> None:
     raise MachineError("there is no compiler: install g++")
+
+
+def before_an_upgrade(payload: Mapping[str, Any], report: Report) -> None:
+    raise StoreError("database a.db was written by a newer AgentForge (revision 9999): upgrade agentforge")
+
+
+def of_a_run(payload: Mapping[str, Any], report: Report) -> dict[str, str]:
+    from agentforge.config import load_settings
+    from agentforge.store import Store
+
+    with Store(load_settings(payload["overrides"]).url) as store:
+        store.attach_run(CampaignItem.model_validate(payload["item"]), "run-1")
+    return quick(payload, report)
 
 
 def broken_needs_a_compiler(payload: Mapping[str, Any], report: Report) -> dict[str, str]:

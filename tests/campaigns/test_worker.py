@@ -129,6 +129,18 @@ def test_a_retry_with_another_limit_reaches_workers_that_have_begun(
     assert said[0].endswith(": limit 1800 s")
 
 
+def test_another_limit_reaches_the_first_tries_of_workers_that_have_begun(
+    store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (problems / "broken.py").unlink()
+    said: list[str] = []
+    worker = Worker(store, create(store, problems, limit_s=60.0), tell=said.append)
+    assert retry(store, "night", (ItemState.FAILED,), limit_minutes=30.0) == 0
+    _fake(monkeypatch, "says_its_limit")
+    worker.work()
+    assert said[0].endswith(": limit 1800 s")
+
+
 def test_an_item_that_is_short_of_memory_waits_behind_the_others_once(
     store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,16 +278,31 @@ def test_a_worker_takes_no_items_of_others_soon_after_the_database_was_away(
     assert outcomes(store) == [TryOutcome.LOST]
 
 
+def test_a_heartbeat_goes_on_if_its_campaign_is_removed(
+    store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(store, problems)
+    monkeypatch.setattr(workers, "BEAT_S", 0.05)
+    with workers._Heartbeat(store, "night", Claims(store, "night", "here:1", 1.0)) as heartbeat:
+        store.delete_campaign("night")
+        time.sleep(0.5)
+        assert heartbeat._thread.is_alive()
+
+
 @pytest.mark.slow
 def test_a_machine_that_cannot_work_gives_the_item_back(
     store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for body, words in (("no_compiler", "install g"), ("full_disk", "free some space")):
+    for body, words in (
+        ("no_compiler", "install g"),
+        ("full_disk", "free some space"),
+        ("before_an_upgrade", "by a newer AgentForge"),
+    ):
         _fake(monkeypatch, body)
         with pytest.raises(MachineError, match=words):
             Worker(store, create(store, problems), tell=lambda _: None).work()
-    assert outcomes(store) == [TryOutcome.REFUSED] * 2
-    assert {item.state for item in store.campaign_items("night")} == {ItemState.WAITING}
+    assert outcomes(store) == [TryOutcome.REFUSED] * 3
+    assert {(i.state, i.lost) for i in store.campaign_items("night")} == {(ItemState.WAITING, 0)}
 
 
 def test_an_item_that_finds_fault_with_machines_waits_behind_the_others_and_then_fails(
@@ -437,7 +464,7 @@ def test_nothing_is_judged_on_a_full_disk(
 def test_an_item_during_which_the_disk_became_full_is_given_back(
     store: Store, problems: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _fake(monkeypatch, "quick")
+    _fake(monkeypatch, "of_a_run")
     worker = Worker(store, create(store, problems), tell=print)
     run = worker._run
 
@@ -450,6 +477,9 @@ def test_an_item_during_which_the_disk_became_full_is_given_back(
     with pytest.raises(MachineError, match="is full"):
         worker.work()
     assert outcomes(store) == [TryOutcome.RELEASED]
+    item = store.campaign_items("night")[0]
+    assert (item.state, item.run) == (ItemState.WAITING, None), "it begins anew"
+    assert store.campaign_runs("night") == {item.id: ["run-1"]}
 
 
 def test_a_worker_without_the_campaigns_device_takes_no_item(store: Store, problems: Path) -> None:

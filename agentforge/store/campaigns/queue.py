@@ -97,6 +97,11 @@ class CampaignQueue:
             session.execute(update(_TRIES).where(*of_try()).values(run=run), item_of_try(item))
             return True
 
+    def detach_run(self, item: CampaignItem) -> bool:
+        """Let the item's next try begin anew; the cost of its run still counts. False as for `attach_run`."""
+        with self._db.write() as session:
+            return self._change(session, item, run=None)
+
     def attach_result(self, item: CampaignItem, run: str) -> bool:
         """Let a run have the item's result in the place of an earlier one; False as for `attach_run`."""
         with self._db.write() as session:

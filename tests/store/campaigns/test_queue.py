@@ -218,6 +218,17 @@ def test_a_result_stays_until_another_run_has_a_better_one(store: Store) -> None
     }
 
 
+def test_an_item_may_begin_anew_and_its_run_counts(store: Store) -> None:
+    store.create_campaign(*campaign(1))
+    item = take(store)
+    store.attach_run(item, "run-1")
+    assert store.detach_run(item)
+    store.end_item(item, TryOutcome.RELEASED)
+    assert not store.detach_run(item), "it has no lease"
+    assert take(store).run is None
+    assert store.campaign_runs("night") == {item.id: ["run-1"]}
+
+
 def test_the_words_of_a_running_item_are_those_of_its_own_try(store: Store) -> None:
     store.create_campaign(*campaign())
     first = take(store)
