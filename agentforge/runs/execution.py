@@ -81,6 +81,7 @@ def start_run(
     out: Path | None = None,
     permission: Permission | None = None,
     on_event: OnEvent | None = None,
+    store: Store | None = None,
 ) -> Report:
     """Begin a run of any kind and carry out all its phases.
 
@@ -89,6 +90,7 @@ def start_run(
         permission: lower precision that the user allows.
         on_event: called with each event, in the calling thread or the search's threads. Those of
             a GPU's first use are sent before there is a run, and have no `run`.
+        store: the database of the settings if it is open already; its connections are closed at the end.
 
     Raises:
         AgentForgeError: the run can be resumed.
@@ -103,7 +105,7 @@ def start_run(
     found = loading.result()  # before the store makes files, perhaps in the folder that is read
     found = replace(found, settings=for_device(found.settings, where))
     check_language(found.settings.search.language)
-    with Store(settings.url) as store:
+    with store or Store(settings.url) as store:
         run = create_run(store, found, where, kind=start.kind, out=out, permission=permission)
         return execute(store, run, found.settings, where, out, on_event)
 

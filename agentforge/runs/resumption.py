@@ -25,19 +25,21 @@ def resume(
     limits: Mapping[str, float | int] | None = None,
     out: Path | None = None,
     on_event: OnEvent | None = None,
+    store: Store | None = None,
 ) -> Report:
     """Continue a run where it stopped; a finished run is searched further only under new limits.
 
     Args:
         settings: those of search, referee and models that are not set explicitly are the run's own.
         limits: `minutes`, `attempts`, `dollars`, `tokens` that replace the run's own.
+        store: as for `start_run`.
 
     Raises:
         UsageError: no such run, another process works on it, it began on another device, or it is finished
             and `out` is another folder.
         AgentForgeError, KeyboardInterrupt: as for `start_run`.
     """
-    with Store(settings.url) as store:
+    with store or Store(settings.url) as store:
         run = store.get_run(identifier)
         budget = limited(run.budget, limits or {})
         if run.status is RunStatus.FINISHED and not limits:

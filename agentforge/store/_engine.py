@@ -41,6 +41,9 @@ _SERVER_GONE = {
 SILENCE_S = 1.0
 """Seconds after which a server's connection is tested before it is used again."""
 
+KEPT = 2
+"""Connections to a server that stay open; more of them at a time are closed after their use."""
+
 
 def _prepare_sqlite(engine: Engine, *, read_only: bool) -> None:
     """WAL (unless it is only read or foreign), enforced foreign keys, and transactions that are begun by us.
@@ -179,7 +182,8 @@ class Database:
                 else:
                     _check_sqlite_file(self.where, parsed.database, create=create)
             with self._translated():
-                self._engine = create_engine(parsed, connect_args=_connect_args(parsed))
+                pool: dict[str, Any] = {} if sqlite else {"pool_size": KEPT}
+                self._engine = create_engine(parsed, connect_args=_connect_args(parsed), **pool)
         except NoSuchModuleError as error:
             raise describe(self.where, error) from error
         if sqlite:

@@ -17,6 +17,8 @@ from sqlalchemy.exc import (
 from agentforge.schema import StoreError, UnreachableError, pip_install
 
 _RIGHTS = "change its permissions, or set AGENTFORGE_HOME to a folder that you own"
+_FULL = "has no free connection"
+_MORE = "raise the server's max_connections, or start fewer workers"
 _ADVICE = (
     # (fragment of the driver's message, what is wrong, what to do)
     ("not a database", "is not an AgentForge database", "move it away, or set AGENTFORGE_DATABASE_URL"),
@@ -30,6 +32,8 @@ _ADVICE = (
     ("locked", "is held by another process", "end that process, or wait and try again"),
     ("password authentication failed", "refuses the login", "correct AGENTFORGE_DATABASE_URL"),
     ("does not exist", "is not there", "create it, or correct AGENTFORGE_DATABASE_URL"),
+    ("too many clients", _FULL, _MORE),
+    ("connection slots", _FULL, _MORE),
     ("connection", "cannot be reached", "start the server, or correct AGENTFORGE_DATABASE_URL"),
     ("translate host name", "cannot be reached", "correct the host in AGENTFORGE_DATABASE_URL"),
 )
@@ -48,7 +52,7 @@ _NAMED = {
 }
 """What to do instead about a database that the user named to be read, by the driver's message."""
 
-_PASSES = ("is held by another process", "cannot be reached")
+_PASSES = ("is held by another process", "cannot be reached", _FULL)
 """Troubles that end by themselves."""
 
 

@@ -63,6 +63,13 @@ def test_a_finished_run_is_not_written_to_another_folder(
     assert resume(run.id, settings, out=made).run == resume(run.id, settings).run
 
 
+def test_a_database_that_is_open_already_is_used(store: Store, run: Run, tmp_path: Path) -> None:
+    store.update_run(run.id, status=RunStatus.FINISHED)
+    other = Settings(home=tmp_path / "other")
+    assert resume(run.id, other, store=store).run.id == run.id
+    assert not other.home.exists()
+
+
 def test_a_run_knows_each_code_that_judged_it(
     store: Store, settings: Settings, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

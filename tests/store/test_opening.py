@@ -8,14 +8,18 @@ import socket
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Engine, create_engine, inspect, text
+from sqlalchemy import Engine, NullPool, create_engine, inspect, text
+from sqlalchemy.exc import OperationalError
 
 from agentforge.schema import LLMCall, StoreError, UnreachableError
 from agentforge.store import Store, _engine, _migrate
@@ -303,6 +307,33 @@ class TestBadUrls:
             "tcp_user_timeout": "30000",
         }
 
+    def test_a_server_without_a_free_connection(self, postgres_url: str) -> None:
+        engine = create_engine(postgres_url, poolclass=NullPool)
+        with ExitStack() as taken:
+            with suppress(OperationalError):
+                for _ in range(100):
+                    taken.enter_context(engine.connect())
+            with pytest.raises(UnreachableError, match="has no free connection: raise the server"):
+                Store(postgres_url)
+
+    def test_few_connections_stay_open(self, postgres_url: str) -> None:
+        gate = threading.Barrier(5)
+        client = text("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'")
+        with Store(postgres_url) as store:
+
+            def look() -> int | None:
+                with store._db.read() as session:
+                    found = session.scalar(client)
+                    gate.wait(30)
+                    return found
+
+            with ThreadPoolExecutor(5) as threads:
+                list(threads.map(lambda _: look(), range(5)))
+            gate, until = threading.Barrier(1), time.monotonic() + 20
+            while look() != _engine.KEPT:  # the server notices later that others are closed
+                assert time.monotonic() < until
+                time.sleep(0.05)
+
     def test_a_database_that_is_not_there(self, postgres_server: str) -> None:
         _refused(postgres_server.format(name="nothing"), "is not there", "create it")
 
@@ -371,8 +402,6 @@ class TestSurvival:
             store.create_run(nouns.run())
             other = sqlite3.connect(_file(sqlite_url), isolation_level=None, check_same_thread=False)
             other.execute("BEGIN IMMEDIATE")
-            import threading
-
             threading.Timer(0.5, lambda: other.execute("COMMIT")).start()
             assert store.list_runs(), "readers do not wait"
             assert store.append_event(nouns.run().id, nouns.event("patient")).seq == 1
