@@ -6,12 +6,14 @@ The server that forks such processes imports this module, and with it all that a
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from agentforge.config import Settings, load_settings
 from agentforge.frontends import FrontendOptions
+from agentforge.ladder import find_device
 from agentforge.runs import ModelStart, resume, slow_imports, start_run
 from agentforge.schema import (
     Budget,
@@ -30,13 +32,15 @@ from agentforge.store import Store
 from .native.check import check_natively
 from .report import run_of, run_speedup
 from .start import of_campaign
-from .suites._base import keep_copy
+from .suites._base import keep_copy, read_problem
 from .suites.packages import check_packages
 
 slow_imports.import_all()
 
 CALLS = 100
 """A problem is unsupported if that many forwards take longer than an item may: a verdict alone needs them."""
+_CHECKED = 0.9
+"""Share of an item's time at whose end a task's own checker is ended; the rest is for our processes."""
 
 
 def run_item(payload: Mapping[str, Any], report: Callable[[str], None]) -> dict[str, Any]:
@@ -53,6 +57,7 @@ def run_item(payload: Mapping[str, Any], report: Callable[[str], None]) -> dict[
     Raises:
         AgentForgeError: as for `start_run` and `resume`.
     """
+    ends = time.monotonic() + _CHECKED * payload["limit_s"]
     item = CampaignItem.model_validate(payload["item"])
     settings = load_settings(payload["overrides"])
     with Store(settings.url) as store:
@@ -60,6 +65,8 @@ def run_item(payload: Mapping[str, Any], report: Callable[[str], None]) -> dict[
         problem = store.campaign_problem(item.campaign, item.problem)
         arm = next(arm for arm in campaign.arms if arm.name == item.arm)
         run = run_of(store, item.run)  # an item whose run was removed begins anew
+        if run is not None and run.device != find_device(campaign.device, settings.cache).name:
+            item, run = item.model_copy(update={"run": None}), None  # so does one of another device
         budget = visited(campaign.budget, item.visits, run if item.visits > 1 else None)
         if arm.paid:
             budget = without(budget, _spent_by_others(store, item))
@@ -78,17 +85,17 @@ def run_item(payload: Mapping[str, Any], report: Callable[[str], None]) -> dict[
         if run is not None:
             store.free_run(run.id)  # the worker has the item's lease
             limits = budget.model_dump(exclude_none=True) if item.visits > 1 else None
-            found = resume(run.id, settings, limits=limits, on_event=on_event)
+            found = resume(run.id, settings, limits=limits, on_event=on_event, store=store)
         else:
             if problem.unsupported:
                 raise UnsupportedTargetError(problem.unsupported)
             target = local_target(problem, settings)
             check_packages(problem, campaign.suite, campaign.name, local_file(problem, settings).parent)
             start = ModelStart(target, _options(problem, campaign.limit_s / CALLS))
-            found = start_run(start, settings, device=campaign.device, on_event=on_event)
+            found = start_run(start, settings, device=campaign.device, on_event=on_event, store=store)
         if problem.native.get("checker"):
             report("the task's own checker")
-            check_natively(store, found.run.id, settings, campaign.device)
+            check_natively(store, found.run.id, settings, campaign.device, ends)
         if item.result_run not in (None, found.run.id) and (
             run_speedup(store, found.run.id) >= run_speedup(store, item.result_run)
         ):
@@ -138,10 +145,14 @@ def _spent_by_others(store: Store, item: CampaignItem) -> float:
 
 def local_file(problem: SuiteProblem, settings: Settings) -> Path:
     """The problem's file on this machine: its own, or a copy if that is not there with this text."""
-    path, content = Path(problem.file), problem.source.encode()
-    if problem.file and not (path.is_file() and path.read_bytes() == content):
+    path = Path(problem.file)
+    try:
+        same = not problem.file or read_problem(path) == problem.source
+    except UsageError:
+        same = False
+    if not same:
         path = settings.home / "problems" / problem.hash / path.name
-        keep_copy(path, content)  # another worker may read it now
+        keep_copy(path, problem.source.encode())  # another worker may read it now
     return path
 
 

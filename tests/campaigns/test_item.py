@@ -10,14 +10,27 @@ import psutil
 import pytest
 
 from agentforge.campaigns import worker as workers
-from agentforge.campaigns.item import run_item, visited, without
+from agentforge.campaigns.item import local_file, run_item, visited, without
 from agentforge.campaigns.suites import Selection, open_suite
+from agentforge.campaigns.suites._base import file_problem
 from agentforge.config import Settings, load_settings
 from agentforge.isolation.child_process import ChildFailure, run_child
 from agentforge.loop import RunLog
 from agentforge.runs import ModelStart
 from agentforge.runs.pipeline import RunPipeline
-from agentforge.schema import Attempt, AttemptStatus, Budget, Progress, RunStatus, TryOutcome, UsageError
+from agentforge.schema import (
+    Arm,
+    Attempt,
+    AttemptStatus,
+    Budget,
+    LLMCall,
+    NativeVerdict,
+    Progress,
+    RunStatus,
+    SuiteProblem,
+    TryOutcome,
+    UsageError,
+)
 from agentforge.store import Store
 from tests.campaigns.conftest import finish
 from tests.store import nouns
@@ -116,6 +129,67 @@ def test_an_item_whose_run_was_removed_begins_anew_beside_its_modules(
         gone = item.model_copy(update={"run": "removed", "visits": 2})
         found = run_item({"item": gone.model_dump(mode="json"), "overrides": [], "limit_s": 60.0}, print)
     assert (found["run"], begun) == ("new", [str(folder / "good.py")])
+
+
+def test_a_run_of_another_device_is_given_up_and_its_dollars_count(
+    home: Path, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem, seen = file_problem(problems / "good.py", identifier="good"), list[float | None]()
+    arms, budget = (Arm(name="llm", agent="openai:m"),), Budget(minutes=1.0, dollars=1.0)
+
+    def start(_: ModelStart, settings: Settings, **options: Any) -> SimpleNamespace:
+        seen.append(settings.budget.dollars)
+        return SimpleNamespace(run=SimpleNamespace(id="new"), headline="")
+
+    monkeypatch.setattr("agentforge.campaigns.item.start_run", start)
+    with Store(load_settings().url) as store:
+        store.create_campaign(nouns.campaign(1, arms=arms, budget=budget)[0], [problem])
+        first = store.take_item("night", "host:1", 600)
+        assert first is not None
+        store.create_run(nouns.run("first", device="the GPU of another machine with this name"))
+        call = {"run": "first", "role": "coder", "model": "openai:m", "prompt": "p", "status": "answered"}
+        store.save_call(LLMCall.model_validate({**call, "key": "k", "dollars": 0.75, "time": nouns.NOW}))
+        store.attach_run(first, "first")
+        store.end_item(first, TryOutcome.RELEASED)
+        item = store.take_item("night", "host:1", 600)
+        assert item is not None and item.run == "first"
+        found = run_item({"item": item.model_dump(mode="json"), "overrides": [], "limit_s": 60.0}, print)
+    assert (found["run"], seen) == ("new", [0.25])
+
+
+def test_a_result_stays_if_no_time_is_left_for_the_tasks_own_checker(
+    home: Path, problems: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = file_problem(problems / "good.py", identifier="good")
+    with Store(load_settings().url) as store:
+        checked = problem.model_copy(update={"native": {"checker": True}})
+        store.create_campaign(nouns.campaign(1)[0], [checked])
+        store.save_target(nouns.target().model_copy(update={"definition": nouns.definition()}))
+        item = store.take_item("night", "host:1", 600)
+        assert item is not None
+
+        def start(*_: Any, **options: Any) -> SimpleNamespace:
+            finish(store, "first", speedup=3.0)
+            return SimpleNamespace(run=SimpleNamespace(id="first"), headline="3x")
+
+        monkeypatch.setattr("agentforge.campaigns.item.start_run", start)
+        found = run_item({"item": item.model_dump(mode="json"), "overrides": [], "limit_s": 1e-3}, print)
+        verdict = store.get_record("first", NativeVerdict)
+    assert found == {"run": "first", "headline": "3x"}
+    assert verdict is not None
+    assert (verdict.accepted, verdict.message) == (None, "no time was left for the task's own checker")
+
+
+def test_a_file_with_other_ends_of_lines_stays_beside_its_modules(home: Path, problems: Path) -> None:
+    file = problems / "good.py"
+    file.write_bytes(b"import helpers\r\n")
+    assert local_file(file_problem(file, identifier="good"), load_settings()) == file
+
+
+def test_a_file_that_cannot_be_looked_at_is_copied(home: Path) -> None:
+    place = f"/{'x' * 300}/good.py"  # for root, who may enter every folder
+    problem = SuiteProblem(id="good", target=place, file=place, source="x = 1\n")
+    assert local_file(problem, load_settings()).read_text() == problem.source
 
 
 @pytest.mark.parametrize(

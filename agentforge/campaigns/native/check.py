@@ -7,7 +7,9 @@ verdict is shown beside the referee's and changes nothing: only verified solutio
 from __future__ import annotations
 
 import json
+import math
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,6 +25,7 @@ from agentforge.schema import (
     NativeVerdict,
     Solution,
     StitchResult,
+    TimeEnded,
     Workload,
 )
 from agentforge.store import Store
@@ -30,12 +33,14 @@ from agentforge.store import Store
 from ..scores import has_kernels
 
 _TIMEOUT_S = 300.0
-"""Of each of the two processes."""
+"""Of each of the two processes, if there is that much time."""
 _MOST_BYTES = 1 << 16
 _MODULE = "agentforge.campaigns.native.inside"
 
 
-def check_natively(store: Store, run_id: str, settings: Settings, device: str) -> None:
+def check_natively(
+    store: Store, run_id: str, settings: Settings, device: str, ends: float = math.inf
+) -> None:
     """Ask the checker about a run's proven kernels, and keep what it says as the run's `NativeVerdict`.
 
     Why the checker could not be asked is kept too.
@@ -43,6 +48,7 @@ def check_natively(store: Store, run_id: str, settings: Settings, device: str) -
     Args:
         settings: under which the run worked.
         device: kind of device that it measured on.
+        ends: monotonic time at which the checker is ended.
 
     Raises:
         StoreError: the database cannot be used.
@@ -59,9 +65,10 @@ def check_natively(store: Store, run_id: str, settings: Settings, device: str) -
     target = store.get_target(store.get_run(run_id).target)
     solution = store.get_solution(stitched.solution)
     try:
+        _left_s(ends)  # to start the referee takes a while
         spec = find_device(device, settings.cache)
         with Referee(settings.referee, device=spec, cache=settings.cache) as referee:
-            accepted, message = native_verdict(referee, target.definition, target.workloads, solution)
+            accepted, message = native_verdict(referee, target.definition, target.workloads, solution, ends)
     except AgentForgeError as error:
         accepted, message = None, str(error)
     found = NativeVerdict(evaluation=stitched.evaluation, accepted=accepted, message=message)
@@ -69,18 +76,24 @@ def check_natively(store: Store, run_id: str, settings: Settings, device: str) -
 
 
 def native_verdict(
-    presenter: Presenter, definition: Definition, workloads: Sequence[Workload], solution: Solution
+    presenter: Presenter,
+    definition: Definition,
+    workloads: Sequence[Workload],
+    solution: Solution,
+    ends: float = math.inf,
 ) -> tuple[bool | None, str]:
     """Whether a definition's own checker accepts a solution's answer to inputs of the referee's.
 
     Args:
         definition: its reference has `native_check(model, tensors, output)`.
+        ends: as for `check_natively`.
 
     Returns:
         The verdict, None if there is none, and the checker's words or the reason.
 
     Raises:
         HarnessError, TargetError: the solution or the reference cannot be prepared.
+        TimeEnded: no time is left.
     """
     with tempfile.TemporaryDirectory(prefix="agentforge-native-") as name:
         shown = Path(name)
@@ -93,21 +106,28 @@ def native_verdict(
             output, verdict = results / "output.pt", results / "verdict.json"
             # -P: the solution could leave modules in the folder that it may write to.
             program = [interpreter(), "-P", "-m", _MODULE]
-            done = subject.run([*program, "answer", requests, str(output)], timeout_s=_TIMEOUT_S)
+            done = subject.run([*program, "answer", requests, str(output)], timeout_s=_left_s(ends))
             if done.returncode != 0:
                 return None, f"the solution gave no answer to check ({_last(done)})"
             try:
                 verdict.unlink(missing_ok=True)  # a pipe left there would block the reader
                 paths = (requests, str(contract), str(output), str(verdict))
-                done = subject.run([*program, "check", *paths], timeout_s=_TIMEOUT_S)
+                done = subject.run([*program, "check", *paths], timeout_s=_left_s(ends))
                 said = json.loads(read_regular(verdict, _MOST_BYTES))
                 return bool(said["accepted"]), " ".join(str(said["message"]).split())
             except (OSError, ValueError, TypeError, KeyError):
                 return None, f"the checker gave no verdict ({_last(done)})"
 
 
+def _left_s(ends: float) -> float:
+    left_s = ends - time.monotonic()
+    if left_s <= 0:
+        raise TimeEnded("no time was left for the task's own checker")
+    return min(_TIMEOUT_S, left_s)
+
+
 def _last(done: CommandResult) -> str:
     """The last line that a process printed."""
     if done.timed_out:
-        return f"no end after {_TIMEOUT_S:.0f} s"
+        return f"no end after {done.seconds:.0f} s"
     return (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1][:300]
