@@ -12,10 +12,10 @@ import typer
 from agentforge.views import output as _print
 
 from . import _interrupt, _options
+from .commands import campaign_views
 
 if TYPE_CHECKING:
     from agentforge.campaigns.executors.ray_cluster import Resources
-    from agentforge.campaigns.status import CampaignStatus
 
 
 def ray_actors(executor: str, cpus: float, gpus: float | None) -> Resources | None:
@@ -34,7 +34,7 @@ def drive_ray(name: str, count: int, config: list[str] | None, cpus: float, gpus
     from agentforge.campaigns.executors.ray_cluster import Resources, run_actors
 
     url = _options.settings(config).url
-    with _options.store(config) as store:
+    with _options.store(config, create=False) as store:
         codes = run_actors(
             name,
             count,
@@ -49,9 +49,18 @@ def drive_ray(name: str, count: int, config: list[str] | None, cpus: float, gpus
 
 
 def work(
-    name: str, workers: int, config: list[str] | None, actors: Resources | None, *, as_json: bool
-) -> CampaignStatus:
-    """Work until no item is left; returns how far the campaign is.
+    name: str,
+    workers: int,
+    config: list[str] | None,
+    actors: Resources | None,
+    *,
+    as_json: bool,
+    quiet: bool = False,
+) -> None:
+    """Work until no item is left, and show how far the campaign is.
+
+    Args:
+        quiet: do not show it; the process that started this worker does.
 
     Raises:
         MachineError: workers ended early, and items are left.
@@ -63,7 +72,7 @@ def work(
     from agentforge.schema import MachineError
 
     codes: list[int] = []
-    with _options.store(config) as store:
+    with _options.store(config, create=False) as store:
         command = resume_command(name, config or ())
         _interrupt.last_word(lambda: _interrupted(command, as_json=as_json))
         try:
@@ -77,6 +86,8 @@ def work(
             _interrupt.leave()
             _interrupted(command, as_json=as_json)
             raise typer.Exit(_interrupt.INTERRUPTED) from error
+        if quiet:
+            return
         status = status_of(store, name)
     if any(codes) and not status.finished:
         if actors:
@@ -88,7 +99,7 @@ def work(
             f"{sum(map(bool, codes))} of {workers} workers of campaign {name} ended early: see their "
             f"messages, then continue with `{command}`"
         )
-    return status
+    campaign_views.show_status(status, as_json=as_json)
 
 
 def resume_command(name: str, config: Sequence[str]) -> str:

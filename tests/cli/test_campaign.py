@@ -91,6 +91,19 @@ def test_a_paused_campaign_is_resumed(run: Run, queued: str) -> None:
     assert run("campaign", "resume", "night", "--workers", "0", "--json").json["campaign"]["state"] == "open"
 
 
+def test_a_worker_makes_no_database(run: Run, home: Path) -> None:
+    answer = run("campaign", "work", "night")
+    assert (answer.code, "there is no database" in answer.err) == (2, True)
+    assert not (home / "agentforge.db").exists()
+
+
+def test_a_worker_that_a_command_began_leaves_the_last_look_to_it(run: Run, queued: str) -> None:
+    run("campaign", "pause", "night")
+    command = [sys.executable, "-m", "agentforge.cli", "campaign", "work", "night", "--json", "--parent"]
+    done = subprocess.run([*command, str(os.getpid())], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, "campaign night is paused" in done.stderr) == (0, "", True)
+
+
 def test_a_worker_may_know_the_database_alone(run: Run, queued: str, home: Path, tmp_path: Path) -> None:
     url = f"sqlite:///{home / 'agentforge.db'}"
     run("campaign", "pause", "night")

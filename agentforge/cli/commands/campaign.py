@@ -145,8 +145,7 @@ def start(
                     raise typer.Exit(1)
         if not store.create_campaign(campaign, problems):
             _print.aside(f"campaign {campaign.name} exists: it goes on")
-    status = _campaign_work.work(campaign.name, workers, config, actors, as_json=json)
-    campaign_views.show_status(status, as_json=json)
+    _campaign_work.work(campaign.name, workers, config, actors, as_json=json)
 
 
 def _said(campaign: Campaign, limits: Most, workers: int) -> str:
@@ -224,8 +223,7 @@ def work(
     if actors:
         _campaign_work.drive_ray(name, actors, config, cpus, gpus)
     else:
-        status = _campaign_work.work(name, 1, config, None, as_json=json)
-        campaign_views.show_status(status, as_json=json)
+        _campaign_work.work(name, 1, config, None, as_json=json, quiet=bool(parent))
 
 
 def pause(name: _options.CampaignName, config: _options.Config = None, json: _options.Json = False) -> None:
@@ -256,8 +254,7 @@ def resume(
     with _options.store(config, create=False) as store:
         check_version(store.get_campaign(name))
         store.set_campaign_state(name, CampaignState.OPEN)
-    status = _campaign_work.work(name, workers, config, actors, as_json=json)
-    campaign_views.show_status(status, as_json=json)
+    _campaign_work.work(name, workers, config, actors, as_json=json)
 
 
 def retry(
