@@ -5,44 +5,53 @@ A line of `traces/**.jsonl` with an evaluation is a claim.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from agentforge.languages.solutions.folder import write_or_explain
 from agentforge.schema import SuiteProblem, UsageError
 from agentforge.schema.flashinfer.reader import solution_from_flashinfer
 
-from ..suites._trace import TraceTask, json_objects
+from ..suites._base import shown
+from ..suites._trace import TraceSuite, TraceTask, json_objects
 from ..suites.flashinfer import FlashInfer
 from ..suites.sol import SolExecBench
 from ._base import Claim, Submission, number, read_text, text_file
 
 _ANY = "0" * 16
 """Hash of a definition that is not loaded yet."""
+_Key = tuple[str, str, str]
+"""Definition, workload and solution of a claim."""
 
 
-class _Solutions(ABC):
+class _Solutions:
     """Each solution on each workload is a submission."""
 
     form: str
+    _suite: ClassVar[type[TraceSuite]]
 
-    @abstractmethod
-    def _tasks(self, place: Path) -> Iterator[TraceTask]: ...
-
-    def submissions(self, place: Path, problems: Path | None, scratch: Path) -> Iterator[Submission]:
-        """See `Layout`."""
+    def submissions(self, place: Path, problems: Path | None, scratch: Path) -> list[Submission]:
+        """See `Layout`. A definition that cannot be read is one submission, which says why."""
         if problems is not None:
             raise UsageError(f"{place} has its own definitions: leave out --problems")
         claims = dict(_claims(place))
-        for task in self._tasks(place):
-            for problem in task.problems():
-                for solution in task.solutions:
-                    name = str(solution.get("name", ""))
-                    key = task.identifier, str(problem.native.get("uuid")), name
-                    claim = claims.get(key, Claim())
-                    yield _submission(task, problem, solution, claim, scratch)
+        found, wrong = list[Submission](), list[UsageError]()
+        for identifier, _, read in self._suite(str(place)).tasks()[1]:
+            try:
+                task = read()
+                found += [
+                    _submission(task, problem, solution, claims, scratch)
+                    for problem in task.problems()
+                    for solution in task.solutions
+                ]
+            except UsageError as error:
+                wrong.append(error)
+                name, why = shown(identifier), " ".join(str(error).split())
+                found.append(Submission(id=name, problem=name, unusable=why))
+        if wrong and len(wrong) == len(found):
+            raise wrong[0]
+        return found
 
 
 class FlashInferSolutions(_Solutions):
@@ -50,13 +59,11 @@ class FlashInferSolutions(_Solutions):
 
     name = "flashinfer"
     form = "a FlashInfer Trace data set with definitions/, workloads/ and solutions/"
+    _suite = FlashInfer
 
     def accepts(self, place: Path) -> bool:
         """See `Layout`."""
         return all((place / part).is_dir() for part in ("definitions", "solutions"))
-
-    def _tasks(self, place: Path) -> Iterator[TraceTask]:
-        return FlashInfer(str(place)).tasks()
 
 
 class SolSolutions(_Solutions):
@@ -64,6 +71,7 @@ class SolSolutions(_Solutions):
 
     name = "sol"
     form = "folders with definition.json, workload.jsonl and solution*.json"
+    _suite = SolExecBench
 
     def accepts(self, place: Path) -> bool:
         """See `Layout`."""
@@ -71,13 +79,15 @@ class SolSolutions(_Solutions):
             path.with_name("definition.json").is_file() for path in place.rglob("solution*.json")
         )
 
-    def _tasks(self, place: Path) -> Iterator[TraceTask]:
-        return SolExecBench(str(place)).tasks()
-
 
 def _submission(
-    task: TraceTask, problem: SuiteProblem, solution: Mapping[str, Any], claim: Claim, scratch: Path
+    task: TraceTask,
+    problem: SuiteProblem,
+    solution: Mapping[str, Any],
+    claims: Mapping[_Key, Claim],
+    scratch: Path,
 ) -> Submission:
+    name = str(solution.get("name", ""))
     why, folder = problem.unsupported, None
     try:
         made = solution_from_flashinfer(solution, task.definition, _ANY)
@@ -87,16 +97,16 @@ def _submission(
     except UsageError as error:
         why = why or str(error)
     return Submission(
-        id=f"{problem.id}/{solution.get('name', '')}",
+        id=f"{problem.id}/{name}",
         problem=problem.id,
         reference=text_file(scratch, "reference.py", problem.source) if problem.source else None,
         solution=folder,
-        claim=claim,
+        claim=claims.get((task.identifier, str(problem.native.get("uuid")), name), Claim()),
         unusable=why,
     )
 
 
-def _claims(place: Path) -> Iterator[tuple[tuple[str, str, str], Claim]]:
+def _claims(place: Path) -> Iterator[tuple[_Key, Claim]]:
     """By definition, workload and solution."""
     for path in sorted((place / "traces").rglob("*.jsonl")):
         for line in json_objects(read_text(path), path):

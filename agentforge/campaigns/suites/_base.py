@@ -63,6 +63,13 @@ class Suite(Protocol):
         ...
 
 
+class FolderSuite:
+    """A suite whose place is a folder."""
+
+    def __init__(self, place: str) -> None:
+        self._folder = Path(place).expanduser().absolute()
+
+
 suites: Registry[Suite] = Registry(
     "suites",
     {
@@ -104,7 +111,7 @@ def selected(suite: Suite, selection: Selection) -> tuple[SuiteProblem, ...]:
         raise UsageError(f"no problem of the suite fits --only {selection.only!r}: choose another pattern")
     seen: set[str] = set()
     for problem in found:
-        if not _is_id(problem.id):
+        if not is_id(problem.id):
             raise UsageError(
                 f"the suite has a problem {problem.id!r}: an id is a relative path without '..' and of at "
                 f"most {_MOST_ID} characters"
@@ -115,7 +122,7 @@ def selected(suite: Suite, selection: Selection) -> tuple[SuiteProblem, ...]:
     return found
 
 
-def _is_id(text: str) -> bool:
+def is_id(text: str) -> bool:
     """Whether exports may use it as a path, and every database can keep it."""
     path = PurePosixPath(text)
     return len(text) <= _MOST_ID and text.isprintable() and not path.is_absolute() and ".." not in path.parts
@@ -163,13 +170,13 @@ def read_tasks(tasks: Iterable[Task], root: Path) -> list[SuiteProblem]:
         except UsageError as error:
             wrong.append(error)
             reason = " ".join(str(error).replace(f"{root}/", "").split())
-            found.append(generated_problem(_shown(identifier), "", group=_shown(group), unsupported=reason))
+            found.append(generated_problem(shown(identifier), "", group=shown(group), unsupported=reason))
     if wrong and len(wrong) == len(found):
         raise wrong[0]
     return found
 
 
-def _shown(text: object) -> str:
+def shown(text: object) -> str:
     """A name that may not be UTF-8, or has a zero byte, as text that every database keeps."""
     return str(text).encode(errors="backslashreplace").decode().replace("\0", "\\0")
 
@@ -219,9 +226,9 @@ def read_problem(path: Path, most: int = _MOST_BYTES) -> str:
             raise UsageError(f"{path} has more than {most >> 20} MiB: split it or leave it out")
         return path.read_text(encoding="utf-8")
     except UnicodeEncodeError as error:
-        raise UsageError(f"the name {_shown(path)} is not UTF-8: rename the file or leave it out") from error
+        raise UsageError(f"the name {shown(path)} is not UTF-8: rename the file or leave it out") from error
     except (OSError, ValueError) as error:
-        raise UsageError(f"{_shown(path)} cannot be read ({error}): correct it or leave it out") from error
+        raise UsageError(f"{shown(path)} cannot be read ({error}): correct it or leave it out") from error
 
 
 def parse_json(text: str, where: str) -> Any:

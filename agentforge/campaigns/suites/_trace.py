@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from agentforge.schema import SuiteProblem, UsageError
 from agentforge.schema.flashinfer.source import CannotRunError, NamedInput, workload_source
 
-from ._base import generated_problem, json_lines, parse_json, read_problem
+from ._base import (
+    FolderSuite,
+    Selection,
+    generated_problem,
+    json_lines,
+    no_levels,
+    parse_json,
+    read_problem,
+    read_tasks,
+)
 
 Json = dict[str, Any]
 _NATIVE = ("name", "op_type", "constraints", "tags")
@@ -54,6 +65,34 @@ class TraceTask:
             yield generated_problem(
                 self.identifier, "", group=self.group, native=native, unsupported="it has no workload"
             )
+
+
+TaskReader = tuple[str, str, Callable[[], TraceTask]]
+"""Identifier and group of a task, and what reads it."""
+
+
+class TraceSuite(FolderSuite, ABC):
+    """A folder of such tasks."""
+
+    form: str
+
+    def problems(self, selection: Selection) -> Iterator[SuiteProblem]:
+        """See `Suite`."""
+        no_levels(self.form, selection)
+        root, tasks = self.tasks()
+        yield from read_tasks(((name, group, partial(_problems, read)) for name, group, read in tasks), root)
+
+    @abstractmethod
+    def tasks(self) -> tuple[Path, list[TaskReader]]:
+        """The suite's folder, and each definition in it.
+
+        Raises:
+            UsageError: the folder is missing or is not of this form; for a reader, the definition is not.
+        """
+
+
+def _problems(read: Callable[[], TraceTask]) -> Iterator[SuiteProblem]:
+    return read().problems()
 
 
 def read_json(path: Path) -> Json:

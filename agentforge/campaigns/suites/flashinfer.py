@@ -11,37 +11,23 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from agentforge.schema import SuiteProblem, UsageError
+from agentforge.schema import UsageError
 
-from ._base import Selection, no_levels, read_tasks, suite_folder
-from ._trace import Json, TraceTask, read_json, read_lines
+from ._base import suite_folder
+from ._trace import Json, TaskReader, TraceSuite, TraceTask, read_json, read_lines
 
 
-class FlashInfer:
+class FlashInfer(TraceSuite):
     """Each workload of each definition is a problem."""
 
     name = "flashinfer"
     form = "flashinfer:DIR"
     packages: tuple[str, ...] = ("safetensors",)
 
-    def __init__(self, place: str) -> None:
-        self._folder = Path(place).expanduser().absolute()
-
-    def problems(self, selection: Selection) -> Iterator[SuiteProblem]:
-        """See `Suite`."""
-        no_levels(self.form, selection)
+    def tasks(self) -> tuple[Path, list[TaskReader]]:
+        """See `TraceSuite`."""
         data = _Data(suite_folder(self._folder))
-        tasks = ((path.stem, "", partial(_problems, data, path)) for path in data.definitions)
-        yield from read_tasks(tasks, data.root)
-
-    def tasks(self) -> Iterator[TraceTask]:
-        """Each definition with its workloads and solutions.
-
-        Raises:
-            UsageError: the folder is missing or is not of this form.
-        """
-        data = _Data(suite_folder(self._folder))
-        yield from map(data.task, data.definitions)
+        return data.root, [(path.stem, "", partial(data.task, path)) for path in data.definitions]
 
 
 class _Data:
@@ -95,10 +81,6 @@ class _Data:
             roots=(self.root,),
             solutions=self._solutions[name],
         )
-
-
-def _problems(data: _Data, path: Path) -> Iterator[SuiteProblem]:
-    yield from data.task(path).problems()
 
 
 def _workload(path: Path, line: Json) -> tuple[str, Json]:

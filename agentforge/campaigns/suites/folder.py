@@ -7,18 +7,15 @@ from pathlib import Path
 
 from agentforge.schema import SuiteProblem
 
-from ._base import Selection, Task, file_problem, no_levels, python_files, read_tasks
+from ._base import FolderSuite, Selection, Task, file_problem, no_levels, python_files, read_tasks
 
 
-class ModelFolder:
+class ModelFolder(FolderSuite):
     """Each Python file of a folder is a problem; files that begin with `_` are not."""
 
     name = "folder"
     form = "folder:DIR"
     packages: tuple[str, ...] = ()
-
-    def __init__(self, place: str) -> None:
-        self._folder = Path(place).expanduser().absolute()
 
     def problems(self, selection: Selection) -> Iterator[SuiteProblem]:
         """See `Suite`."""

@@ -22,6 +22,7 @@ from agentforge.schema import NOT_PYTHON, SuiteProblem, UsageError
 
 from ..native.ranking import RANKINGS
 from ._base import (
+    FolderSuite,
     Selection,
     Task,
     generated_problem,
@@ -95,15 +96,12 @@ _SUBMITTED = """class _Theirs(torch.nn.Module):
 its answer in each call, and so does the submission."""
 
 
-class GpuMode:
+class GpuMode(FolderSuite):
     """Each test and each benchmark of a task is a problem, `TASK/tests/1`."""
 
     name = "gpu-mode"
     form = "gpu-mode:DIR"
     packages: tuple[str, ...] = ("einops", "triton")
-
-    def __init__(self, place: str) -> None:
-        self._folder = Path(place).expanduser().absolute()
 
     def problems(self, selection: Selection) -> Iterator[SuiteProblem]:
         """See `Suite`."""

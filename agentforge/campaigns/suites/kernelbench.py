@@ -14,7 +14,7 @@ from typing import Any
 
 from agentforge.schema import MachineError, SuiteProblem, UsageError, pip_install
 
-from ._base import Selection, Task, file_problem, generated_problem, python_files, read_tasks
+from ._base import FolderSuite, Selection, Task, file_problem, generated_problem, python_files, read_tasks
 
 LEVELS = (1, 2, 3, 4)
 CACHED = "hf"
@@ -24,7 +24,7 @@ _PARTS = re.compile(r"-\d+-of-(\d+)")
 _AGAIN = "download the data set again"
 
 
-class KernelBench:
+class KernelBench(FolderSuite):
     """Levels that are folders `levelN`, in the folder itself or in its folder `KernelBench`; for the place
     `hf`, files `data/level_N-*.parquet` of the newest snapshot in Hugging Face's cache.
     """
@@ -34,8 +34,8 @@ class KernelBench:
     packages: tuple[str, ...] = ("einops", "transformers")
 
     def __init__(self, place: str) -> None:
+        super().__init__(place)
         self._place = place
-        self._folder = Path(place).expanduser().absolute()
 
     def problems(self, selection: Selection) -> Iterator[SuiteProblem]:
         """See `Suite`."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from agentforge.schema import SuiteProblem, UsageError
 
 from ._base import (
+    FolderSuite,
     Selection,
     file_problem,
     generated_problem,
@@ -47,15 +48,12 @@ def _arguments():
 """
 
 
-class MultiKernelBench:
+class MultiKernelBench(FolderSuite):
     """Each file of each category is a problem, or each of its cases."""
 
     name = "multikernelbench"
     form = "multikernelbench:DIR"
     packages: tuple[str, ...] = ("einops",)
-
-    def __init__(self, place: str) -> None:
-        self._folder = Path(place).expanduser().absolute()
 
     def problems(self, selection: Selection) -> Iterator[SuiteProblem]:
         """See `Suite`."""

@@ -16,7 +16,16 @@ from typing import Any
 
 from agentforge.schema import SuiteProblem, UsageError
 
-from ._base import Selection, Task, generated_problem, no_levels, read_problem, read_tasks, suite_folder
+from ._base import (
+    FolderSuite,
+    Selection,
+    Task,
+    generated_problem,
+    no_levels,
+    read_problem,
+    read_tasks,
+    suite_folder,
+)
 from ._trace import Json, read_json
 
 _DIRECTIONS = ("forward", "backward")
@@ -40,15 +49,12 @@ def get_inputs():
 """
 
 
-class RobustKBench:
+class RobustKBench(FolderSuite):
     """Each configuration of each task and direction is a problem, `layernorm/backward/1`."""
 
     name = "robust-kbench"
     form = "robust-kbench:DIR"
     packages: tuple[str, ...] = ()
-
-    def __init__(self, place: str) -> None:
-        self._folder = Path(place).expanduser().absolute()
 
     def problems(self, selection: Selection) -> Iterator[SuiteProblem]:
         """See `Suite`."""

@@ -6,14 +6,14 @@ Reference: NVIDIA, SOL-ExecBench (2026), arXiv 2603.19173, https://github.com/NV
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
-from agentforge.schema import SuiteProblem, UsageError
+from agentforge.schema import UsageError
 
-from ._base import Selection, Task, no_levels, read_tasks, suite_folder
+from ._base import suite_folder
 from ._sol_inputs import named_input
-from ._trace import TraceTask, read_json, read_lines
+from ._trace import TaskReader, TraceSuite, TraceTask, read_json, read_lines
 
 _TRACE = "flashinfer-trace"
 """The folder with the tensors of its FlashInfer-Bench subset."""
@@ -21,49 +21,27 @@ _TRACE_VARIABLE = "FLASHINFER_TRACE_DIR"
 """The variable of the environment in which SOL-ExecBench's evaluator looks for that folder."""
 
 
-class SolExecBench:
+class SolExecBench(TraceSuite):
     """Each workload of each folder with a definition is a problem; the folder above gives the group."""
 
     name = "sol"
     form = "sol:DIR"
     packages: tuple[str, ...] = ("safetensors", "triton")
 
-    def __init__(self, place: str) -> None:
-        self._folder = Path(place).expanduser().absolute()
-
-    def problems(self, selection: Selection) -> Iterator[SuiteProblem]:
-        """See `Suite`."""
-        no_levels(self.form, selection)
-        root, files = self._definitions()
-        yield from read_tasks((_named(path, root) for path in files), root)
-
-    def tasks(self) -> Iterator[TraceTask]:
-        """Each definition with its workloads and solutions.
-
-        Raises:
-            UsageError: the folder is missing or is not of this form.
-        """
-        root, files = self._definitions()
-        for path in files:
-            yield _task(path, *_place(path, root))
-
-    def _definitions(self) -> tuple[Path, list[Path]]:
+    def tasks(self) -> tuple[Path, list[TaskReader]]:
+        """See `TraceSuite`."""
         root = suite_folder(self._folder)
         files = sorted(root.rglob("definition.json"))
         if not files:
             raise UsageError(f"{root} has no folder with a definition.json: name the folder of the problems")
-        return root, files
+        return root, [_named(path, root) for path in files]
 
 
-def _place(path: Path, root: Path) -> tuple[str, str]:
-    """Identifier and group of a definition."""
+def _named(path: Path, root: Path) -> TaskReader:
     place = path.parent.relative_to(root)
-    return str(place) if place.parts else root.name, str(place.parent) if len(place.parts) > 1 else ""
-
-
-def _named(path: Path, root: Path) -> Task:
-    name, group = _place(path, root)
-    return name, group, lambda: _task(path, name, group).problems()
+    name = str(place) if place.parts else root.name
+    group = str(place.parent) if len(place.parts) > 1 else ""
+    return name, group, partial(_task, path, name, group)
 
 
 def _task(path: Path, identifier: str, group: str) -> TraceTask:

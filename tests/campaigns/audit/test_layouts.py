@@ -181,6 +181,19 @@ class TestSol(LayoutContract):
         assert "does not follow the FlashInfer Trace schema" in found["L1/scaled/1/poor"].unusable
         assert not found["L1/scaled/1/right"].unusable
 
+    def test_a_definition_that_cannot_be_read_stops_no_other(self, tmp_path: Path) -> None:
+        place, _ = self.good(tmp_path)
+        whole = (place / "L1" / "scaled" / "definition.json").read_text()
+        files(place, "L2/cut/definition.json", text=whole[:50])
+        files(place, "L2/cut/solution.json", text=json.dumps(solution("right", SCALE)))
+        found = by_id(read_submissions(place, scratch=tmp_path / "scratch")[1])
+        assert "definition.json is not JSON" in found["L2/cut"].unusable
+        assert found["L2/cut"].problem == "L2/cut"
+        assert not found["L1/scaled/1/right"].unusable
+        files(place, "L1/scaled/definition.json", text=whole[:50])
+        with pytest.raises(UsageError, match=r"L1/scaled/definition\.json is not JSON"):
+            read_submissions(place, scratch=tmp_path / "scratch")
+
     def test_references_of_another_place_are_refused(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="leave out --problems"):
             read_submissions(self.good(tmp_path)[0], problems=tmp_path, scratch=tmp_path)
@@ -205,6 +218,13 @@ class TestFlashInfer(LayoutContract):
         assert [found[f"scaled/{n}/right"].claim for n in (1, 2, 3)] == [
             Claim(correct=True, speedup=1.5, device="B200"), Claim(correct=False), Claim(),
         ]  # fmt: skip
+
+    def test_a_definition_that_cannot_be_read_stops_no_other(self, tmp_path: Path) -> None:
+        place, _ = self.good(tmp_path)
+        files(place, "definitions/a/cut.json", text=json.dumps(definition())[:50])
+        found = by_id(read_submissions(place, scratch=tmp_path / "scratch")[1])
+        assert "cut.json is not JSON" in found["cut"].unusable
+        assert not found["scaled/1/right"].unusable
 
     def test_traces_may_be_longer_than_a_problem(self, tmp_path: Path) -> None:
         """They have logs of each run."""
