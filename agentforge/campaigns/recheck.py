@@ -56,75 +56,10 @@ class Recheck(FrozenModel):
     evaluation: Evaluation | None = None
 
 
-def recheck(folder: Path, settings: Settings, progress: Callable[[str], None] | None = None) -> Recheck:
-    """Build an artifact's sources with the tools of now, and judge them at level full.
+class Made(BaseModel):
+    """The part of an artifact's `report.json` that this module reads."""
 
-    What the artifact cannot be judged for, for example a GPU that is missing, is in the sentence. A
-    folder with a kernel, not a model, is not judged either.
-
-    Raises:
-        UsageError: the folder is no artifact.
-    """
-    if _is_kernel(folder):
-        command = f"agentforge verify {folder / 'reference.py'} {folder}"
-        sentence = f"{folder} has a kernel, not a model: judge it with `{command}`"
-        return Recheck(artifact=str(folder), sentence=sentence)
-    plan, report, definition = _read(folder)
-    bare = as_made(Recheck(artifact=str(folder), mode=str(plan.get("mode", ""))), report)
-    try:
-        solution = folder / "kernelbench_solution.py"
-        evaluation = verify(definition, solution, Level.FULL, str(plan["device"]), settings, progress)
-    except AgentForgeError as error:
-        return bare.model_copy(update={"sentence": _not_judged(bare, str(error))})
-    return judged(bare, report, evaluation)
-
-
-def as_made(bare: Recheck, report: Mapping[str, Any]) -> Recheck:
-    """An artifact with the speedup that it was made for; `report` is the content of its `report.json`.
-
-    Each artifact but the original model beat eager, and must do so again. If it also beat or tied with the
-    fastest baseline, that one counts. An artifact that is torch.compile differs from it only by chance.
-    """
-    performance = report.get("performance") or {}
-    speedups = (performance.get("speedup") or {}).items()
-    before = {name: Interval.model_validate(found) for name, found in speedups}
-    baseline = str(performance.get("best_baseline") or "eager")
-    least = 1 - max(NOISE, float(performance.get("minimum_effect") or 0.0))
-    if bare.mode.startswith("compile") or (baseline in before and before[baseline].low < least):
-        baseline = "eager"
-    return bare.model_copy(update={"baseline": baseline, "before": before.get(baseline)})
-
-
-def judged(bare: Recheck, report: Mapping[str, Any], evaluation: Evaluation) -> Recheck:
-    """An artifact with the verdict of now; `report` is the content of its `report.json`."""
-    if evaluation.status in (EvaluationStatus.HARNESS_ERROR, EvaluationStatus.UNSUPPORTED):
-        sentence = _not_judged(bare, next(iter(evaluation.reasons), evaluation.status.value))
-        return bare.model_copy(update={"evaluation": evaluation, "sentence": sentence})
-    idle = _idle(report, evaluation)
-    right = evaluation.passed and evaluation.evidence is not Evidence.SUSPICIOUS and not idle
-    performance = evaluation.performance if right else None
-    now = performance.speedup.get(bare.baseline) if performance else None
-    faster = None
-    if performance and now and evaluation.verified and bare.mode != "eager":
-        faster = now.low > 1 - (max(NOISE, performance.minimum_effect) if _tied(bare) else 0.0)
-    changed = _changed(report, evaluation)
-    return bare.model_copy(
-        update={
-            "ok": right and (bare.mode == "eager" or faster is True),
-            "right": right,
-            "faster": faster,
-            "now": now,
-            "changed": changed,
-            "evaluation": evaluation,
-            "sentence": _sentence(bare, right, faster, now, idle or list(evaluation.reasons), changed),
-        }
-    )
-
-
-class _Made(BaseModel):
-    """The part of a `report.json` that this module reads."""
-
-    class Made(BaseModel):
+    class Performance(BaseModel):
         """The artifact's speed when it was made."""
 
         best_baseline: str | None = None
@@ -147,10 +82,79 @@ class _Made(BaseModel):
 
         environment: Environment | None = None
 
-    performance: Made | None = None
+    performance: Performance | None = None
     kernels: tuple[Kernel, ...] = ()
     precision: dict[str, Any] | None = None
     provenance: Provenance | None = None
+
+    @property
+    def toolchain(self) -> dict[str, str]:
+        """Versions by program; empty if the report does not say."""
+        environment = self.provenance.environment if self.provenance else None
+        return (environment.toolchain if environment else None) or {}
+
+
+def recheck(folder: Path, settings: Settings, progress: Callable[[str], None] | None = None) -> Recheck:
+    """Build an artifact's sources with the tools of now, and judge them at level full.
+
+    What the artifact cannot be judged for, for example a GPU that is missing, is in the sentence. A
+    folder with a kernel, not a model, is not judged either.
+
+    Raises:
+        UsageError: the folder is no artifact.
+    """
+    if _is_kernel(folder):
+        command = f"agentforge verify {folder / 'reference.py'} {folder}"
+        sentence = f"{folder} has a kernel, not a model: judge it with `{command}`"
+        return Recheck(artifact=str(folder), sentence=sentence)
+    plan, made, definition = _read(folder)
+    bare = as_made(Recheck(artifact=str(folder), mode=str(plan.get("mode", ""))), made)
+    try:
+        solution = folder / "kernelbench_solution.py"
+        evaluation = verify(definition, solution, Level.FULL, str(plan["device"]), settings, progress)
+    except AgentForgeError as error:
+        return bare.model_copy(update={"sentence": _not_judged(bare, str(error))})
+    return judged(bare, made, evaluation)
+
+
+def as_made(bare: Recheck, made: Made) -> Recheck:
+    """An artifact with the speedup that it was made for.
+
+    Each artifact but the original model beat eager, and must do so again. If it also beat or tied with the
+    fastest baseline, that one counts. An artifact that is torch.compile differs from it only by chance.
+    """
+    performance = made.performance or Made.Performance()
+    before, baseline = performance.speedup or {}, performance.best_baseline or "eager"
+    least = 1 - max(NOISE, performance.minimum_effect or 0.0)
+    if bare.mode.startswith("compile") or (baseline in before and before[baseline].low < least):
+        baseline = "eager"
+    return bare.model_copy(update={"baseline": baseline, "before": before.get(baseline)})
+
+
+def judged(bare: Recheck, made: Made, evaluation: Evaluation) -> Recheck:
+    """An artifact with the verdict of now."""
+    if evaluation.status in (EvaluationStatus.HARNESS_ERROR, EvaluationStatus.UNSUPPORTED):
+        sentence = _not_judged(bare, next(iter(evaluation.reasons), evaluation.status.value))
+        return bare.model_copy(update={"evaluation": evaluation, "sentence": sentence})
+    idle = _idle(made, evaluation)
+    right = evaluation.passed and evaluation.evidence is not Evidence.SUSPICIOUS and not idle
+    performance = evaluation.performance if right else None
+    now = performance.speedup.get(bare.baseline) if performance else None
+    faster = None
+    if performance and now and evaluation.verified and bare.mode != "eager":
+        faster = now.low > 1 - (max(NOISE, performance.minimum_effect) if _tied(bare) else 0.0)
+    changed = _changed(made, evaluation)
+    return bare.model_copy(
+        update={
+            "ok": right and (bare.mode == "eager" or faster is True),
+            "right": right,
+            "faster": faster,
+            "now": now,
+            "changed": changed,
+            "evaluation": evaluation,
+            "sentence": _sentence(bare, right, faster, now, idle or list(evaluation.reasons), changed),
+        }
+    )
 
 
 def check_artifact(folder: Path) -> None:
@@ -169,7 +173,7 @@ def _is_kernel(folder: Path) -> bool:
     return there and not (folder / "report.json").exists()
 
 
-def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Any], Definition]:
+def _read(folder: Path) -> tuple[dict[str, Any], Made, Definition]:
     """Plan, report and definition of an artifact."""
     try:
         plan, report = (json.loads((folder / name).read_text()) for name in ("plan.json", "report.json"))
@@ -184,8 +188,8 @@ def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Any], Definition]:
     root = str(modules) if modules.is_dir() else None
     definition = Definition(name="artifact", op_type="model", reference=reference, import_root=root)
     try:
-        _Made.model_validate(report)
-        precision = report.get("precision") or {}
+        made = Made.model_validate(report)
+        precision = made.precision or {}
         if precision.get("installed"):
             fields = {k: v for k, v in precision.items() if k in Permission.model_fields}
             definition = permitted(definition, Permission.model_validate(fields))
@@ -195,14 +199,14 @@ def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Any], Definition]:
             f"{folder}/report.json is not as a run wrote it ({place}: {message}): "
             "give the folder that a run wrote"
         ) from error
-    return plan, report, definition
+    return plan, made, definition
 
 
-def _idle(report: Mapping[str, Any], evaluation: Evaluation) -> list[str]:
+def _idle(made: Made, evaluation: Evaluation) -> list[str]:
     """Kernels that did not run as often as when the artifact was made."""
     if not evaluation.passed:
         return []
-    seen, expected = seen_runs(evaluation), {k["name"]: k["runs_expected"] for k in report.get("kernels", ())}
+    seen, expected = seen_runs(evaluation), {k.name: k.runs_expected for k in made.kernels}
     return [
         f"kernel {name} ran {seen.get(name, 0)} times in one forward, not {runs}"
         for name, runs in expected.items()
@@ -210,9 +214,8 @@ def _idle(report: Mapping[str, Any], evaluation: Evaluation) -> list[str]:
     ]
 
 
-def _changed(report: Mapping[str, Any], evaluation: Evaluation) -> dict[str, tuple[str, str]]:
-    environment = (report.get("provenance") or {}).get("environment") or {}
-    then, now = environment.get("toolchain") or {}, evaluation.environment.toolchain
+def _changed(made: Made, evaluation: Evaluation) -> dict[str, tuple[str, str]]:
+    then, now = made.toolchain, evaluation.environment.toolchain
     names = sorted(then.keys() | now.keys()) if then else []
     return {n: (then.get(n, ""), now.get(n, "")) for n in names if then.get(n, "") != now.get(n, "")}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentforge.campaigns.recheck import Recheck, as_made, judged, recheck
+from agentforge.campaigns.recheck import Made, Recheck, as_made, judged, recheck
 from agentforge.config import load_settings
 from agentforge.runs.artifacts import write_kernel
 from agentforge.schema import Evaluation, Evidence, Interval, UsageError
@@ -57,15 +57,15 @@ def verdict(speedup: float = 2.0, **changes: Any) -> Evaluation:
     ],
 )
 def test_a_verdict_is_one_sentence(mode: str, evaluation: Evaluation, ok: bool, words: str) -> None:
-    found = judged(MADE.model_copy(update={"mode": mode}), {}, evaluation)
+    found = judged(MADE.model_copy(update={"mode": mode}), Made(), evaluation)
     assert (found.ok, words in found.sentence) == (ok, True), found.sentence
 
 
-def report_of(over_eager: float, over_compile: float) -> dict[str, Any]:
+def report_of(over_eager: float, over_compile: float) -> Made:
     """Of an artifact that was so much faster when it was made; the intervals are 1 % wide to each side."""
     ends = {"eager": over_eager, "compile": over_compile}
     speedup = {n: {"point": s, "low": s * 0.99, "high": s * 1.01} for n, s in ends.items()}
-    return {"performance": {"best_baseline": "compile", "speedup": speedup}}
+    return Made.model_validate({"performance": {"best_baseline": "compile", "speedup": speedup}})
 
 
 @pytest.mark.parametrize(
@@ -89,20 +89,20 @@ def test_an_artifact_must_beat_again_what_it_beat_when_it_was_made(
     mode: str, then: tuple[float, float], now: tuple[float, float], ok: bool, words: str
 ) -> None:
     bare = as_made(Recheck(artifact="out/fast", mode=mode), report_of(*then))
-    found = judged(bare, {}, measured(now[0], compiled=now[1]))
+    found = judged(bare, Made(), measured(now[0], compiled=now[1]))
     assert (found.ok, found.right, words in found.sentence) == (ok, True, True), found.sentence
 
 
 @pytest.mark.parametrize("status", ["HARNESS_ERROR", "UNSUPPORTED"])
 def test_what_the_referee_could_not_judge_is_not_wrong(status: str) -> None:
     failed = {"status": status, "evidence": "unverified", "performance": None}
-    found = judged(MADE, {}, verdict(**failed, reasons=("the disk is full",)))
+    found = judged(MADE, Made(), verdict(**failed, reasons=("the disk is full",)))
     assert (found.ok, found.right, found.faster) == (False, None, None)
     assert found.sentence == "fast cannot be judged here: the disk is full"
 
 
 def test_a_kernel_that_no_longer_runs_is_found() -> None:
-    found = judged(MADE, {"kernels": [{"name": "norm_1", "runs_expected": 2}]}, verdict())
+    found = judged(MADE, Made(kernels=(Made.Kernel(name="norm_1", runs_expected=2),)), verdict())
     assert not found.ok
     assert found.sentence.endswith("no longer right: kernel norm_1 ran 0 times in one forward, not 2")
 
@@ -110,7 +110,8 @@ def test_a_kernel_that_no_longer_runs_is_found() -> None:
 def test_other_versions_are_named() -> None:
     evaluation = verdict()
     then = {**evaluation.environment.toolchain, "torch": "1.0"}
-    found = judged(MADE, {"provenance": {"environment": {"toolchain": then}}}, evaluation)
+    made = Made.model_validate({"provenance": {"environment": {"toolchain": then}}})
+    found = judged(MADE, made, evaluation)
     assert found.changed == {"torch": ("1.0", evaluation.environment.toolchain.get("torch", ""))}
     assert "torch 1.0 is now" in found.sentence
 
