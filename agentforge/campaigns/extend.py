@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from agentforge.schema import (
     Campaign,
@@ -18,7 +18,7 @@ from agentforge.schema import (
 from agentforge.store import Store
 
 from .allocator import Objective, Past, Prices, Visit, allocate
-from .report import ItemReport, build_report, total
+from .report import ItemReport, build_report
 from .start import check_positive
 
 _NAMED = 5
@@ -107,8 +107,8 @@ def extend(
         objective=aim.name,
         visits=visits,
         seconds=sum(visit.seconds for visit in visits),
-        dollars=total(visit.dollars for visit in visits),
-        most_dollars=total(visit.most_dollars for visit in visits),
+        dollars=_total(visit.dollars for visit in visits),
+        most_dollars=_total(visit.most_dollars for visit in visits),
     )
 
 
@@ -148,6 +148,12 @@ def _check_texts(store: Store, campaign: Campaign, wanted: Collection[str]) -> N
             f"campaign {campaign.name} was imported without the text of {bare[0]}: run "
             "`agentforge campaign import FILE --suite SUITE` first"
         )
+
+
+def _total(prices: Iterable[float | None]) -> float | None:
+    """The sum; None if one of them is unknown."""
+    found = list(prices)
+    return None if None in found else sum(price or 0.0 for price in found)
 
 
 def _shares(campaign: Campaign) -> dict[str, float]:

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from agentforge.schema import (
     Campaign,
     CampaignItem,
-    Evaluation,
     FrozenModel,
     Interval,
     ItemState,
-    JudgingCode,
     NativeVerdict,
-    ReasonCode,
     Run,
     StitchResult,
     SuiteProblem,
     UsageError,
 )
 from agentforge.store import Store
+from agentforge.store.campaigns import Result, Spending
 
 from .native.ranking import Ranked, ranking
 from .published import ALL, Beside, differences, our_value, published
-from .scores import ProblemScore, Scores, has_kernels, outcome, result_speedup, summary, together
+from .scores import ProblemScore, Scores, has_kernels, result_speedup, summary, timed, together
 
 BEST = "best"
 """Name of the fastest baseline of each problem."""
@@ -45,7 +43,7 @@ class ItemReport(FrozenModel):
     definition: str = ""
     """The definition that it is one workload of, if there are several."""
     reason: str = ""
-    """Why there is no result, or why the baseline is kept."""
+    """Why there is no result, why the baseline is kept, or why a later visit has no result."""
     run: str | None = None
     mode: str = ""
     """What the artifact runs: see `Report.mode`."""
@@ -76,11 +74,18 @@ class ItemReport(FrozenModel):
     were given up."""
     tokens: int = 0
     dollars: float | None = 0.0
-    """None if a price is unknown."""
+    """Of the calls whose cost is known; None if there are others alone."""
+    unpriced_calls: int = 0
+    """These others: the model's price is unknown, or there is no answer, or not yet."""
     ended: float | None = None
     """When its last try ended, in seconds since 1970; None before that, and of an imported item."""
     native: NativeVerdict | None = None
     """Of a verified solution, what the task's own checker says; None if it was not asked."""
+
+    @property
+    def task(self) -> str:
+        """The definition, or the problem if it has no others."""
+        return self.definition or self.problem
 
     @property
     def checker(self) -> str:
@@ -113,7 +118,8 @@ class ArmReport(FrozenModel):
     device_seconds: float
     tokens: int
     dollars: float | None
-    """None if a price is unknown."""
+    """As in `ItemReport`, and so is the next one."""
+    unpriced_calls: int = 0
 
     def per_verified(self, total: float | None) -> float | None:
         """A cost for each verified result; None if there is none or the cost is unknown."""
@@ -161,24 +167,26 @@ def build_report(store: Store, name: str) -> CampaignReport:
     """
     campaign = store.get_campaign(name)
     problems = {problem.id: problem for problem in store.campaign_problems(name)}
-    runs, measured = store.campaign_runs(name), store.campaign_device_seconds(name)
+    rows = store.campaign_items(name)  # before their results: some may end meanwhile
+    results, spent = store.campaign_results(name), store.item_spending(name)
+    measured = store.campaign_device_seconds(name)
     ended = {one.item: one.ended for one in store.campaign_tries(name)}  # the last try of each
-    found = [
+    items = tuple(
         _item(
             store,
             item,
             problems[item.problem],
-            runs.get(item.id, ()),
+            results.get(item.result_run or item.run or ""),
+            spent.get(item.id, Spending()),
             device_s=measured.get(item.id, 0.0),
             ended=ended.get(item.id),
         )
-        for item in store.campaign_items(name)
-    ]
-    items, evaluations = tuple(item for item, _ in found), {(i.problem, i.arm): e for i, e in found}
+        for item in rows
+    )
     found_groups = dict.fromkeys(problem.group for problem in problems.values())
     groups = [group for group in found_groups if group and len(found_groups) > 1]
     arms = tuple(
-        _arm(arm.name, group, [i for i in items if i.arm == arm.name and group in ("", i.group)], evaluations)
+        _arm(arm.name, group, [i for i in items if i.arm == arm.name and group in ("", i.group)])
         for arm in campaign.arms
         for group in ("", *groups)
     )
@@ -187,7 +195,7 @@ def build_report(store: Store, name: str) -> CampaignReport:
         finished=all(item.state.over for item in items),
         devices=tuple(dict.fromkeys(item.device for item in items if item.device)),
         arms=arms,
-        definitions=tuple(_definitions(items, evaluations)),
+        definitions=tuple(_definitions(items)),
         ranking=tuple(
             ranking(
                 problems.values(),
@@ -231,16 +239,29 @@ def beside(report: CampaignReport, names: Sequence[str]) -> CampaignReport:
     return report.model_copy(update={"against": tuple(found)})
 
 
-def score(item: ItemReport, evaluation: Evaluation | None, baseline: str) -> ProblemScore:
+def score(item: ItemReport, baseline: str) -> ProblemScore:
     """One result against `eager` or `BEST`; an artifact that is a baseline is no solution."""
     kept = item.speedup.get(baseline)
-    found = outcome(
-        evaluation if item.verified else None,
-        baseline=None if baseline == BEST else baseline,
+    return timed(
+        item.latency_s if item.verified else None,
+        item.speedup.get(item.best_baseline if baseline == BEST else baseline),
         problem=item.problem,
+        sol_s=item.sol_s,
         kept=max(1.0, kept.point) if kept and item.mode.startswith("compile") else 1.0,
     )
-    return found.model_copy(update={"sol_s": item.sol_s})
+
+
+def by_definition(items: Iterable[ItemReport]) -> dict[tuple[str, str], list[ItemReport]]:
+    """Items of each arm and definition; a problem with one workload is its own."""
+    found: dict[tuple[str, str], list[ItemReport]] = {}
+    for item in items:
+        found.setdefault((item.arm, item.task), []).append(item)
+    return found
+
+
+def definition_score(items: Sequence[ItemReport], baseline: str) -> ProblemScore:
+    """The workloads of one definition with one arm, as one score."""
+    return together([score(item, baseline) for item in items], items[0].task)
 
 
 def run_of(store: Store, identifier: str | None) -> Run | None:
@@ -262,13 +283,13 @@ def _item(
     store: Store,
     item: CampaignItem,
     problem: SuiteProblem,
-    runs: Sequence[str],
+    result: Result | None,
+    spent: Spending,
     *,
     device_s: float,
     ended: float | None,
-) -> tuple[ItemReport, Evaluation | None]:
+) -> ItemReport:
     """The item's result, and what all its runs cost, those that were given up too."""
-    calls = [call for run in runs for call in store.calls(run)]
     bare = ItemReport(
         problem=item.problem,
         group=problem.group,
@@ -280,35 +301,31 @@ def _item(
         visits=item.visits,
         seconds=item.seconds,
         device_seconds=device_s,
-        tokens=sum(call.tokens_in + call.tokens_out for call in calls),
-        dollars=total(call.dollars for call in calls),
+        tokens=spent.tokens,
+        dollars=_known(spent.dollars, spent.unknown),
+        unpriced_calls=spent.unknown,
         ended=ended,
     )
-    run = run_of(store, bare.run)
-    if bare.run and run is None:
-        return bare.model_copy(update={"run": None, "reason": item.reason or REMOVED}), None
-    if run is None or item.result_run is None:
-        return bare, None
-    stitched = store.get_record(run.id, StitchResult)
-    if stitched is None:
-        return bare, None
-    trials = store.run_evaluations(run.id, store.definition_of(run))
-    evaluation = store.get_evaluation(stitched.evaluation) if stitched.evaluation else None
+    if bare.run and result is None:
+        return bare.model_copy(update={"run": None, "reason": item.reason or REMOVED})
+    if result is None or result.stitched is None or item.result_run is None:
+        return bare
+    run, stitched, evaluation = result.run, result.stitched, result.evaluation
     own = has_kernels(stitched)
     performance = evaluation.performance if evaluation else None
     verified = own and stitched.proven and evaluation is not None and evaluation.verified
-    native = store.get_record(run.id, NativeVerdict) if verified else None
-    judged = store.get_record(run.id, JudgingCode)
-    report = bare.model_copy(
+    native = result.native if verified else None
+    models = (e.definition == run.target or e.definition == store.definition_of(run) for e in result.weak)
+    return bare.model_copy(
         update={
-            "reason": item.reason or ("" if own else stitched.summary),
+            "reason": (item.reason if item.state.over else "") or ("" if own else stitched.summary),
             "mode": stitched.mode,
             "correct": own and evaluation is not None and evaluation.passed,
             "verified": verified,
             "native": native if native and native.evaluation == stitched.evaluation else None,
             "reused": evaluation.reused if evaluation else "",
-            "codes": judged.codes if judged else (),
-            "weak": any(trial.because(ReasonCode.WEAK_TASK) for trial in trials),
+            "codes": result.judged.codes if result.judged else (),
+            "weak": any(models),
             "speedup": performance.speedup if performance else {},
             "best_baseline": performance.best_baseline if performance else "",
             "latency_s": performance.latency_s if performance else None,
@@ -316,15 +333,10 @@ def _item(
             "device": run.device,
         }
     )
-    return report, evaluation
 
 
-def _arm(
-    arm: str,
-    group: str,
-    items: Sequence[ItemReport],
-    evaluations: Mapping[tuple[str, str], Evaluation | None],
-) -> ArmReport:
+def _arm(arm: str, group: str, items: Sequence[ItemReport]) -> ArmReport:
+    unpriced = sum(item.unpriced_calls for item in items)
     return ArmReport(
         arm=arm,
         group=group,
@@ -337,40 +349,23 @@ def _arm(
         weak=sum(item.weak for item in items),
         scores={
             baseline: summary(
-                [_together(rows, evaluations, baseline) for rows in _by_definition(items).values()],
-                THRESHOLDS,
+                [definition_score(rows, baseline) for rows in by_definition(items).values()], THRESHOLDS
             )
             for baseline in ("eager", BEST)
         },
         seconds=sum(item.seconds for item in items),
         device_seconds=sum(item.device_seconds for item in items),
         tokens=sum(item.tokens for item in items),
-        dollars=total(item.dollars for item in items),
+        dollars=_known(sum(item.dollars or 0.0 for item in items), unpriced),
+        unpriced_calls=unpriced,
     )
 
 
-def _by_definition(items: Iterable[ItemReport]) -> dict[tuple[str, str], list[ItemReport]]:
-    """Items of each arm and definition; a problem with one workload is its own."""
-    found: dict[tuple[str, str], list[ItemReport]] = {}
-    for item in items:
-        found.setdefault((item.arm, item.definition or item.problem), []).append(item)
-    return found
-
-
-def _together(
-    items: Sequence[ItemReport], evaluations: Mapping[tuple[str, str], Evaluation | None], baseline: str
-) -> ProblemScore:
-    scores = [score(item, evaluations[item.problem, item.arm], baseline) for item in items]
-    return together(scores, items[0].definition or items[0].problem)
-
-
-def _definitions(
-    items: Iterable[ItemReport], evaluations: Mapping[tuple[str, str], Evaluation | None]
-) -> Iterator[DefinitionReport]:
-    for (arm, name), rows in _by_definition(items).items():
+def _definitions(items: Iterable[ItemReport]) -> Iterator[DefinitionReport]:
+    for (arm, name), rows in by_definition(items).items():
         if not rows[0].definition:
             continue
-        scores = {b: _together(rows, evaluations, b) for b in ("eager", BEST)}
+        scores = {b: definition_score(rows, b) for b in ("eager", BEST)}
         yield DefinitionReport(
             definition=name,
             arm=arm,
@@ -381,7 +376,6 @@ def _definitions(
         )
 
 
-def total(prices: Iterable[float | None]) -> float | None:
-    """The sum; None if one of them is unknown."""
-    found = list(prices)
-    return None if None in found else sum(price or 0.0 for price in found)
+def _known(dollars: float, unpriced: int) -> float | None:
+    """Dollars of the calls whose cost is known; None if there are others alone."""
+    return dollars if dollars or not unpriced else None

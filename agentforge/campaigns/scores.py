@@ -89,36 +89,53 @@ class Scores(FrozenModel):
     """Problems that the SOL score rests on."""
 
 
-def outcome(
-    evaluation: Evaluation | None, *, baseline: str | None = None, problem: str = "", kept: float = 1.0
+def timed(
+    latency_s: float | None,
+    speedup: Interval | None,
+    *,
+    problem: str = "",
+    sol_s: float | None = None,
+    kept: float = 1.0,
 ) -> ProblemScore:
-    """One problem's outcome from its evaluation. Only a `verified` evaluation is a solution.
+    """A solution from its time and its speedup over a baseline; a failure if one of them is missing.
 
     Args:
-        baseline: `eager`, `compile`, ...; None for the fastest that was measured.
-        kept: see `ProblemScore.kept`.
+        problem: this one and the others are as in `ProblemScore`.
     """
-    failure = ProblemScore(problem=problem, kept=kept)
-    performance = evaluation.performance if evaluation is not None and evaluation.verified else None
-    if performance is None:
-        return failure
-    speedup: Interval | None = performance.speedup.get(baseline or performance.best_baseline)
-    if speedup is None:
-        return failure
+    if not latency_s or speedup is None:
+        return ProblemScore(problem=problem, sol_s=sol_s or None, kept=kept)
     return ProblemScore(
         problem=problem,
-        solution_s=performance.latency_s or None,
+        solution_s=latency_s,
         # The paired ratio, not the quotient of two medians: its interval was computed for it.
-        baseline_s=performance.latency_s * speedup.point or None,
+        baseline_s=latency_s * speedup.point or None,
         low=speedup.low,
-        sol_s=performance.sol_s or None,
+        sol_s=sol_s or None,
         kept=kept,
     )
 
 
+def outcome(evaluation: Evaluation | None, *, baseline: str | None = None) -> ProblemScore:
+    """One problem's outcome from its evaluation. Only a `verified` evaluation is a solution.
+
+    Args:
+        baseline: `eager`, `compile`, ...; None for the fastest that was measured.
+    """
+    performance = evaluation.performance if evaluation is not None and evaluation.verified else None
+    if performance is None:
+        return ProblemScore()
+    speedup = performance.speedup.get(baseline or performance.best_baseline)
+    return timed(performance.latency_s, speedup, sol_s=performance.sol_s)
+
+
+def own_kernels(mode: str) -> bool:
+    """Whether an artifact of this mode runs kernels of its arm, not a baseline."""
+    return mode.partition("+")[0] not in _KEPT
+
+
 def has_kernels(stitched: StitchResult) -> bool:
-    """Whether an artifact runs kernels of its arm, not a baseline."""
-    return stitched.mode.partition("+")[0] not in _KEPT
+    """The same of a run's artifact."""
+    return own_kernels(stitched.mode)
 
 
 def result_speedup(stitched: StitchResult | None, evaluation: Evaluation | None) -> float:

@@ -13,13 +13,23 @@ from ._migrate import REVISION
 from ._nouns import Nouns
 from ._records import Records
 from ._runs import Runs
-from .campaigns import CampaignQueue, CampaignRecords
+from .campaigns import CampaignQueue, CampaignRecords, CampaignResults
 from .knowledge.lessons import Lessons
 from .knowledge.outcomes import Outcomes
 
 
 class Store(
-    Runs, Records, Locks, Nouns, Evaluations, Outcomes, Calls, Lessons, CampaignRecords, CampaignQueue
+    Runs,
+    Records,
+    Locks,
+    Nouns,
+    Evaluations,
+    Outcomes,
+    Calls,
+    Lessons,
+    CampaignRecords,
+    CampaignResults,
+    CampaignQueue,
 ):
     """Runs with their records and events, targets, profiles, definitions, solutions, evaluations,
     attempts, outcomes, lessons and LLM calls; campaigns and their queue.

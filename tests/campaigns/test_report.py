@@ -24,11 +24,13 @@ from agentforge.schema import (
     REUSED,
     Budget,
     CampaignItem,
+    Evidence,
     Interval,
     ItemState,
     JudgingCode,
     LLMCall,
     NativeVerdict,
+    ReasonCode,
     SearchSummary,
     StitchResult,
     SuiteProblem,
@@ -309,7 +311,8 @@ def test_the_time_left_is_shared_by_workers(store: Store) -> None:
 
 
 def test_an_export_has_kernelbenchs_layout(store: Store, tmp_path: Path) -> None:
-    files = {p.relative_to(tmp_path).as_posix() for p in export_kernelbench(store, "night", tmp_path)}
+    written = export_kernelbench(store, build_report(store, "night"), tmp_path)
+    files = {p.relative_to(tmp_path).as_posix() for p in written}
     kernels = {f"runs/night-base-level1/level_1_problem_{n}_sample_0_kernel.py" for n in (1, 2)}
     kernels |= {"runs/night-llm-level1/level_1_problem_1_sample_0_kernel.py"}
     assert {f for f in files if f.endswith(".py")} == kernels
@@ -353,7 +356,7 @@ def test_a_baseline_that_was_not_measured_is_not_written_and_the_report_says_so(
         bare = found.model_copy(update={"performance": found.performance.model_copy(update=only)})
         stored = store.save_evaluation(bare, item.run)
         store.save_record(item.run, stitched.model_copy(update={"evaluation": stored}))
-    export_kernelbench(store, "night", tmp_path)
+    export_kernelbench(store, build_report(store, "night"), tmp_path)
     timings = {path.name for path in tmp_path.glob("results/timing/*/*.json")}
     assert timings == {"night-base-eager.json", "night-llm-eager.json"}
     assert "Beside 5 of 5 measured results torch.compile was not measured" in markdown(
@@ -371,7 +374,7 @@ def test_a_run_that_was_removed_is_no_result_and_the_rest_is_reported(store: Sto
     assert after.items[1:] == before.items[1:]
     assert "| level1/1_a | base | its run was removed |" in markdown(after)
     assert compare(store, "night/base", "night/llm").both == 0
-    export_kernelbench(store, "night", tmp_path)
+    export_kernelbench(store, build_report(store, "night"), tmp_path)
     export_state(store, "night", tmp_path / "night.gz", tmp_path)
     assert read_state(tmp_path / "night.gz").items[0].result is None
 
@@ -380,7 +383,7 @@ def test_only_kernelbench_is_exported_as_kernelbench(store: Store, tmp_path: Pat
     campaign = store.get_campaign("night").model_copy(update={"name": "other"})
     store.create_campaign(campaign, [SuiteProblem(id="model", target="model.py")])
     with pytest.raises(UsageError, match="is not over KernelBench"):
-        export_kernelbench(store, "other", tmp_path)
+        export_kernelbench(store, build_report(store, "other"), tmp_path)
 
 
 def test_workloads_of_one_definition_count_together(tmp_path: Path) -> None:
@@ -673,3 +676,17 @@ def test_arms_are_compared_over_baselines_that_both_measured(store: Store) -> No
     result = compare(store, "monday", "tuesday")
     assert result.measured == 2
     assert result.ratio == Interval(point=1.0, low=1.0, high=1.0)
+
+
+def test_a_problem_is_weak_if_its_model_is_and_not_if_a_region_is(store: Store) -> None:
+    whole = nouns.target()
+    store.save_target(whole)
+    key = store.save_target(whole.model_copy(update={"name": "in another place"}))
+    assert key != whole.definition.hash
+    codes = (ReasonCode.WEAK_TASK,)
+    weak = {"speedup": None, "evidence": Evidence.SUSPICIOUS, "reasons": ("weak",), "codes": codes}
+    store.update_run("run-1", target=key)
+    store.save_evaluation(nouns.evaluation(**weak), "run-1")
+    assert not build_report(store, "night").items[0].weak
+    store.save_evaluation(nouns.evaluation(**weak, definition=whole.definition.hash), "run-1")
+    assert build_report(store, "night").items[0].weak

@@ -8,7 +8,7 @@ from agentforge.runs.artifacts import fetch_artifact
 from agentforge.schema import UsageError
 from agentforge.store import Store
 
-from ..report import build_report
+from ..report import CampaignReport
 from .kernelbench import export_kernelbench
 from .solutions import SUITES, export_solutions, not_built
 from .stitched import elsewhere, nothing_here, stitched_solution
@@ -16,7 +16,7 @@ from .stitched import elsewhere, nothing_here, stitched_solution
 __all__ = ["elsewhere", "export_artifacts", "export_campaign", "not_built"]
 
 
-def export_campaign(store: Store, name: str, folder: Path) -> list[Path]:
+def export_campaign(store: Store, report: CampaignReport, folder: Path) -> list[Path]:
     """Write a campaign's results in the layout of its suite; KernelBench's if the suite has none of its own.
 
     Solutions that this database lacks are left out (see `elsewhere`), and those that the suite does not build
@@ -26,14 +26,13 @@ def export_campaign(store: Store, name: str, folder: Path) -> list[Path]:
         The files.
 
     Raises:
-        UsageError: there is no such campaign, its results have no such layout, or the folder cannot be
-            written.
+        UsageError: its results have no such layout, or the folder cannot be written.
     """
-    suite = store.get_campaign(name).suite.partition(":")[0]
-    return (export_solutions if suite in SUITES else export_kernelbench)(store, name, folder)
+    suite = report.campaign.suite.partition(":")[0]
+    return (export_solutions if suite in SUITES else export_kernelbench)(store, report, folder)
 
 
-def export_artifacts(store: Store, name: str, folder: Path, cache: Path) -> list[Path]:
+def export_artifacts(store: Store, report: CampaignReport, folder: Path, cache: Path) -> list[Path]:
     """Write the artifact of each verified item as `ARM/PROBLEM`, and build it for this machine.
 
     Those that this database lacks are left out: see `elsewhere`.
@@ -45,11 +44,10 @@ def export_artifacts(store: Store, name: str, folder: Path, cache: Path) -> list
         The folders.
 
     Raises:
-        UsageError: there is no such campaign, nothing in it is verified, or a folder contains something else.
+        UsageError: nothing in the campaign is verified, or a folder contains something else.
         MachineError: kernels do not build here, or a folder cannot be written.
     """
     written = []
-    report = build_report(store, name)
     for item in report.items:
         if item.run and stitched_solution(store, item):
             written.append(folder / item.arm / item.problem)

@@ -21,7 +21,7 @@ from agentforge.languages.solutions.single_file import export_single_file
 from agentforge.schema import Evaluation, StitchResult, UsageError
 from agentforge.store import Store
 
-from ..report import CampaignReport, ItemReport, build_report
+from ..report import CampaignReport, ItemReport
 from .stitched import stitched_solution
 
 _PROBLEM = re.compile(r"level(\d+)/(\d+)_.*")
@@ -29,21 +29,19 @@ _UNKNOWN_MS = -1.0
 _STATISTIC = "median"
 
 
-def export_kernelbench(store: Store, name: str, folder: Path) -> list[Path]:
+def export_kernelbench(store: Store, report: CampaignReport, folder: Path) -> list[Path]:
     """Write a campaign's results; files of an earlier export are replaced.
 
     Returns:
         The files.
 
     Raises:
-        UsageError: there is no such campaign, its problems are not KernelBench's, or the folder cannot be
-            written.
+        UsageError: its problems are not KernelBench's, or the folder cannot be written.
     """
-    report = build_report(store, name)
     if not all(_PROBLEM.fullmatch(item.problem) for item in report.items):
         raise UsageError(
-            f"campaign {name} is not over KernelBench, and its suite has no layout of results: write its "
-            "artifacts with --format artifacts"
+            f"campaign {report.campaign.name} is not over KernelBench, and its suite has no layout of "
+            "results: write its artifacts with --format artifacts"
         )
     arms = (arm.name for arm in report.campaign.arms)
     return write_texts({str(path): text for arm in arms for path, text in _arm(store, report, arm)}, folder)

@@ -19,7 +19,7 @@ from agentforge.languages.solutions.single_file import export_single_file
 from agentforge.schema import BuildSpec, Solution, SourceFile, SuiteProblem, UsageError
 from agentforge.store import Store
 
-from ..report import CampaignReport, build_report
+from ..report import CampaignReport
 from .by_shape import ENTRY_FILE, entry_files, shape_kernels
 from .stitched import nothing_here, stitched_solution
 
@@ -27,7 +27,7 @@ SUITES = ("flashinfer", "sol", "gpu-mode")
 """Suites whose layouts this module writes."""
 
 
-def export_solutions(store: Store, name: str, folder: Path) -> list[Path]:
+def export_solutions(store: Store, report: CampaignReport, folder: Path) -> list[Path]:
     """Write a campaign's verified solutions; files of an earlier export are replaced.
 
     Those that SOL-ExecBench does not build are left out: see `not_built`.
@@ -37,16 +37,16 @@ def export_solutions(store: Store, name: str, folder: Path) -> list[Path]:
         for SOL-ExecBench, `TASK/submission_ARM.py` for GPU MODE.
 
     Raises:
-        UsageError: there is no such campaign, it has no verified solution, or the folder cannot be written.
+        UsageError: the campaign has no verified solution, or the folder cannot be written.
     """
-    report = build_report(store, name)
-    without = _not_built(store, report)
-    form = report.campaign.suite.partition(":")[0]
+    name, form = report.campaign.name, report.campaign.suite.partition(":")[0]
+    without = not_built(store, report)
+    problems = {problem.id: problem for problem in store.campaign_problems(name)}
     texts: dict[str, str] = {}
     for arm in report.campaign.arms:
         tasks: dict[str, list[tuple[SuiteProblem, Solution]]] = {}
         for item in report.of_arm(arm.name).values():
-            solution, problem = stitched_solution(store, item), store.campaign_problem(name, item.problem)
+            solution, problem = stitched_solution(store, item), problems[item.problem]
             left_out = f"{item.problem} ({item.arm})" in without
             if solution is not None and problem.source and not left_out:  # an import may have neither
                 tasks.setdefault(_task(problem), []).append((problem, solution))
@@ -62,16 +62,12 @@ def export_solutions(store: Store, name: str, folder: Path) -> list[Path]:
     return write_texts(texts, folder)
 
 
-def not_built(store: Store, name: str) -> tuple[str, ...]:
+def not_built(store: Store, report: CampaignReport) -> tuple[str, ...]:
     """`PROBLEM (ARM)` of each verified solution for SOL-ExecBench that it does not build.
 
     For solutions in Python its `driver/templates/eval_driver.py` replaces `load` and `load_inline` of
     `torch.utils.cpp_extension` by an error.
     """
-    return _not_built(store, build_report(store, name))
-
-
-def _not_built(store: Store, report: CampaignReport) -> tuple[str, ...]:
     if report.campaign.suite.partition(":")[0] != "sol":
         return ()
     found = ((item, stitched_solution(store, item)) for item in report.items)
@@ -81,7 +77,8 @@ def _not_built(store: Store, report: CampaignReport) -> tuple[str, ...]:
 def _task(problem: SuiteProblem) -> str:
     """The definition or, for GPU MODE, the task of a problem."""
     kind = problem.native.get("kind")
-    return problem.id.partition(f"/{kind}")[0] if kind else problem.definition or problem.id
+    task = problem.id.rpartition(f"/{kind}")[0] if kind else problem.definition
+    return task or problem.id
 
 
 def _files(

@@ -52,7 +52,7 @@ def import_state(store: Store, state: State, suite: str | None) -> Imported:
     Raises:
         UsageError: problems are missing or have another text, or a campaign of this name has other settings.
     """
-    known = next((one for one in store.list_campaigns() if one.name == state.campaign.name), None)
+    known = store.find_campaign(state.campaign.name)
     place = suite or (known or state.campaign).suite
     kept = {"limit_s": known.limit_s} if known else {}
     campaign = state.campaign.model_copy(update={"state": CampaignState.OPEN, "suite": place, **kept})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentforge.schema import Solution, StitchResult, UsageError
 from agentforge.store import Store
 
-from ..report import CampaignReport, ItemReport, build_report
+from ..report import CampaignReport, ItemReport
 
 
 def stitched_solution(store: Store, item: ItemReport) -> Solution | None:
@@ -19,9 +19,9 @@ def stitched_solution(store: Store, item: ItemReport) -> Solution | None:
         return None
 
 
-def elsewhere(store: Store, name: str) -> tuple[str, ...]:
+def elsewhere(store: Store, report: CampaignReport) -> tuple[str, ...]:
     """`PROBLEM (ARM)` of each verified item whose solution only the database that it came from has."""
-    items = (item for item in build_report(store, name).items if item.verified)
+    items = (item for item in report.items if item.verified)
     return tuple(f"{item.problem} ({item.arm})" for item in items if stitched_solution(store, item) is None)
 
 

@@ -125,7 +125,7 @@ def start(
         name=name,
     )
     with _options.store(config) as store:
-        known = next((one for one in store.list_campaigns() if one.name == campaign.name), None)
+        known = store.find_campaign(campaign.name)
         if known is not None:
             check_version(known)
             if known.state is CampaignState.PAUSED:

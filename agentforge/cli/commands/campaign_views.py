@@ -262,28 +262,32 @@ def export(
     """Write the results: kernels, evaluations and baseline times, or a state to continue elsewhere."""
     from agentforge.campaigns.exports import elsewhere, export_artifacts, export_campaign, not_built
     from agentforge.campaigns.exports.state import export_state
+    from agentforge.campaigns.report import build_report
     from agentforge.exports import leaderboard_limits
     from agentforge.schema import UsageError
 
     if solutions and form != "state":
         raise UsageError("--solutions goes with --format state: the other formats have them in any case")
     with _options.store(config, create=False) as store:
-        lacking = elsewhere(store, name) if form != "state" else ()
-        if form == "suite":
-            files = export_campaign(store, name, place)
-            if without := not_built(store, name):
-                _print.aside(
-                    "left out, because SOL-ExecBench forbids load and load_inline of torch, with which they "
-                    f"compile ({len(without)}): {', '.join(without)}"
-                )
-            if store.get_campaign(name).suite.startswith("gpu-mode:"):
-                for limit in leaderboard_limits(files):
-                    _print.aside(limit)
-        elif form == "artifacts":
-            files = export_artifacts(store, name, place, _options.settings(config).cache)
-        else:
+        lacking: tuple[str, ...] = ()
+        if form == "state":
             export_state(store, name, place, _options.settings(config).home, solutions=solutions)
             files = [place]
+        else:
+            found = build_report(store, name)
+            lacking = elsewhere(store, found)
+            if form == "artifacts":
+                files = export_artifacts(store, found, place, _options.settings(config).cache)
+            else:
+                files = export_campaign(store, found, place)
+                if without := not_built(store, found):
+                    _print.aside(
+                        "left out, because SOL-ExecBench forbids load and load_inline of torch, with which "
+                        f"they compile ({len(without)}): {', '.join(without)}"
+                    )
+                if found.campaign.suite.startswith("gpu-mode:"):
+                    for limit in leaderboard_limits(files):
+                        _print.aside(limit)
     if json:
         _print.as_json({"files": [str(file) for file in files], "elsewhere": lacking})
         return

@@ -2,6 +2,17 @@
 
 from .queue import CampaignQueue
 from .records import CampaignRecords, Progress, Try
+from .results import CampaignResults, Result, Spending
 from .statements import LOST_TRIES, Done
 
-__all__ = ["LOST_TRIES", "CampaignQueue", "CampaignRecords", "Done", "Progress", "Try"]
+__all__ = [
+    "LOST_TRIES",
+    "CampaignQueue",
+    "CampaignRecords",
+    "CampaignResults",
+    "Done",
+    "Progress",
+    "Result",
+    "Spending",
+    "Try",
+]

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from itertools import product
-from typing import NamedTuple
 
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
@@ -26,7 +25,7 @@ from agentforge.schema import (
 
 from .._engine import Database, add_once
 from ..knowledge.scope import Scope, item_runs
-from ..tables import CallRow, CampaignRow, EvaluationRow, ItemRow, ProblemRow, TryRow
+from ..tables import CampaignRow, EvaluationRow, ItemRow, ProblemRow, TryRow
 from .statements import clock_of
 
 
@@ -52,17 +51,6 @@ class Progress:
     def finished(self) -> bool:
         """Whether no item is left."""
         return self.over == self.items
-
-
-class Spending(NamedTuple):
-    """What calls to language models cost."""
-
-    tokens: int
-    """Of the calls that have ended."""
-    dollars: float
-    """Of the calls whose cost is known."""
-    unknown: int
-    """Other calls: their price is unknown, or they have no answer, or not yet."""
 
 
 @dataclass(frozen=True)
@@ -185,17 +173,21 @@ class CampaignRecords:
     def _unknown(name: str) -> UsageError:
         return UsageError(f"there is no campaign {name!r}: `agentforge campaign list` shows them all")
 
+    def find_campaign(self, name: str) -> Campaign | None:
+        """The campaign of this name; None if there is none."""
+        with self._db.read() as session:
+            row = session.get(CampaignRow, name)
+            return None if row is None else _campaign(row)
+
     def get_campaign(self, name: str) -> Campaign:
         """The campaign of this name.
 
         Raises:
             UsageError: there is none.
         """
-        with self._db.read() as session:
-            row = session.get(CampaignRow, name)
-            if row is None:
-                raise self._unknown(name)
-            return _campaign(row)
+        if (found := self.find_campaign(name)) is None:
+            raise self._unknown(name)
+        return found
 
     def list_campaigns(self) -> tuple[Campaign, ...]:
         """All campaigns, the newest first."""
@@ -313,18 +305,6 @@ class CampaignRecords:
                 .group_by(runs.c.id)
             )
             return {item: float(seconds or 0.0) for item, seconds in session.execute(query)}
-
-    def campaign_spending(self, name: str) -> Spending:
-        """What all calls of its items' runs cost."""
-        with self._db.read() as session:
-            runs = select(item_runs(name).subquery().c.run)
-            query = select(
-                func.sum(CallRow.tokens),
-                func.sum(CallRow.dollars),
-                func.count() - func.count(CallRow.dollars),
-            ).where(CallRow.run.in_(runs))
-            tokens, known, unknown = session.execute(query).one()
-            return Spending(int(tokens or 0), float(known or 0.0), unknown)
 
     def campaign_words(self, name: str) -> dict[int, tuple[str, float]]:
         """What the worker of each running item said last, and seconds since its last heartbeat, by item."""

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from agentforge.campaigns.exports import export_campaign
+from agentforge.campaigns.report import build_report
 from agentforge.codegen import Options, generate
 from agentforge.schema import (
     Definition,
@@ -103,7 +104,7 @@ def three(folder: Path, names: tuple[str, ...]) -> None:
                 without_compile(store, run)
             store.attach_run(item, run)
             store.end_item(item, TryOutcome.DONE)
-        export_campaign(store, "night", folder)
+        export_campaign(store, build_report(store, "night"), folder)
 
 
 def without_compile(store: Store, run: str) -> None:
@@ -179,7 +180,7 @@ def test_kernelbenchs_evaluator_accepts_an_exported_solution(
         finish(store, "run-1", speedup=2.0, solution=stitched.solution)
         store.attach_run(item, "run-1")
         store.end_item(item, TryOutcome.DONE)
-        export_campaign(store, "night", tmp_path)
+        export_campaign(store, build_report(store, "night"), tmp_path)
     number = name.partition("_")[0]
     exported = tmp_path / f"runs/night-base-level1/level_1_problem_{number}_sample_0_kernel.py"
     compiled, correct, metadata, calls = evaluated(tmp_path, text, exported)

@@ -15,6 +15,8 @@ import pytest
 from agentforge.campaigns.audit.traces import FlashInferSolutions, SolSolutions
 from agentforge.campaigns.exports import export_campaign, not_built
 from agentforge.campaigns.exports.by_shape import ShapeKernels, entry_files
+from agentforge.campaigns.exports.solutions import _task
+from agentforge.campaigns.report import build_report
 from agentforge.campaigns.suites import Selection, open_suite, selected
 from agentforge.exports import leaderboard_limits
 from agentforge.languages.solutions.single_file import embedded_files
@@ -99,7 +101,7 @@ def test_a_sol_solution_runs_the_kernels_of_each_workload(store: Store, tmp_path
     suite = tmp_path / "suite"
     write_sol(suite / "L1" / "scaled", definition(), workload(3), workload(5))
     made, _ = campaign(store, f"sol:{suite}", tmp_path)
-    (file,) = export_campaign(store, made.name, suite)
+    (file,) = export_campaign(store, build_report(store, made.name), suite)
     assert file == suite / "L1" / "scaled" / f"solution_{made.arms[0].name}.json"
     solution = json.loads(file.read_text())
     assert (solution["definition"], solution["spec"]["languages"]) == ("scaled", ["pytorch"])
@@ -125,7 +127,7 @@ def test_a_flashinfer_solution_lies_in_its_data_set(store: Store, tmp_path: Path
     listed = [{"definition": "scaled", "workload": workload(rows)} for rows in (3, 5)]
     (suite / "workloads" / "scaled.jsonl").write_text(lines(*listed))
     made, _ = campaign(store, f"flashinfer:{suite}", tmp_path)
-    (file,) = export_campaign(store, made.name, suite)
+    (file,) = export_campaign(store, build_report(store, made.name), suite)
     assert file.parent == suite / "solutions" / "agentforge" / "pointwise" / "scaled"
     solution = json.loads(file.read_text())
     assert (solution["name"], solution["spec"]["language"]) == (file.stem, "python")
@@ -141,7 +143,7 @@ def test_a_submission_to_gpu_mode_is_one_file(
     write_task(tmp_path / "suite" / "pmpp" / "scale_py")
     made, problems = campaign(store, f"gpu-mode:{tmp_path / 'suite'}", tmp_path)
     assert len(problems) == 3
-    (file,) = export_campaign(store, made.name, tmp_path / "out")
+    (file,) = export_campaign(store, build_report(store, made.name), tmp_path / "out")
     assert file == tmp_path / "out" / "pmpp" / "scale_py" / f"submission_{made.arms[0].name}.py"
     right, first, also_right, second, fallen_back, third = run(file, [5, 64, 7], _GPU_MODE)
     assert right
@@ -153,6 +155,12 @@ def test_a_submission_to_gpu_mode_is_one_file(
     assert [path for path in files if path.endswith("/artifact.py")] == [f"runtime/{LOADER}"]
     assert list(leaderboard_limits([file])) == []
     assert {f"runtime/{path}" for path in OPTIONAL}.isdisjoint(files)
+
+
+@pytest.mark.parametrize("ending", ["benchmarks", "benchmarks/1"])
+def test_a_task_may_lie_in_a_folder_whose_name_begins_like_its_kind(ending: str) -> None:
+    problem = SuiteProblem(id=f"p/benchmarks_amd/x/{ending}", target="x.py", native={"kind": "benchmarks"})
+    assert _task(problem) == "p/benchmarks_amd/x"
 
 
 def test_optional_modules_of_the_runtime_stay_where_they_may_be_imported(tmp_path: Path) -> None:
@@ -192,7 +200,7 @@ def test_what_sol_does_not_build_is_left_out_and_named(store: Store, tmp_path: P
     suite = tmp_path / "suite"
     write_sol(suite / "scaled", definition(), workload(3), workload(5))
     made, problems = campaign(store, f"sol:{suite}", tmp_path)
-    assert not_built(store, made.name) == ()
+    assert not_built(store, build_report(store, made.name)) == ()
     names = []
     for number, problem in enumerate(problems, 1):
         stitched = store.get_record(f"run-{number}", StitchResult)
@@ -204,12 +212,12 @@ def test_what_sol_does_not_build_is_left_out_and_named(store: Store, tmp_path: P
         changed = store.save_solution(old.model_copy(update={"sources": (*old.sources, inline)}))
         store.save_record(f"run-{number}", stitched.model_copy(update={"solution": changed}))
         names.append(f"{problem.id} ({made.arms[0].name})")
-        assert not_built(store, made.name) == tuple(names)
+        assert not_built(store, build_report(store, made.name)) == tuple(names)
         if number == 1:
-            (file,) = export_campaign(store, made.name, tmp_path / "out")
+            (file,) = export_campaign(store, build_report(store, made.name), tmp_path / "out")
             assert "load_inline" not in file.read_text() and "for 1 of its workloads" in file.read_text()
     with pytest.raises(UsageError, match="which SOL-ExecBench forbids: write artifacts"):
-        export_campaign(store, made.name, tmp_path / "out")
+        export_campaign(store, build_report(store, made.name), tmp_path / "out")
 
 
 def test_a_campaign_without_a_verified_solution_has_nothing_to_write(store: Store, tmp_path: Path) -> None:
@@ -218,4 +226,4 @@ def test_a_campaign_without_a_verified_solution_has_nothing_to_write(store: Stor
     made, _ = nouns.campaign(1, suite=suite)
     store.create_campaign(made, list(selected(open_suite(suite), Selection())))
     with pytest.raises(UsageError, match="no verified solution yet"):
-        export_campaign(store, made.name, tmp_path / "out")
+        export_campaign(store, build_report(store, made.name), tmp_path / "out")

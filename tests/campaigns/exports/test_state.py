@@ -83,15 +83,15 @@ def test_only_paths_become_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_an_imported_campaign_exports_what_is_here(store: Store, tmp_path: Path) -> None:
     while (item := store.take_item("night", "host:1", 600)) is not None:
         store.end_item(item, TryOutcome.FAILED, "it failed")
-    assert elsewhere(store, "night") == ()
+    assert elsewhere(store, build_report(store, "night")) == ()
     export_state(store, "night", tmp_path / "night.gz", tmp_path)
     with other(tmp_path) as there:
         import_state(there, read_state(tmp_path / "night.gz"), "")
         names = ("level1/1_a (base)", "level1/1_a (llm)", "level1/2_b (base)")
-        assert elsewhere(there, "night") == names
-        files = export_campaign(there, "night", tmp_path / "files")
+        assert elsewhere(there, build_report(there, "night")) == names
+        files = export_campaign(there, build_report(there, "night"), tmp_path / "files")
         with pytest.raises(UsageError, match="was imported without its solutions"):
-            export_artifacts(there, "night", tmp_path / "artifacts", tmp_path / "cache")
+            export_artifacts(there, build_report(there, "night"), tmp_path / "artifacts", tmp_path / "cache")
     assert not [file for file in files if file.suffix == ".py"]
     results = json.loads((tmp_path / "files/runs/night-base-level1/eval_results.json").read_text())
     assert [found[0]["correctness"] for found in results.values()] == [True, True]
@@ -110,8 +110,8 @@ def test_a_state_with_solutions_has_what_artifacts_are_made_of(store: Store, tmp
     with other(tmp_path) as there:
         import_state(there, read_state(bare), "")
         import_state(there, read_state(full), "")  # adds what the first one lacked
-        assert elsewhere(there, "night") == ()
-        files = export_campaign(there, "night", tmp_path / "files")
+        assert elsewhere(there, build_report(there, "night")) == ()
+        files = export_campaign(there, build_report(there, "night"), tmp_path / "files")
         export_state(there, "night", tmp_path / "again.gz", tmp_path, solutions=True)
         assert there.get_target(whole.definition.hash) == whole
         assert there.get_record("run-1", ArtifactReport) == report
