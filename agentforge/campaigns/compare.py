@@ -19,11 +19,11 @@ _CONDITIONS = {"budget": "budget", "limit_s": "limit of time", "settings": "sett
 
 
 _Pairs = Sequence[tuple[ItemReport, ItemReport]]
-"""Results of A and B for the same problem."""
+"""Results of A and B for the same problem, or for the same workload of a definition."""
 
 
 class Comparison(FrozenModel):
-    """Arm A against arm B, by problems that both have ended."""
+    """Arm A against arm B, by problems that both have ended. Workloads of one definition are one problem."""
 
     a: str
     b: str
@@ -48,7 +48,7 @@ class Comparison(FrozenModel):
     seconds_ratio: float | None
     """Wall time of A / of B, over all compared problems."""
     dollars_ratio: float | None
-    """None if a price is unknown or B was free."""
+    """None if the cost of a call is unknown, or B was free."""
     other_devices: int = 0
     """Problems that A measured on another device than B."""
     other_visits: int = 0
@@ -67,63 +67,79 @@ def compare(store: Store, a: str, b: str, *, baseline: str = BEST) -> Comparison
     Raises:
         UsageError: no such campaign or arm, or no problem that both have ended.
     """
-    (name_a, first, items_a), (name_b, second, items_b) = _arm(store, a), _arm(store, b)
+    (name_a, arm_a, one), (name_b, arm_b, other) = _arms(store, a, b)
+    items_a, items_b = one.of_arm(arm_a), other.of_arm(arm_b)
     named = items_a.keys() & items_b.keys()
-    others = _other_texts(store, first, second) & named
-    common = [p for p in items_a if p in named - others and _ended(items_a[p]) and _ended(items_b[p])]
-    if not common:
+    others = _other_texts(store, one.campaign, other.campaign) & named
+    workloads: dict[str, list[tuple[ItemReport, ItemReport]]] = {}
+    for name, item in items_a.items():
+        if name in named - others:
+            workloads.setdefault(item.task, []).append((item, items_b[name]))
+    problems = [rows for rows in workloads.values() if all(_ended(x) and _ended(y) for x, y in rows)]
+    if not problems:
         why = "".join(f"; {text}" for text in _left_out(others))
         raise UsageError(
             f"{name_a} and {name_b} have ended no problem in common{why}: nothing can be compared"
         )
-    pairs = [(items_a[problem], items_b[problem]) for problem in common]
-    both = [(x, y) for x, y in pairs if x.verified and y.verified]
-    measured = [found for x, y in both if (found := _speedups(x, y, baseline))]
+    pairs = [pair for rows in problems for pair in rows]
+    solved = [(all(x.verified for x, _ in rows), all(y.verified for _, y in rows)) for rows in problems]
+    only_a, only_b = solved.count((True, False)), solved.count((False, True))
+    both = [rows for rows, each in zip(problems, solved, strict=True) if all(each)]
+    logs = [log for rows in both if (log := _log_ratio(rows, baseline)) is not None]
     known = {name for x, y in pairs for item in (x, y) for name in item.speedup}
-    if (both and not measured) or baseline not in {BEST, "eager", "compile", *known}:
+    if (both and not logs) or baseline not in {BEST, "eager", "compile", *known}:
         raise UsageError(
             f"no problem was measured against {baseline!r} by both arms: choose another --baseline, one of "
             f"{', '.join([BEST, *sorted(known)])}"
         )
-    only_a = sum(x.verified and not y.verified for x, y in pairs)
-    only_b = sum(y.verified and not x.verified for x, y in pairs)
-    logs = [math.log(x / y) for x, y in measured]
     return Comparison(
         a=name_a,
         b=name_b,
         baseline=baseline,
-        problems=len(pairs),
+        problems=len(problems),
         both=len(both),
         measured=len(logs),
         only_a=only_a,
         only_b=only_b,
-        neither=len(pairs) - len(both) - only_a - only_b,
+        neither=solved.count((False, False)),
         solved_p=float(stats.binomtest(only_a, only_a + only_b).pvalue) if only_a + only_b else 1.0,
         ratio=_ratio(logs),
         ratio_p=float(stats.wilcoxon(logs).pvalue) if any(logs) else None,
         seconds_ratio=_quotient([x.seconds for x, _ in pairs], [y.seconds for _, y in pairs]),
-        dollars_ratio=_quotient([x.dollars for x, _ in pairs], [y.dollars for _, y in pairs]),
+        dollars_ratio=_quotient([_dollars(x) for x, _ in pairs], [_dollars(y) for _, y in pairs]),
         other_devices=len(_on_other_devices(pairs)),
         other_visits=len(_other_visits(pairs)),
-        differs=(*_left_out(others), *_differences(first, second, pairs)),
+        differs=(*_left_out(others), *_differences(one.campaign, other.campaign, pairs)),
     )
 
 
-def _arm(store: Store, spec: str) -> tuple[str, Campaign, dict[str, ItemReport]]:
-    """The full name of an arm, its campaign, and its results by problem."""
-    campaign, _, arm = spec.partition("/")
-    report: CampaignReport = build_report(store, campaign)
-    known = [one.name for one in report.campaign.arms]
-    if not arm and len(known) == 1:
-        arm = known[0]
-    if arm not in known:
-        raise UsageError(f"{spec!r} names no arm: write one of {', '.join(f'{campaign}/{n}' for n in known)}")
-    return f"{campaign}/{arm}", report.campaign, report.of_arm(arm)
+def _arms(store: Store, *specs: str) -> list[tuple[str, str, CampaignReport]]:
+    """The full name of each arm, its own, and the report of its campaign, which is built once."""
+    found, reports = [], dict[str, CampaignReport]()
+    for spec in specs:
+        campaign, _, arm = spec.partition("/")
+        reports[campaign] = report = reports.get(campaign) or build_report(store, campaign)
+        known = [one.name for one in report.campaign.arms]
+        if not arm and len(known) == 1:
+            arm = known[0]
+        if arm not in known:
+            names = ", ".join(f"{campaign}/{name}" for name in known)
+            raise UsageError(f"{spec!r} names no arm: write one of {names}")
+        found.append((f"{campaign}/{arm}", arm, report))
+    return found
 
 
 def _ended(item: ItemReport) -> bool:
     """Whether it is over, or has the result of an earlier visit."""
     return item.state.over or bool(item.mode)
+
+
+def _log_ratio(pairs: _Pairs, baseline: str) -> float | None:
+    """Logarithm of speedup A / speedup B, its mean over several workloads; None if one was not measured."""
+    found = [both for x, y in pairs if (both := _speedups(x, y, baseline))]
+    if len(found) < len(pairs):
+        return None
+    return math.fsum(math.log(x / y) for x, y in found) / len(found)
 
 
 def _speedups(x: ItemReport, y: ItemReport, baseline: str) -> tuple[float, float] | None:
@@ -156,25 +172,28 @@ def _left_out(others: frozenset[str]) -> Iterator[str]:
         yield f"{len(others)} problems have another text in B and are left out, such as {min(others)}"
 
 
-def _on_other_devices(pairs: _Pairs) -> _Pairs:
-    return [(x, y) for x, y in pairs if x.device and y.device and x.device != y.device]
+def _on_other_devices(pairs: _Pairs) -> dict[str, tuple[ItemReport, ItemReport]]:
+    """By problem, results of two devices."""
+    return {x.task: (x, y) for x, y in pairs if x.device and y.device and x.device != y.device}
 
 
-def _other_visits(pairs: _Pairs) -> _Pairs:
-    return [(x, y) for x, y in pairs if x.visits != y.visits]
+def _other_visits(pairs: _Pairs) -> dict[str, tuple[ItemReport, ItemReport]]:
+    """By problem, results after other numbers of visits."""
+    return {x.task: (x, y) for x, y in pairs if x.visits != y.visits}
 
 
 def _differences(a: Campaign, b: Campaign, pairs: _Pairs) -> Iterator[str]:
+    problems = len({x.task for x, _ in pairs})
     if others := _on_other_devices(pairs):
-        x, y = others[0]
+        x, y = next(iter(others.values()))
         yield (
-            f"{len(others)} of {len(pairs)} problems were measured on another device, such as {x.problem}: "
+            f"{len(others)} of {problems} problems were measured on another device, such as {x.problem}: "
             f"A on {x.device}, and B on {y.device}"
         )
     if others := _other_visits(pairs):
-        x, y = others[0]
+        x, y = next(iter(others.values()))
         yield (
-            f"{len(others)} of {len(pairs)} problems had another budget after `extend`, such as {x.problem}: "
+            f"{len(others)} of {problems} problems had another budget after `extend`, such as {x.problem}: "
             f"A {_times(x.visits)}, and B {_times(y.visits)} that of its campaign"
         )
     for field, said in _CONDITIONS.items():
@@ -196,6 +215,10 @@ def _ratio(logs: list[float]) -> Interval | None:
     drawn = np.random.default_rng(0).choice(values, (_RESAMPLES, len(values))).mean(axis=1)
     low, high = np.quantile(drawn, (0.025, 0.975))
     return Interval(point=math.exp(values.mean()), low=math.exp(min(low, values.mean())), high=math.exp(high))
+
+
+def _dollars(item: ItemReport) -> float | None:
+    return None if item.unpriced_calls else item.dollars
 
 
 def _quotient(a: list[float] | list[float | None], b: list[float] | list[float | None]) -> float | None:

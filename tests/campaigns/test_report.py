@@ -6,9 +6,11 @@ import csv
 import io
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sqlalchemy import event
 
 from agentforge.campaigns.compare import compare
 from agentforge.campaigns.exports.kernelbench import export_kernelbench
@@ -676,6 +678,64 @@ def test_arms_are_compared_over_baselines_that_both_measured(store: Store) -> No
     result = compare(store, "monday", "tuesday")
     assert result.measured == 2
     assert result.ratio == Interval(point=1.0, low=1.0, high=1.0)
+
+
+def test_workloads_of_one_definition_are_compared_as_one_problem(tmp_path: Path) -> None:
+    """Ten workloads of one weigh no more than another problem."""
+    with Store(f"sqlite:///{tmp_path / 'several.db'}") as opened:
+        made, _ = nouns.campaign(11, suite="sol:/x")
+        problems = [SuiteProblem(id=f"norm/{n}", target="x.py", definition="norm") for n in range(10)]
+        opened.create_campaign(made, [*problems, SuiteProblem(id="rope", target="x.py")])
+        for number in range(22):
+            item = opened.take_item("night", "host:1", 600)
+            assert item is not None
+            faster = (item.arm == "base") == (item.problem != "rope")
+            finish(opened, f"run-{number}", speedup=4.0 if faster else 2.0)
+            opened.attach_run(item, f"run-{number}")
+            opened.end_item(item, TryOutcome.DONE)
+        found = compare(opened, "night/base", "night/llm")
+        assert (found.problems, found.both, found.measured, found.only_a) == (2, 2, 2, 0)
+        assert found.ratio is not None and found.ratio.point == pytest.approx(1.0)  # 2x and 0.5x
+        opened.delete_run("run-0")  # one workload of the first arm
+        found = compare(opened, "night/base", "night/llm")
+        assert (found.problems, found.both, found.only_b, found.neither) == (2, 1, 1, 0)
+        opened.extend_items("night", {opened.campaign_items("night")[2].id: 1})
+        item = opened.take_item("night", "elsewhere:1", 600)
+        assert item is not None
+        opened.update_run("run-2", device="another")
+        found = compare(opened, "night/base", "night/llm")
+        assert (found.problems, found.other_devices, found.other_visits) == (2, 1, 1)
+
+
+def statements(store: Store, call: Callable[[], object]) -> int:
+    """How many statements a call takes."""
+    count = 0
+
+    def counted(*_: object) -> None:
+        nonlocal count
+        count += 1
+
+    event.listen(store._db._engine, "before_cursor_execute", counted)
+    call()
+    event.remove(store._db._engine, "before_cursor_execute", counted)
+    return count
+
+
+def test_a_report_takes_as_many_statements_for_fifty_items_as_for_five(store: Store) -> None:
+    counts = []
+    for items in (5, 50):
+        made, problems = nouns.campaign(items, name=(name := f"of-{items}"))
+        store.create_campaign(made.model_copy(update={"arms": made.arms[:1]}), problems)
+        for number in range(items):
+            item = store.take_item(name, "host:1", 600)
+            assert item is not None
+            finish(store, run := f"{name}-{number}", speedup=2.0 + number, weak=number % 2 == 1)
+            store.attach_run(item, run)
+            store.end_item(item, TryOutcome.DONE)
+        counts.append(statements(store, lambda name=name: build_report(store, name)))  # type: ignore[misc]
+    assert counts[0] == counts[1]
+    one = statements(store, lambda: build_report(store, "night"))
+    assert statements(store, lambda: compare(store, "night/base", "night/llm")) == one
 
 
 def test_a_problem_is_weak_if_its_model_is_and_not_if_a_region_is(store: Store) -> None:
