@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from agentforge.visible import visible
+
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: bool = False) -> Iterator[str]:
-    """Lines of a table. A cell is one line, whatever its text has.
+    """Lines of a table. A cell is one line, whatever its text has, and a terminal shows all of it.
 
     Args:
         numbers: all columns but the first are aligned as numbers.
@@ -14,4 +16,4 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: boo
     yield f"| {' | '.join(head)} |"
     yield "|---|" + ("---:|" if numbers else "---|") * (len(head) - 1)
     for row in rows:
-        yield f"| {' | '.join(' '.join(str(cell).split()).replace('|', '/') for cell in row)} |"
+        yield f"| {' | '.join(visible(' '.join(str(cell).split()).replace('|', '/')) for cell in row)} |"

@@ -9,11 +9,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from agentforge.markdown import table
-from agentforge.schema import Interval, baseline_name
+from agentforge.schema import Interval, ItemState, baseline_name
+from agentforge.visible import visible
 
 from .published import Beside
 from .report import BEST, THRESHOLDS, ArmReport, CampaignReport, ItemReport
-from .scores import Scores
+from .scores import Scores, own_kernels
 
 KNOWLEDGE = "what the database had before the campaign, and what each arm found itself"
 """What the runs of a campaign with several arms may know."""
@@ -26,9 +27,9 @@ def markdown(report: CampaignReport) -> str:
 
 
 def _markdown(report: CampaignReport) -> Iterator[str]:
-    yield f"# Campaign {report.campaign.name}\n"
+    yield f"# Campaign {visible(report.campaign.name)}\n"
     for line in conditions(report):
-        yield f"- {line}"
+        yield f"- {visible(line)}"
     for section in sections(report):
         yield f"\n## {section.title}\n"
         yield from table(section.head, section.rows)
@@ -97,10 +98,13 @@ def sections(report: CampaignReport) -> Iterator[Section]:
     yield Section("Problems", _PROBLEMS, [_row(item) for item in report.items])
     if taken := [(i.problem, i.arm, i.reused) for i in report.items if i.reused]:
         yield Section("Not measured again", ("problem", "arm", "the verdict is"), taken)
+    later = [i for i in report.items if i.mode and i.state.over and i.state is not ItemState.DONE]
+    kept = [i for i in report.items if i.mode and not own_kernels(i.mode) and i not in later]
     for title, items in (
         ("Weak tasks: wrong answers pass, so nothing can be verified", [i for i in report.items if i.weak]),
         ("Without a result", [i for i in report.items if i.state.over and not i.mode]),
-        ("The baseline is kept", [i for i in report.items if i.mode and i.reason]),
+        ("The baseline is kept", kept),
+        ("A later visit has no result; the earlier one counts", later),
     ):
         if items:
             yield Section(title, _REASONS, [(i.problem, i.arm, i.reason or i.mode) for i in items])
@@ -164,7 +168,7 @@ def _unmeasured(report: CampaignReport) -> str:
 
 def _counts(a: ArmReport) -> tuple[object, ...]:
     counts = (a.problems, a.over, a.verified, a.correct, a.failed, a.unsupported, a.weak)
-    return (*_which(a), *counts, f"{a.seconds:.0f}", _money(a.dollars))
+    return (*_which(a), *counts, f"{a.seconds:.0f}", _money(a.dollars, a.unpriced_calls))
 
 
 def _costs(a: ArmReport) -> tuple[object, ...]:
@@ -173,7 +177,7 @@ def _costs(a: ArmReport) -> tuple[object, ...]:
         _number(a.per_verified(a.seconds), ".0f"),
         _number(a.per_verified(a.device_seconds), ".0f"),
         _number(a.per_verified(a.tokens), ".0f"),
-        _money(a.per_verified(a.dollars)) if a.verified else "-",
+        _money(a.per_verified(a.dollars), a.unpriced_calls) if a.verified else "-",
     )
 
 
@@ -224,8 +228,8 @@ def _row(item: ItemReport) -> tuple[object, ...]:
 
 COLUMNS = (
     "problem", "group", "definition", "arm", "state", "mode", "correct", "verified", "weak", "best_baseline",
-    "latency_s", "sol_s", "device", "visits", "seconds", "device_seconds", "tokens", "dollars", "run",
-    "reason", "reused",
+    "latency_s", "sol_s", "device", "visits", "seconds", "device_seconds", "tokens", "dollars",
+    "unpriced_calls", "run", "reason", "reused",
 )  # fmt: skip
 """Columns of the CSV, before those of the speedups."""
 
@@ -241,16 +245,23 @@ def as_csv(report: CampaignReport) -> str:
         fields = item.model_dump(mode="json")
         found: list[Interval | None] = [item.speedup.get(name) for name in baselines]
         rows.writerow(
-            [fields[name] for name in COLUMNS]
+            [_cell(fields[name]) for name in COLUMNS]
             + [item.checker]
             + [getattr(interval, end) if interval else "" for interval in found for end in ends]
         )
     return text.getvalue()
 
 
+def _cell(value: object) -> object:
+    """A field as a terminal and a spreadsheet show it: a text that begins like a formula would be one."""
+    if not isinstance(value, str):
+        return value
+    return f"'{visible(value)}" if value.startswith(("=", "+", "-", "@")) else visible(value)
+
+
 def _number(value: float | None, form: str) -> str:
     return "-" if value is None else format(value, form)
 
 
-def _money(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.4f}"
+def _money(value: float | None, unpriced: int) -> str:
+    return "unknown" if value is None else f"{'at least ' if unpriced else ''}{value:.4f}"

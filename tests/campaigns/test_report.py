@@ -680,6 +680,52 @@ def test_arms_are_compared_over_baselines_that_both_measured(store: Store) -> No
     assert result.ratio == Interval(point=1.0, low=1.0, high=1.0)
 
 
+def test_a_later_visit_without_a_result_is_no_kept_baseline(store: Store) -> None:
+    _visited_again_in_vain(store)
+    parts = markdown(build_report(store, "night")).split("\n## ")
+    sections = {title: rows for title, _, rows in (part.partition("\n") for part in parts)}
+    kept = sections["The baseline is kept"]
+    assert "level1/1_a" not in kept
+    assert "| level1/2_b | llm | eager is kept |" in kept
+    later = sections["A later visit has no result; the earlier one counts"]
+    assert later.splitlines()[3:] == ["| level1/1_a | base | it does not build |"]
+
+
+def test_a_kept_baseline_keeps_its_own_reason_while_a_later_visit_goes_on(store: Store) -> None:
+    number = next(i.id for i in store.campaign_items("night") if (i.problem, i.arm) == ("level1/2_b", "llm"))
+    store.extend_items("night", {number: 1})
+    item = taken(store)
+    assert item.id == number
+    store.end_item(item, TryOutcome.RELEASED, "there is no route to the provider")
+    assert "| level1/2_b | llm | eager is kept |" in markdown(build_report(store, "night"))
+
+
+def _cut_off(store: Store, run: str) -> None:
+    """A call of a run whose process was killed: what it cost is not known."""
+    call = {"run": run, "role": "coder", "model": "openai:m", "prompt": "p", "status": "begun"}
+    most = {"tokens_in": 10, "tokens_out": 90, "dollars": 9.0, "time": nouns.NOW}
+    store.save_call(LLMCall.model_validate({"key": f"cut off in {run}", **call, **most}))
+
+
+def test_a_call_that_was_cut_off_has_no_known_cost_in_any_view(store: Store) -> None:
+    _cut_off(store, "run-2")
+    status, report = status_of(store, "night"), build_report(store, "night")
+    llm = next(arm for arm in report.arms if (arm.arm, arm.group) == ("llm", ""))
+    assert (llm.tokens, llm.dollars, llm.unpriced_calls) == (150, 0.5, 1)
+    assert (status.tokens, status.dollars, status.unpriced_calls) == (150, 0.5, 1)
+    text = markdown(report)
+    assert text.count("at least 0.5000") == 4, (
+        "of all problems and of level 1: the cost, and that of a result"
+    )
+    assert [row["unpriced_calls"] for row in csv.DictReader(io.StringIO(as_csv(report)))] == ["0", "1"] + [
+        "0"
+    ] * 6
+    assert compare(store, "night/base", "night/llm").dollars_ratio is None
+    _cut_off(store, "run-4")
+    items = build_report(store, "night").items
+    assert [i.dollars for i in items[:4]] == [0.0, 0.5, 0.0, None]
+
+
 def test_workloads_of_one_definition_are_compared_as_one_problem(tmp_path: Path) -> None:
     """Ten workloads of one weigh no more than another problem."""
     with Store(f"sqlite:///{tmp_path / 'several.db'}") as opened:
@@ -750,3 +796,16 @@ def test_a_problem_is_weak_if_its_model_is_and_not_if_a_region_is(store: Store) 
     assert not build_report(store, "night").items[0].weak
     store.save_evaluation(nouns.evaluation(**weak, definition=whole.definition.hash), "run-1")
     assert build_report(store, "night").items[0].weak
+
+
+def test_a_strangers_text_is_no_command_of_a_terminal_or_a_spreadsheet(store: Store) -> None:
+    report = build_report(store, "night")
+    odd = report.items[6].model_copy(update={"reason": "\x1b]0;owned\x07", "problem": "=1+1", "device": "-x"})
+    whole = report.model_copy(update={"items": (*report.items[:6], odd), "devices": ("\x1b[2J",)})
+    text = markdown(whole)
+    assert "\x1b" not in text and "\x07" not in text
+    assert "| =1+1 | base | \\u001b]0;owned\\u0007 |" in text
+    assert "on \\u001b[2J" in text
+    row = list(csv.DictReader(io.StringIO(as_csv(whole))))[6]
+    assert (row["problem"], row["device"], row["reason"]) == ("'=1+1", "'-x", "\\u001b]0;owned\\u0007")
+    assert float(row["seconds"]) == odd.seconds
