@@ -20,7 +20,7 @@ from agentforge.campaigns.page import html
 from agentforge.campaigns.page.plots import BOTTOM, HEIGHT, WIDTH, cost_curves, speedup_bars
 from agentforge.campaigns.published import figures
 from agentforge.campaigns.render import as_csv, markdown
-from agentforge.campaigns.report import beside, build_report
+from agentforge.campaigns.report import ItemReport, beside, build_report
 from agentforge.campaigns.status import status_of
 from agentforge.schema import (
     REUSED,
@@ -721,6 +721,7 @@ def test_a_call_that_was_cut_off_has_no_known_cost_in_any_view(store: Store) -> 
         "0"
     ] * 6
     assert compare(store, "night/base", "night/llm").dollars_ratio is None
+    assert cost_curves(report)[1].unit == "dollars or more"
     _cut_off(store, "run-4")
     items = build_report(store, "night").items
     assert [i.dollars for i in items[:4]] == [0.0, 0.5, 0.0, None]
@@ -809,3 +810,25 @@ def test_a_strangers_text_is_no_command_of_a_terminal_or_a_spreadsheet(store: St
     row = list(csv.DictReader(io.StringIO(as_csv(whole))))[6]
     assert (row["problem"], row["device"], row["reason"]) == ("'=1+1", "'-x", "\\u001b]0;owned\\u0007")
     assert float(row["seconds"]) == odd.seconds
+
+
+def test_a_curve_counts_a_definition_once_and_within_the_speed_of_light(store: Store) -> None:
+    report = build_report(store, "night")
+    first, second, _, last = report.of_arm("base").values()  # 3x, 1.05x, a baseline that is kept, failed
+    both = [
+        item.model_copy(update={"definition": "norm", "ended": ended})
+        for item, ended in ((first, 1.0), (second, 2.0))
+    ]
+
+    def heights(*items: ItemReport) -> list[float]:
+        arms = report.campaign.model_copy(update={"arms": report.campaign.arms[:1]})
+        (curve,) = cost_curves(report.model_copy(update={"items": items, "campaign": arms}))[0].curves
+        return [1 - float(point.split(",")[1]) / (HEIGHT - BOTTOM) for point in curve.points.split()]
+
+    assert heights(*both, last.model_copy(update={"ended": 3.0})) == pytest.approx([0, 0, 0.5, 0.5], abs=1e-3)
+    failed = last.model_copy(update={"definition": "norm", "ended": 1.5})
+    assert heights(*both, failed) == pytest.approx([0, 0, 0, 0]), "one of its workloads is not solved"
+    assert heights(first) == pytest.approx([0, 1])
+    assert first.latency_s is not None
+    limited = first.model_copy(update={"sol_s": 4 * first.latency_s})
+    assert heights(limited) == pytest.approx([0, 0]), "eager is as fast as light"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..report import BEST, CampaignReport, ItemReport
+from ..report import BEST, CampaignReport, by_definition, definition_score
 
 WIDTH, HEIGHT, LEFT, BOTTOM = 720, 260, 260, 40
 """Of a plot, of the curve's plot, of the names on the left of the bars, and of the axis' labels."""
@@ -61,25 +62,32 @@ class BarPlot:
 
 
 def cost_curves(report: CampaignReport) -> list[CurvePlot]:
-    """Plots of seconds, and of dollars if all prices are known and some were paid."""
+    """Plots of seconds, and of dollars if some were paid and no item's are unknown."""
     plots = [_curves(report, "seconds of work", [item.seconds for item in report.items])]
     prices = [item.dollars for item in report.items if item.dollars is not None]
     if len(prices) == len(report.items) and any(prices):
-        plots.append(_curves(report, "dollars", prices))
+        known = not any(item.unpriced_calls for item in report.items)
+        plots.append(_curves(report, "dollars" if known else "dollars or more", prices))
     return plots
 
 
 def _curves(report: CampaignReport, unit: str, costs: Sequence[float]) -> CurvePlot:
-    """Runs count in the order of their ends, imported ones first, and those that are not over last."""
+    """Runs count in the order of their ends, imported ones first, and those that are not over last.
+
+    A definition counts when its last workload has ended.
+    """
     walks = []
+    scores = {of: definition_score(rows, "eager").speedup for of, rows in by_definition(report.items).items()}
     for arm in report.campaign.arms:
         own = [(item, cost) for item, cost in zip(report.items, costs, strict=True) if item.arm == arm.name]
         own.sort(key=lambda pair: pair[0].ended or 0.0 if pair[0].state.over else math.inf)
+        left = Counter(item.task for item, _ in own)
         spent, solved, walk = 0.0, 0, [(0.0, 0.0)]
         for item, cost in own:
             spent += cost
-            solved += _faster(item)
-            walk.append((spent, solved / len(own)))
+            left[item.task] -= 1
+            solved += not left[item.task] and (scores[arm.name, item.task] or 0.0) > 1
+            walk.append((spent, solved / len(left)))
         walks.append((arm.name, walk))
     most = max((walk[-1][0] for _, walk in walks), default=0.0) or 1.0
     inner = HEIGHT - BOTTOM
@@ -92,10 +100,6 @@ def _curves(report: CampaignReport, unit: str, costs: Sequence[float]) -> CurveP
         for number, (name, walk) in enumerate(walks)
     ]
     return CurvePlot(unit, tuple(curves), most)
-
-
-def _faster(item: ItemReport) -> bool:
-    return item.verified and "eager" in item.speedup and item.speedup["eager"].point > 1
 
 
 def speedup_bars(report: CampaignReport) -> list[BarPlot]:
