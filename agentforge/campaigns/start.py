@@ -20,7 +20,8 @@ from agentforge.schema import Arm, Campaign, RunSettings, SuiteProblem, UsageErr
 
 from .suites import Selection, open_suite, selected
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+"""What a campaign or an arm may be called; the names of runs fit too."""
 _FIXED_S, _PER_BUDGET = 600.0, 3.0
 """The default limit of an item: time for loading, ceilings and stitching, and a multiple of its budget."""
 
@@ -55,7 +56,7 @@ def parse_arms(texts: Sequence[str]) -> tuple[Arm, ...]:
         if name == "llm" and ":" in agent and not agent.startswith("llm:"):
             agent = f"llm:{agent}"
         model = agent.removeprefix("llm:")
-        if not _NAME.fullmatch(name) or (agent != "playbook" and (model == agent or ":" not in model)):
+        if not NAME.fullmatch(name) or (agent != "playbook" and (model == agent or ":" not in model)):
             raise UsageError(
                 f"--arm {text!r} has the wrong form: write NAME:playbook or NAME:llm:PROVIDER:MODEL"
             )
@@ -122,7 +123,7 @@ def plan_campaign(
         decides = campaign.model_dump(mode="json", exclude={"name", "created", "state", "code"})
         kind = suite.partition(":")[0]
         campaign = campaign.model_copy(update={"name": f"{kind}-{content_hash(decides, length=6)}"})
-    if not _NAME.fullmatch(campaign.name):
+    if not NAME.fullmatch(campaign.name):
         raise UsageError(f"--name {name!r} is no name: use letters, digits, '.', '_' and '-', at most 64")
     return campaign, problems
 

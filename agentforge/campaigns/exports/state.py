@@ -1,8 +1,8 @@
 """A campaign's state as one compressed file: another machine imports it, reports it and does the rest.
 
 The first line of the file names the format, the second one is the campaign, and each other line is an item.
-Without solutions it has no text of problems and solutions, and no path of this machine, so it can be
-published. With solutions, the other machine can write artifacts.
+Without solutions it has no text of problems and solutions, and no path or name of this machine, so it can
+be published. With solutions, the other machine can write artifacts.
 """
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import sys
+import tempfile
 import zlib
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -40,6 +43,8 @@ from agentforge.whole_file import whole_file
 
 from ..report import run_of
 from ..scores import has_kernels, result_speedup
+from ..start import NAME
+from ..suites._base import is_id
 
 FORMAT, VERSION = "agentforge-campaign", 1
 _WHOLE = "all"
@@ -161,9 +166,8 @@ def export_state(store: Store, name: str, path: Path, home: Path, *, solutions: 
         )
         lines.append(line.model_dump_json(exclude_defaults=not solutions))  # a target needs its defaults
     text = "\n".join(lines) + "\n"
-    for folder, stands_for in ((home.absolute(), "HOME"), (Path(place), "SUITE"), (Path.cwd(), "FOLDER")):
-        if len(folder.parts) > 1 and not solutions:  # a solution with another text is another one
-            text = re.sub(_path(folder), stands_for, text)
+    if not solutions:  # a solution with another text is another one
+        text = _without_places(text, ((home.absolute(), "HOME"), (Path(place), "SUITE")))
     try:
         with whole_file(path) as draft:
             draft.write_bytes(gzip.compress(text.encode(), mtime=0))
@@ -184,6 +188,20 @@ def _whole(tries: dict[str, float], seconds: float) -> dict[str, float]:
     """With what an older version imported: the item's seconds without those of its tries."""
     rest = seconds - sum(tries.values())
     return tries | ({_WHOLE: tries.get(_WHOLE, 0.0) + rest} if rest > _DRIFT_S else {})
+
+
+def _without_places(text: str, known: Sequence[tuple[Path, str]]) -> str:
+    """A text with words for this machine's folders, and for the machines of workers that died.
+
+    Args:
+        known: folders with their words, which come before others.
+    """
+    own = Path(sys.prefix if sys.prefix != sys.base_prefix else "/")
+    more = ((Path.cwd(), "FOLDER"), (own, "PYTHON"), (Path(tempfile.gettempdir()), "TMP"), (Path.home(), "~"))
+    for folder, word in (*known, *more):
+        if len(folder.parts) > 1:
+            text = re.sub(_path(folder), word, text)
+    return re.sub(r"worker \S+:\d+ died", "worker HOST died", text)
 
 
 def _path(folder: Path) -> str:
@@ -254,6 +272,7 @@ def read_state(path: Path) -> State:
         wanted = state.campaign.problems * len(state.campaign.arms)
         if len(found) != wanted or len(items) != wanted:
             raise ValueError(f"it has {len(items)} of {wanted} items")
+        _check(state)
         return state
     except (OSError, EOFError, zlib.error, ValueError, ValidationError) as error:
         why = str(error).partition("\n")[0]
@@ -261,3 +280,21 @@ def read_state(path: Path) -> State:
             f"{path} is no state of a campaign ({why}): write one with `agentforge campaign export NAME "
             f"{path.name} --format state`"
         ) from error
+
+
+def _check(state: State) -> None:
+    """Refuse names that would be other paths for exports and commands, and lines that do not fit together.
+
+    Raises:
+        ValueError: there is one.
+    """
+    arms = {arm.name for arm in state.campaign.arms}
+    names = {state.campaign.name, *arms}
+    for line in state.items:
+        names |= {one.run.id for one in line.others} | ({line.result.run.id} if line.result else set())
+        if not (is_id(line.problem.id) and is_id(line.problem.definition)):
+            raise ValueError(f"problem {line.problem.id!r} or its definition has no usable name")
+        if line.item.problem != line.problem.id or line.item.arm not in arms:
+            raise ValueError(f"the item of {line.problem.id!r} has another problem or an unknown arm")
+    if wrong := sorted(name for name in names if not NAME.fullmatch(name)):
+        raise ValueError(f"{wrong[0]!r} is no name of a campaign, an arm or a run")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,7 @@ def test_the_report_of_an_imported_campaign_is_the_same(store: Store, tmp_path: 
 def test_only_paths_become_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder := tmp_path / "work").mkdir()
     monkeypatch.chdir(folder)
+    monkeypatch.setattr("tempfile.tempdir", "/nowhere/tmp")  # tests run in the real one
     ids = (f"x{folder}load_1", f"x{folder}/2", "plain")
     with other(tmp_path) as made:
         campaign, _ = nouns.campaign(len(ids))
@@ -78,6 +80,55 @@ def test_only_paths_become_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     reason = lines[-1].item.reason
     assert reason.startswith("in FOLDER/a.py:\nFOLDER/b.py, FOLDER. ")
     assert f"{folder}er and {folder}.py are" in reason
+
+
+def test_a_state_names_no_user_and_no_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/alice")
+    monkeypatch.setattr("sys.prefix", "/opt/alice-venv")
+    monkeypatch.setattr("tempfile.tempdir", "/var/tmp/alice")
+    said = (
+        "in /home/alice/lib.py, /opt/alice-venv/lib/torch.py and /var/tmp/alice/x: no space",
+        "worker alice-pc.example:4711 died; it said last: nothing",
+    )
+    with other(tmp_path) as made:
+        campaign, problems = nouns.campaign(len(said))
+        made.create_campaign(campaign.model_copy(update={"arms": campaign.arms[:1]}), problems)
+        for reason in said:
+            item = made.take_item("night", "host:1", 600)
+            assert item is not None
+            made.end_item(item, TryOutcome.FAILED, reason)
+        export_state(made, "night", tmp_path / "night.gz", tmp_path)
+    assert "alice" not in gzip.decompress((tmp_path / "night.gz").read_bytes()).decode()
+    assert [line.item.reason for line in read_state(tmp_path / "night.gz").items] == [
+        "in ~/lib.py, PYTHON/lib/torch.py and TMP/x: no space",
+        "worker HOST died; it said last: nothing",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({'"name":"night"': '"name":"../night"'}, "'../night' is no name of a campaign"),
+        ({'"name":"base"': '"name":"../up"', '"arm":"base"': '"arm":"../up"'}, "'../up' is no name of"),
+        ({"level1/1_a": "../../x"}, "problem '../../x' or its definition has no usable name"),
+        ({'"id":"level1/1_a"': '"id":"level1/1_a","definition":"../x"'}, "problem 'level1/1_a' or its"),
+        ({'"problem":"level1/1_a"': '"problem":"level1/9_z"'}, "the item of 'level1/1_a' has another"),
+        ({'"arm":"llm"': '"arm":"third"'}, "has another problem or an unknown arm"),
+        ({'"id":"run-1"': '"id":".."'}, "'..' is no name of a campaign, an arm or a run"),
+    ],
+)
+def test_a_name_that_would_be_another_path_is_refused(
+    store: Store, tmp_path: Path, changes: dict[str, str], words: str
+) -> None:
+    export_state(store, "night", tmp_path / "night.gz", tmp_path)
+    text = gzip.decompress((tmp_path / "night.gz").read_bytes()).decode()
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    (tmp_path / "night.gz").write_bytes(gzip.compress(text.encode()))
+    with pytest.raises(UsageError, match=f"is no state of a campaign .*{re.escape(words)}") as caught:
+        read_state(tmp_path / "night.gz")
+    assert "\n" not in str(caught.value)
 
 
 def test_an_imported_campaign_exports_what_is_here(store: Store, tmp_path: Path) -> None:
