@@ -120,6 +120,17 @@ def test_attention_of_other_heads_is_refused(heads: Sequence[tuple[int, int]]) -
         PlaybookCoder().code(task, Plan(strategy="try", template=TRITON_KERNEL + "flash-attention"), None)
 
 
+@pytest.mark.parametrize("product", ["linear.default(x0, x1, x2)", "addmm.default(x2, x0, aten.t.default(x1))"])
+def test_an_activation_is_computed_in_the_epilogue_of_its_product(product: str) -> None:
+    inputs = [torch.randn(18, 24), torch.randn(20, 24), torch.randn(20)]
+    region = Region("gemm_epilogue", "", f"return aten.gelu.default(aten.{product})", inputs)
+    plan = Plan(strategy="try", template=TRITON_KERNEL + "matmul")
+    solution = PlaybookCoder().code(gpu_task(region, "sqlite://"), plan, None).solution
+    forward = solution.source("model_new.py").rpartition("class ModelNew")[2]
+    assert forward.count("matmul(") == 1 and "'gelu'" in forward
+    assert "gelu.default" not in forward
+
+
 def test_a_kernel_that_we_bring_is_put_in_for_one_workload() -> None:
     task = gpu_task(REGIONS["softmax"], "sqlite://")
     bottleneck = task.bottleneck.model_copy(update={"workloads": task.bottleneck.workloads * 2})

@@ -79,7 +79,7 @@ def with_kernel(
     if any(size > _LONGEST for tensor in tensors for size in tensor.shape):
         raise CannotCode("a dimension is too long for 32-bit counters")
     replaced = 0
-    for node in list(traced.graph.nodes):
+    for node in reversed(list(traced.graph.nodes)):  # a product is taken with the activation that reads it
         call = KERNELS[name](node) if node.op == "call_function" and node.users else None
         if call is not None:
             _replace(traced, call)
@@ -121,6 +121,7 @@ def _replace(traced: GraphModule, call: _Call) -> None:
             new = graph.call_function(_aten.reshape.default, (new, sizes))
         new.meta["val"] = old.meta["val"]
     old.replace_all_uses_with(new)
+    graph.erase_node(old)
 
 
 def _placeholder(name: str) -> Any:
