@@ -1,11 +1,15 @@
-"""Files that other processes see whole or not at all."""
+"""Files and folders that other processes see whole or not at all."""
 
 from __future__ import annotations
 
 import secrets
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from agentforge.schema import MachineError, UsageError
 
 
 @contextmanager
@@ -21,3 +25,44 @@ def whole_file(path: Path) -> Iterator[Path]:
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_artifact(folder: Path) -> Iterator[Path]:
+    """A folder beside `folder`, to fill in the block; it takes its place at the end, or is removed on an error.
+
+    Args:
+        folder: created if missing; an earlier artifact in it is replaced.
+
+    Raises:
+        UsageError: `folder` contains something that is not an artifact.
+        MachineError: the folder cannot be written.
+    """
+    folder = folder.absolute()
+    try:
+        if folder.exists() and not (folder / "plan.json").is_file() and any(folder.iterdir()):
+            raise UsageError(f"{folder} is not empty and is not an artifact; choose an empty or new folder")
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        try:
+            yield scratch
+            scratch.chmod(0o755)
+            _swap(scratch, folder)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+    except OSError as error:
+        raise MachineError(
+            f"cannot write the artifact to {folder} ({error.strerror or error}); "
+            "free some space there or choose another folder"
+        ) from error
+
+
+def _swap(scratch: Path, folder: Path) -> None:
+    """Replace `folder` with `scratch`; the old content is deleted only after the new one is in place."""
+    if folder.exists():
+        old = Path(tempfile.mkdtemp(prefix=f".{folder.name}-old-", dir=folder.parent))
+        folder.replace(old)
+        scratch.replace(folder)
+        shutil.rmtree(old, ignore_errors=True)
+    else:
+        scratch.replace(folder)

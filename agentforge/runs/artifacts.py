@@ -9,12 +9,12 @@ from agentforge.schema import (
     ArtifactReport,
     Definition,
     Evaluation,
-    MachineError,
     Solution,
     StitchResult,
     UsageError,
 )
 from agentforge.store import Store
+from agentforge.whole_file import whole_artifact
 
 KERNEL = "kernel"
 """Mode of an artifact that is one kernel and no model."""
@@ -60,13 +60,14 @@ def fetch_artifact(store: Store, run: str, folder: Path, *, cache: Path) -> Stit
 def write_kernel(folder: Path, solution: Solution, evaluation: Evaluation, definition: Definition) -> None:
     """Write the artifact of a run that began with a kernel: the solution, its verdict and the reference.
 
+    Args:
+        folder: created if missing; an earlier artifact in it is replaced.
+
     Raises:
+        UsageError: `folder` contains something else.
         MachineError: the folder cannot be written.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_solution(solution, folder)
-        (folder / "plan.json").write_text(evaluation.model_dump_json(indent=1), encoding="utf-8")
-        (folder / "reference.py").write_text(definition.reference, encoding="utf-8")
-    except OSError as error:
-        raise MachineError(f"cannot write to {folder} ({error.strerror}): choose another folder") from error
+    with whole_artifact(folder) as scratch:
+        write_solution(solution, scratch)
+        (scratch / "plan.json").write_text(evaluation.model_dump_json(indent=1), encoding="utf-8")
+        (scratch / "reference.py").write_text(definition.reference, encoding="utf-8")

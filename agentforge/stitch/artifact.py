@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from agentforge.languages import PRELUDE, export_single_file, languages, run_command
-from agentforge.schema import MachineError, Solution, Target, UsageError
+from agentforge.schema import MachineError, Solution, Target
+from agentforge.whole_file import whole_artifact
 
 from .report import report_markdown, which_calls
 
@@ -30,23 +29,8 @@ def write_artifact(
         UsageError: `folder` contains something that is not an artifact.
         MachineError: the kernels no longer build on this machine, or the folder cannot be written.
     """
-    folder = folder.absolute()
-    if folder.exists() and not (folder / "plan.json").is_file() and any(folder.iterdir()):
-        raise UsageError(f"{folder} is not empty and is not an artifact; choose an empty or new folder")
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-        try:
-            _fill(scratch, folder.name, target, solution, report, cache)
-            scratch.chmod(0o755)
-            _swap(scratch, folder)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
-    except OSError as error:
-        raise MachineError(
-            f"cannot write the artifact to {folder} ({error.strerror or error}); "
-            "free some space there or choose another folder"
-        ) from error
+    with whole_artifact(folder) as scratch:
+        _fill(scratch, folder.absolute().name, target, solution, report, cache)
 
 
 def _fill(
@@ -78,14 +62,3 @@ def build_into(folder: Path, solution: Solution, device: str, cache: Path) -> No
     if not built.ok:
         raise MachineError(f"the kernels no longer build on this machine: {built.log[-1000:]}")
     (folder / PRELUDE).unlink(missing_ok=True)  # belongs to the referee
-
-
-def _swap(scratch: Path, folder: Path) -> None:
-    """Replace `folder` with `scratch`; the old content is deleted only after the new one is in place."""
-    if folder.exists():
-        old = Path(tempfile.mkdtemp(prefix=f".{folder.name}-old-", dir=folder.parent))
-        folder.replace(old)
-        scratch.replace(folder)
-        shutil.rmtree(old, ignore_errors=True)
-    else:
-        scratch.replace(folder)

@@ -55,6 +55,24 @@ def test_a_kernel_lies_beside_its_reference(store: Store, tmp_path: Path) -> Non
     assert {"model_new.py", "reference.py", "plan.json"} <= names
 
 
+def test_a_kernel_replaces_an_earlier_artifact_and_nothing_else(store: Store, tmp_path: Path) -> None:
+    solution = store.save_solution(nouns.solution())
+    evaluation = store.save_evaluation(nouns.evaluation(), "run")
+    store.save_record("run", StitchResult(mode="kernel", solution=solution, evaluation=evaluation))
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "model_new.py").write_text("my own work")
+    with pytest.raises(UsageError, match="choose an empty or new folder"):
+        fetch_artifact(store, "run", folder, cache=tmp_path / "cache")
+    assert [path.read_text() for path in folder.iterdir()] == ["my own work"]
+    (folder / "plan.json").write_text("{}")
+    (folder / "kernel.cpp").write_text("of an earlier winner")
+    fetch_artifact(store, "run", folder, cache=tmp_path / "cache")
+    assert (folder / "model_new.py").read_text() == "pass"
+    assert not (folder / "kernel.cpp").exists()
+    assert not [*tmp_path.glob(".mine*")]
+
+
 def test_a_run_without_an_artifact_says_why(store: Store, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no result yet: finish it with agentforge runs resume run"):
         fetch_artifact(store, "run", tmp_path / "out", cache=tmp_path)
