@@ -239,12 +239,13 @@ class RunPipeline:
         run_log.set_status(RunStatus.STITCHING, error="")
         run_log.event(StitchStarted(chosen=hashes))
         judge, sol_s = self._judge_of_model(referee, result.profile)
+        cached = CachedEvaluator(judge, run_log)
         artifact = stitch(
             self.target,
             result.profile,
             chosen,
             folder,
-            referee=CachedEvaluator(judge, run_log),
+            referee=cached,
             device=self.device,
             cache=self.settings.cache,
             evidence={win.bottleneck.definition.hash: win.evaluation for win in result.wins},
@@ -259,7 +260,8 @@ class RunPipeline:
             rewritten=referee.rewritten if isinstance(referee, InsideModel) else None,
             first_verdict_s=first_verdict_s(run_log.store, run_log.run.id),
         )
-        self._keep(artifact, result.profile, hashes)
+        cut_short = artifact.cut_short or (cached.spoiled and not artifact.kernels)
+        self._keep(artifact.model_copy(update={"cut_short": cut_short}), result.profile, hashes)
 
     def _modes_to_prove(self) -> tuple[str, ...]:
         """Modes of torch.compile that may become the artifact: those that a full evaluation measures."""

@@ -10,11 +10,13 @@ import pytest
 from agentforge.config import Settings
 from agentforge.devices import Roofline, detect
 from agentforge.loop import SearchResult
+from agentforge.referee import EvaluationRequest, OnStage
 from agentforge.runs._base import RunInput
 from agentforge.runs.execution import create_run, opened
-from agentforge.schema import Permission, RunKind
+from agentforge.schema import Evaluation, Level, Permission, RunKind, StitchResult
 from agentforge.stitch import StitchedArtifact
 from agentforge.store import Store
+from tests.loop.scripted import SimulatedReferee
 from tests.store import nouns
 
 CPU = detect("cpu")
@@ -124,3 +126,39 @@ def test_a_run_does_not_check_shares_by_ablation(settings: Settings, monkeypatch
         with opened(store, run, settings, CPU, None) as pipeline:
             pipeline.make_profile(Roofline(bandwidth=1e10, peak_flops={"float32": 1e10}))
     assert "progress" in asked and "ablation" not in asked
+
+
+class OnThisCpu(SimulatedReferee):
+    """Its verdicts are those of the run's device."""
+
+    def evaluate(self, request: EvaluationRequest, *, progress: OnStage | None = None) -> Evaluation:
+        found = super().evaluate(request, progress=progress)
+        return found.model_copy(
+            update={"environment": found.environment.model_copy(update={"device": CPU.name})}
+        )
+
+
+def test_a_verdict_on_the_model_that_a_busy_machine_spoiled_is_asked_for_again(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, referee = nouns.target(), OnThisCpu()
+    model = nouns.solution('# {"speed": 2.0, "noisy": 1}', definition=target.definition.hash)
+
+    def stitching(target: Any, profile: Any, chosen: Any, folder: Path, **options: Any) -> Any:
+        artifact = Stitching()(target, profile, chosen, folder, **options)
+        asked = EvaluationRequest(target.definition, target.workloads, model, level=Level.FULL)
+        proven = (evaluation := options["referee"].evaluate(asked)).verified
+        kernels = ("kernel",) if proven else ()
+        changes = {"cut_short": False, "kernels": kernels, "evaluation": evaluation, "proven": proven}
+        return artifact.model_copy(update=changes)
+
+    monkeypatch.setattr("agentforge.stitch.stitch", stitching)
+    with Store(settings.url) as store:
+        run = create_run(store, RunInput(target, settings), CPU, kind=RunKind.MODEL)
+        results = []
+        for _ in range(3):
+            with opened(store, run, settings, CPU, None) as pipeline:
+                pipeline.stitch(NOTHING, referee)
+                results.append(pipeline.run_log.record(StitchResult))
+    assert [(r.proven, r.cut_short) for r in results if r] == [(False, True), (True, False), (True, False)]
+    assert len(referee.evaluations) == 2

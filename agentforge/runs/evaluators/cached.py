@@ -11,14 +11,17 @@ from agentforge.config import RefereeSettings, Settings
 from agentforge.devices import DeviceSpec
 from agentforge.isolation.procfs import boot_id
 from agentforge.loop import RunLog
+from agentforge.loop.bottleneck_state import BUSY_MACHINE
 from agentforge.referee import EvaluationRequest, Evaluator, OnStage
-from agentforge.schema import Evaluation, content_hash
+from agentforge.schema import Evaluation, Level, content_hash
 
 from ..judging_code import judging_code
 
 
 class CachedEvaluator:
     """Returns an evaluation that is stored, if nothing differs; otherwise asks `evaluator` and stores it.
+
+    What a busy machine spoiled is asked for again.
 
     Args:
         run_log: of the run; it knows which of other runs' evaluations may be taken.
@@ -27,17 +30,20 @@ class CachedEvaluator:
     def __init__(self, evaluator: Evaluator, run_log: RunLog) -> None:
         self._evaluator = evaluator
         self._run_log = run_log
+        self.spoiled = False
+        """Whether a busy machine spoiled a full evaluation that was asked for here."""
 
     def evaluate(self, request: EvaluationRequest, *, progress: OnStage | None = None) -> Evaluation:
         """See `Evaluator`."""
         found = self._run_log.finished_evaluation(
             request.definition, request.workloads, request.solution, request.level
         )
-        if found is not None:
+        if found is not None and not BUSY_MACHINE.intersection(found[1].codes):
             return found[1]
         evaluation = self._evaluator.evaluate(request, progress=progress)
         conditions = self._run_log.conditions(request.definition, request.workloads)
         self._run_log.put_evaluation(evaluation, conditions)
+        self.spoiled |= request.level is Level.FULL and bool(BUSY_MACHINE.intersection(evaluation.codes))
         return evaluation
 
 
