@@ -29,6 +29,7 @@ from .errors import (
     pip_install,
 )
 from .evaluation import (
+    JUDGED,
     REUSED,
     Correctness,
     Diagnostic,
@@ -125,6 +126,7 @@ from .workload import Distribution, InputSpec, ScalarInput, TensorInput, Workloa
 
 __all__ = [
     "EVENTS",
+    "JUDGED",
     "MOST_DIRECTIVE",
     "NOT_PYTHON",
     "REUSED",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
@@ -17,8 +18,14 @@ from .status import EvaluationStatus, ReasonCode
 OUTSIDE = "outside of stages"
 """Name of the seconds of an evaluation that belong to no stage."""
 
+JUDGED = "judged"
+"""Key of the environment's note in a verdict on a kernel that was judged inside its model."""
+
 REUSED = "reused"
 """Key of the environment's note in a copy of an earlier run's evaluation."""
+
+_SAME_SOURCE = re.compile(r"evaluation (\w+).* \(the same source\)")
+"""Such a note, with the identifier of the earlier evaluation, unless another program had its machine code."""
 
 _WIDE = 1.25
 """Ratio of an interval's ends above which a gain is reported as `at least`."""
@@ -292,6 +299,12 @@ class Evaluation(FrozenModel):
     def reused(self) -> str:
         """The evaluation of an earlier run that this is a copy of, in words; empty if it was made anew."""
         return self.environment.notes.get(REUSED, "")
+
+    @property
+    def copy_of(self) -> str:
+        """Identifier of the evaluation of the same source that this is a copy of; empty if there is none."""
+        found = None if JUDGED in self.environment.notes else _SAME_SOURCE.fullmatch(self.reused)
+        return found[1] if found else ""
 
     @property
     def verified(self) -> bool:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy import select
 
-from agentforge.schema import Attempt, Evaluation, EvaluationStatus, Level, UsageError, content_hash
+from agentforge.schema import JUDGED, Attempt, Evaluation, EvaluationStatus, Level, UsageError, content_hash
 
 from ._engine import Database, add_once
 from .knowledge.summary import parts
@@ -52,6 +52,7 @@ class Evaluations:
 
         Args:
             conditions: hash of what it depends on beside task and solution; empty if it was not judged here.
+                A verdict on a kernel inside its model depends on the model too, so it is kept without them.
         """
         identifier = evaluation_id(evaluation)
         with self._db.write() as session:
@@ -68,7 +69,7 @@ class Evaluations:
                     status=evaluation.status.value,
                     evidence=evaluation.evidence.value,
                     time=evaluation.timestamp.astimezone(UTC),
-                    conditions=conditions,
+                    conditions="" if JUDGED in evaluation.environment.notes else conditions,
                     seconds=evaluation.seconds,
                     body=evaluation.model_dump_json(),
                 ),

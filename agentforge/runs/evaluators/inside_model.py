@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from agentforge.loop import RunLog
 from agentforge.referee import AroundReferee, EvaluationRequest, Evaluator, OnStage
-from agentforge.schema import Evaluation, Level, Profile, Target, TargetError
+from agentforge.schema import JUDGED, Evaluation, Level, Profile, Target, TargetError
+
+from .cached import CachedEvaluator
 
 if TYPE_CHECKING:
     from agentforge.stitch.variants import Variant, VariantBuilder
 
-JUDGED = "judged"
-"""Key of the environment's note in a verdict on a kernel that was judged inside its model."""
 _INSIDE = "inside the model, of which it is the only region"
 
 
@@ -51,7 +51,7 @@ class InsideModel(AroundReferee):
         progress: Callable[[str], None] | None = None,
     ) -> None:
         self.referee = referee
-        self._judge = judge
+        self._judge = CachedEvaluator(judge, run_log)
         self._run_log = run_log
         self._target = target
         self._profile = profile
@@ -91,8 +91,6 @@ class InsideModel(AroundReferee):
         if self._progress is not None:
             self._progress(f"judging {variant.label} in the model")
         evaluation = self._judge.evaluate(asked, progress=progress)
-        conditions = self._run_log.conditions(asked.definition, asked.workloads)
-        self._run_log.put_evaluation(evaluation, conditions)
         solutions = dict.fromkeys(variant.kernels, request.solution)
         if evaluation.passed and engagement(variant, evaluation, solutions):
             return None
@@ -120,6 +118,9 @@ class InsideModel(AroundReferee):
             "environment": evaluation.environment.model_copy(update={"notes": notes}),
         }
         quick = self._quick.get(request.solution.hash)
+        asked = request.definition, request.workloads, request.solution, Level.QUICK
+        if quick is None and (found := self._run_log.finished_evaluation(*asked)):
+            quick = found[1]  # of an earlier session or run
         if quick is not None:
             kept = ("diagnostics", "metrics", "findings", "resources", "classification", "kernels")
             update |= {name: getattr(quick, name) for name in kept}

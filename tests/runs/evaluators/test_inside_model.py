@@ -10,11 +10,13 @@ import pytest
 from agentforge.config import RefereeSettings
 from agentforge.devices import DeviceSpec, Roofline
 from agentforge.loop import RunLog
+from agentforge.loop._base import SearchedBottleneck
+from agentforge.loop.attempt_referee import AttemptReferee
 from agentforge.profiling import profile_target
 from agentforge.referee import EvaluationRequest, OnStage, Referee
 from agentforge.runs.evaluators.cached import CachedEvaluator
-from agentforge.runs.evaluators.inside_model import JUDGED, InsideModel, only_region
-from agentforge.schema import Evaluation, Level, Profile, Solution, Target
+from agentforge.runs.evaluators.inside_model import InsideModel, only_region
+from agentforge.schema import JUDGED, Attempt, Context, Evaluation, Level, Profile, Solution, Target
 from agentforge.stitch import stitch
 from agentforge.store import Store
 from agentforge.testing.language import make_solution
@@ -151,3 +153,28 @@ def test_a_model_of_several_regions_or_shapes_is_left_to_stitching(target: Targe
     assert only_region(target, profile.model_copy(update={"call_sites": (*sites, *sites)})) == ""
     as_target = target.model_copy(update={"definition": profile.bottlenecks[0].definition})
     assert only_region(as_target, profile) == ""
+
+
+def test_other_runs_share_the_verdict_on_the_model_and_not_that_on_the_kernel_in_it(
+    target: Target, profile: Profile, referee: Counting, run_log: RunLog
+) -> None:
+    whole = target.definition.model_copy(update={"reference": f"{NORM}# another model with this region\n"})
+    other = target.model_copy(update={"definition": whole})
+    region, solution = profile.bottlenecks[0], request(profile, RMS_CPP, Level.FULL).solution
+    name, store, full = region.definition.hash, run_log.store, []
+    for run, model in (("first", target), ("second", target), ("third", other)):
+        store.create_run(make_run(run).model_copy(update={"device": DEVICE.name}))
+        log = RunLog(store, store.get_run(run), conditions="here")
+        inside = InsideModel(referee, referee, log, model, profile)
+        bottlenecks = {name: SearchedBottleneck(region, Context(op_type="norm"), 0.5)}
+        attempt = Attempt(id=log.attempt_id(1), run=run, bottleneck=name, number=1)
+        judge, attempt = AttemptReferee(bottlenecks, log, inside), log.with_solution(attempt, solution)
+        quick = judge.evaluate(attempt, Level.QUICK)[1]
+        full.append(judge.evaluate(attempt, Level.FULL)[1])
+        assert full[-1].verified and full[-1].kernels == quick.kernels
+    assert [bool(evaluation.reused) for evaluation in full] == [False, True, False]
+    assert referee.asked == [
+        (Level.QUICK, name),
+        (Level.FULL, target.definition.hash),
+        (Level.FULL, whole.hash),
+    ]
