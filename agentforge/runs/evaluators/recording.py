@@ -13,8 +13,8 @@ from pathlib import Path
 from agentforge.agents import agents_in
 from agentforge.config import Settings
 from agentforge.llm import Measured, append_line, read_measured
-from agentforge.referee import Builder, EvaluationRequest, Evaluator, OnStage
-from agentforge.schema import Evaluation, Level, Profile, Solution, Target
+from agentforge.referee import AroundReferee, EvaluationRequest, Evaluator, OnStage
+from agentforge.schema import Evaluation, Level, Profile, Target
 
 RECORDED = "recorded"
 """Key of the environment's note in an evaluation that comes from a cassette: it was not measured here."""
@@ -41,40 +41,35 @@ def is_recorded(evaluation: Evaluation) -> bool:
     return RECORDED in evaluation.environment.notes
 
 
-class RecordingEvaluator:
-    """Appends each verdict of `evaluator` to a cassette. Thread-safe.
+class RecordingEvaluator(AroundReferee):
+    """Appends each verdict of `referee` to a cassette. Thread-safe.
 
     Args:
-        evaluator: the referee.
+        referee: whose verdicts are recorded.
         path: the cassette.
     """
 
-    def __init__(self, evaluator: Evaluator, path: Path) -> None:
-        self._evaluator = evaluator
+    def __init__(self, referee: Evaluator, path: Path) -> None:
+        self.referee = referee
         self._path = path
 
     def evaluate(self, request: EvaluationRequest, *, progress: OnStage | None = None) -> Evaluation:
         """See `Evaluator`."""
-        evaluation = self._evaluator.evaluate(request, progress=progress)
+        evaluation = self.referee.evaluate(request, progress=progress)
         append_line(self._path, Measured(evaluation=evaluation))
         return evaluation
 
-    def build(self, solution: Solution) -> None:
-        """See `Builder`."""
-        if isinstance(self._evaluator, Builder):
-            self._evaluator.build(solution)
 
-
-class ReplayedEvaluator:
+class ReplayedEvaluator(AroundReferee):
     """Gives the verdicts of a cassette in recorded order, the last one again and again. Thread-safe.
 
     Args:
-        evaluator: judges what the cassette has no verdict on.
+        referee: judges what the cassette has no verdict on.
         path: the cassette.
     """
 
-    def __init__(self, evaluator: Evaluator, path: Path) -> None:
-        self._evaluator = evaluator
+    def __init__(self, referee: Evaluator, path: Path) -> None:
+        self.referee = referee
         self._path = path
         self._left: dict[_Key, deque[Evaluation]] = defaultdict(deque)
         for line in read_measured(path):
@@ -91,7 +86,7 @@ class ReplayedEvaluator:
             left = self._left[key]
             found = (left.popleft() if len(left) > 1 else left[0]) if left else None
         if found is None:
-            return self._evaluator.evaluate(request, progress=progress)
+            return self.referee.evaluate(request, progress=progress)
         notes = {**found.environment.notes, RECORDED: self._path.name}
         return found.model_copy(update={"environment": found.environment.model_copy(update={"notes": notes})})
 

@@ -9,7 +9,7 @@ import pytest
 
 from agentforge.config import load_settings
 from agentforge.llm import Measured, Message, Recorder, Replay, Request, append_line, read_measured
-from agentforge.referee import EvaluationRequest
+from agentforge.referee import Disassembler, EvaluationRequest
 from agentforge.runs.evaluators.recording import (
     RecordingEvaluator,
     ReplayedEvaluator,
@@ -54,6 +54,18 @@ def test_a_replayed_verdict_says_that_it_was_not_measured_here(tmp_path: Path) -
     found = ReplayedEvaluator(SimulatedReferee(), path).evaluate(request(2.0))
     assert is_recorded(found)
     assert found.environment.notes["recorded"] == "run.jsonl"
+
+
+@pytest.mark.parametrize("kind", [RecordingEvaluator, ReplayedEvaluator])
+def test_a_run_with_a_cassette_sees_machine_code_as_any_run_does(
+    tmp_path: Path, kind: type[RecordingEvaluator | ReplayedEvaluator]
+) -> None:
+    path = tmp_path / "run.jsonl"
+    path.touch()
+    evaluator = kind(SimulatedReferee(), path)
+    solution = make_solution("python", {"model_new.py": '# {"code": "abc"}'}, definition="d")
+    assert isinstance(evaluator, Disassembler)
+    assert evaluator.machine_code_hash(solution) == "abc"
 
 
 def test_calls_and_measurements_share_a_cassette(tmp_path: Path) -> None:
