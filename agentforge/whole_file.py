@@ -29,7 +29,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def whole_artifact(folder: Path) -> Iterator[Path]:
-    """A folder beside `folder`, to fill in the block; it takes its place at the end, or is removed on an error.
+    """A folder to fill in the block. It takes the place of `folder` at the end, or is removed on an error.
 
     Args:
         folder: created if missing; an earlier artifact in it is replaced.
