@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -42,15 +43,18 @@ def unverified(
 def write_unverified(run_log: RunLog, folder: Path) -> tuple[str, ...]:
     """Write these kernels with their references into folders of their own.
 
+    Args:
+        folder: emptied first.
+
     Returns:
         One sentence for each kernel, for the report.
     """
+    shutil.rmtree(folder, ignore_errors=True)
     notes = []
     for name, (attempt, evaluation) in unverified(run_log.attempts(), run_log.evaluation).items():
         definition = run_log.store.get_definition(name)
         solution = run_log.solution_of(attempt)
         place = folder / f"{re.sub(r'[^A-Za-z0-9_.-]+', '_', definition.name)[:80]}-{name[:8]}"
-        place.mkdir(parents=True, exist_ok=True)
         write_solution(solution, place)
         (place / "reference.py").write_text(definition.reference, encoding="utf-8")
         reasons = "\n".join(f"- {reason}" for reason in evaluation.reasons)

@@ -135,7 +135,7 @@ def parallel_versions(found: Sequential, definition: Definition) -> list[UserKer
         "native-code": ("the original, compiled for this machine", original),
         "parallel-loops": (
             "its outermost loops shared among threads",
-            with_threads(original, found.function),
+            with_parallel_loops(original, found.function),
         ),
     }
     return [
@@ -145,7 +145,7 @@ def parallel_versions(found: Sequential, definition: Definition) -> list[UserKer
     ]
 
 
-def with_threads(text: str, function: CFunction) -> str:
+def with_parallel_loops(text: str, function: CFunction) -> str:
     """The source with `omp parallel for` before the outermost loops of a function, sums reduced."""
     head = re.search(rf"\b{re.escape(function.name)}\s*\([^()]*\)[^;{{]*(?=\{{)", text)
     if head is None:

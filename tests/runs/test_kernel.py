@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentforge.config import load_settings
+from agentforge.config import Settings, load_settings
 from agentforge.devices import detect
 from agentforge.frontends import FrontendOptions
 from agentforge.frontends.c_functions import choose_function
@@ -15,6 +15,7 @@ from agentforge.knowledge import context_for
 from agentforge.knowledge.ranking.similarity import DEFAULT, similarity
 from agentforge.languages import languages
 from agentforge.runs.kinds.kernel import KernelStart, as_one
+from agentforge.runs.kinds.sequential import SequentialStart
 from agentforge.schema import Context, Definition, DType, Target, TensorInput, Workload
 from agentforge.store import Store
 from tests.cli.conftest import Answer, Run, home, run
@@ -144,6 +145,20 @@ def test_a_sequential_function_gets_parallel_versions(run: Run, home: Path, tmp_
     with Store(f"sqlite:///{home}/agentforge.db") as store:
         kinds = {kind for outcome in store.outcomes() for kind, _ in outcome.context.operators}
     assert [kind.startswith("untraced-") for kind in kinds] == [True], "nothing in it is traced"
+
+
+def test_two_functions_in_files_of_one_name_keep_their_references(tmp_path: Path) -> None:
+    """Another run may read the first one's at this moment."""
+    settings, starts = Settings(home=tmp_path / "home"), []
+    for factor in ("2.0f", "3.0f"):
+        file = tmp_path / factor / "scale.c"
+        file.parent.mkdir()
+        loop = f"for (int i = 0; i < n; i++) out[i] = x[i] * {factor};"
+        file.write_text(f"void scale(const float* x, float* out, int n) {{ {loop} }}\n")
+        starts.append(SequentialStart(file, {"n": (8,)}).load(settings, detect("cpu")))
+    texts = [path.read_text() for path in (tmp_path / "home" / "references").glob("*/scale.py")]
+    assert sorted(texts) == sorted(start.target.definition.reference for start in starts)
+    assert len(set(texts)) == 2
 
 
 def test_a_run_of_one_kernel_offers_no_merges() -> None:

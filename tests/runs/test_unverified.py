@@ -49,3 +49,11 @@ def test_a_name_in_any_script_can_be_written_in_any_locale(tmp_path: Path) -> No
     assert written(tmp_path, {"融合": [{"speed": 2.0, "untimed": True}]})
     (text,) = (path.read_text(encoding="utf-8") for path in tmp_path.glob("unverified/*/UNVERIFIED.md"))
     assert "Attempt 1 for 融合." in text
+
+
+def test_a_kernel_of_an_earlier_session_that_was_verified_since_does_not_stay(tmp_path: Path) -> None:
+    old = tmp_path / "unverified" / "a-0000"
+    old.mkdir(parents=True)
+    (old / "UNVERIFIED.md").touch()
+    assert written(tmp_path, {"a": [{"speed": 2.0}]}) == {}
+    assert not old.exists()

@@ -10,7 +10,7 @@ from agentforge.frontends import FrontendOptions, load_target
 from agentforge.frontends.c_functions import choose_function
 from agentforge.frontends.sequential import read_sequential, reference
 from agentforge.runs.kinds.kernel import whole
-from agentforge.runs.user_kernels import parallel_versions, read_kernel, with_threads
+from agentforge.runs.user_kernels import parallel_versions, read_kernel, with_parallel_loops
 from agentforge.schema import Definition, UsageError, Workload
 
 REFERENCE = """\
@@ -99,7 +99,7 @@ def test_a_file_beside_model_new_is_read_with_it(
 
 def threads(body: str) -> str:
     source = f"void f(const float* x, float* out, int n) {{\n{body}\n}}\n"
-    return with_threads(source, choose_function(source))
+    return with_parallel_loops(source, choose_function(source))
 
 
 def test_outermost_loops_only() -> None:

@@ -11,7 +11,8 @@ from agentforge.config import Settings
 from agentforge.devices import DeviceSpec
 from agentforge.frontends import FrontendOptions, load_target
 from agentforge.frontends.sequential import read_sequential, reference
-from agentforge.schema import RunKind
+from agentforge.schema import RunKind, content_hash
+from agentforge.whole_file import whole_file
 
 from .._base import RunInput
 from ..run_settings import with_referee
@@ -37,9 +38,12 @@ class SequentialStart:
     def load(self, settings: Settings, device: DeviceSpec) -> RunInput:
         """A reference that calls the original function, and the parallel versions."""
         found = read_sequential(self.path, self.sizes)
-        file = settings.home / "references" / f"{self.path.stem}.py"
+        text = reference(found)
+        # other files of this name may be read by other runs at this moment
+        file = settings.home / "references" / content_hash(text) / f"{self.path.stem}.py"
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(reference(found), encoding="utf-8")
+        with whole_file(file) as draft:
+            draft.write_text(text, encoding="utf-8")
         target = load_target(str(file), FrontendOptions(device=device.torch_device))
         named = target.model_copy(update={"name": self.path.stem, "origin": str(self.path)})
         kernels = parallel_versions(found, whole(target.definition))
