@@ -8,14 +8,25 @@ from pathlib import Path
 
 from agentforge.resources import resource
 
-_CODEGEN = Path(__file__).parents[1] / "codegen"
+_PACKAGE = Path(__file__).parents[1]
+_WRITERS = ("attention", "coder", "cuda_graph", "triton")
+"""The playbook's modules that write kernels."""
 
 
 @cache
 def generator_hash() -> str:
-    """Hash of the generator's modules and of the kernel templates, 16 hexadecimal digits."""
+    """Hash of all that writes kernels, 16 hexadecimal digits."""
     digest = sha256()
-    files = [*_CODEGEN.rglob("*.py"), *resource("knowledge_base", "templates").rglob("*.j2")]
-    for file in sorted(files):
+    for file in generator_files():
         digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def generator_files() -> list[Path]:
+    """The generator's modules, the playbook's that write kernels, and the templates and kernels they use."""
+    return [
+        *sorted((_PACKAGE / "codegen").rglob("*.py")),
+        *(_PACKAGE / "agents" / "playbook" / f"{name}.py" for name in _WRITERS),
+        *sorted(resource("knowledge_base", "templates").rglob("*.j2")),
+        *sorted(resource("knowledge_base", "kernels", "triton").glob("*.py")),
+    ]
