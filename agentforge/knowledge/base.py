@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
-from random import Random
 
 from agentforge.referee.timing.statistics import geometric_mean
 from agentforge.schema import (
     Advice,
     Context,
     Evaluation,
-    EvaluationStatus,
     FrozenModel,
     Lesson,
     Precedent,
@@ -23,7 +22,7 @@ from agentforge.schema import (
     UsageError,
     content_hash,
 )
-from agentforge.store import Store, evaluation_id
+from agentforge.store import Store, VerifiedSolution, evaluation_id
 
 from .cards import Card, load_folder
 from .entries import lesson_text, outcome_of, strategy_without_card
@@ -118,7 +117,7 @@ class KnowledgeBase:
         Raises:
             UsageError: a card is invalid.
         """
-        records, lessons = self._store.strategy_records(), self._lessons()
+        records, lessons = self._store.strategy_records(), self._store.lessons(claims=False)
         known = self._known()
         return tuple(
             known[name].model_copy(
@@ -133,10 +132,12 @@ class KnowledgeBase:
         Raises:
             UsageError: no such strategy.
         """
-        for strategy in self.strategies():
-            if strategy.id == strategy_id:
-                return strategy
-        raise UsageError(f"there is no strategy {strategy_id!r}: `agentforge kb list` shows them all")
+        strategy = self._known().get(strategy_id)
+        if strategy is None:
+            raise UsageError(f"there is no strategy {strategy_id!r}: `agentforge kb list` shows them all")
+        records = self._store.strategy_records(strategies=[strategy_id]).get(strategy_id, ())
+        lessons = self._store.lessons(claims=False).get(strategy_id, ())
+        return strategy.model_copy(update={"records": records, "lessons": lessons})
 
     def pair_gains(self, strategy_id: str) -> tuple[PairGain, ...]:
         """What a strategy gained after others, the highest gain first."""
@@ -158,15 +159,13 @@ class KnowledgeBase:
         device: str = "cpu",
         *,
         after: str = "",
-        seed: int | None = None,
     ) -> tuple[Strategy, ...]:
         """Applicable strategies, highest expected value first, with their records of this operator class.
 
         Args:
             after: strategy of the attempt to build on; empty for a start from the definition.
-            seed: order by Thompson sampling with this seed instead.
         """
-        return tuple(s for s, _ in self.ranked(context, languages, device, after=after, seed=seed))
+        return tuple(s for s, _ in self.ranked(context, languages, device, after=after))
 
     def ranked(
         self,
@@ -175,7 +174,6 @@ class KnowledgeBase:
         device: str = "cpu",
         *,
         after: str = "",
-        seed: int | None = None,
     ) -> tuple[tuple[Strategy, Posterior], ...]:
         """Like `retrieve`, with the posterior of each strategy. Only the nearest contexts are asked.
 
@@ -188,24 +186,23 @@ class KnowledgeBase:
         experience = self._store.experience(near, asked)
         claims = self._store.strategy_records(nearest(known.claimed, request), asked)
         same = [one for one in near if one.op_type == context.op_type]
-        records, lessons = self._store.strategy_records(same, asked), self._lessons(context.op_type)
+        records = self._store.strategy_records(same, asked)
+        lessons = self._store.lessons(context.op_type, claims=False)
         effects = Effects(asked, experience, request)
-        random = None if seed is None else Random(seed)
-        scored = list[tuple[float, float, Strategy, Posterior]]()
+        scored = list[tuple[float, Strategy, Posterior]]()
         for name, strategy in asked.items():
             belief = posterior(strategy, experience.get(name, ()), request, effects.expected(name))
             own = sorted(records.get(name, ()), key=lambda r: (-request.alike(r.context), -r.n))
             told = {"records": tuple(own), "lessons": lessons.get(name, ()), "expected": effects.values(name)}
-            score = belief.value if random is None else belief.sample(random)
-            claimed = score + with_claims(belief, claims.get(name, ()), request).value - belief.value
-            scored.append((score, claimed, strategy.model_copy(update=told), belief))
-        scored.sort(key=lambda entry: -entry[0])  # stable: equal strategies keep the order of their names
+            claimed = with_claims(belief, claims.get(name, ()), request).value
+            scored.append((claimed, strategy.model_copy(update=told), belief))
+        scored.sort(key=lambda entry: -entry[2].value)  # stable: equal ones stay in the order of names
         first = best_alone(asked, experience, request)
-        if random is None and scored and not effects.surely_better(scored[0][2].id, first):
-            scored.sort(key=lambda entry: entry[2].id != first)
+        if scored and not effects.surely_better(scored[0][1].id, first):
+            scored.sort(key=lambda entry: entry[1].id != first)
         # the first rank is decided without claims
-        ordered = [*scored[:1], *sorted(scored[1:], key=lambda entry: -entry[1])]
-        return tuple((strategy, belief) for *_, strategy, belief in ordered)
+        ordered = [*scored[:1], *sorted(scored[1:], key=lambda entry: -entry[0])]
+        return tuple((strategy, belief) for _, strategy, belief in ordered)
 
     def precedents(
         self, definition: str, context: Context, language: str, before: datetime
@@ -226,27 +223,25 @@ class KnowledgeBase:
     def _find_precedents(
         self, definition: str, context: Context, language: str, before: datetime
     ) -> tuple[Precedent, ...]:
-        problems: dict[str, list[Precedent]] = {}
+        problems = defaultdict[str, list[VerifiedSolution]](list)
         likeness = {definition: 2.0}
         for one in self._store.verified_solutions(context.op_type, before):
             alike = similarity(one.context, context)
-            if one.context.architecture != context.architecture or alike < LEAST_ALIKE:
-                continue
-            solution = self._store.get_solution(one.solution)
-            if solution.spec.language == language and solution.author != "inductor":
-                precedent = Precedent(solution=solution, strategy=one.strategy, log_speedup=one.log_speedup)
-                problems.setdefault(one.definition, []).append(precedent)
+            if one.context.architecture == context.architecture and alike >= LEAST_ALIKE:
+                problems[one.definition].append(one)
                 likeness[one.definition] = max(alike, likeness.get(one.definition, 0.0))
         for name in sorted(problems, key=lambda name: (-likeness[name], name)):
-            speeds = [precedent.log_speedup for precedent in problems[name]]
-            if max(speeds) - min(speeds) >= APART:
-                return tuple(problems[name])
+            if not _apart(one.log_speedup for one in problems[name]):
+                continue  # none of its solutions is read
+            found = [
+                Precedent(solution=solution, strategy=one.strategy, log_speedup=one.log_speedup)
+                for one in problems[name]
+                for solution in [self._store.get_solution(one.solution)]
+                if solution.spec.language == language and solution.author != "inductor"
+            ]
+            if _apart(one.log_speedup for one in found):
+                return tuple(found)
         return ()
-
-    def _lessons(self, op_type: str | None = None) -> dict[str, tuple[Lesson, ...]]:
-        """The lessons that were learned here."""
-        found = self._store.lessons(op_type=op_type)
-        return {name: tuple(x for x in lessons if not x.claimed) for name, lessons in found.items()}
 
     def expected_gains(
         self, context: Context, languages: Sequence[str] = ("cpp",), device: str = "cpu"
@@ -275,15 +270,16 @@ class KnowledgeBase:
         """Record what an evaluation says about a strategy. The same evaluation counts once, and one that was
         taken from another run counts there.
 
-        A `verified` evaluation counts with its speedup, one that did not pass as a failure. One that passed
-        unverified counts as neither, and is dropped once the same solution is verified.
+        A `verified` evaluation counts with its speedup, one that did not pass as a failure, and one that says
+        nothing about the solution is not kept. One that passed unverified counts as neither, and is dropped
+        once the same solution is verified.
 
         Args:
             strategy_id: of a card, or a new slug, which becomes a new strategy.
             parent: strategy and evaluation of the attempt that it was built on. If that passed and has
                 another strategy, the outcome's credit is the gain over it.
         """
-        if evaluation.status is EvaluationStatus.HARNESS_ERROR or evaluation.reused:
+        if evaluation.status.undecided or evaluation.reused:
             return
         known = self._known().get(strategy_id)
         if known is None or known.claimed:
@@ -356,6 +352,12 @@ class KnowledgeBase:
             unproven=sum(r.unproven for r in records),
             geometric_mean_speedup=geometric_mean(means, [r.n for r in records]) if verified else None,
         )
+
+
+def _apart(logs: Iterable[float]) -> bool:
+    """Whether solutions with these log speedups differ in speed."""
+    found = [*logs]
+    return bool(found) and max(found) - min(found) >= APART
 
 
 def _applies(strategy: Strategy, context: Context, languages: Sequence[str], device: str) -> bool:

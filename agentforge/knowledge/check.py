@@ -37,11 +37,11 @@ def remove(store: Store, doubts: tuple[Doubt, ...]) -> None:
 
 def _doubts(store: Store) -> Iterator[Doubt]:
     below = cache(partial(_below, store))
-    for outcome in store.outcomes():
-        if not outcome.claimed and (why := _outcome(outcome, _evaluation(store, outcome.evaluation), below)):
+    for outcome in store.outcomes(claims=False):
+        if why := _outcome(outcome, _evaluation(store, outcome.evaluation), below):
             yield Doubt("outcome", outcome.id, outcome.strategy, why)
-    for lesson in (lesson for found in store.lessons().values() for lesson in found):
-        if not lesson.claimed and (why := _lesson(lesson, _evaluation(store, lesson.evaluation))):
+    for lesson in (lesson for found in store.lessons(claims=False).values() for lesson in found):
+        if why := _lesson(lesson, _evaluation(store, lesson.evaluation)):
             yield Doubt("lesson", lesson.id, lesson.strategy, why)
 
 

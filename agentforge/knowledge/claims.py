@@ -168,7 +168,7 @@ def _accept(
     no run found."""
     if not evaluation.verified or (log_speedup_of(evaluation) or 0.0) <= 0:
         return
-    local = (o for o in store.outcomes(claim.strategy) if o.run is None and not o.claimed)
+    local = (o for o in store.outcomes(claim.strategy, claims=False) if o.run is None)
     if any(o.context == context for o in local):
         return
     card, values = base.cards.get(claim.strategy), dict[str, tuple[int | float | str | bool, ...]]()

@@ -62,7 +62,7 @@ def _won(outcome: Outcome) -> bool:
 
 def _lost(outcome: Outcome) -> bool:
     slower = outcome.evidence == "verified" and (outcome.credit or 0.0) < 0
-    return slower or outcome.status != "PASSED"
+    return slower or not (outcome.status == "PASSED" or outcome.status.undecided)
 
 
 def _draft(name: str, kind: CardKind, rests_on: Sequence[Outcome], languages: Sequence[str] = ()) -> Draft:

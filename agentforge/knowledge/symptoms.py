@@ -34,7 +34,7 @@ def symptom_matrix(outcomes: Iterable[Outcome]) -> tuple[SymptomCell, ...]:
     gains: dict[tuple[str, str], list[float]] = defaultdict(list)
     failures: dict[tuple[str, str], int] = defaultdict(int)
     for outcome in outcomes:
-        if outcome.claimed or outcome.status is EvaluationStatus.HARNESS_ERROR:
+        if outcome.claimed or outcome.status.undecided:
             continue
         bound = outcome.context.bound
         # without `after` the credit is the whole speedup, most of which may have come before the symptoms

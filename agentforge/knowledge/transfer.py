@@ -210,8 +210,8 @@ def import_knowledge(store: Store, source: Path | Bundle) -> Transfer:
         UsageError: the file is missing or a line is invalid.
     """
     bundle = source if isinstance(source, Bundle) else read_bundle(source)
-    local = [entry for entry in store.outcomes() if not entry.claimed]
-    taught = [entry for found in store.lessons().values() for entry in found if not entry.claimed]
+    local = store.outcomes(claims=False)
+    taught = [entry for found in store.lessons(claims=False).values() for entry in found]
     known = {claim_of(o).id for o in local} | {claim_of(lesson).id for lesson in taught}
     judged = store.judged_solutions(o.solution for o in bundle.outcomes)
     outcomes = [

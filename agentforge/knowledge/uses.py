@@ -39,8 +39,8 @@ def card_uses(store: Store) -> dict[str, CardUse]:
     verified = {
         (strategy, o.evaluation): o.log_speedup
         for strategy in {strategy for _, strategy in planned}
-        for o in store.outcomes(strategy)
-        if not o.claimed and o.evidence is Evidence.VERIFIED
+        for o in store.outcomes(strategy, claims=False)
+        if o.evidence is Evidence.VERIFIED
     }
 
     @cache

@@ -34,6 +34,11 @@ class EvaluationStatus(StrEnum):
     UNSUPPORTED = "UNSUPPORTED"
     """It builds, and this machine cannot decide whether it is right. Stored as `UNVERIFIED` before 0.1."""
 
+    @property
+    def undecided(self) -> bool:
+        """Whether it says nothing about the solution."""
+        return self in (EvaluationStatus.HARNESS_ERROR, EvaluationStatus.UNSUPPORTED)
+
     @classmethod
     def _missing_(cls, value: object) -> EvaluationStatus | None:
         return cls.UNSUPPORTED if value == "UNVERIFIED" else None

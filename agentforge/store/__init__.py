@@ -2,7 +2,7 @@
 
 from ._evaluations import evaluation_id
 from ._records import Record
-from .knowledge.outcomes import Experience
+from .knowledge.outcomes import Experience, VerifiedSolution
 from .store import Store
 
-__all__ = ["Experience", "Record", "Store", "evaluation_id"]
+__all__ = ["Experience", "Record", "Store", "VerifiedSolution", "evaluation_id"]

@@ -149,9 +149,10 @@ def test_cheating_is_a_failure_and_a_slower_result_is_not(base: KnowledgeBase) -
     assert stats.geometric_mean_speedup == pytest.approx(0.5)
 
 
-def test_a_failure_of_the_harness_says_nothing(base: KnowledgeBase) -> None:
-    _tries(base, "fuse", 2, status=EvaluationStatus.HARNESS_ERROR)
-    assert base.stats().outcomes == 0
+def test_what_says_nothing_about_a_solution_is_not_kept(base: KnowledgeBase, store: Store) -> None:
+    for status in (EvaluationStatus.HARNESS_ERROR, EvaluationStatus.UNSUPPORTED):
+        _tries(base, "fuse", 2, status=status)
+    assert store.outcomes() == ()
 
 
 def test_a_new_slug_becomes_a_strategy(base: KnowledgeBase) -> None:
@@ -171,15 +172,6 @@ def test_own_cards_come_first(store: Store, cards: Path, tmp_path: Path) -> None
     own.mkdir()
     _card(own, "fuse", 0.05, "op_types: [norm]")
     assert _ids(KnowledgeBase(store, [cards, own])) == ["tile", "fuse"]
-
-
-def test_thompson_sampling_explores_and_repeats(base: KnowledgeBase) -> None:
-    firsts = [_ids(base, seed=seed)[0] for seed in range(40)]
-    assert set(firsts) == {"fuse", "tile"}
-    assert firsts == [_ids(base, seed=seed)[0] for seed in range(40)]
-    _tries(base, "fuse", 30, speedup=3.0)
-    _tries(base, "tile", 30, speedup=1.01)
-    assert {_ids(base, seed=seed)[0] for seed in range(40)} == {"fuse"}
 
 
 class TestTransfer:

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from agentforge.knowledge import APART, KnowledgeBase, export_knowledge, import_knowledge
 from agentforge.schema import BuildSpec, EvaluationStatus, Evidence, Precedent, Solution
 from agentforge.store import Store
+from agentforge.store.tables import OutcomeRow, SolutionRow
 from tests.store import nouns
 
 BEGUN = nouns.NOW + timedelta(days=1)
@@ -189,3 +191,15 @@ def test_problems_that_are_not_alike_teach_nothing(store: Store) -> None:
     for text, speedup in (("slow", 1.1), ("fast", 2.0)):
         tried(store, text, speedup, where="l2/few-rows", definition=far)
     assert given(store) == ()
+
+
+def test_solutions_of_other_problems_are_not_read_without_need(store: Store) -> None:
+    near = nouns.definition(reference="# near").hash
+    tried(store, "near slow", 1.1, where="l2/many-rows", definition=near)
+    tried(store, "near fast", 2.0, where="l2/many-rows", definition=near)
+    for text, speedup in (("slow", 1.1), ("fast", 2.0)):
+        tried(store, text, speedup)
+    with store._db.write() as session:
+        session.execute(update(SolutionRow).where(SolutionRow.definition == near).values(body="{"))
+        session.execute(update(OutcomeRow).values(body="{"))
+    assert texts(store) == {"slow", "fast"}

@@ -61,6 +61,8 @@ def test_four_losses_are_to_be_avoided_for_that_operator() -> None:
     assert (card.id, card.kind, card.op_types) == ("avoid-my-trick-for-softmax", CardKind.AVOID, ("softmax",))
     assert "CRASHED" in card.body
     assert drafts(lost[:3], known=["my-trick"], languages={}) == ()
+    unsupported = lost[3].model_copy(update={"status": EvaluationStatus.UNSUPPORTED})
+    assert drafts([*lost[:3], unsupported], known=["my-trick"], languages={}) == (), "it says nothing"
     assert drafts([*lost, outcome(10, 0.5, op_type="softmax")], known=["my-trick"], languages={}) == ()
 
 

@@ -63,10 +63,14 @@ def test_what_was_built_on_another_strategy_counts_with_its_own_gain() -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"claimed": True}, {"status": EvaluationStatus.HARNESS_ERROR, "log_speedup": None}],
-    ids=["claimed", "harness"],
+    [
+        {"claimed": True},
+        {"status": EvaluationStatus.HARNESS_ERROR, "log_speedup": None},
+        {"status": EvaluationStatus.UNSUPPORTED, "log_speedup": None},
+    ],
+    ids=["claimed", "harness", "unsupported"],
 )
-def test_claims_and_failures_of_the_harness_are_in_no_cell(changes: dict[str, Any]) -> None:
+def test_claims_and_what_says_nothing_are_in_no_cell(changes: dict[str, Any]) -> None:
     assert symptom_matrix([outcome("fuse", **changes)]) == ()
 
 

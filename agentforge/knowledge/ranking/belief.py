@@ -15,9 +15,8 @@ itself wins in the end.
 
 A slower result costs nothing, so the value of a try is P(verified) E[max(0, L)]. L is a result around the
 expected mean: a Student t with 2 alpha degrees of freedom, location mu and squared scale beta / alpha. The
-uncertainty of the mean adds nothing to this value; Thompson sampling draws the mean and so gives rarely tried
-strategies a chance. The chance of a gain does include it: there the squared scale is beta (kappa + 1) /
-(alpha kappa).
+uncertainty of the mean adds nothing to this value. The chance of a gain does include it: there the squared
+scale is beta (kappa + 1) / (alpha kappa).
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from random import Random
 
 from scipy.special import stdtr
 
@@ -105,12 +103,6 @@ class Posterior:
         z = self.mu / scale
         gain = self.mu * float(stdtr(v, z)) + scale * _t_density(v, z) * (v + z * z) / (v - 1)
         return self.p_verified * max(0.0, gain)
-
-    def sample(self, random: Random) -> float:
-        """The value under parameters drawn from the posterior, for Thompson sampling."""
-        variance = self.beta / random.gammavariate(self.alpha, 1.0)
-        mean = random.gauss(self.mu, math.sqrt(variance / self.kappa))
-        return random.betavariate(self.verified, self.failed) * mean
 
 
 def _t_density(v: float, z: float) -> float:

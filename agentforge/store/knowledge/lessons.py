@@ -45,21 +45,26 @@ class Lessons:
             for identifier in identifiers:
                 session.execute(delete(LessonRow).where(LessonRow.id == identifier))
 
-    def lessons(self, op_type: str | None = None) -> dict[str, tuple[Lesson, ...]]:
-        """Lessons by strategy, newest first; only those of an operator class if one is named."""
+    def lessons(self, op_type: str | None = None, *, claims: bool = True) -> dict[str, tuple[Lesson, ...]]:
+        """Lessons by strategy, newest first; only those of an operator class if one is named.
+
+        Args:
+            claims: also those of other databases, of which a file can bring any number.
+        """
         query = select(LessonRow.body).order_by(LessonRow.time.desc(), LessonRow.id)
         if op_type is not None:
             query = query.where(LessonRow.op_type == op_type)
-        found: dict[str, tuple[Lesson, ...]] = {}
+        if not claims:
+            query = query.where(~LessonRow.body.contains('"claimed":true'))
+        found: dict[str, list[Lesson]] = {}
         with self._db.read() as session:
             own = frozenset[str | None]()
             if self._scope is not None:
                 own = frozenset(session.scalars(self._scope.runs))
             for lesson in map(Lesson.model_validate_json, session.scalars(query)):
-                if self._scope is not None and not self._scope.has(lesson, own):
-                    continue
-                found[lesson.strategy] = (*found.get(lesson.strategy, ()), lesson)
-        return found
+                if self._scope is None or self._scope.has(lesson, own):
+                    found.setdefault(lesson.strategy, []).append(lesson)
+        return {strategy: tuple(lessons) for strategy, lessons in found.items()}
 
 
 def _add_lesson(session: Session, lesson: Lesson) -> bool:

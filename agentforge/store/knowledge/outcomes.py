@@ -19,7 +19,7 @@ from .._engine import Database, add_all_once, add_once
 from ..tables import ContextRow, OutcomeRow, SolutionRow, StrategyRow, SummaryRow
 from . import summary
 from .scope import Scope
-from .summary import CLAIM, CLAIMED, PASSED, VERIFIED
+from .summary import CLAIM, CLAIMED, NO_FAILURE, VERIFIED
 
 
 @dataclass(frozen=True)
@@ -99,11 +99,17 @@ class Outcomes:
         with self._db.write() as session:
             return add_outcomes(session, outcomes)
 
-    def outcomes(self, strategy: str | None = None) -> tuple[Outcome, ...]:
-        """All outcomes, or those of one strategy, oldest first."""
+    def outcomes(self, strategy: str | None = None, *, claims: bool = True) -> tuple[Outcome, ...]:
+        """All outcomes, or those of one strategy, oldest first.
+
+        Args:
+            claims: also those of other databases.
+        """
         query = select(OutcomeRow.body).order_by(OutcomeRow.time, OutcomeRow.id)
         if strategy is not None:
             query = query.where(OutcomeRow.strategy == strategy)
+        if not claims:
+            query = query.where(~CLAIM)
         with self._db.read() as session:
             return tuple(Outcome.model_validate_json(body) for body in session.scalars(query))
 
@@ -127,26 +133,30 @@ class Outcomes:
                 other.evidence != CLAIMED,
                 or_(
                     other.evidence == Evidence.SUSPICIOUS.value,
-                    other.status.not_in([PASSED, EvaluationStatus.HARNESS_ERROR.value]),
+                    other.status.not_in(NO_FAILURE),
                 ),
             )
             .correlate(OutcomeRow)
             .exists()
         )
         query = (
-            select(OutcomeRow.body, SolutionRow.definition)
+            select(
+                OutcomeRow.solution,
+                SolutionRow.definition,
+                ContextRow.body,
+                OutcomeRow.strategy,
+                OutcomeRow.log_speedup,
+            )
             .join(SolutionRow, SolutionRow.hash == OutcomeRow.solution)
+            .join(ContextRow, ContextRow.hash == OutcomeRow.context)
             .where(VERIFIED, OutcomeRow.op_type == op_type, OutcomeRow.run.is_not(None), ~doubted)
             .where(known(OutcomeRow))
             .order_by(OutcomeRow.time, OutcomeRow.id)
         )
         found: dict[str, VerifiedSolution] = {}
         with self._db.read() as session:
-            for body, definition in session.execute(query):
-                o = Outcome.model_validate_json(body)
-                found[o.solution] = VerifiedSolution(
-                    o.solution, definition, o.context, o.strategy, o.log_speedup or 0.0
-                )
+            for solution, definition, context, *rest in session.execute(query):
+                found[solution] = VerifiedSolution(solution, definition, _context(context), *rest)
         return tuple(found[solution] for solution in sorted(found))
 
     def outcome_totals(self) -> OutcomeTotals:

@@ -47,7 +47,9 @@ MOST_CLAIMED = math.log(1.5)
 CLAIM = OutcomeRow.evidence == CLAIMED
 _PROOF = and_(OutcomeRow.status == PASSED, OutcomeRow.evidence == Evidence.VERIFIED.value)
 VERIFIED = and_(_PROOF, OutcomeRow.log_speedup.is_not(None))
-_FAILED = and_(OutcomeRow.status.not_in([PASSED, EvaluationStatus.HARNESS_ERROR.value]), ~CLAIM)
+NO_FAILURE = [PASSED, *(status.value for status in EvaluationStatus if status.undecided)]
+"""Statuses that count as no failure."""
+_FAILED = and_(OutcomeRow.status.not_in(NO_FAILURE), ~CLAIM)
 _DISCOURAGING = or_(
     OutcomeRow.evidence == Evidence.SUSPICIOUS.value,
     OutcomeRow.log_speedup.is_(None),

@@ -143,11 +143,3 @@ def test_the_best_alone_knows_nothing_from_elsewhere() -> None:
     assert best_alone(known, {"tile": [elsewhere]}, ASKED) == "fuse"
     assert best_alone(known, {"tile": [record([2.0] * 9)]}, ASKED) == "tile"
     assert best_alone({}, {}, ASKED) == ""
-
-
-def test_samples_follow_the_posterior() -> None:
-    belief = Posterior(0.4, 10.0, 8.0, 0.5, verified=6.0, failed=2.0)
-    random = Random(1)
-    drawn = [belief.sample(random) for _ in range(20_000)]
-    assert sum(drawn) / len(drawn) == pytest.approx(0.4 * 0.75, abs=0.01)
-    assert belief.sample(Random(5)) == belief.sample(Random(5))

@@ -126,7 +126,7 @@ def _statistics(
         "n": len(logs),
         "mean_log_speedup": fmean(logs) if logs else 0.0,
         "var_log_speedup": variance(logs) if len(logs) > 1 else 0.0,
-        "failures": sum(o.status not in (_PASSED, EvaluationStatus.HARNESS_ERROR) for o in own),
+        "failures": sum(o.status is not _PASSED and not o.status.undecided for o in own),
         "unproven": len({o.solution for o in unproven}),
         "discouraging": len(slow),
         "claims": len(claims),
