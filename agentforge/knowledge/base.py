@@ -267,8 +267,8 @@ class KnowledgeBase:
         *,
         parent: tuple[str, Evaluation] | None = None,
     ) -> None:
-        """Record what an evaluation says about a strategy. The same evaluation counts once, and one that was
-        taken from another run counts there.
+        """Record what an evaluation says about a strategy. It counts once, also if another run takes it;
+        one that was taken for another source with the same machine code counts in its own run alone.
 
         A `verified` evaluation counts with its speedup, one that did not pass as a failure, and one that says
         nothing about the solution is not kept. One that passed unverified counts as neither, and is dropped
@@ -279,13 +279,17 @@ class KnowledgeBase:
             parent: strategy and evaluation of the attempt that it was built on. If that passed and has
                 another strategy, the outcome's credit is the gain over it.
         """
-        if evaluation.status.undecided or evaluation.reused:
+        original = evaluation.copy_of
+        if evaluation.status.undecided or (evaluation.reused and not original):
             return
         known = self._known().get(strategy_id)
         if known is None or known.claimed:
             self._store.save_strategy(strategy_without_card(strategy_id, context, solution))
         chosen = parameters if parameters is not None else solution.parameters
         outcome = outcome_of(strategy_id, context, solution, evaluation, chosen, run, parent=parent)
+        if original:
+            identifier = content_hash([strategy_id, original], length=24)  # as its own run records it
+            outcome = outcome.model_copy(update={"id": identifier, "evaluation": original})
         self._store.record_outcomes([outcome])
 
     def learn(

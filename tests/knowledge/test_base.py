@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from agentforge.knowledge import KnowledgeBase, export_knowledge, import_knowledge
+from agentforge.knowledge import KnowledgeBase, doubtful, export_knowledge, import_knowledge
+from agentforge.loop import RunLog
 from agentforge.schema import (
     REUSED,
     Evaluation,
     EvaluationStatus,
     Evidence,
+    Level,
     Outcome,
     Solution,
     Strategy,
@@ -274,12 +276,34 @@ class TestTransfer:
                 export_knowledge(base, store, Path(folder))
 
 
-def test_a_verdict_of_another_run_counts_there_alone(base: KnowledgeBase) -> None:
+def test_a_verdict_on_other_words_for_the_same_machine_code_counts_in_its_own_run_alone(
+    base: KnowledgeBase,
+) -> None:
     [(solution, before)] = _tries(base, "fuse", 1, evidence=Evidence.VERIFIED)
-    environment = before.environment.model_copy(update={"notes": {REUSED: "evaluation x of run y"}})
-    copy = before.model_copy(update={"environment": environment})
+    notes = {REUSED: "evaluation x of run y (the same machine code)"}
+    copy = before.model_copy(update={"environment": before.environment.model_copy(update={"notes": notes})})
     base.record("fuse", nouns.context(), solution, copy, {}, "later")
     assert base.stats().outcomes == 1
+
+
+def test_a_verdict_that_its_own_run_never_recorded_counts_once_where_it_is_taken(
+    base: KnowledgeBase, store: Store
+) -> None:
+    """The first run was killed before it recorded it."""
+    solution = nouns.solution("now")
+    asked = nouns.definition(), [nouns.workload()], solution, Level.FULL
+    measured = nouns.evaluation(solution)
+    logs = []
+    for name in ("first", "later"):
+        store.create_run(nouns.run(name, device="null device"))
+        logs.append(RunLog(store, store.get_run(name), conditions="here"))
+    logs[0].put_evaluation(measured, logs[0].conditions(*asked[:2]))
+    found = logs[1].finished_evaluation(*asked)
+    assert found is not None and found[1].reused
+    for name, evaluation in (("later", found[1]), ("first", measured)):
+        base.record("fuse", nouns.context(), solution, evaluation, {}, name)
+        assert base.stats().outcomes == base.stats().verified == 1
+    assert doubtful(store) == ()
 
 
 def test_a_lesson_rests_on_a_verified_evaluation(base: KnowledgeBase, store: Store, tmp_path: Path) -> None:
