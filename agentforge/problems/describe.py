@@ -12,6 +12,8 @@ from agentforge.schema import Distribution, DType, ScalarInput, TensorInput, Uns
 
 _SPREAD = 0.1
 _SAMPLE = 1 << 20
+_FEW = 16
+"""Largest distance of whole floating-point numbers that are drawn as integers: masks, counts, labels."""
 
 
 def dtype_of(dtype: torch.dtype) -> DType:
@@ -43,9 +45,11 @@ def describe_tensor(name: str, tensor: torch.Tensor, *, keyword: bool = False) -
 def distribution_of(tensor: torch.Tensor) -> Distribution:
     """A distribution whose draws are like the tensor's values.
 
-    Integers keep their range, without negative padding marks (an `ignore_index` such as -100). Values that
-    are never negative stay so. A constant of more than one element gets a spread of 10%, so that a kernel
-    that ignores weights at their initial 0 and 1 does not pass.
+    Integers keep their range, without a single negative value, which marks padding (an `ignore_index` such as
+    -100). A few whole numbers in a floating-point type, such as a mask's, stay whole. Values that are never
+    negative stay so. A constant of more than one element gets a spread of 10%, so that a kernel that ignores
+    weights at their initial 0 and 1 does not pass. For the same reason a mask that is neither always true
+    nor always false has at least 1% of either.
     """
     flat = tensor.detach().reshape(-1)
     if flat.numel() > _SAMPLE:
@@ -53,17 +57,23 @@ def distribution_of(tensor: torch.Tensor) -> Distribution:
     if flat.numel() == 0:
         return Distribution(kind="constant", a=0.0)
     if flat.dtype == torch.bool:
-        return Distribution(kind="bernoulli", a=_round(flat.float().mean().item()))
+        share = flat.float().mean().item()
+        varies = 0 < share < 1
+        return Distribution(kind="bernoulli", a=min(max(_round(share), 0.01), 0.99) if varies else share)
     if not (flat.is_floating_point() or flat.is_complex()):
         low, high = int(tensor.min()), int(tensor.max())
         if low < 0 <= high and flat.dtype == torch.int64:
-            low = int(tensor[tensor >= 0].min())
+            following = int(tensor[tensor != low].min())
+            low = following if following >= 0 else low
         return Distribution(kind="integers", a=low, b=high + 1)
     values = (torch.view_as_real(flat.resolve_conj()) if flat.is_complex() else flat).double().reshape(-1)
-    return _floating(values[torch.isfinite(values)], single=tensor.numel() == 1)
+    values = values[torch.isfinite(values)]
+    if flat.is_complex() and values.numel():
+        return _normal(values)  # of the others no draw has an imaginary part
+    return _floating(values, single=tensor.numel() == 1, narrow=flat.itemsize == 1)
 
 
-def _floating(values: torch.Tensor, *, single: bool) -> Distribution:
+def _floating(values: torch.Tensor, *, single: bool, narrow: bool) -> Distribution:
     if values.numel() == 0:
         return Distribution(kind="constant", a=0.0)
     low, high = values.min().item(), values.max().item()
@@ -72,8 +82,14 @@ def _floating(values: torch.Tensor, *, single: bool) -> Distribution:
             return Distribution(kind="constant", a=low)
         spread = _SPREAD * abs(low) if low else _SPREAD
         return Distribution(kind="uniform", a=_round(low - spread), b=_round(low + spread))
+    if high - low <= _FEW and not narrow and bool((values == values.round()).all()):
+        return Distribution(kind="integers", a=low, b=high + 1)  # torch draws none in 8-bit floats
     if low >= 0:
         return Distribution(kind="uniform", a=_round(low), b=_round(high))
+    return _normal(values)
+
+
+def _normal(values: torch.Tensor) -> Distribution:
     mean, std = values.mean().item(), values.std().item() if values.numel() > 1 else 0.0
     if abs(mean) < 0.05 * std:
         mean = 0.0  # sampling noise around zero would make every layer's definition another one

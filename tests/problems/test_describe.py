@@ -16,6 +16,8 @@ from agentforge.problems.describe import (
     flatten_tensors,
     to_device,
 )
+from agentforge.profiling.graph.extract import draw_expression
+from agentforge.referee.inputs.inputs import draw
 from agentforge.schema import TargetError
 
 
@@ -47,6 +49,12 @@ def test_padding_marks_are_no_range():
     assert (found.a, found.b) == (2, 10)
 
 
+def test_several_negative_integers_are_values():
+    assert distribution_of(torch.tensor([-5, -3, 4])).a == -5
+    assert distribution_of(torch.arange(-500, 501)).a == -500
+    assert distribution_of(torch.tensor([-100, 3, 7, -100])).a == 3
+
+
 @pytest.mark.parametrize(
     ("tensor", "kind"),
     [
@@ -58,10 +66,41 @@ def test_padding_marks_are_no_range():
         (torch.tensor([float("-inf"), float("nan")]), "constant"),
         (torch.randn(100, dtype=torch.complex64), "normal"),
         (torch.randn(100, dtype=torch.complex64).conj(), "normal"),
+        (torch.view_as_complex(torch.rand(100, 2)), "normal"),
+        (torch.full((8,), 1j), "normal"),
+        (torch.empty(0, dtype=torch.complex64), "constant"),
+        (torch.arange(256.0), "uniform"),
+        (torch.tensor([0.0, -1e9]), "normal"),
+        (torch.tensor([0.0, 1.0]).to(torch.float8_e4m3fn), "uniform"),
     ],
 )
 def test_kinds(tensor, kind):
     assert distribution_of(tensor).kind == kind
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_a_mask_in_a_floating_point_type_keeps_its_two_values(dtype):
+    mask = (torch.arange(100) % 3 > 0).to(dtype)
+    spec = describe_tensor("mask", mask)
+    drawn = torch.empty_like(mask)
+    draw(drawn, spec.distribution, torch.Generator().manual_seed(0))
+    written = eval(draw_expression(spec), {"torch": torch})
+    for values in (drawn, written):
+        assert values.dtype is dtype
+        assert set(values.tolist()) == {0.0, 1.0}
+
+
+@pytest.mark.parametrize(("true", "share"), [(999, 0.99), (1, 0.01), (1000, 1.0), (0, 0.0), (300, 0.3)])
+def test_a_mask_that_varies_is_drawn_with_both_values(true, share):
+    assert distribution_of(torch.arange(1000) < true).a == share
+
+
+def test_complex_draws_have_an_imaginary_part():
+    phases = torch.polar(torch.ones(64), torch.arange(64.0))
+    drawn = torch.empty_like(phases)
+    for example in (phases, phases.abs().to(phases.dtype)):
+        draw(drawn, distribution_of(example), torch.Generator().manual_seed(0))
+        assert drawn.imag.std() > 0
 
 
 def test_a_variance_stays_positive():
