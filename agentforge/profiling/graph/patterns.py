@@ -18,6 +18,8 @@ def pattern_of(tensor: torch.Tensor) -> str | None:
     - lower and upper triangles of two values (causal masks: boolean, additive or 0/1);
     - additive masks of 0 and a huge negative value at random places (the expression leaves the first column
       unmasked, so that no row is fully masked);
+    - biases of more values that such a mask hides at some places (ALiBi): the expression draws the rest from
+      a normal distribution;
     - integers that rise in equal steps (positions, offsets of bags);
     - integers that never fall (offsets of bags of several sizes, ends of groups of rows): the expression
       exchanges the sizes.
@@ -36,24 +38,44 @@ def pattern_of(tensor: torch.Tensor) -> str | None:
         return None
     flat = tensor.detach().reshape(-1, rows, columns)
     first = flat[0]
-    low, high = first.min(), first.max()
+    low, high = flat.min(), flat.max()
     if low == high and not _is_floor(low):
         return None
     two_valued = bool(((flat == low) | (flat == high)).all())
     if not two_valued:
-        return None
+        return _masked_bias(flat, tensor) if _is_floor(low) else None
     if bool((flat == first).all()):
         for lower in (True, False):
             found = _triangle(first, lower)
             if found is not None:
                 return _finish(found, tensor)
     if tensor.is_floating_point() and _is_floor(low) and high == 0:
-        share = (flat == low).double().mean().item()
-        return (
-            f"torch.where((torch.rand({tuple(tensor.shape)}) < {share:.3g}) & "
-            f"(torch.arange({columns}) > 0), {_literal(low)}, 0.0).to({tensor.dtype})"
-        )
+        return f"torch.where({_scattered(flat == low, tensor)}, {_literal(low)}, 0.0).to({tensor.dtype})"
     return None
+
+
+def _masked_bias(flat: torch.Tensor, tensor: torch.Tensor) -> str | None:
+    """Expression for values of a normal distribution that a mask hides at some places."""
+    hidden = flat <= _floor(tensor.dtype)
+    visible = flat[~hidden].double()
+    if not visible.numel() or not bool(visible.isfinite().all()):
+        return None
+    places = None
+    if bool((hidden == hidden[0]).all()):
+        places = _triangle(hidden[0], lower=True) or _triangle(hidden[0], lower=False)
+    drawn = f"torch.randn({tuple(tensor.shape)}, dtype={tensor.dtype})"
+    mean, spread = visible.mean().item(), visible.std(correction=0).item()
+    return (
+        f"torch.where({places or _scattered(hidden, tensor)}, {_literal(flat.min())}, "
+        f"{drawn} * {spread:.3g} + {mean:.3g})"
+    )
+
+
+def _scattered(hidden: torch.Tensor, tensor: torch.Tensor) -> str:
+    """Expression for as many places, at random, none of them in the first column."""
+    share = hidden.double().mean().item()
+    shape = tuple(tensor.shape)
+    return f"(torch.rand({shape}) < {share:.3g}) & (torch.arange({shape[-1]}) > 0)"
 
 
 def _sequence(tensor: torch.Tensor) -> str | None:
@@ -93,8 +115,13 @@ def _ends(tensor: torch.Tensor) -> str | None:
     return f"{text}.to({tensor.dtype})"
 
 
+def _floor(dtype: torch.dtype) -> float:
+    """Floating-point numbers up to this one are those of a mask."""
+    return 0.9 * max(torch.finfo(dtype).min, -1e9)
+
+
 def _is_floor(value: torch.Tensor) -> bool:
-    return value.is_floating_point() and bool(value <= 0.9 * max(torch.finfo(value.dtype).min, -1e9))
+    return value.is_floating_point() and bool(value <= _floor(value.dtype))
 
 
 def _triangle(matrix: torch.Tensor, lower: bool) -> str | None:

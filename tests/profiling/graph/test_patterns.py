@@ -55,6 +55,37 @@ def test_a_random_additive_mask_leaves_no_row_empty():
     assert torch.isfinite(drawn).any(-1).all()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("floor", [float("-inf"), -1e9])
+def test_a_bias_under_a_causal_mask_keeps_the_mask_and_its_own_spread(dtype, floor):
+    visible = torch.ones(64, 64, dtype=torch.bool).tril()
+    slopes = torch.tensor([0.5, 0.25])[:, None, None]
+    distance = torch.arange(64) - torch.arange(64)[:, None]
+    bias = torch.where(visible, slopes * distance, floor)[None].to(dtype)
+    expression = pattern_of(bias)
+    assert expression is not None
+    drawn = made(expression)
+    assert drawn.dtype is dtype
+    shown = visible.expand(bias.shape)
+    assert torch.equal(drawn < -9e8, ~shown)
+    assert drawn[shown].double().mean().item() == pytest.approx(bias[shown].double().mean().item(), rel=0.1)
+    assert drawn[shown].double().std().item() == pytest.approx(bias[shown].double().std().item(), rel=0.1)
+
+
+def test_a_bias_with_padding_is_hidden_at_random_places():
+    bias = torch.randn(3, 1, 8, 16)
+    bias[1, ..., 12:] = torch.finfo(torch.float32).min
+    drawn = made(pattern_of(bias))
+    assert 0 < (drawn < -9e8).sum() < bias.numel() / 2
+    assert (drawn[..., 0] > -10).all()
+
+
+def test_a_mask_that_begins_after_the_first_sample_is_one():
+    mask = torch.zeros(2, 1, 4, 8)
+    mask[1, ..., 5:] = float("-inf")
+    assert set(made(pattern_of(mask)).unique().tolist()) <= {float("-inf"), 0.0}
+
+
 @pytest.mark.parametrize(
     "tensor",
     [
