@@ -20,3 +20,8 @@ def _hidden(character: str) -> bool:
 def shortened(text: str, most: int = 300) -> str:
     """At most this many characters, then the number of all: an exception may quote a whole tensor."""
     return text if len(text) <= most else f"{text[:most]} ... ({len(text)} characters)"
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an exception's message, shortened."""
+    return shortened((str(error).strip().splitlines() or ["no message"])[0])

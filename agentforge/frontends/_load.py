@@ -70,7 +70,7 @@ def read_source(path: Path) -> str:
             raise TargetError(
                 f"{path} has {size >> 20} MiB; a reference's source has at most {_MAX_SOURCE_BYTES >> 20} MiB"
             )
-        source = path.read_text(encoding="utf-8")
+        source = path.read_text(encoding="utf-8-sig")
         if not source.strip():
             raise TargetError(f"{path} is empty; give a file with class Model, get_inputs, get_init_inputs")
         ast.parse(source, path.name)

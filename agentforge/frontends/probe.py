@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
 from torch.nn.parameter import is_lazy
+from torch.utils._pytree import tree_leaves
 
 from agentforge.isolation.memory_errors import is_out_of_memory
 from agentforge.problems.describe import describe_arguments, flatten_tensors, to_device
-from agentforge.problems.kernelbench import Problem, load_problem, remedy
+from agentforge.problems.kernelbench import Problem, load_problem, remedy, seed_generators
 from agentforge.referee.workers.failures import UnusableOutput
 from agentforge.referee.workers.pytree import flatten
 from agentforge.schema import Definition, TargetError, TensorInput, UnsupportedTargetError
-from agentforge.visible import shortened
+from agentforge.visible import first_line
 
 _NO_GPU = ("Torch not compiled with CUDA", "NVIDIA driver", "No CUDA GPUs", "No HIP GPUs", "active drivers")
 """Words in torch's and Triton's messages if code asks for a missing GPU."""
@@ -36,6 +38,7 @@ _NO_CACHE = (
     'generate="prompt=128,new=64" in place of inputs'
 )
 _PLAIN = "return tensors, numbers, strings, None, or lists, tuples or dicts of those"
+_UNSEEDED = "gives other values under the same seed; draw them with torch"
 
 
 def probe(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str, Any]:
@@ -69,6 +72,9 @@ def probe(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str, A
             f"{definition.name} has lazy parameters without a shape: run one forward in its constructor, or "
             "use modules with sizes, such as nn.Linear for nn.LazyLinear"
         )
+    init = problem.constructor_arguments(_SEED)
+    if not _same_values(init, problem.constructor_arguments(_SEED)):
+        raise TargetError(f"{definition.name}: get_init_inputs() {_UNSEEDED}")
     args, kwargs = draw_inputs(problem, _SEED, device, definition.name)
     names = parameter_names(model, len(args))
     inputs = describe_arguments(names, args, kwargs)
@@ -99,7 +105,7 @@ def probe(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str, A
         "outputs": [[list(t.shape), str(t.dtype)] for t in first],
         "notes": notes,
         "seconds": seconds,
-        "unsendable": _unsendable(problem.get_init_inputs()),
+        "unsendable": _unsendable(init),
     }
 
 
@@ -119,7 +125,7 @@ def _device(name: str) -> torch.device:
         torch.empty(1, device=device)
     except Exception as error:
         raise TargetError(
-            f"device {name!r} is not usable here ({_first_line(error)}); use --device cpu"
+            f"device {name!r} is not usable here ({first_line(error)}); use --device cpu"
         ) from error
     return device
 
@@ -174,12 +180,7 @@ def _stage(name: str, what: str, run: Callable[[], Any], advice: str = _BY_HAND,
         if gpu:
             advice = "it asks for a GPU, but this machine has none: leave out the device"
         kind = UnsupportedTargetError if gpu else TargetError
-        raise kind(f"{name}: {what} raises {type(error).__name__}: {_first_line(error)}; {advice}") from error
-
-
-def _first_line(error: BaseException) -> str:
-    text = str(error).strip()
-    return shortened(text.splitlines()[0]) if text else "no message"
+        raise kind(f"{name}: {what} raises {type(error).__name__}: {first_line(error)}; {advice}") from error
 
 
 def _forward(
@@ -197,7 +198,7 @@ def _forward(
     """
 
     def run() -> Any:
-        torch.manual_seed(seed)
+        seed_generators(seed)
         with torch.no_grad():
             return model(*args, **kwargs)
 
@@ -257,6 +258,8 @@ def _behaviour(
         fresh = problem.build(_SEED).to(device)
         args, kwargs = draw_inputs(problem, _SEED, device, name)
         if not equal_outputs(first, _forward(name, fresh, args, kwargs, seed=2, advice=advice)):
+            if not _same_values(problem.inputs(_SEED), problem.inputs(_SEED)):
+                raise TargetError(f"{name}: get_inputs() {_UNSEEDED}")
             training = any(module.training for module in model.modules())
             raise TargetError(
                 f"{name}: its output is random: two forwards on the same input differ; "
@@ -271,15 +274,28 @@ def _behaviour(
         notes.append("one forward is slow; whether the output depends on the input was not checked")
         return notes
     args, kwargs = draw_inputs(problem, _SEED + 1, device, name)
-    if all(
-        a.shape == b.shape and (torch.equal(a, b) or (a.isnan() & b.isnan()).all())
-        for a, b in zip(first, _forward(name, model, args, kwargs, seed=1, advice=advice), strict=False)
-    ):
-        notes.append("the output does not depend on the input: two different inputs gave the same output")
+    if _same_values(first, _forward(name, model, args, kwargs, seed=1, advice=advice)):
+        notes.append(
+            "get_inputs() gives the same values under every seed; whether the output depends on them was not "
+            "checked"
+            if _same_values(problem.inputs(_SEED), problem.inputs(_SEED + 1))
+            else "the output does not depend on the input: two different inputs gave the same output"
+        )
     wide = [t.float() if t.itemsize == 1 else t for t in first if t.is_floating_point()]
     if any(not torch.isfinite(t).all() for t in wide):
         notes.append("the output contains NaN or Inf")
     return notes
+
+
+def _same_values(one: Any, other: Any) -> bool:
+    """Whether dense tensors, numbers and strings in two nested values are equal; NaN equals NaN."""
+
+    def same(a: Any, b: Any) -> bool:
+        if isinstance(a, torch.Tensor) and not _not_dense([("", a)]):
+            return a.shape == b.shape and bool(torch.equal(a, b) or (a.isnan() & b.isnan()).all())
+        return not isinstance(a, (int, float, str)) or a == b or a != a
+
+    return all(itertools.starmap(same, zip(tree_leaves(one), tree_leaves(other), strict=False)))
 
 
 def equal_outputs(left: list[torch.Tensor], right: list[torch.Tensor]) -> bool:

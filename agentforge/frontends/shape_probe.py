@@ -12,6 +12,7 @@ from agentforge.problems.kernelbench import load_problem
 from agentforge.referee.inputs.inputs import draw
 from agentforge.referee.workers.memory.shared_memory import DTYPES
 from agentforge.schema import Target, TargetError, TensorInput, Workload
+from agentforge.visible import first_line
 
 
 def check_shapes(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str, Any]:
@@ -41,9 +42,8 @@ def _run(name: str, model: torch.nn.Module, workload: Workload, device: str) -> 
         with torch.no_grad():
             model(*args, **kwargs)
     except Exception as error:
-        line = (str(error).strip().splitlines() or ["no message"])[0][:200]
         raise TargetError(
-            f"{name} fails at {workload.name} ({type(error).__name__}: {line}); "
+            f"{name} fails at {workload.name} ({type(error).__name__}: {first_line(error)}); "
             "give --shapes a range that it accepts, and dimensions that must be equal together: "
             "length:q.1+mask.0=8..64"
         ) from error

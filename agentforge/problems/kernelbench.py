@@ -6,6 +6,7 @@ Reference: Ouyang et al., KernelBench (2025), https://github.com/ScalingIntellig
 from __future__ import annotations
 
 import linecache
+import random
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,10 +29,15 @@ class Problem:
     get_inputs: Callable[[], Any]
     get_init_inputs: Callable[[], Any]
 
+    def constructor_arguments(self, seed: int) -> Any:
+        """What `get_init_inputs()` draws under `seed`: a list, or a dict of keyword arguments."""
+        seed_generators(seed)
+        return self.get_init_inputs()
+
     def build(self, seed: int) -> torch.nn.Module:
-        """Construct the model under `seed`, in eval mode, as KernelBench does."""
-        init = self.get_init_inputs()
-        torch.manual_seed(seed)
+        """Construct the model in eval mode, its weights and arguments drawn under `seed`."""
+        init = self.constructor_arguments(seed)
+        seed_generators(seed)
         if isinstance(init, dict):
             return self.model_class(**init).eval()
         return self.model_class(*init).eval()
@@ -42,13 +48,21 @@ class Problem:
         `get_inputs()` returns a list or tuple of positional arguments; a dict is taken as keyword
         arguments, which KernelBench's own files never do.
         """
-        torch.manual_seed(seed)
+        seed_generators(seed)
         drawn = self.get_inputs()
         if isinstance(drawn, dict):
             return (), drawn
         if isinstance(drawn, (list, tuple)):
             return tuple(drawn), {}
         raise TargetError("get_inputs() must return a list of arguments (or a dict of keyword arguments)")
+
+
+def seed_generators(seed: int) -> None:
+    """Seed the generators that a file may draw from: torch's, Python's and numpy's."""
+    torch.manual_seed(seed)
+    random.seed(seed)
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed([seed & 0xFFFFFFFF, seed >> 32])
 
 
 @contextmanager

@@ -254,6 +254,41 @@ def test_an_output_whose_size_depends_on_the_values_is_no_fault(tmp_path):
     assert not load_target(write(tmp_path, "return x[x > 0]")).notes
 
 
+def drawing(inputs: str, init: str = "return [8]") -> str:
+    """A source with other inputs and constructor arguments."""
+    source = HEAD.replace("{forward}", "return self.fc(x)").replace("dim=8", "dim=8, scale=1.0")
+    source = source.replace("torch.randn(4, 8)", inputs).replace("return [8]", init)
+    return f"import random\nimport numpy as np\n{source}"
+
+
+def test_inputs_that_never_change_are_a_note():
+    (note,) = probed(drawing("torch.ones(4, 8)"))
+    assert note.startswith("get_inputs() gives the same values under every seed; whether the output depends")
+
+
+@pytest.mark.parametrize(
+    "drawn", ["torch.from_numpy(np.random.rand(4, 8)).float()", "torch.ones(4, 8) * random.random()"]
+)
+def test_inputs_may_be_drawn_by_other_generators_than_torchs(drawn):
+    assert probed(drawing(drawn)) == []
+
+
+def test_draws_that_no_seed_decides_are_refused():
+    unseeded = "np.random.default_rng().random()"
+    with pytest.raises(TargetError, match=r"get_inputs\(\) gives other values under the same seed; draw"):
+        probed(drawing(f"torch.ones(4, 8) * {unseeded}"))
+    with pytest.raises(TargetError, match=r"get_init_inputs\(\) gives other values under the same seed"):
+        probed(drawing("torch.randn(4, 8)", f"return [8, {unseeded}]"))
+
+
+@pytest.mark.parametrize(
+    "drawn", ["torch.rand(1)", "__import__('random').random()", "__import__('numpy').random.rand()"]
+)
+def test_a_forward_that_draws_is_random(drawn):
+    with pytest.raises(TargetError, match="its output is random"):
+        probed(HEAD.replace("{forward}", f"return self.fc(x) * {drawn}"))
+
+
 def probed(source: str) -> list[str]:
     """Notes of a model that is probed in this process."""
     definition = Definition(name="odd", op_type="model", reference=source)
@@ -345,6 +380,14 @@ def test_bad_input(tmp_path):
     )
     refuse(write(tmp_path, **{"class Model": "class Other"}), "no class Model")
     refuse(write(tmp_path, **{"def get_inputs": "def other"}), r"no get_inputs")
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path):
+    path = Path(write(tmp_path))
+    plain = load_target(str(path)).definition
+    path.write_text(path.read_text(), encoding="utf-8-sig")
+    assert path.read_bytes().startswith(b"\xef\xbb\xbf")
+    assert load_target(str(path)).definition == plain
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentforge.referee import EvaluationRequest, Referee
-from agentforge.schema import EvaluationStatus, Level
+from agentforge.schema import Definition, EvaluationStatus, Level
 
 from .judging import WORKLOAD, judge, problem, solution_of, stage
 
@@ -53,3 +53,23 @@ def test_a_reference_that_raises_later_is_no_verdict(referee: Referee, tmp_path:
 def test_a_candidate_s_death_is_its_verdict(referee: Referee) -> None:
     dies = ("return torch.tanh(x)", "import os; os.kill(os.getpid(), 11)")
     assert judge(referee, DEFINITION, dies).status is EvaluationStatus.CRASHED
+
+
+def test_a_reference_that_sets_the_number_of_threads_runs_with_those_of_the_settings(
+    referee: Referee,
+) -> None:
+    sets, checks = "torch.set_num_threads(2)\n", "assert torch.get_num_threads() == 1\n"
+    source = problem(f"{checks}return torch.tanh(x)", "torch.randn(64, 64)").reference
+    source = source.replace("import torch\n", f"import torch\n{sets}")
+    definition = Definition(name="threads", op_type="other", reference=source)
+    evaluation = judge(referee, definition, (sets, ""), (checks, "\n"))
+    assert evaluation.passed, evaluation.reasons
+
+
+def test_a_candidate_gets_the_constructor_arguments_of_the_reference(referee: Referee) -> None:
+    source = problem("return x * self.scale", "torch.randn(64, 64)", "self.scale = scale").reference
+    source = source.replace("__init__(self):", "__init__(self, scale):")
+    source = source.replace("return []", "return [torch.randn(64)]")
+    definition = Definition(name="drawn", op_type="other", reference=source)
+    evaluation = judge(referee, definition)
+    assert evaluation.passed, evaluation.reasons

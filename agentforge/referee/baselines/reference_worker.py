@@ -69,8 +69,9 @@ class BaselineServer(Server):
         definition = Definition.model_validate(body["definition"])
         self._problem, self._precision = load_problem(definition), definition.precision
         self._class = self._problem.model_class
-        init = self._problem.get_init_inputs()
+        init = self._problem.constructor_arguments(body["seed"])
         self._module = built(partial(self._problem.build, body["seed"]), body["seed"])[0]
+        torch.set_num_threads(body["threads"])  # the user's file may have changed it
         encoded = values.encode(init if isinstance(init, dict) else list(init), self._weights)
         state = {k: self._weights(v).to_json() for k, v in dense_state(self._module).items()}
         self._module = self._runner.place(self._module)
@@ -174,8 +175,7 @@ class BaselineServer(Server):
         return not all(alike(a.value, b.value) for a, b in zip(answer, other, strict=True))
 
     def _under(self, mode: DispatchMode, slot: int) -> list[Leaf]:
-        """The answer under a mode. It is no counted call: the referee may still write to outputs that one
-        drops."""
+        """The answer under a mode. No counted call: the referee may still write to outputs that one drops."""
         assert self._model is not None
         args, kwargs = self._inputs(slot)
         with mode:

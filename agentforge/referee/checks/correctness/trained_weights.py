@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -123,7 +122,7 @@ def _cases(weights: Weights) -> Iterator[tuple[str, dict[str, torch.Tensor], boo
     changed = changed_weights(weights, _some_larger)
     keys = sorted(changed, key=lambda key: changed[key].numel())
     if len(keys) > 1:
-        for key in dict.fromkeys([keys[0], keys[-1], *random.sample(keys, 2)]):
+        for key in dict.fromkeys([keys[0], keys[-1], *secrets.SystemRandom().sample(keys, 2)]):
             yield f"some of {key}, and nothing else, {_LARGE} times as large", {key: changed[key]}, True
 
 
