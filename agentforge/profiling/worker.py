@@ -57,11 +57,12 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
     device = DeviceSpec.model_validate(payload["device"])
     roofline = Roofline.model_validate(payload["roofline"])
     torch_device = torch.device(target.device)
-    if torch_device.type == "cpu":
-        torch.set_num_threads(max(1, device.threads))
+    threads = max(1, device.threads) if torch_device.type == "cpu" else torch.get_num_threads()
+    torch.set_num_threads(threads)
     report("building the model")
     problem = load_problem(target.definition)
     model = problem.build(_SEED).to(torch_device)
+    own_threads = _set_again(threads)
     examples = examples_of(problem, target.workloads, _SEED, torch_device)
     weights = [_times(w.weight, target) for w in target.workloads]
     report("exporting the graph")
@@ -123,6 +124,7 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
         merges=_worth_planning(merged, traces.total_s, bool(target.shapes)),
         notes=(
             *target.notes,
+            *own_threads,
             *precision_notes(),
             *captured.notes,
             *notes,
@@ -133,6 +135,15 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
         ),
     )
     return found.model_dump(mode="json")
+
+
+def _set_again(threads: int) -> list[str]:
+    """Set torch's number of threads, with a note if the model's file changed it."""
+    changed = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    if changed == threads:
+        return []
+    return [f"the model's file sets {changed} threads for torch; all that is measured has {threads}"]
 
 
 def _worth_planning(sites: Sequence[Site], total_s: float, ranged: bool) -> tuple[Bottleneck, ...]:

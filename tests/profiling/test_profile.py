@@ -190,6 +190,19 @@ class Adds(nn.Module):
     assert profile.bottlenecks[0].ablation_share is None  # it was not asked for
 
 
+def test_a_file_that_sets_the_number_of_threads_changes_no_measurement():
+    extra = """
+torch.set_num_threads(3)
+
+class Checks(nn.Module):
+    def forward(self, x):
+        assert torch.get_num_threads() == 1
+        return torch.relu(x) * 2
+"""
+    profile = profile_target(target("Checks", "[torch.randn(4, 8)]", extra), DEVICE, ROOFLINE)
+    assert "the model's file sets 3 threads for torch; all that is measured has 1" in profile.notes
+
+
 def test_lookups_are_gathers_however_they_are_written():
     extra = """
 class Looks(nn.Module):
