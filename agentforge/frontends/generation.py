@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentforge.schema import Definition, Distribution, DType, TargetError, TensorInput, UsageError, Workload
+from agentforge.visible import first_line
 
 _CHECKED = 16
 """Tokens that are compared with one forward without a cache, at most."""
@@ -33,11 +34,12 @@ def parse_lengths(text: str) -> Lengths:
     """Parse `--generate prompt=128,new=64`.
 
     Raises:
-        UsageError: it has another form, or a number is not positive.
+        UsageError: it has another form, or a number is too small: without a second new token there is no
+            decode step.
     """
     found = re.fullmatch(r"prompt=(\d{1,9}),new=(\d{1,9})", text.replace(" ", ""))
-    if found is None or not all(map(int, found.groups())):
-        raise UsageError(f"--generate {text!r} does not read; write prompt=128,new=64, both at least 1")
+    if found is None or int(found[1]) < 1 or int(found[2]) < 2:
+        raise UsageError(f"--generate {text!r} does not read; write prompt=128,new=64, at least 1 and 2")
     return Lengths(*map(int, found.groups()))
 
 
@@ -125,10 +127,9 @@ def generation_source(
 
     start = Distribution(kind="integers", a=0, b=lengths.new + 1)
     later = Distribution(kind="integers", a=lengths.prompt, b=lengths.cache)
-    workloads = (workload("prefill", lengths.prompt, start, 1), workload("decode", 1, later, lengths.new))
-    note = (
-        f"one forward is a generation here: a prefill of {lengths.prompt} tokens, {lengths.new} decode steps"
-    )
+    steps = lengths.new - 1  # the prefill gives the first new token
+    workloads = (workload("prefill", lengths.prompt, start, 1), workload("decode", 1, later, steps))
+    note = f"one forward is a generation here: a prefill of {lengths.prompt} tokens, {steps} decode steps"
     return source, workloads, [note]
 
 
@@ -158,10 +159,8 @@ def check_generation(definition: Definition, prompt: int, device: str) -> None:
     except TargetError:
         raise
     except Exception as error:
-        line = (str(error).strip().splitlines() or ["no message"])[0][:300]
-        raise TargetError(
-            f"{name} fails with a static cache ({type(error).__name__}: {line}); leave out --generate"
-        ) from error
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        raise TargetError(f"{name} fails with a static cache ({reason}); leave out --generate") from error
     distance = (steps.double() - whole.double()).norm() / whole.double().norm()
     if not distance <= (_SAME if whole.itemsize > 2 else _SAME_16_BIT):
         raise TargetError(f"{name} gives other logits with a static cache than without; leave out --generate")

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from agentforge.schema import DType, MachineError, Target, TargetError, UsageError, Workload, pip_install
+from agentforge.schema import MachineError, Target, TargetError, UsageError, Workload, pip_install
 
 from ._base import FrontendOptions
 from ._load import as_target, define, run_probe
@@ -38,7 +38,7 @@ class HuggingFace:
         name = path.stem if path.stem != "config" else str(config["model_type"])
         payload = {
             "config": config,
-            "options": asdict(replace(options, progress=None)),
+            "options": asdict(replace(options, progress=None, dtype=_check_dtype(options.dtype))),
             "name": name,
             "origin": spec,
             "device": options.device,
@@ -51,8 +51,7 @@ def _config(spec: str, options: FrontendOptions) -> tuple[Path, dict[str, Any]]:
     """The config and its text."""
     if find_spec("transformers") is None:
         raise MachineError(f"hf: targets need transformers; run {pip_install('hf')}")
-    path = Path(spec.removeprefix("hf:")).expanduser()
-    config = read_config(path)
+    path, config = _read(Path(spec.removeprefix("hf:")).expanduser())
     if options.init_args:
         raise UsageError("--init-args does not go with hf:; edit the config instead")
     _check_dtype(options.dtype)
@@ -64,23 +63,27 @@ def _config(spec: str, options: FrontendOptions) -> tuple[Path, dict[str, Any]]:
     return path, config
 
 
-def read_config(path: Path) -> dict[str, Any]:
-    """Read a transformers `config.json`.
+def _read(path: Path) -> tuple[Path, dict[str, Any]]:
+    """Path and content of a transformers `config.json`, or of the one in a folder.
 
     Raises:
-        TargetError: missing, not a JSON object, or without `model_type`.
+        TargetError: missing, not readable, not a JSON object, or without `model_type`.
     """
-    if not path.is_file():
-        raise TargetError(f"{path} does not exist; give the path of a transformers config.json")
     try:
+        if path.is_dir():
+            path /= "config.json"
+        if not path.is_file():
+            raise TargetError(f"{path} does not exist; give the path of a transformers config.json")
         config = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise TargetError(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
         raise TargetError(f"{path} is no JSON file: {error}") from error
     if isinstance(config, dict) and "_diffusers_version" in config:
         raise TargetError(f"{path} is a diffusers config; write a file whose class Model builds the model")
     if not isinstance(config, dict) or not isinstance(config.get("model_type"), str):
         raise TargetError(f"{path} is no transformers config: it must be an object with model_type")
-    return config
+    return path, config
 
 
 def write_and_probe(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str, Any]:
@@ -99,7 +102,10 @@ def write_and_probe(payload: dict[str, Any], report: Callable[[str], None]) -> d
         TargetError: the model cannot be used.
     """
     options = FrontendOptions(**payload["options"])
-    remarks = _on_dtype(payload["config"], options.dtype)
+    remarks = [
+        *_on_dtype(payload["config"], options.dtype),
+        *_on_quantization(payload["config"], options.dtype),
+    ]
     report("importing transformers")
     if options.generate:
         report("building the model")
@@ -143,6 +149,17 @@ def _on_dtype(config: dict[str, Any], dtype: str) -> list[str]:
     if named == dtype or named not in ("float32", "bfloat16", "float16"):
         return []
     return [f"the config names {named}, but the model is in {dtype}: --dtype {named} makes it the config's"]
+
+
+def _on_quantization(config: dict[str, Any], dtype: str) -> list[str]:
+    """A note if the config names a quantization, which the model does not get."""
+    if not isinstance(named := config.get("quantization_config"), dict):
+        return []
+    method = named.get("quant_method", "of no name")
+    return [
+        f"the config names a quantization ({method}), which is applied to loaded weights only: this model "
+        f"has dense {dtype} weights"
+    ]
 
 
 def model_source(
@@ -282,13 +299,10 @@ def _resolve(config: dict[str, Any]) -> tuple[Any, Any, str]:
 
 
 def _check_dtype(name: str) -> str:
-    try:
-        dtype = DType(name)
-    except ValueError as error:
-        raise UsageError(f"--dtype {name!r} is not known; choose float32, bfloat16 or float16") from error
-    if not dtype.is_floating:
-        raise UsageError(f"--dtype {name!r} is no floating dtype; choose float32, bfloat16 or float16")
-    return dtype.value
+    dtype = name.removeprefix("torch.")
+    if dtype not in ("float32", "bfloat16", "float16", "float64"):
+        raise UsageError(f"--dtype {name!r} does not fit; choose float32, bfloat16, float16 or float64")
+    return dtype
 
 
 def _draws(inputs: list[ModelInput]) -> str:

@@ -60,7 +60,7 @@ def made(config: dict[str, Any]) -> tuple[Problem, tuple[Workload, ...]]:
 
 def test_lengths_are_two_positive_numbers() -> None:
     assert parse_lengths("prompt=128, new=64") == Lengths(128, 64)
-    for text in ("prompt=0,new=4", "prompt=4", "new=4,prompt=4", "128", "prompt=4,new=-1"):
+    for text in ("prompt=0,new=4", "prompt=4", "new=4,prompt=4", "128", "prompt=4,new=-1", "prompt=4,new=1"):
         with pytest.raises(UsageError, match=r"--generate .* does not read; write prompt=128,new=64"):
             parse_lengths(text)
 
@@ -68,7 +68,7 @@ def test_lengths_are_two_positive_numbers() -> None:
 @pytest.mark.parametrize("name", CONFIGS)
 def test_tokens_are_those_of_the_original_with_its_own_cache(name: str) -> None:
     problem, workloads = made(CONFIGS[name])
-    assert [(w.name, w.weight, w.tokens) for w in workloads] == [("prefill", 1, 6), ("decode", 4, 1)]
+    assert [(w.name, w.weight, w.tokens) for w in workloads] == [("prefill", 1, 6), ("decode", 3, 1)]
     model = problem.build(0)
     tokens = torch.randint(0, 100, (1, 6))
     expected = tokens

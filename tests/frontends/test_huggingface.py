@@ -199,6 +199,12 @@ def test_bad_input(tmp_path):
     path.write_text("{}")
     with pytest.raises(TargetError, match="model_type"):
         load_target(f"hf:{path}")
+    with pytest.raises(TargetError, match="model_type"):
+        load_target(f"hf:{tmp_path}")
+    with pytest.raises(TargetError, match=r"nowhere/config\.json does not exist"):
+        load_target(f"hf:{tmp_path / 'nowhere' / 'config.json'}")
+    with pytest.raises(TargetError, match="cannot be read: File name too long"):
+        load_target(f"hf:{tmp_path}/{'x' * 300}.json")
     with pytest.raises(TargetError, match="no_such_model"):
         model_source({"model_type": "no_such_model"}, FrontendOptions())
     with pytest.raises(TargetError, match=r"refuses the config \(.*hidden_size.*expected int.*\); correct"):
@@ -209,6 +215,27 @@ def test_bad_input(tmp_path):
         model_source({"model_type": "time_series_transformer"}, FrontendOptions(inputs=("past_values=1,8",)))
     with pytest.raises(UsageError, match="init-args"):
         load_target(write(tmp_path, "causal"), FrontendOptions(init_args="[1]"))
+
+
+def test_the_folder_of_a_config_is_a_target(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(CONFIGS["masked"]))
+    target = load_target(f"hf:{tmp_path}", FrontendOptions(inputs=("input_ids=1,4",), dtype="torch.bfloat16"))
+    assert target.name == "bert"
+    assert {p.dtype for p in load_problem(target.definition).build(0).parameters()} == {torch.bfloat16}
+    assert not target.notes
+
+
+@pytest.mark.parametrize("dtype", ["float8_e5m2", "int64", "float99"])
+def test_a_dtype_that_no_model_has_is_refused(dtype):
+    with pytest.raises(UsageError, match="choose float32, bfloat16, float16 or float64"):
+        model_source(CONFIGS["causal"], FrontendOptions(dtype=dtype))
+
+
+def test_a_quantization_that_the_config_names_is_a_note():
+    quantized = {**CONFIGS["masked"], "quantization_config": {"quant_method": "fp8"}}
+    (note,) = probed(quantized, "input_ids=1,4")["notes"]
+    assert "a quantization (fp8), which is applied to loaded weights only" in note
+    assert not probed(CONFIGS["masked"], "input_ids=1,4")["notes"]
 
 
 def probed(config: dict[str, Any], *inputs: str, dtype: str = "float32") -> dict[str, Any]:
