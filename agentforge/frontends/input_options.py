@@ -36,6 +36,8 @@ class InputOption:
             return f"torch.randint(0, {INDEX_LIMIT}, ({sizes}), dtype=torch.{self.dtype.value})"
         if self.dtype is DType.BOOL:
             return f"torch.rand(({sizes})) < 0.5"
+        if self.dtype is DType.COMPLEX64:
+            return f"torch.randn(({sizes}), dtype=torch.complex64)"
         drawn = f"torch.randn({sizes.rstrip(', ')})" if self.shape else "torch.randn(())"
         return drawn if self.dtype is DType.FLOAT32 else f"{drawn}.to(torch.{self.dtype.value})"
 

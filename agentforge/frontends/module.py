@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -91,13 +92,16 @@ def parse_init(text: str) -> list[Any] | dict[str, Any]:
 
 def _defines(source: str, name: str) -> bool:
     """True if the top level binds `name`, judged without running the source."""
-    for node in ast.walk(ast.parse(source)):
+    nodes: list[ast.AST] = list(ast.parse(source).body)
+    for node in nodes:
         if isinstance(node, ast.ClassDef) and node.name == name:
             return True
         if isinstance(node, ast.alias) and name in (node.asname or node.name, "*"):
             return True
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name:
             return True
+        if not isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            nodes += ast.iter_child_nodes(node)
     return False
 
 
@@ -157,5 +161,8 @@ def _appendix(
         lines += ["    }"]
     else:
         lines += ["    return [", *(f"        {i.expression}," for i in inputs), "    ]"]
-    lines += ["", "", "def get_init_inputs():", f"    return {init!r}", ""]
+    lines += ["", "", "def get_init_inputs():"]
+    if re.search(r"\b(inf|nan)\b", repr(init)):
+        lines += ["    from math import inf, nan", ""]
+    lines += [f"    return {init!r}", ""]
     return "\n".join(lines)

@@ -46,7 +46,10 @@ def parse_shapes(text: str) -> dict[str, tuple[int, int]]:
         if _variable(name) in map(_variable, found):
             raise UsageError(f"--shapes has {_label(name)} twice")
         if not 1 <= low < high <= _MOST:
-            raise UsageError(f"--shapes {part}: the first size is at least 1 and below the second")
+            raise UsageError(
+                f"--shapes {part}: the first size is at least 1 and below the second, and the second is at "
+                f"most {_MOST}"
+            )
         found[name] = low, high
     return found
 

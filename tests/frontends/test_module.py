@@ -177,6 +177,29 @@ def test_init_args_that_do_not_read(text):
         parse_init(text)
 
 
+def test_constructor_arguments_may_be_infinite(file):
+    file.write_text(SOURCE.replace("self.deep = deep", "self.deep = min(deep)"))
+    options = FrontendOptions(input_shapes=("2,8",), init_args='{"dim": 8, "deep": [Infinity, -Infinity]}')
+    target = load_target(f"{file}:Net", options)
+    assert load_problem(target.definition).build(0).deep == -float("inf")
+
+
+@pytest.mark.parametrize("shape", ["4,64", "4", ""])
+def test_complex_inputs_have_an_imaginary_part(shape):
+    (drawn,) = parse_inputs(FrontendOptions(inputs=(f"x={shape}:complex64",)))
+    value = eval(drawn.expression, {"torch": torch})
+    assert (value.shape, value.dtype) == (drawn.shape, torch.complex64)
+    assert value.imag.abs().max() > 0
+
+
+def test_only_the_top_level_defines_a_class(file):
+    options = FrontendOptions(input_shapes=("2,8",))
+    file.write_text(SOURCE + "\n    class Inner(nn.Module):\n        pass\n\nif True:\n    Alias = Net\n")
+    with pytest.raises(TargetError, match="defines no Inner; its classes are: Net, Model"):
+        load_target(f"{file}:Inner", options)
+    assert load_target(f"{file}:Alias", options).workloads
+
+
 def test_bad_input(file):
     with pytest.raises(TargetError, match="its classes are: Net, Model"):
         load_target(f"{file}:Missing", FrontendOptions(input_shapes=("1",)))

@@ -59,6 +59,7 @@ def test_what_is_written_is_read(wanted: dict[str, list[int]]) -> None:
         ("batch=8..8", "below the second"),
         ("batch=0..8", "at least 1"),
         ("batch=9..8", "below the second"),
+        ("batch=1..20000000", "at most 16777216"),
         ("batch=1..8,batch=1..9", "batch twice"),
     ],
 )
