@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from threading import Event
 
 from agentforge.devices import Fallback
 from agentforge.schema import FrozenModel
@@ -68,13 +69,14 @@ def climb(
     """
     results: dict[str, RungResult] = {}
     running: set[subprocess.Popen[str]] = set()
+    stopped = Event()
 
     def attempt(rung: Rung) -> RungResult:
         lacking = [name for name in rung.needs if results[name].outcome is not RungOutcome.WORKS]
         if lacking:
             return _result(rung, RungOutcome.NOT_TRIED, f"needs {lacking[0]}")
         begin = time.monotonic()
-        found = _try(rung, command(rung), running)
+        found = _try(rung, command(rung), running, stopped)
         return found.model_copy(update={"seconds": round(time.monotonic() - begin, 2)})
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -86,6 +88,7 @@ def climb(
                         on_rung(found)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            stopped.set()
             for child in tuple(running):
                 _kill(child)
             raise
@@ -105,7 +108,9 @@ def _groups(rungs: Sequence[Rung]) -> Iterator[list[Rung]]:
         yield group
 
 
-def _try(rung: Rung, command: Sequence[str], running: set[subprocess.Popen[str]]) -> RungResult:
+def _try(
+    rung: Rung, command: Sequence[str], running: set[subprocess.Popen[str]], stopped: Event
+) -> RungResult:
     try:
         child = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -114,6 +119,8 @@ def _try(rung: Rung, command: Sequence[str], running: set[subprocess.Popen[str]]
     except OSError as error:
         return _result(rung, RungOutcome.FAILS, str(error))
     running.add(child)
+    if stopped.is_set():  # after it was added: a child is killed here or by the one that sets the event
+        _kill(child)
     try:
         said, errors = child.communicate(timeout=rung.limit_s)
     except subprocess.TimeoutExpired:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -97,6 +98,26 @@ def test_an_interrupt_ends_what_is_tried(tmp_path: Path) -> None:
     assert time.monotonic() - begin < 30
     with pytest.raises(ProcessLookupError):
         os.kill(int(place.read_text()), 0)
+
+
+def test_an_interrupt_ends_what_is_just_started() -> None:
+    interrupted = Event()
+
+    def interrupt(_: RungResult) -> None:
+        interrupted.set()
+        raise KeyboardInterrupt
+
+    def late(rung: Rung) -> Sequence[str]:
+        if rung.name == "late":
+            interrupted.wait()
+            time.sleep(0.5)  # until the others have been killed
+            return ["sleep", "30"]
+        return ["sh", "-c", _WORKS]
+
+    begin = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        climb(rungs=[Rung("first", "", ""), Rung("late", "", "")], on_rung=interrupt, command=late)
+    assert time.monotonic() - begin < 20
 
 
 @pytest.mark.parametrize("rung", [r for r in LADDER if r.fallback], ids=lambda r: r.name)
