@@ -47,9 +47,7 @@ class Tuner:
         ]
         incumbent = next(trial for trial in reversed(trials) if trial.won)
         best = solution if incumbent is trials[0] else self.variants.write(incumbent.parameters) or solution
-        while (
-            point := next_point(self.variants.space, trials, self.seed, self.most)
-        ) is not None:  # fmt: skip
+        while (point := next_point(self.variants.space, trials, self.seed, self.most)) is not None:
             written = self.variants.write(point)
             raced: _Raced | None = ((), False)
             if written is not None:
