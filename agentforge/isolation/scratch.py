@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import subprocess
 import tempfile
 import time
 from contextlib import suppress
@@ -40,8 +41,19 @@ class Scratch:
         """Remove the folder; safe to call twice."""
         if self in _open:
             _open.discard(self)
-            shutil.rmtree(self.path, ignore_errors=True)
+            remove(self.path)
             os.close(self._lock)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder that untrusted code may have filled; what cannot be removed stays.
+
+    Folders may be nested too deep for Python, and not for `rm`.
+    """
+    with suppress(RecursionError):
+        shutil.rmtree(path, ignore_errors=True)
+    if path.is_symlink() or path.exists():
+        subprocess.run(["rm", "-rf", "--", str(path)], stderr=subprocess.DEVNULL, check=False)
 
 
 def readable_by_all(folder: Path) -> None:
@@ -63,7 +75,7 @@ def remove_leftovers() -> None:
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
         with suppress(OSError):
             if folder.lstat().st_uid == os.geteuid() and _abandoned(folder):
-                shutil.rmtree(folder, ignore_errors=True)
+                remove(folder)
 
 
 def _abandoned(folder: Path) -> bool:

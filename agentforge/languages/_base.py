@@ -43,7 +43,11 @@ class CommandRunner(Protocol):
         timeout_s: float,
         env: Mapping[str, str] | None = None,
     ) -> CommandResult:
-        """Run `argv` in `cwd`, which it may write to; never raises for failures of the command."""
+        """Run `argv` in `cwd`; never raises for failures of the command.
+
+        Args:
+            cwd: it may write to this folder, so no solution runs from it afterwards.
+        """
         ...
 
 
@@ -160,6 +164,7 @@ class AheadOfTimeLanguage(Protocol):
         """Compile kernels as they were launched.
 
         Args:
+            folder: for temporary files.
             launches: descriptions from the prelude's `launches()`, an untrusted process.
             timeout_s: for the whole call, in seconds.
 

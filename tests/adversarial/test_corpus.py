@@ -27,6 +27,7 @@ NEEDS_GPU = {24}
 LANGUAGES = {
     "honest/softcap_logits/extension_of_a_file": "python",
     "hostile/f34_fallback/try_except": "cpp",
+    "hostile/f44_build_time/rewritten_when_compiled": "triton",
     "hostile/f45_triton/decoy_launched": "triton",
     "hostile/f45_triton/interpreter_caught_up": "triton",
     "hostile/f45_triton/language_replaced": "triton",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentforge.isolation.scratch import Scratch, readable_by_all, remove_leftovers
+from agentforge.isolation.scratch import Scratch, readable_by_all, remove, remove_leftovers
 
 KILLED = """
 import os, signal
@@ -64,3 +64,20 @@ def test_every_user_may_read_a_tree(tmp_path: Path) -> None:
     readable_by_all(tmp_path / "a")
     modes = [path.stat().st_mode & 0o777 for path in (tmp_path / "a", folder, folder / "file", secret)]
     assert modes == [0o755, 0o755, 0o644, 0o600]
+
+
+DEEP = """
+import os
+for _ in range(3000):
+    os.mkdir("d")
+    os.chdir("d")
+"""
+
+
+def test_folders_nested_too_deep_for_python_are_removed(temporary: Path) -> None:
+    folder = temporary / "full"
+    folder.mkdir()
+    subprocess.run([sys.executable, "-c", DEEP], cwd=folder, check=True)
+    remove(folder)
+    assert not folder.exists()
+    remove(folder)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import stat
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from agentforge.languages.untrusted import object_problem
 from agentforge.schema import Diagnostic, Finding, FrozenModel, Metric, ResourceUsage
 
 
@@ -46,10 +46,10 @@ class ObjectCache:
         """Add a built object. A full or read-only disk is ignored: the next build compiles again.
 
         Raises:
-            ValueError: `built` is not a regular file (the compiler ran on untrusted source).
+            ValueError: `built` has an `object_problem` (the compiler ran on untrusted source).
         """
-        if not stat.S_ISREG(built.lstat().st_mode):
-            raise ValueError(f"{built.name} is not a regular file")
+        if problem := object_problem(built):
+            raise ValueError(problem)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             _place(built, self.folder / f"{key}.so")

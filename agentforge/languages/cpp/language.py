@@ -16,6 +16,7 @@ from pathlib import Path
 from agentforge.languages._base import BuildResult, CommandRunner
 from agentforge.languages.info import CPP
 from agentforge.languages.solutions.folder import write_or_explain
+from agentforge.languages.untrusted import object_problem
 from agentforge.registry import Availability
 from agentforge.schema import Diagnostic, MachineError, Metric, Solution, content_hash
 
@@ -25,6 +26,7 @@ from .disassembly import disassemble, loop_metrics
 from .vectorised import read_report, vectorisation
 
 SUFFIXES = (".cpp", ".cc", ".cxx")
+_MOST_SOURCES = 128
 _OUTPUT = ".output"
 _RECORDS = 5
 """Version of the build record; raising it makes cached objects rebuild."""
@@ -78,18 +80,8 @@ class _Job:
         if record is not None:
             return _built(record, target, cached=True)
         with tempfile.TemporaryDirectory(prefix=".build-", dir=self.folder) as scratch:
-            self._lay_out(Path(scratch))
+            lay_out(self.source, self.folder, self.headers, Path(scratch))
             return self._compile(cache, key, target, Path(scratch))
-
-    def _lay_out(self, scratch: Path) -> None:
-        """Copy only files covered by the cache key, so that nothing else can affect the object."""
-        from .shipped import agentforge_cpp
-
-        for path in {*agentforge_cpp.included(self.source), *(self.folder / name for name in self.headers)}:
-            if path.is_relative_to(self.folder):
-                place = scratch / path.relative_to(self.folder)
-                place.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(path, place)
 
     def _compile(self, cache: ObjectCache, key: str, target: Path, scratch: Path) -> BuildResult:
         from .shipped import agentforge_cpp
@@ -110,17 +102,14 @@ class _Job:
             output += done.stderr + done.stdout
             if done.returncode != 0 or done.timed_out or left <= 0:
                 return self._failed(output, timed_out=done.timed_out or left <= 0)
-        if built.parent.is_symlink():
-            return self._failed("error: its output folder is a link to another folder")
+        if problem := object_problem(built):
+            return self._failed(f"error: {problem}")
         loops = read_report(report)
         metrics, findings = ((), ()) if loops is None else vectorisation(loops)
         listing = disassemble([Path(_OUTPUT) / target.name], scratch, self.run)
         metrics += () if listing is None else loop_metrics(listing)
         record = BuildRecord(diagnostics=parse_diagnostics(output), metrics=metrics, findings=findings)
-        try:
-            cache.store(key, built, record)
-        except (OSError, ValueError) as error:
-            return self._failed(f"error: {error}")
+        cache.store(key, built, record)
         built.replace(target)
         return _built(record, target, cached=False)
 
@@ -134,6 +123,20 @@ class _Job:
             what = output.strip()[-2000:] or f"the compiler failed on {name} without a message"
             diagnostics = (Diagnostic(message=what, file=str(name)), *diagnostics)
         return BuildResult(False, diagnostics=diagnostics, timed_out=timed_out)
+
+
+def lay_out(source: Path, folder: Path, headers: Iterable[str], scratch: Path) -> None:
+    """Copy only files covered by the cache key, so that nothing else can affect the object.
+
+    The compiler may write to `scratch`, and to nothing else: flags can make it run any program.
+    """
+    from .shipped import agentforge_cpp
+
+    for path in {*agentforge_cpp.included(source), *(folder / name for name in headers)}:
+        if path.is_relative_to(folder):
+            place = scratch / path.relative_to(folder)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, place)
 
 
 def _built(record: BuildRecord, target: Path, *, cached: bool) -> BuildResult:
@@ -191,6 +194,9 @@ class Cpp:
                     source, folder, flags, dependencies, tuple(headers), shared, run, start + timeout_s
                 )
                 jobs.append(job)
+        if len(jobs) > _MOST_SOURCES:
+            many = f"it has {len(jobs)} C++ sources; {_MOST_SOURCES} are the limit"
+            return BuildResult(False, diagnostics=(Diagnostic(message=many),)).since(start)
         objects = ObjectCache(cache / "cpp")
         with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
             steps = list(pool.map(lambda job: job.build(objects), jobs))

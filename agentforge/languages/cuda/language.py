@@ -10,7 +10,7 @@ from agentforge.languages.cpp.language import compiler_version
 from agentforge.languages.info import CUDA
 from agentforge.languages.python.language import write_checked
 from agentforge.registry import Availability
-from agentforge.schema import MachineError, Solution, pip_install
+from agentforge.schema import Diagnostic, MachineError, Solution, pip_install
 
 from . import source as cuda_source
 from .compile.pipeline import compilers, not_compiled
@@ -61,7 +61,7 @@ class Cuda:
         compiler = compilers()
         if compiler is None and not compiler_version():
             raise MachineError(f"no CUDA compiler and no C++ compiler found; {_INSTALL}")
-        wrong = write_checked(solution, folder)
+        wrong = write_checked(solution, folder) or _too_long(solution)
         if wrong:
             return BuildResult(False, diagnostics=wrong).since(start)
         if compiler is None:
@@ -73,6 +73,12 @@ class Cuda:
         if part.ok and device != "cuda":
             part = _for_cpu(part, EmulatorBuild(solution, folder, cache, run, start + timeout_s))
         return part.since(start)
+
+
+def _too_long(solution: Solution) -> tuple[Diagnostic, ...]:
+    most, ends = cuda_source.MOST_TEXT, (*cuda_source.SOURCES, *cuda_source.HEADERS)
+    long = [f.path for f in solution.sources if f.path.endswith(ends) and len(f.content) > most]
+    return tuple(Diagnostic(message=f"it has more than {most >> 10} KiB", file=file) for file in long)
 
 
 def _for_cpu(part: BuildResult, emulator: EmulatorBuild) -> BuildResult:

@@ -10,6 +10,8 @@ from agentforge.languages.cpp.shipped import agentforge_cpp
 
 SOURCES = (".cu",)
 HEADERS = (".cuh", ".h", ".hpp", ".hh", ".inc")
+MOST_TEXT = 256 << 10
+"""Maximum characters of a source that is read here; ten times what people write."""
 
 _HOST = (
     (r"<<<", "launches in the source (dynamic parallelism or host code)"),
@@ -95,9 +97,11 @@ def checks_races(files: Mapping[str, str]) -> bool:
 
 
 _KERNEL = re.compile(r"\b__global__\b")
-_BOUNDS = re.compile(r"__launch_bounds__\s*\(\s*(\d+)")
+_MOST_HEAD = 4096
+"""Characters between `__global__` and the kernel's body."""
+_BOUNDS = re.compile(r"__launch_bounds__\s*\(\s*(\d{1,9})\b")
 _NAME = re.compile(r"\b(\w+)\s*\(")
-_ATTRIBUTE = re.compile(r"__\w+__\s*\((?:[^()]|\([^()]*\))*\)")
+_ATTRIBUTE = re.compile(r"__\w{1,60}__\s*\((?:[^()]|\([^()]*\))*\)")
 
 
 def launch_bounds(text: str) -> dict[str, int]:
@@ -105,7 +109,7 @@ def launch_bounds(text: str) -> dict[str, int]:
     plain = without_comments(text)
     found = {}
     for kernel in _KERNEL.finditer(plain):
-        head = plain[kernel.end() : plain.find("{", kernel.end())]
+        head = plain[kernel.end() : kernel.end() + _MOST_HEAD].partition("{")[0]
         bounds = _BOUNDS.search(head)
         names = _NAME.findall(_ATTRIBUTE.sub(" ", head))
         if bounds and names:
@@ -116,7 +120,7 @@ def launch_bounds(text: str) -> dict[str, int]:
 def kernel_line(text: str, name: str) -> int:
     """Line on which a kernel is first named after `__global__`; 0 if it is not found."""
     plain = without_comments(text)
-    match = re.search(rf"__global__[^;{{]*?\b({re.escape(name)})\s*\(", plain)
+    match = re.search(rf"__global__[^;{{]{{0,{_MOST_HEAD}}}?\b({re.escape(name)})\s*\(", plain)
     return plain.count("\n", 0, match.start(1)) + 1 if match else 0
 
 
@@ -125,7 +129,7 @@ def kernel_bodies(text: str) -> dict[str, int]:
     plain = without_comments(text)
     found = {}
     for kernel in _KERNEL.finditer(plain):
-        end = re.compile(r"[{;]").search(plain, kernel.end())
+        end = re.compile(r"[{;]").search(plain, kernel.end(), kernel.end() + _MOST_HEAD)
         names = _NAME.findall(_ATTRIBUTE.sub(" ", plain[kernel.end() : end.start()])) if end else []
         if end and end.group() == "{" and names:
             found[names[0]] = end.end()

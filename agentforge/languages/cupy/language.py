@@ -9,6 +9,7 @@ from agentforge.languages._base import PRELUDE, BuildResult, CommandRunner
 from agentforge.languages.cpp.language import compiler_version
 from agentforge.languages.info import CUDA, CUPY
 from agentforge.languages.python.language import write_checked
+from agentforge.languages.untrusted import regular_files
 from agentforge.registry import Availability
 from agentforge.schema import Diagnostic, MachineError, Solution
 
@@ -21,7 +22,6 @@ _UNTIMED = (
     "its CuPy kernels ran in the emulator on the CPU because there is no GPU here: results are checked, "
     "their speed is unknown"
 )
-_COMPILER = "agentforge_nvrtc.py"
 _PRELUDE = '''"""Imported before the solution, in the process that runs it."""
 
 from agentforge.languages.cupy.{module} import calls, install
@@ -87,10 +87,10 @@ class Cupy:
         """See `AblatableLanguage`."""
         files = {
             path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8", errors="surrogatepass")
-            for path in folder.rglob("*.py")
+            for path in regular_files(folder, "*.py")
             if path.name != PRELUDE
         }
-        for prelude in folder.rglob(PRELUDE):
+        for prelude in regular_files(folder, PRELUDE):
             prelude.write_text(prelude.read_text().replace("install(True)", "install(False)"))
         return find_kernels(files).names
 
@@ -107,16 +107,11 @@ def _compile(build: EmulatorBuild, device: str) -> BuildResult:
     part, compiler = BuildResult(True, diagnostics=tuple(notes)), compilers()
     if compiler is None:
         return part.joined(not_compiled())
-    helper = build.folder / _COMPILER
-    helper.write_text(CUDA.runtime_files[_COMPILER].read_text())
-    try:
-        compiled = compiler.compile(
-            build.solution, build.folder, cache=build.cache, run=build.run, deadline=build.deadline,
-            device=device, literals=found.sources,
-        )  # fmt: skip
-        return part.joined(compiled)
-    finally:
-        helper.unlink(missing_ok=True)
+    compiled = compiler.compile(
+        build.solution, build.folder, cache=build.cache, run=build.run, deadline=build.deadline,
+        device=device, literals=found.sources,
+    )  # fmt: skip
+    return part.joined(compiled)
 
 
 def _for_cpu(part: BuildResult, emulator: EmulatorBuild) -> BuildResult:

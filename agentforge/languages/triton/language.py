@@ -15,7 +15,7 @@ from agentforge.languages._base import PRELUDE, BuildResult, CommandRunner
 from agentforge.languages.info import TRITON
 from agentforge.languages.python.language import write_checked
 from agentforge.registry import Availability
-from agentforge.schema import Diagnostic, MachineError, Solution, UsageError, pip_install
+from agentforge.schema import NOT_PYTHON, Diagnostic, MachineError, Solution, UsageError, pip_install
 
 from ..cuda.compile.pipeline import gpu_target
 from .compile.ahead import AheadOfTime
@@ -137,11 +137,11 @@ def declared_launches(solution: Solution) -> tuple[list[Launch], list[Diagnostic
     """The launches declared in the entry file's literal `AHEAD_OF_TIME`, and the errors in it."""
     entry = solution.entry_file
     for node in ast.parse(solution.source(entry)).body:
-        if not (isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == [DECLARED]):
+        if not isinstance(node, ast.Assign) or [getattr(t, "id", "") for t in node.targets] != [DECLARED]:
             continue
         try:
             found = ast.literal_eval(node.value)
-        except ValueError:
+        except (TypeError, *NOT_PYTHON):
             found = None
         launches = parse_launches(found) if isinstance(found, list) else []
         if not isinstance(found, list) or len(launches) < len(found):

@@ -22,7 +22,7 @@ import agentforge.languages
 from agentforge.config import RefereeSettings
 from agentforge.isolation import procfs
 from agentforge.isolation.sandboxes import Box, Limits
-from agentforge.isolation.scratch import readable_by_all
+from agentforge.isolation.scratch import readable_by_all, remove
 from agentforge.languages import (
     AheadOfTimeLanguage,
     BuildResult,
@@ -149,6 +149,7 @@ class CandidateBuilder:
                 solution, folder, cache=self.cache, run=self.run, timeout_s=self.settings.build_timeout_s,
                 device=self.backend.kind,
             )  # fmt: skip
+            _refuse_links(folder)
         except (UnicodeError, OSError, RecursionError, MemoryError) as error:
             shutil.rmtree(folder, ignore_errors=True)
             if isinstance(error, OSError) and error.errno == errno.ENOSPC:
@@ -173,12 +174,9 @@ class CandidateBuilder:
         name = solution.spec.language
         return languages.create(name, options=self.settings.language_options.get(name))
 
-    def compile_launched(self, solution: Solution, folder: Path, launches: Any) -> BuildResult | None:
+    def compile_launched(self, solution: Solution, launches: Any) -> BuildResult | None:
         """Compile a built solution's kernels for devices that this machine lacks; None if its language
         cannot.
-
-        Args:
-            folder: of the built solution; a copy is compiled.
 
         Raises:
             BuildFailure: one compiles for none of the targets.
@@ -186,14 +184,10 @@ class CandidateBuilder:
         language = self._language(solution)
         if not isinstance(language, AheadOfTimeLanguage):
             return None
-        with tempfile.TemporaryDirectory(prefix="ahead-", dir=self.folder) as scratch:
-            copy = Path(scratch) / "solution"
-            shutil.copytree(folder, copy, symlinks=True)
-            Path(scratch).chmod(0o755)
-            timeout = self.settings.build_timeout_s
-            result = language.compile_launched(
-                solution, copy, launches, cache=self.cache, run=self.run, timeout_s=timeout
-            )
+        timeout = self.settings.build_timeout_s
+        result = language.compile_launched(
+            solution, self.folder, launches, cache=self.cache, run=self.run, timeout_s=timeout
+        )
         if not result.ok:
             status = EvaluationStatus.TIMEOUT if result.timed_out else EvaluationStatus.COMPILE_ERROR
             raise BuildFailure(status, _first_error(result), result)
@@ -209,22 +203,9 @@ class CandidateBuilder:
         background: bool = False,
     ) -> CommandResult:
         """A `CommandRunner`: the compiler reads untrusted source, so it runs inside too."""
-        with _BUILDING:
-            return self._run_alone(argv, cwd=cwd, timeout_s=timeout_s, env=env, background=background)
-
-    def _run_alone(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: Path,
-        timeout_s: float,
-        env: Mapping[str, str] | None,
-        background: bool,
-    ) -> CommandResult:
-        timeout_s = max(1.0, min(timeout_s, self.deadline - time.monotonic()))
-        limits = Limits(memory_bytes=4 << 30, total_bytes=8 << 30, cpu_seconds=int(timeout_s) + 1)
-        # The folder is shown to the candidate afterwards; it must not own what it will run.
-        with writable_box(cwd, self.folder) as box:
+        with _BUILDING, writable_box(cwd, self.folder) as box:
+            timeout_s = max(1.0, min(timeout_s, self.deadline - time.monotonic()))
+            limits = Limits(memory_bytes=4 << 30, total_bytes=8 << 30, cpu_seconds=int(timeout_s) + 1)
             return self.builder.execute(
                 argv, cwd=cwd, scratch=box.scratch, limits=limits, box=box, timeout_s=timeout_s, env=env,
                 background=background,
@@ -344,14 +325,35 @@ class CandidateBuilder:
 
 @contextmanager
 def writable_box(folder: Path, below: Path) -> Iterator[Box]:
-    """A box for one process, which may write to `folder` and owns its files until the context ends."""
+    """A box for one process, which may write to `folder` and owns its files until the context ends.
+
+    What cannot be read afterwards, because it is nested too deep, is removed with all that is in `folder`.
+    """
     identity = _next_identity()
-    with tempfile.TemporaryDirectory(prefix="scratch-", dir=below) as scratch:
-        _own(identity, Path(scratch), folder, *folder.rglob("*"))
+    scratch = Path(tempfile.mkdtemp(prefix="scratch-", dir=below))
+    try:
+        _own(identity, scratch, folder, *folder.rglob("*"))
+        yield Box(scratch, writable=(folder,), identity=identity)
+    finally:
+        remove(scratch)
         try:
-            yield Box(Path(scratch), writable=(folder,), identity=identity)
-        finally:
             _own(0, folder, *folder.rglob("*"))
+        except (OSError, RecursionError):
+            for path in folder.iterdir():
+                remove(path)
+            _own(0, folder)
+
+
+def _refuse_links(folder: Path) -> None:
+    """A built solution is read and copied outside of the sandbox.
+
+    Raises:
+        BuildFailure: it has something other than folders and regular files.
+    """
+    for path in folder.rglob("*"):
+        if path.is_symlink() or not (path.is_dir() or path.is_file()):
+            reason = f"its build left {path.name[:100]!r}, which is neither a file nor a folder"
+            raise BuildFailure(EvaluationStatus.COMPILE_ERROR, reason, BuildResult(False))
 
 
 def _next_identity() -> int:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
+
+from agentforge.isolation.scratch import remove
 
 from ..workers.client import WorkerClient
 from .jit_cache import CompiledCode
@@ -35,4 +36,4 @@ class Candidate:
         """Kill it and remove what it wrote."""
         self.pass_on()
         self.client.close()
-        shutil.rmtree(self.scratch, ignore_errors=True)
+        remove(self.scratch)

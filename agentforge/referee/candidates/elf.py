@@ -85,6 +85,8 @@ def imported(folder: Path) -> set[str]:
     wanted: set[str] = set()
     found: set[str] = set()
     for path in folder.rglob("*.so"):
+        if path.is_symlink() or not path.is_file():
+            continue
         try:
             for symbol in SharedObject(path.read_bytes()).symbols():
                 if symbol.defined:

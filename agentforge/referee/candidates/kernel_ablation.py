@@ -11,6 +11,7 @@ from pathlib import Path
 
 from agentforge.languages import AblatableLanguage, languages
 from agentforge.languages.cuda.source import kernel_bodies
+from agentforge.languages.untrusted import regular_files
 from agentforge.schema import NOT_PYTHON
 
 from .elf import SharedObject
@@ -32,9 +33,9 @@ def disable_kernels(folder: Path, language: str = "python") -> list[str]:
     Returns:
         Names of the kernels.
     """
-    names = [name for path in folder.rglob("*.so") for name in disable_exported(path)]
-    names += [name for path in folder.rglob("*.py") for name in disable_jitted(path)]
-    names += [name for path in folder.rglob("*.cu") for name in disable_cuda(path)]
+    names = [name for path in regular_files(folder, "*.so") for name in disable_exported(path)]
+    names += [name for path in regular_files(folder, "*.py") for name in disable_jitted(path)]
+    names += [name for path in regular_files(folder, "*.cu") for name in disable_cuda(path)]
     implementation = languages.create(language)
     if isinstance(implementation, AblatableLanguage):
         names += implementation.empty_kernels(folder)
@@ -52,12 +53,12 @@ def disable_cuda(path: Path) -> list[str]:
     """
     if any(path.parent.glob(f"{path.stem}.*.cpu.so")):
         return []
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8", errors="surrogatepass")
     places = kernel_bodies(text)
     for place in sorted(places.values(), reverse=True):
         text = f"{text[:place]} return; {text[place:]}"
     if places:
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8", errors="surrogatepass")
     return list(places)
 
 
@@ -72,13 +73,13 @@ def disable_jitted(path: Path) -> list[str]:
     """
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
+        found = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and _is_jitted(n)]
+        for function in found:
+            function.body = [ast.Return()]
+        if found:
+            path.write_text(ast.unparse(ast.fix_missing_locations(tree)), encoding="utf-8")
     except (OSError, *NOT_PYTHON):
         return []
-    found = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and _is_jitted(n)]
-    for function in found:
-        function.body = [ast.Return()]
-    if found:
-        path.write_text(ast.unparse(ast.fix_missing_locations(tree)), encoding="utf-8")
     return [function.name for function in found]
 
 

@@ -56,12 +56,14 @@ class SanitizedBuilds:
 
     def _build(self, folder: Path, sanitizer: Sanitizer) -> Path:
         copy = folder.with_name(f"{folder.name}-{sanitizer.name}")
-        shutil.copytree(folder, copy, symlinks=True)
         builder = self._builder
         timeout, run = builder.settings.build_timeout_s, partial(builder.run, background=True)
         try:
+            shutil.copytree(folder, copy, symlinks=True)
             build(self._solution, copy, sanitizer, cache=builder.cache, run=run, timeout_s=timeout)
-        except BaseException:
+        except BaseException as error:
             shutil.rmtree(copy, ignore_errors=True)
+            if isinstance(error, OSError | ValueError | RecursionError):
+                raise NotBuilt(f"its {sanitizer.name} build failed: {type(error).__name__}") from error
             raise
         return copy

@@ -118,6 +118,13 @@ class TestCache:
         with pytest.raises(ValueError, match="not a regular file"):
             ObjectCache(tmp_path / "cache").store("key", link, BuildRecord())
 
+    def test_an_object_that_would_fill_the_disk_is_refused(
+        self, build: Callable[..., BuildResult], tmp_path: Path
+    ) -> None:
+        result = build(rmsnorm_solution(kernel_cpp=RMSNORM_CPP + "char large[65 << 20] = {1};\n"))
+        assert not result.ok and "64 are the limit" in result.log
+        assert not list((tmp_path / "cache").rglob("*.so"))
+
     def test_a_cache_that_cannot_be_written_is_no_failure(
         self, build: Callable[..., BuildResult], tmp_path: Path
     ) -> None:
@@ -226,6 +233,11 @@ class TestFailures:
     def test_hostile_manifest(self, build: Callable[..., BuildResult], manifest: str) -> None:
         files = {**RMSNORM, "sub/solution.json": manifest, "sub/k.cpp": 'extern "C" int f() { return 1; }'}
         assert build(make_solution("cpp", files)).ok
+
+    def test_too_many_sources(self, build: Callable[..., BuildResult]) -> None:
+        files = {f"{n}.cpp": "" for n in range(129)}
+        result = build(make_solution("cpp", {**RMSNORM, **files}))
+        assert not result.ok and "130 C++ sources" in result.log
 
     def test_a_file_named_like_a_flag(self, build: Callable[..., BuildResult], tmp_path: Path) -> None:
         files = {"model_new.py": "class ModelNew: pass\n", "-ofoo.cpp": 'extern "C" int f() { return 1; }'}

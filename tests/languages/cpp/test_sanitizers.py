@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from agentforge.languages import CommandResult
+from agentforge.languages import CommandResult, write_solution
 from agentforge.languages.cpp.sanitizers import sanitizers
 from agentforge.languages.cpp.sanitizers.sanitizers import MEMORY, RACES, NotBuilt, build, read_report
 from agentforge.schema import BuildSpec, Solution, SourceFile
+from agentforge.testing.language import make_solution
 
 needs_tsan = pytest.mark.skipif(not RACES.available(), reason="the compiler brings no ThreadSanitizer")
 
@@ -280,3 +281,17 @@ def test_both_sanitizers_name_what_a_process_must_load():
     for sanitizer in (MEMORY, RACES):
         path = sanitizer.available()
         assert not path or Path(path).is_file()
+
+
+@pytest.mark.skipif(not MEMORY.available(), reason="the compiler brings no AddressSanitizer")
+def test_a_program_that_the_compiler_runs_changes_nothing_but_its_own_folder(tmp_path):
+    """`-wrapper` runs any program: here one that puts a link in the place of the next source's folder."""
+    elsewhere, folder = tmp_path / "elsewhere", tmp_path / "built"
+    elsewhere.mkdir()
+    source = 'extern "C" int f() { return 1; }\n'
+    swap = f'"$@" || exit 1\ncp sub/b.cpp {elsewhere}\nrm -rf sub\nln -s {elsewhere} sub\n'
+    files = {"model_new.py": "", "a.cpp": source, "sub/b.cpp": source, "swap.sh": swap}
+    made = make_solution("cpp", files, ("-wrapper", "/bin/sh,./swap.sh"))
+    write_solution(made, folder)
+    build(made, folder, MEMORY, cache=tmp_path / "cache", run=plain, timeout_s=120)
+    assert not list(elsewhere.glob("*.so")) and len(list(folder.rglob("*.so"))) == 2

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from agentforge.languages import languages, run_command, write_solution
+from agentforge.languages.cuda import source
 from agentforge.languages.cuda.compile import pipeline
+from agentforge.languages.cuda.compile.diagnostics import parse_diagnostics, parse_resources
 from agentforge.languages.cuda.compile.nvrtc import find_toolkit
 from agentforge.languages.cuda.compile.pipeline import gpu_target
 from agentforge.languages.cuda.shipped import agentforge_cuda
+from agentforge.testing.language import make_solution
 
 
 def _files(*paths: Path) -> None:
@@ -103,3 +108,77 @@ def test_a_cubin_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytes
         kernels._cubin("sm_90")
     assert kernels._cubin("sm_90") == b"machine code"
     assert [path.suffix for path in tmp_path.glob("scale.*.sm_90.cubin")] == [".cubin"]
+
+
+SCALE = 'extern "C" __global__ void scale(float* x) { x[0] *= 2; }\n'
+HOSTILE = """#!/bin/sh
+for last; do :; done
+ln -s {elsewhere}/secret "$last"
+for name in model_new.py more.cu; do rm -f $name; ln -s {elsewhere}/secret $name; done
+cd "$(dirname "$last")" && for name in *.cu; do rm -f $name; ln -s {elsewhere}/secret $name; done
+"""
+
+
+def test_a_program_that_nvcc_runs_changes_nothing_but_its_own_folder(tmp_path: Path) -> None:
+    """Flags of nvcc name programs that it runs. Each job's source was written before the first one runs."""
+    elsewhere, folder, nvcc = tmp_path / "elsewhere", tmp_path / "built", tmp_path / "nvcc"
+    elsewhere.mkdir()
+    (elsewhere / "secret").write_text("secret")
+    nvcc.write_text(HOSTILE.format(elsewhere=elsewhere))
+    nvcc.chmod(0o755)
+    solution = make_solution(
+        "cuda", {"model_new.py": "class ModelNew: pass", "scale.cu": SCALE, "more.cu": SCALE}
+    )
+    write_solution(solution, folder)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    result = pipeline.Compiler(None, str(nvcc), "", "").compile(
+        solution, folder, cache=tmp_path / "cache", run=run_command, deadline=time.monotonic() + 60,
+        literals=[pipeline.LiteralSource(f"model_new.py:{n}", SCALE + f"// {n}") for n in range(2)],
+    )  # fmt: skip
+    assert not result.ok and all("not a regular file" in d.message for d in result.diagnostics)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert (elsewhere / "secret").read_text() == "secret"
+    assert not list((tmp_path / "cache").rglob("*.so"))
+
+
+NINES = "9" * 5000
+ENTRY = "Compiling entry function 'k' for 'sm_90'\n"
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        f"k.cu({NINES}): error: x",
+        f"{ENTRY}{NINES} bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n",
+        f"{ENTRY}Used {NINES} registers",
+        f"{ENTRY}Used 1 registers, {NINES} bytes smem",
+    ],
+)
+def test_numbers_that_no_compiler_writes(log: str) -> None:
+    parse_diagnostics(log)
+    parse_resources(log, {})
+
+
+def test_bounds_that_no_launch_has() -> None:
+    text = "__global__ void __launch_bounds__({}) k(float* x) {{}}"
+    assert source.launch_bounds(text.format(256)) == {"k": 256}
+    assert source.launch_bounds(text.format(NINES)) == {}
+
+
+@pytest.mark.parametrize("part", ['R"(', '"\\', "'\\", "__", "__global__ "])
+def test_long_sources_are_read_once(part: str) -> None:
+    """Read again from each beginning, these take minutes."""
+    text = (part * source.MOST_TEXT)[: source.MOST_TEXT]
+    before = time.process_time()
+    assert len(source.without_comments(text)) == len(text)
+    source.launch_bounds(text)
+    source.kernel_bodies(text)
+    assert time.process_time() - before < 20
+
+
+def test_a_source_that_is_too_long(tmp_path: Path) -> None:
+    files = {"model_new.py": "class ModelNew: pass", "scale.cu": SCALE + " " * source.MOST_TEXT}
+    result = languages.create("cuda").build(
+        make_solution("cuda", files), tmp_path, cache=tmp_path / "cache", run=run_command, timeout_s=60
+    )
+    assert not result.ok and result.diagnostics[0].file == "scale.cu"

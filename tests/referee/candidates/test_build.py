@@ -15,13 +15,16 @@ import pytest
 from agentforge.config import RefereeSettings
 from agentforge.isolation import procfs
 from agentforge.isolation.sandboxes import Limits
+from agentforge.languages import BuildResult
+from agentforge.languages.cpp.sanitizers.sanitizers import MEMORY, NotBuilt
 from agentforge.referee import EvaluationRequest, Referee
-from agentforge.referee.candidates import build
+from agentforge.referee.candidates import build, sanitized_builds
 from agentforge.referee.candidates.build import BuildFailure, CandidateBuilder
-from agentforge.schema import Level, MachineError
+from agentforge.referee.candidates.sanitized_builds import SanitizedBuilds
+from agentforge.schema import EvaluationStatus, Level, MachineError, Solution
 from agentforge.testing.language import make_solution
 
-from ..judging import DEVICE, WORKLOAD, problem, solution_of
+from ..judging import DEVICE, WORKLOAD, problem, quick_referee, solution_of
 
 SOLUTION = make_solution("python", {"model_new.py": "pass"})
 
@@ -115,3 +118,56 @@ def test_four_hundred_threads_run_where_three_hundred_are_timed(tmp_path: Path) 
         request = EvaluationRequest(definition, [WORKLOAD], solution_of(definition, many), Level.SMOKE)
         evaluation = referee.evaluate(request)
     assert evaluation.passed, evaluation.reasons
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_a_build_leaves_files_and_folders_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    class Leaving:
+        def build(self, solution: Solution, folder: Path, **_: object) -> BuildResult:
+            (folder / "sub").mkdir()
+            place = folder / "sub" / "k.so"
+            place.symlink_to("/etc/hostname") if kind == "link" else os.mkfifo(place)
+            return BuildResult(True)
+
+    monkeypatch.setattr(CandidateBuilder, "_language", lambda *_: Leaving())
+    with pytest.raises(BuildFailure, match=r"'k\.so', which is neither a file nor a folder"):
+        builder_of(tmp_path).build(SOLUTION)
+    assert not list(tmp_path.iterdir())
+
+
+DEEP = """
+extern "C" void fill(float* out) { out[0] = 1; }
+"""
+DIG = '"$@" || exit 1\nn=0\nwhile [ $n -lt 2000 ]; do mkdir d; cd -P d; n=$((n + 1)); done\n'
+
+
+def test_folders_nested_too_deep_are_no_failure_of_the_referee(tmp_path: Path) -> None:
+    """`-wrapper` runs any program."""
+    files = {"model_new.py": "class ModelNew: pass", "kernel.cpp": DEEP, "dig.sh": DIG}
+    with quick_referee(tmp_path) as referee:
+        builder = referee._candidate_builder()
+        with pytest.raises(BuildFailure) as failure:
+            builder.build(make_solution("cpp", files, ("-wrapper", "/bin/sh,./dig.sh")))
+        assert failure.value.status is EvaluationStatus.COMPILE_ERROR
+        assert not list(builder.folder.glob("solution-*")) and not list(builder.folder.glob("scratch-*"))
+
+
+def test_a_sanitizer_s_build_that_fails_is_a_build_that_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "solution"
+    folder.mkdir()
+
+    def broken(*_: object, **__: object) -> None:
+        raise RecursionError
+
+    monkeypatch.setattr(sanitized_builds, "build", broken)
+    builds = SanitizedBuilds(mock.Mock(), builder_of(tmp_path), SOLUTION, folder)
+    try:
+        with pytest.raises(NotBuilt, match="RecursionError"):
+            builds.folder(MEMORY)
+    finally:
+        builds.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["solution"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import ctypes
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -152,3 +153,34 @@ def test_a_cuda_source_whose_emulator_is_there_stays_as_it_is(tmp_path: Path) ->
     (tmp_path / "kernel.0123.cpu.so").write_bytes(b"no object")
     assert disable_kernels(tmp_path) == []
     assert (tmp_path / "kernel.cu").read_text() == CUDA
+
+
+def test_files_that_links_lead_to_stay_as_they_are(tmp_path: Path) -> None:
+    outside, folder = tmp_path / "outside", tmp_path / "folder"
+    outside.mkdir()
+    folder.mkdir()
+    contents = {"k.so": b"\x7fELF\x02\x01 no more", "k.py": JITTED.encode(), "k.cu": CUDA.encode()}
+    if shutil.which("g++"):
+        contents["k.so"] = built(outside, "void put(int* x) { *x = 7; }").read_bytes()
+    for name, content in contents.items():
+        (outside / name).write_bytes(content)
+        (folder / name).symlink_to(outside / name)
+    os.mkfifo(folder / "pipe.py")
+    assert disable_kernels(folder) == []
+    assert disable_kernels(folder, "cupy") == []
+    assert {name: (outside / name).read_bytes() for name in contents} == contents
+    assert not [path for path in folder.iterdir() if path.is_file() and not path.is_symlink()]
+
+
+@pytest.mark.parametrize("decorator", [f"@names[0x{'f' * 8000}]", "@triton.jit"])
+def test_numbers_that_cannot_be_printed_are_no_failure(tmp_path: Path, decorator: str) -> None:
+    path = tmp_path / "model_new.py"
+    path.write_text(f"{decorator}\ndef f(x):\n    x\n\nlarge = 0x{'f' * 8000}\n")
+    assert disable_kernels(tmp_path) == []
+
+
+def test_a_cuda_source_with_half_of_a_surrogate_pair(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cu"
+    path.write_bytes(CUDA.encode() + b"// \xed\xb3\xbf\n")
+    assert disable_kernels(tmp_path) == ["first", "second"]
+    assert path.read_bytes().endswith(b"// \xed\xb3\xbf\n")

@@ -17,10 +17,11 @@ from functools import cache
 from pathlib import Path
 
 from agentforge.languages._base import CommandRunner
+from agentforge.languages.untrusted import object_problem
 from agentforge.schema import Diagnostic, Solution, content_hash
 
 from ..cache import BuildRecord, ObjectCache
-from ..language import SUFFIXES, compiler_version
+from ..language import SUFFIXES, compiler_version, lay_out
 
 _OPENMP = Path(__file__).with_name("openmp.cpp")
 _READABLE = ("-g1", "-fno-omit-frame-pointer", "-fno-tree-vectorize")
@@ -126,15 +127,20 @@ def build(
         key = content_hash([sanitizer.name, target.name, shared], length=40)
         if objects.fetch(key, target) is not None:
             continue
-        with tempfile.TemporaryDirectory(prefix=".sanitized-", dir=folder) as scratch:
-            built = Path(scratch) / target.name
-            openmp = _openmp(objects, Path(scratch), folder, run, deadline) if sanitizer is RACES else None
-            _compile(source, built, folder, sanitizer, (flags, dependencies), openmp, run, deadline)
+        with tempfile.TemporaryDirectory(prefix=".sanitized-", dir=folder) as name:
+            scratch = Path(name)
+            openmp = _openmp(objects, scratch, run, deadline) if sanitizer is RACES else None
+            lay_out(source, folder, headers, scratch)
+            built = scratch / target.name
+            inside = source.relative_to(folder)
+            _compile(inside, built, sanitizer, (flags, dependencies), openmp, run, deadline)
+            if problem := object_problem(built):
+                raise NotBuilt(problem)
             objects.store(key, built, BuildRecord())
             built.replace(target)
 
 
-def _openmp(objects: ObjectCache, scratch: Path, folder: Path, run: CommandRunner, deadline: float) -> Path:
+def _openmp(objects: ObjectCache, scratch: Path, run: CommandRunner, deadline: float) -> Path:
     """Build an OpenMP run time that ThreadSanitizer can observe; compiled once per machine."""
     from ..shipped import agentforge_cpp
 
@@ -143,7 +149,6 @@ def _openmp(objects: ObjectCache, scratch: Path, folder: Path, run: CommandRunne
     key = content_hash([compiler_version(), _OPENMP.read_text()], length=40)
     if objects.fetch(key, built) is None:
         shutil.copyfile(_OPENMP, copied)
-        inside, output = (f"./{path.relative_to(folder)}" for path in (copied, built))
         command = [
             agentforge_cpp.compiler(),
             "-std=c++20",
@@ -151,19 +156,18 @@ def _openmp(objects: ObjectCache, scratch: Path, folder: Path, run: CommandRunne
             "-fPIC",
             "-fvisibility=hidden",
             "-c",
-            inside,
+            copied.name,
             "-o",
-            output,
+            built.name,
         ]
-        _run(command, folder, RACES, run, deadline)
+        _run(command, scratch, RACES, run, deadline)
         objects.store(key, built, BuildRecord())
     return built
 
 
 def _compile(
-    source: Path,
+    inside: Path,
     built: Path,
-    folder: Path,
     sanitizer: Sanitizer,
     settings: tuple[list[str], list[str]],
     openmp: Path | None,
@@ -173,15 +177,15 @@ def _compile(
     from ..shipped import agentforge_cpp
 
     # Names relative to the folder, as in the solution's own build, so that reports name its files.
-    inside, output = f"./{source.relative_to(folder)}", f"./{built.relative_to(folder)}"
-    compiling, linking = agentforge_cpp.commands(inside, output, *settings)
+    output = f"./{built.name}"
+    compiling, linking = agentforge_cpp.commands(f"./{inside}", output, *settings)
     compiling += sanitizer.compile
     linking += [*sanitizer.link, "-Wl,-z,defs"]
     if openmp is not None:
         linking.remove("-fopenmp")
-        linking.insert(linking.index(f"{output}.o") + 1, f"./{openmp.relative_to(folder)}")
+        linking.insert(linking.index(f"{output}.o") + 1, f"./{openmp.name}")
     for command in (compiling, [*_ANY_SIZE, f"{output}.o"], linking):
-        _run(command, folder, sanitizer, run, deadline)
+        _run(command, built.parent, sanitizer, run, deadline)
 
 
 def _run(command: list[str], folder: Path, sanitizer: Sanitizer, run: CommandRunner, deadline: float) -> None:

@@ -10,11 +10,11 @@ from agentforge.schema import Diagnostic, ResourceUsage, UsageError
 
 _MOST = 50
 _MESSAGE = re.compile(
-    r"^(?P<file>[^\s(][^(\n]*)\((?P<line>\d+)\):\s*(?P<severity>catastrophic error|error|warning|remark)"
+    r"^(?P<file>[^\s(][^(\n]*)\((?P<line>\d{1,9})\):\s*(?P<severity>catastrophic error|error|warning|remark)"
     r"(?:\s*#[\w-]+)?:\s*(?P<message>.*)$"
 )
 _PLAIN = re.compile(
-    r"^(?:nvrtc|nvcc|ptxas)[^:]*?:?\s*(?P<severity>fatal|error|warning)\s*:\s*(?P<message>.*)$"
+    r"^(?:nvrtc|nvcc|ptxas)[^:]{0,200}?:?\s{0,8}(?P<severity>fatal|error|warning)\s*:\s*(?P<message>.*)$"
 )
 _STATIC_LIMIT = 48 << 10
 """Bytes of shared memory that a kernel may declare statically; more must be dynamic."""
@@ -45,8 +45,10 @@ def parse_diagnostics(log: str) -> tuple[Diagnostic, ...]:
 
 
 _ENTRY = re.compile(r"Compiling entry function '(?P<kernel>[^']+)' for '(?P<target>[^']+)'")
-_SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
-_USED = re.compile(r"Used (?P<registers>\d+) registers(?:.*?(?P<shared>\d+) bytes smem)?")
+_SPILLS = re.compile(
+    r"(\d{1,9}) bytes stack frame, (\d{1,9}) bytes spill stores, (\d{1,9}) bytes spill loads"
+)
+_USED = re.compile(r"Used (?P<registers>\d{1,9}) registers(?:.*?(?P<shared>\d{1,9}) bytes smem)?")
 
 
 def parse_resources(log: str, threads: Mapping[str, int]) -> tuple[ResourceUsage, ...]:

@@ -20,7 +20,7 @@ from agentforge.languages.command import interpreter
 from agentforge.languages.cpp.cache import BuildRecord, ObjectCache
 from agentforge.languages.cpp.shipped import agentforge_cpp
 from agentforge.languages.occupancy import target_limits
-from agentforge.languages.untrusted import read_regular
+from agentforge.languages.untrusted import object_problem, read_json
 from agentforge.schema import Diagnostic, Solution, UsageError, content_hash, pip_install
 
 from .. import source as cuda_source
@@ -205,7 +205,7 @@ class Compiler:
         return [agentforge_cuda.target_of(source, stated, (number // 10, number % 10))]
 
     def _key(self, job: Job, files: Mapping[str, str]) -> str:
-        headers = {n: c for n, c in files.items() if n.endswith(cuda_source.HEADERS)}
+        headers = {n: c for n, c in files.items() if not n.endswith((".py", *cuda_source.SOURCES))}
         stated = [self.identity, nvrtc.OPTIONS, nvrtc.HEADERS]
         return content_hash([job.content, job.target, list(job.flags), headers, stated], length=40)
 
@@ -220,9 +220,13 @@ class Compiler:
         run: CommandRunner,
         deadline: float,
     ) -> BuildResult:
-        with tempfile.TemporaryDirectory(prefix=".build-", dir=folder) as scratch:
-            compilation = _CompilerRun(self, folder, Path(scratch), run, deadline)
-            outcomes = compilation.compile(jobs)
+        with tempfile.TemporaryDirectory(prefix=".build-", dir=folder) as name:
+            copy = Path(name)
+            for file in (n for n in files if not n.endswith(".py")):
+                (copy / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(folder / file, copy / file)
+            scratch = Path(tempfile.mkdtemp(prefix=".objects-", dir=copy))
+            outcomes = _CompilerRun(self, copy, scratch, run, deadline).compile(jobs)
             if outcomes is None:
                 message = "compiling for the GPU took longer than the time-out"
                 late = Diagnostic(message=message, file=jobs[0].file)
@@ -312,37 +316,41 @@ def _is_beyond_nvrtc(job: Job, outcome: CompileOutcome) -> bool:
 
 @dataclass
 class _CompilerRun:
-    """Runs compilers on jobs, in a scratch folder inside the solution's folder."""
+    """Runs compilers on jobs. Flags can make nvcc run any program, in `folder`."""
 
     compiler: Compiler
     folder: Path
+    """Copy of the solution's sources; the compilers may write to it, and to nothing else."""
     scratch: Path
+    """Folder inside of it for what they write."""
     run: CommandRunner
     deadline: float
 
     def compile(self, jobs: Sequence[Job]) -> list[CompileOutcome] | None:
         """One outcome per job; None if the time ran out."""
-        outcomes = self._by_nvrtc(jobs) if self.compiler.toolkit is not None else [None] * len(jobs)
+        sources = [self._source(job) for job in jobs]  # before a program can put links in their places
+        outcomes = self._by_nvrtc(jobs, sources) if self.compiler.toolkit is not None else [None] * len(jobs)
         if outcomes is None:
             return None
         done: list[CompileOutcome] = []
         for number, (job, first) in enumerate(zip(jobs, outcomes, strict=True)):
             outcome: CompileOutcome | None = first
             if self.compiler.nvcc and (first is None or _is_beyond_nvrtc(job, first)):
-                outcome = self._by_nvcc(number, job)
+                outcome = self._by_nvcc(number, job, sources[number])
                 if outcome is None:
                     return None
             done.append(outcome or CompileOutcome(None, "neither NVRTC nor nvcc is installed"))
-        return done
+        problems = [object_problem(o.cubin) if o.cubin else "" for o in done]  # once no program runs any more
+        return [CompileOutcome(None, p) if p else o for o, p in zip(done, problems, strict=True)]
 
-    def _by_nvrtc(self, jobs: Sequence[Job]) -> list[CompileOutcome | None] | None:
+    def _by_nvrtc(self, jobs: Sequence[Job], sources: Sequence[str]) -> list[CompileOutcome | None] | None:
+        shutil.copyfile(nvrtc.__file__, self.scratch / "nvrtc.py")
         requests = []
-        for number, job in enumerate(jobs):
-            place = self._source(job)
+        for number, (job, source) in enumerate(zip(jobs, sources, strict=True)):
             include = f"--include-path={(self.folder / job.file).parent}"
             requests.append(
                 {
-                    "source": place,
+                    "source": source,
                     "name": job.file,
                     "output": str(self.scratch / f"{number}.cubin"),
                     "target": job.target,
@@ -353,7 +361,7 @@ class _CompilerRun:
             )
         body = json.dumps({"toolkit": self.compiler.toolkit, "jobs": requests})
         # Without site-packages (-I -S) the process starts in 20 ms.
-        command = [interpreter(), "-I", "-S", str(self.folder / "agentforge_nvrtc.py"), body]
+        command = [interpreter(), "-I", "-S", str(self.scratch / "nvrtc.py"), body]
         done = self.run(command, cwd=self.folder, timeout_s=self._left())
         if done.timed_out:
             return None
@@ -362,19 +370,19 @@ class _CompilerRun:
     def _outcome(self, number: int, output: str) -> CompileOutcome:
         cubin = self.scratch / f"{number}.cubin"
         try:
-            log = str(json.loads(read_regular(Path(f"{cubin}.json"), _MOST_LOG))["log"])
-        except (OSError, ValueError, KeyError):
+            log = str(read_json(Path(f"{cubin}.json"), _MOST_LOG)["log"])
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return CompileOutcome(
                 None, f"nvrtc: error: the compiler exited without a result: {output[-1000:]}"
             )
         return CompileOutcome(cubin if cubin.is_file() else None, log)
 
-    def _by_nvcc(self, number: int, job: Job) -> CompileOutcome | None:
+    def _by_nvcc(self, number: int, job: Job, source: str) -> CompileOutcome | None:
         cubin = self.scratch / f"{number}.cubin"
         include = f"-I{(self.folder / job.file).parent}"
         relaxed = [] if job.output else ["--expt-relaxed-constexpr"]  # as load_inline does
         command = [self.compiler.nvcc, "-cubin", f"-arch={job.target}", "-std=c++17", "-lineinfo", "-Xptxas",
-                   "-v", *relaxed, *job.flags, include, self._source(job), "-o", str(cubin)]  # fmt: skip
+                   "-v", *relaxed, *job.flags, include, source, "-o", str(cubin)]  # fmt: skip
         done = self.run(command, cwd=self.folder, timeout_s=self._left())
         if done.timed_out:
             return None

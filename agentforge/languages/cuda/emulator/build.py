@@ -17,6 +17,7 @@ from agentforge.languages.cpp.cache import BuildRecord, ObjectCache
 from agentforge.languages.cpp.diagnostics import parse_diagnostics
 from agentforge.languages.cpp.language import compiler_version
 from agentforge.languages.cpp.shipped import agentforge_cpp
+from agentforge.languages.untrusted import object_problem
 from agentforge.schema import Diagnostic, Solution, content_hash
 
 from .. import source as cuda_source
@@ -126,8 +127,9 @@ class EmulatorBuild:
             return BuildResult(
                 True, unjudged=f"compiling {unit.name} for the emulator took longer than the time-out"
             )
-        if done.returncode or not built.is_file():
-            return self._failed(unit.name, done.stderr + done.stdout)
+        output = done.stderr + done.stdout
+        if done.returncode or (output := object_problem(built)):
+            return self._failed(unit.name, output)
         objects.store(key, built, BuildRecord())
         built.replace(unit.target)
         return BuildResult(True, files=(unit.target,))
@@ -142,7 +144,7 @@ class EmulatorBuild:
             return place
         done = self.run(
             emulator_compile.scheduler_command(scratch / _EMULATOR, str(place)),
-            cwd=self.folder,
+            cwd=scratch,
             timeout_s=self._left(),
         )
         if done.timed_out:

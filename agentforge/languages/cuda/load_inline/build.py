@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from agentforge.schema import NOT_PYTHON
 
-from ..source import without_comments
+from ..source import MOST_TEXT, without_comments
 from .parse import InlineCall, NotLiteral, inline_calls
 
 _HOST = re.compile(
@@ -18,8 +18,6 @@ _HOST = re.compile(
 _HOST_INCLUDE = re.compile(
     r"#\s*include\s*[<\"](?:torch|ATen|c10|pybind11|THC|vector|string|iostream|cuda_runtime|cublas|cudnn|cusparse)"
 )
-_MOST_TEXT = 256 << 10
-"""Maximum characters of C++ that are rewritten; ten times what people write."""
 
 
 def contains_kernels(files: Mapping[str, str]) -> bool:
@@ -57,7 +55,7 @@ def cuda_calls(files: Mapping[str, str]) -> list[InlineCall]:
 def too_long(calls: Sequence[InlineCall]) -> str:
     """Why the calls' sources are too long to rewrite; empty if they are not."""
     length = sum(len(literal.text) for call in calls for literal in (*call.cpp, *call.cuda))
-    return f"{calls[0].file} has more than {_MOST_TEXT >> 10} KiB of C++" if length > _MOST_TEXT else ""
+    return f"{calls[0].file} has more than {MOST_TEXT >> 10} KiB of C++" if length > MOST_TEXT else ""
 
 
 def cuda_text(call: InlineCall) -> str:

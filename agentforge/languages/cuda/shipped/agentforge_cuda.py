@@ -63,8 +63,9 @@ def parse_kernels(source: str) -> dict[str, _cpp.Prototype]:
     marked = re.sub(r"\b__global__\b", " kernel_ ", text)
     found = _cpp.parse_prototypes(re.sub(r"\bvoid\s+kernel_|\bkernel_\s+void\b", "__global__ void", marked))
     kernels = {}
+    marked_names = set(re.findall(r"__global__\s+void\s+(\w+)\s*\(", _flat(marked)))
     for name, prototype in found.items():
-        if re.search(rf"__global__\s+void\s+{name}\s*\(", _flat(marked)):
+        if name in marked_names:
             problem = "" if "result type" in prototype.problem else prototype.problem
             kernels[name] = prototype._replace(result="void", problem=problem)
     return kernels

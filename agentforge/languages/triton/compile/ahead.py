@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,8 @@ from agentforge.languages._base import BuildResult, CommandRunner
 from agentforge.languages.command import interpreter
 from agentforge.languages.cpp.cache import BuildRecord, keep_text
 from agentforge.languages.occupancy import occupancy, target_limits
-from agentforge.languages.untrusted import read_regular
+from agentforge.languages.solutions.folder import write_solution
+from agentforge.languages.untrusted import read_json
 from agentforge.schema import Diagnostic, ResourceUsage, Solution, content_hash
 
 from ..launches import Launch
@@ -33,6 +34,7 @@ class AheadOfTime:
 
     solution: Solution
     folder: Path
+    """Existing folder, for temporary files."""
     targets: Sequence[str]
     cache: Path
     run: CommandRunner
@@ -59,21 +61,24 @@ class AheadOfTime:
     def _start(
         self, found: list[dict[str, Any]], launches: Sequence[Launch], timeout_s: float
     ) -> BuildResult:
-        request = {
-            "folder": str(self.folder.resolve()),
-            "entry": self.solution.entry_file,
-            "launches": found,
-            "targets": list(self.targets),
-        }
-        with tempfile.TemporaryDirectory(prefix=".ahead-", dir=self.folder) as scratch:
-            question, answer = Path(scratch) / "request.json", Path(scratch) / "answer.json"
+        with tempfile.TemporaryDirectory(prefix=".ahead-", dir=self.folder) as name:
+            scratch = Path(name).resolve()
+            scratch.chmod(0o755)
+            # The child runs the solution, which may write to the folder that it lies in.
+            copy = scratch / "solution"
+            write_solution(self.solution, copy)
+            for file in _CHILD_FILES:
+                shutil.copyfile(_LANGUAGE / file, scratch / Path(file).name)
+            question, answer = scratch / "request.json", scratch / "answer.json"
+            request = {
+                "folder": str(copy),
+                "entry": self.solution.entry_file,
+                "launches": found,
+                "targets": list(self.targets),
+            }
             question.write_text(json.dumps(request))
-            Path(scratch).chmod(0o755)
-            for name in _CHILD_FILES:
-                shutil.copyfile(_LANGUAGE / name, Path(scratch) / Path(name).name)
-            child = Path(scratch, _CHILD).resolve()
-            argv = [interpreter(), "-I", str(child), str(question.resolve()), str(answer.resolve())]
-            done = self.run(argv, cwd=self.folder, timeout_s=timeout_s)
+            argv = [interpreter(), "-I", str(scratch / _CHILD), str(question), str(answer)]
+            done = self.run(argv, cwd=scratch, timeout_s=timeout_s)
             if done.timed_out:
                 message = f"compiling its kernels took longer than {timeout_s:g} s"
                 return BuildResult(False, diagnostics=(Diagnostic(message=message),), timed_out=True)
@@ -100,9 +105,11 @@ def judge(answer: Mapping[str, Any], launches: Sequence[Launch], targets: Sequen
         bad.setdefault(_index(entry, launches), []).append((str(entry.get("target"))[:20], problem))
     for entry in _entries(answer, "compiled"):
         index = _index(entry, launches)
+        if entry.get("target") not in targets:
+            continue
         try:
             usage = _usage(entry, launches[index])
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             continue
         limits = target_limits(usage.target)
         if usage.shared_bytes > limits.shared_bytes_block:
@@ -118,7 +125,7 @@ def judge(answer: Mapping[str, Any], launches: Sequence[Launch], targets: Sequen
         fatal = len(problems) >= len(targets)
         ok = ok and not fatal
         diagnostics += _merged(problems, "error" if fatal else "warning")
-    for name in dict.fromkeys(str(n)[:120] for n in answer.get("absent", ())):
+    for name in dict.fromkeys(str(n)[:120] for n in _listed(answer, "absent")):
         message = f"kernel {name} cannot be compiled ahead of time: it is not a function of a module"
         diagnostics.append(Diagnostic(severity="note", message=message))
     unique = tuple(dict.fromkeys(diagnostics))
@@ -140,9 +147,13 @@ def _rank(diagnostic: Diagnostic) -> int:
     return {"error": 0, "warning": 1, "note": 2}[diagnostic.severity]
 
 
-def _entries(answer: Mapping[str, Any], name: str) -> Iterator[dict[str, Any]]:
+def _entries(answer: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    return [entry for entry in _listed(answer, name) if isinstance(entry, dict)]
+
+
+def _listed(answer: Mapping[str, Any], name: str) -> list[Any]:
     found = answer.get(name)
-    yield from (e for e in found if isinstance(e, dict)) if isinstance(found, list) else ()
+    return found if isinstance(found, list) else []
 
 
 def _index(entry: Mapping[str, Any], launches: Sequence[Launch]) -> int:
@@ -178,7 +189,7 @@ def _usage(entry: Mapping[str, Any], launch: Launch) -> ResourceUsage:
 
 def _read(answer: Path) -> dict[str, Any] | None:
     try:
-        answer = json.loads(read_regular(answer, _LARGEST_ANSWER))
+        found = read_json(answer, _LARGEST_ANSWER)
     except (OSError, ValueError, RecursionError):
         return None
-    return answer if isinstance(answer, dict) else None
+    return found if isinstance(found, dict) else None

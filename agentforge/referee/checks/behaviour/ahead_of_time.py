@@ -21,7 +21,7 @@ class AheadOfTime(Check):
 
     def run(self, context: CheckContext) -> str:
         launches = context.candidate.request({"op": "launches"}).get("launches")
-        result = context.builder.compile_launched(context.solution, context.folder, launches)
+        result = context.builder.compile_launched(context.solution, launches)
         if result is None:
             return ""
         findings = context.findings
