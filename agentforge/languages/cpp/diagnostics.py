@@ -9,7 +9,7 @@ from agentforge.schema import Diagnostic
 
 _LIMIT = 50
 _TEXT = re.compile(
-    r"^(?:cc1plus:|(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:(?P<column>\d+):)?)\s*"
+    r"^(?:cc1plus:|(?P<file>[^\s:][^:\n]*):(?P<line>\d{1,9}):(?:(?P<column>\d{1,9}):)?)\s*"
     r"(?P<severity>fatal error|error|warning|note):\s*(?P<message>.*)$"
 )
 _LINKER = re.compile(r"undefined reference|multiple definition|cannot find|collect2: |ld returned|^/\S*ld: ")

@@ -15,9 +15,10 @@ _MOST_BYTES = 4 << 20
 _MOST_FINDINGS = 20
 """Of each kind."""
 _LINE = re.compile(
-    r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?P<column>\d+): (?P<kind>optimized|missed): *(?P<message>.*)$"
+    r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d{1,9}):(?P<column>\d{1,9}): "
+    r"(?P<kind>optimized|missed): *(?P<message>.*)$"
 )
-_VECTORS = re.compile(r"loop vectorized using (\d+) byte")
+_VECTORS = re.compile(r"loop vectorized using (\d{1,9}) byte")
 _NO_LOOP = "couldn't vectorize loop"
 _NEST = ("loop nest containing two or more", "multiple nested loops")
 """Why g++ vectorises no loop around several others; these have lines of their own."""

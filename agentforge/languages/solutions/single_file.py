@@ -8,7 +8,7 @@ import ast
 import json
 from typing import Any
 
-from agentforge.schema import Solution
+from agentforge.schema import NOT_PYTHON, Solution
 
 from .folder import MANIFEST, manifest_text, runtime_files
 
@@ -98,7 +98,7 @@ def _literal(text: str) -> str:
 
 
 def _is_files(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == [_FILES]
+    return isinstance(node, ast.Assign) and [getattr(t, "id", "") for t in node.targets] == [_FILES]
 
 
 def embedded_files(tree: ast.Module) -> dict[str, str] | None:
@@ -107,7 +107,7 @@ def embedded_files(tree: ast.Module) -> dict[str, str] | None:
         if isinstance(node, ast.Assign) and _is_files(node):
             try:
                 files: Any = ast.literal_eval(node.value)
-            except ValueError:
+            except (TypeError, *NOT_PYTHON):
                 return None
             if isinstance(files, dict) and all(isinstance(x, str) for kv in files.items() for x in kv):
                 return files

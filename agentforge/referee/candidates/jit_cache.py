@@ -24,7 +24,9 @@ _MOST_BYTES, _MOST_FILES = 256 << 20, 8192
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PLACE = "inductor"
 _TORCH = re.compile(r"\bimport torch as (\w+)")
-_COMPILES = r"\b(?:{names})\.compile\b|from torch import .*\bcompile\b|\.compile\(\)"
+_COMPILED_BY = re.compile(r"\b(\w+)\.compile\b")
+_COMPILES = re.compile(r"from torch import [^\n]{0,400}\bcompile\b|\.compile\(\)")
+"""The length is limited, because the text may be one long line of such beginnings."""
 _STITCHED = "agentforge_stitch/"
 
 
@@ -43,8 +45,8 @@ def calls_compiler(solution: Solution) -> bool:
 
 
 def _compiles(text: str) -> bool:
-    names = "|".join(["torch", *_TORCH.findall(text)])
-    return re.search(_COMPILES.format(names=names), text) is not None
+    names = {"torch", *_TORCH.findall(text)}
+    return not names.isdisjoint(_COMPILED_BY.findall(text)) or _COMPILES.search(text) is not None
 
 
 def link_missing(source: Path, target: Path, before: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,3 +45,8 @@ def test_errors_come_first_and_there_is_an_end() -> None:
 def test_never_raises_on_text(text: str) -> None:
     parse_diagnostics(text)
     parse_diagnostics("k.cpp:" + text)
+
+
+@pytest.mark.parametrize("line", ["k.cpp:{}: error: e", "k.cpp:1:{}: error: e"])
+def test_lines_that_are_no_numbers_of_a_file(line: str) -> None:
+    parse_diagnostics(line.format("9" * 5000))

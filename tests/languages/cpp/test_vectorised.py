@@ -98,3 +98,16 @@ def test_the_compiler_says_it_in_these_words(tmp_path: Path):
     assert by_line[2].startswith("loop vectorised with")
     # Newer compilers vectorise loops with an early exit.
     assert by_line.get(5) is None or by_line[5].startswith("loop ")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "k.cpp:{}:1: optimized: loop vectorized using 32 byte vectors",
+        "k.cpp:1:1: optimized: loop vectorized using {} byte vectors",
+        "k.cpp:{}:1: missed: couldn't vectorize loop",
+        "k.cpp:1:1: missed: couldn't vectorize loop\nk.cpp:{}:1: missed: x",
+    ],
+)
+def test_numbers_that_no_compiler_writes(line: str):
+    vectorisation(line.format("9" * 5000))

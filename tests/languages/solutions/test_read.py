@@ -215,6 +215,7 @@ class TestBadInput:
             (b"int main() { return 0; }\n", "is not Python"),
             (b"class Model: pass\n", "defines no class ModelNew"),
             (b"(" * 10_000, "is not Python"),
+            (b"AGENTFORGE_FILES = {[]: 1}\n", "defines no class ModelNew"),
             (b"AGENTFORGE_FILES = {}\n", "defines no class ModelNew"),
             (b"AGENTFORGE_FILES = {'../x': 'a', 'solution.json': '[]'}\n", "defines no class ModelNew"),
         ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -131,6 +132,8 @@ def test_whole_files_that_are_missing_are_linked(tmp_path: Path) -> None:
         ("f = torch.compile(f)", True),
         ("from torch import compile, nn", True),
         ("module.compile()", True),
+        ("import torch as th\nf = self.th.compile(f)", True),
+        ("from torch import nn\nre.compile(x)", False),
         ("import torch as th\nf = th.compile(f)", True),
         ("import torch as th\nf = re.compile(th.x)", False),
         ("re.compile(x)", False),
@@ -140,3 +143,12 @@ def test_whole_files_that_are_missing_are_linked(tmp_path: Path) -> None:
 def test_which_solutions_call_the_compiler(text: str, calls: bool) -> None:
     solution = make_solution("python", {"model_new.py": text}, definition="a" * 16)
     assert calls_compiler(solution) is calls
+
+
+@pytest.mark.parametrize("part", ["from torch import ", "import torch as t\n", "t.compile ", "a" * 20])
+def test_long_lines_are_read_once(part: str) -> None:
+    """Read again from each beginning, these take a minute."""
+    solution = make_solution("python", {"model_new.py": part * (300_000 // len(part))}, definition="a" * 16)
+    before = time.process_time()
+    assert not calls_compiler(solution)
+    assert time.process_time() - before < 10

@@ -100,10 +100,11 @@ class Prototype(NamedTuple):
 
 _LEXEMES = re.compile(
     r"""//(?:[^\n\\]|\\.)*|/\*.*?(?:\*/|\Z)"""  # comments
-    r"""|R"([^\s()\\"]{0,16})\(.*?\)\1\""""  # raw strings
-    r"""|"(?:[^"\\\n]|\\.)*"|(?<!\w)'(?:[^'\\\n]|\\.)+'""",  # strings, characters (not 1'000)
+    r"""|R"([^\s()\\"]{0,16})\(.*?(?:\)\1"|\Z)"""  # raw strings
+    r"""|"(?:[^"\\\n]|\\.?)*"?|(?<!\w)'(?:[^'\\\n]|\\.?)+'?""",  # strings, characters (not 1'000)
     re.DOTALL,
 )
+"""What never ends goes on to the end of the line or of the text: nothing is read twice."""
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\.)*", re.MULTILINE | re.DOTALL)
 _MACRO = re.compile(r'^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+extern[ \t]*"C"[^\n]*', re.MULTILINE)
 _ATTRIBUTE = re.compile(
@@ -187,10 +188,10 @@ def _headers(text: str, position: int) -> Iterator[str]:
 def parse_prototypes(source: str) -> dict[str, Prototype]:
     """All `extern "C"` functions of a C++ source, by name, without running a preprocessor."""
     text = _LEXEMES.sub(_lexeme, source)
-    macros = _MACRO.findall(text)
+    macros = set(_MACRO.findall(text))
     text = _DIRECTIVE.sub("", text)
-    for macro in macros:
-        text = re.sub(rf"\b{macro}\b", 'extern "C"', text)
+    if macros:
+        text = re.sub(r"\w+", lambda word: 'extern "C"' if word[0] in macros else word[0], text)
     found: dict[str, Prototype] = {}
     for linkage in re.finditer(r'\bextern\s*"C"', text):
         for header in _headers(text, linkage.end()):
