@@ -24,6 +24,7 @@ MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 32, 4096, 16384, 1 << 18
 MNT_DETACH = 2
 
 _PR_SET_PDEATHSIG = 1
+_PR_GET_DUMPABLE = 3
 _PR_SET_DUMPABLE = 4
 _PR_SET_NAME = 15
 _PR_CAPBSET_DROP = 24
@@ -130,6 +131,11 @@ def signal_thread(pid: int, thread: int, number: int) -> None:
 def set_dumpable(value: bool) -> None:
     """Whether others of the same user may read this process's memory."""
     _check(_libc.prctl(_PR_SET_DUMPABLE, int(value), 0, 0, 0), "prctl")
+
+
+def is_dumpable() -> bool:
+    """What `set_dumpable` has set, for the whole process."""
+    return bool(_libc.prctl(_PR_GET_DUMPABLE, 0, 0, 0, 0))
 
 
 def set_name(name: str) -> None:

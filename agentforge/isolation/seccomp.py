@@ -64,6 +64,20 @@ _SIGNALS = {
     },
 }  # fmt: skip
 """Their first argument is a process, which they can end."""
+_SCHEDULING = {
+    "x86_64": {
+        "sched_setparam": 142, "sched_setscheduler": 144, "sched_setaffinity": 203, "sched_setattr": 314,
+    },
+    "aarch64": {
+        "sched_setparam": 118, "sched_setscheduler": 119, "sched_setaffinity": 122, "sched_setattr": 274,
+    },
+}  # fmt: skip
+"""Their first argument is a thread, which they can slow down."""
+_PRIORITIES = {
+    "x86_64": {"setpriority": 141, "ioprio_set": 251},
+    "aarch64": {"setpriority": 140, "ioprio_set": 30},
+}
+"""They can slow down all processes of a user at once, whom 0 may stand for."""
 _TKILL = {"x86_64": 200, "aarch64": 130}
 _FCNTL = {"x86_64": 72, "aarch64": 25}
 _F_SETOWN, _F_SETOWN_EX = 8, 15
@@ -82,7 +96,8 @@ def program(machine: str, *, memory_files: bool = False, signals_only_to: int = 
 
     Args:
         memory_files: allow memfd_create and shmget.
-        signals_only_to: the only process (and its group) that may be signalled; 0 for no restriction.
+        signals_only_to: the only process (and its group) that may be signalled, and scheduled in another way;
+            0 for no restriction.
 
     Raises:
         KeyError: unknown machine.
@@ -93,11 +108,11 @@ def program(machine: str, *, memory_files: bool = False, signals_only_to: int = 
     if not memory_files:
         refused += _UNCOUNTED[machine].values()
     if signals_only_to:
-        refused.append(_TKILL[machine])
+        refused += [_TKILL[machine], *_PRIORITIES[machine].values()]
         own = (0, signals_only_to, -signals_only_to & 0xFFFFFFFF)
         judged += [
             _judged(number, _FIRST_ARGUMENT, _JUMP_EQUAL, own, _ALLOW, refuse)
-            for number in _SIGNALS[machine].values()
+            for number in (*_SIGNALS[machine].values(), *_SCHEDULING[machine].values())
         ]
         judged += [
             _judged(number, _SECOND_ARGUMENT, _JUMP_EQUAL, set_owner, refuse, _ALLOW)

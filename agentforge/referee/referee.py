@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import Any, Self
 
 from agentforge.config import RefereeSettings
 from agentforge.devices import DeviceSpec, Fallback, with_fallbacks
+from agentforge.isolation import linux
 from agentforge.isolation.sandboxes import Sandbox, sandboxes
 from agentforge.isolation.scratch import Scratch
 from agentforge.languages import CommandRunner
@@ -87,6 +89,8 @@ class Referee:
         self._cache = Path(cache).absolute()
         self._folder: Path | None = None
         self._scratch: Scratch | None = None
+        self._closed_to_others = False
+        """This process's memory and descriptors, to candidates of the same user."""
         self._torch: Forkserver | None = None
         self._build_server: Forkserver | None = None
         self._servers: dict[str, Forkserver] = {}
@@ -113,6 +117,9 @@ class Referee:
             self._scratch = Scratch("referee")
             folder = self._folder = self._scratch.path
             folder.chmod(0o711)
+            if os.geteuid() != 0 and not self._hides_processes and linux.is_dumpable():
+                linux.set_dumpable(False)
+                self._closed_to_others = True
             self._cache.mkdir(parents=True, exist_ok=True)
             environment = self._environment()
             self._torch = Forkserver(TORCH, None, folder, environment)
@@ -124,6 +131,10 @@ class Referee:
                 f"the referee cannot start ({error}); see that the temporary folder (TMPDIR) and "
                 f"{self._cache} are writable and not full"
             ) from error
+
+    @property
+    def _hides_processes(self) -> bool:
+        return bool(getattr(self.sandbox, "hides_processes", False))
 
     def release(self) -> None:
         """End the warm baseline workers."""
@@ -142,6 +153,9 @@ class Referee:
         if self._scratch is not None:
             self._scratch.close()
         self._folder = self._scratch = None
+        if self._closed_to_others:
+            linux.set_dumpable(True)
+        self._closed_to_others = False
 
     # -- workers
 
@@ -170,7 +184,7 @@ class Referee:
                 self._folder,
                 compiler_environment(self._cache) if kind == COMPILER else {},
                 # Otherwise an ordinary user's baselines are read in another way than the candidate.
-                open_memory=kind in BASELINES and getattr(self.sandbox, "hides_processes", False),
+                open_memory=kind in BASELINES and self._hides_processes,
                 parent=self._server(COMPILER) if kind in (COMPILED, COMPILING) else self._torch,
             )
         return self._servers[kind]

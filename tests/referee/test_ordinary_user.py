@@ -126,3 +126,33 @@ def test_a_process_of_the_thread_sanitizer_can_be_confined(home: Path) -> None:
     )
     done = ordinary.run(home, *prefix, python, dash_c, fork + code, *rest)
     assert done.stdout == "inside", done.stderr
+
+
+CURIOUS = """
+import os
+
+def opens(pid):
+    try:
+        return bool(os.listdir(f"/proc/{pid}/fd")) and bool(os.open(f"/proc/{pid}/mem", os.O_RDWR))
+    except OSError:
+        return False
+
+def ancestors(pid):
+    while pid > 1:
+        with open(f"/proc/{pid}/stat") as file:
+            pid = int(file.read().rpartition(")")[2].split()[1])
+        yield pid
+
+FOUND = any(map(opens, ancestors(os.getpid())))
+"""
+
+
+@pytest.mark.slow
+def test_the_referee_s_memory_is_closed_to_a_candidate_of_its_user(home: Path) -> None:
+    """Without a namespace of processes it sees the referee's."""
+    source = REFERENCE.replace("class Model(", "class ModelNew(").replace(
+        "relu(x)", "relu(x) if FOUND else x"
+    )
+    (home / "curious.py").write_text(CURIOUS + source)
+    assert verify(home, "curious.py", "rlimits")[0] == "INCORRECT_NUMERICAL"
+    assert verify(home, "right.py", "rlimits")[0] == "PASSED"
