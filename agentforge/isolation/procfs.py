@@ -180,12 +180,18 @@ def _addresses(mapping: str) -> tuple[int, int]:
 
 
 def resident_bytes(pid: int) -> int:
-    """Resident memory, shared pages included; the first thread has none if it ended before others."""
+    """Resident memory, shared pages included; the first thread has none if it ended before others.
+
+    Shared memory without a file counts as it is mapped: its pages stay when the process gives them back
+    (`madvise`).
+    """
     for thread in threads(pid):
         with suppress(OSError, ValueError, IndexError):
-            pages = int(lines(f"/proc/{pid}/task/{thread}/statm")[0].split()[1])
-            if pages:
-                return pages * os.sysconf("SC_PAGE_SIZE")
+            statm = lines(f"/proc/{pid}/task/{thread}/statm")[0].split()
+            resident, shared = (int(pages) * os.sysconf("SC_PAGE_SIZE") for pages in statm[1:3])
+            if resident:
+                ranges = (_addresses(line) for line in _mappings(thread) if line.endswith(_ANONYMOUS))
+                return resident + max(0, sum(last - first for first, last in ranges) - shared)
     return 0
 
 

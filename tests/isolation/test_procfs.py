@@ -181,3 +181,27 @@ def test_ids_that_root_can_give(tmp_path: Path, users: str, groups: str, found: 
     assert procfs.spare_ids(tmp_path)[:9] == found[:9]
     assert len(procfs.spare_ids(tmp_path)) == len(found)
     assert len(procfs.spare_ids(tmp_path / "gone")) > 1 << 30
+
+
+GIVEN_BACK = """
+import mmap
+memory = mmap.mmap(-1, 256 << 20)
+for place in range(0, len(memory), mmap.PAGESIZE):
+    memory[place] = 1
+memory.madvise(mmap.MADV_DONTNEED)
+print(memory[0], flush=True)
+input()
+"""
+
+
+def test_shared_memory_that_is_only_said_to_be_given_back_counts() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", GIVEN_BACK], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline() == "1\n", "it is still there"
+        assert 256 << 20 < procfs.resident_bytes(process.pid) < 300 << 20
+    finally:
+        process.kill()
+        process.wait()

@@ -9,6 +9,7 @@ import pytest
 
 from agentforge.config import RefereeSettings
 from agentforge.isolation import procfs
+from agentforge.isolation.cgroups import MemoryGroup
 from agentforge.isolation.sandboxes import sandboxes
 from agentforge.referee import EvaluationRequest, Referee
 from agentforge.referee.workers.protocol import ChannelTimeout, pair
@@ -90,3 +91,20 @@ def test_a_channel_with_a_deadline_waits_no_longer() -> None:
     assert ours.arrives(0.01), "what is there already may be read"
     ours.close()
     theirs.close()
+
+
+def test_shared_memory_counts_without_a_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MemoryGroup, "of", lambda *_: None)
+    hides = (
+        "return torch.relu(x)",
+        "import mmap, time\n"
+        "        kept = [mmap.mmap(-1, 1 << 30) for _ in range(3)]\n"
+        "        for memory in kept:\n"
+        "            for place in range(0, 1 << 26, 4096):\n"
+        "                memory[place] = 1\n"
+        "            memory.madvise(mmap.MADV_DONTNEED)\n"
+        "        time.sleep(5)\n"
+        "        return torch.relu(x)",
+    )
+    evaluation = judge(tmp_path, hides, memory_bytes=256 << 20)
+    assert evaluation.status is EvaluationStatus.OUT_OF_MEMORY, evaluation.reasons
