@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, Self
 
 from agentforge.registry import Availability, Registry
 
@@ -45,6 +45,17 @@ class Box:
     """System calls are filtered. A GPU whose driver needs one of those does without the filter."""
     identity: int = 0
     """User id to change to if the caller is root; 0 keeps the caller's."""
+
+    def to_json(self) -> dict[str, Any]:
+        """For the process that makes it again by `from_json`."""
+        fields = {k: [*map(str, v)] if isinstance(v, tuple) else v for k, v in vars(self).items()}
+        return {**fields, "scratch": str(self.scratch)}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Self:
+        """What `to_json` described."""
+        fields = {k: tuple(map(Path, v)) if isinstance(v, list) else v for k, v in value.items()}
+        return cls(**{**fields, "scratch": Path(value["scratch"])})
 
 
 class Sandbox(Protocol):

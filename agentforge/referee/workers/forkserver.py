@@ -43,19 +43,6 @@ _SETUP_FAILED = 97
 """Exit code of a worker that could not be confined."""
 
 
-def box_from_json(value: dict[str, Any]) -> Box:
-    """What the referee sent as a box."""
-    return Box(
-        scratch=Path(value["scratch"]),
-        readable=tuple(map(Path, value["readable"])),
-        writable=tuple(map(Path, value["writable"])),
-        devices=tuple(map(Path, value["devices"])),
-        loopback=value["loopback"],
-        filtered=value["filtered"],
-        identity=value["identity"],
-    )
-
-
 class ForkserverLoop:
     """Forks workers on request and reports their ends."""
 
@@ -133,9 +120,8 @@ class ForkserverLoop:
         if body.get("background"):
             os.nice(_LESS_PRIORITY)
         if self._sandbox is not None:
-            self._sandbox.enter(
-                Limits(**body["limits"]), keep_fds=[socket_fd], box=box_from_json(body["box"])
-            )
+            box = Box.from_json(body["box"])
+            self._sandbox.enter(Limits(**body["limits"]), keep_fds=[socket_fd], box=box)
             if os.getsid(0) != os.getpid():
                 os.setsid()
         elif self._open_memory:

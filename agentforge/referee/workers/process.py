@@ -187,15 +187,7 @@ class Forkserver:
             }
         body = {"number": number, **extra, "env": {**own, **extra.get("env", {})}}
         if box is not None:
-            body["box"] = {
-                "scratch": str(box.scratch),
-                "readable": [str(p) for p in box.readable],
-                "writable": [str(p) for p in box.writable],
-                "devices": [str(p) for p in box.devices],
-                "loopback": box.loopback,
-                "filtered": box.filtered,
-                "identity": box.identity,
-            }
+            body["box"] = box.to_json()
         if limits is not None:
             body["limits"] = asdict(limits)
         descriptor = os.open(log, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
