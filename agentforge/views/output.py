@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -17,31 +18,18 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-WRAPPED = (
-    "",
-    "bottleneck",
-    "region",
-    "strategy",
-    "outcome",
-    "said last",
-    "detail",
-    "how to install",
-    "context",
-    "speed of light",
-    "operators",
-    "title",
-    "best parameters",
-)
-"""Columns that may take several lines; numbers keep to one."""
+_WHOLE = re.compile(r"\d\S*( [^A-Za-z]*)?")
+"""A number, a date, an interval or a run: such a cell keeps to one line, and text may take several."""
 
 SPARED = (
-    "now", "parent", "share now", "order", "bound", "limit", "SOL time", "speed of light", "sites", "cached",
-    "device", "created", "calls", "alone over eager", "over torch.compile", "attempts", "used",
+    "now", "parent", "share now", "order", "bound", "limit", "SOL time", "sites", "cached", "device",
+    "created", "calls", "attempts", "used", "mode", "status", "target", "alone over eager",
+    "over torch.compile",
 )  # fmt: skip
 """Columns that a narrow terminal does without, the first one first."""
 
-NARROW = 16
-"""Characters that a column with several lines needs."""
+NARROW = 14
+"""Characters that a column of text needs."""
 
 _PADDING = 3
 """Characters between two columns."""
@@ -96,23 +84,22 @@ def grid(headings: Sequence[str], rows: Iterable[Sequence[object]], width: int =
     from rich.text import Text
 
     cells = [["" if cell is None else visible(str(cell)) for cell in row] for row in rows]
-    least = [_least(heading, [row[n] for row in cells]) for n, heading in enumerate(headings)]
+    columns = [[row[n] for row in cells] for n in range(len(headings))]
+    wraps = [any(len(c) > NARROW and not _WHOLE.fullmatch(c) for c in column) for column in columns]
+    longest = [max(map(len, column), default=0) for column in columns]
+    least = [
+        max(len(heading), min(most, NARROW) if wrap else most)
+        for heading, most, wrap in zip(headings, longest, wraps, strict=True)
+    ]
     shown = _fitting(headings, least, width)
     left_out = ", ".join(h for n, h in enumerate(headings) if n not in shown and h)
     said = f"left out at {width} columns: {left_out}" if left_out else None
     rendered = Table(box=box.SIMPLE_HEAD, caption=said, caption_justify="left")
     for n in shown:
-        wide = headings[n] in WRAPPED
-        rendered.add_column(headings[n], no_wrap=not wide, overflow="fold" if wide else "ellipsis")
+        rendered.add_column(headings[n], no_wrap=not wraps[n], overflow="fold" if wraps[n] else "ellipsis")
     for row in cells:
         rendered.add_row(*(Text(row[n]) for n in shown))
     return rendered
-
-
-def _least(heading: str, cells: Sequence[str]) -> int:
-    """Characters that a column needs."""
-    longest = max(map(len, cells), default=0)
-    return max(len(heading), min(longest, NARROW) if heading in WRAPPED else longest)
 
 
 def _fitting(headings: Sequence[str], least: Sequence[int], width: int) -> list[int]:

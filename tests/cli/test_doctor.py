@@ -36,6 +36,11 @@ def test_the_table(run: Run) -> None:
     assert "not measured yet" in answer.out
 
 
+def test_a_terminal_of_80_columns_shows_how_to_install(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert "how to install" in run("doctor").out
+
+
 def test_keys_are_never_shown(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("AGENTFORGE_LLM_API_KEY", raising=False)
     monkeypatch.chdir(tmp_path)

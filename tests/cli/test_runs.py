@@ -93,7 +93,10 @@ def test_a_run_is_removed_with_its_folder_unless_a_process_works_on_it(run: Run,
     folder = searched / "runs" / "run"
     folder.mkdir(parents=True, exist_ok=True)
     with Store(f"sqlite:///{searched / 'agentforge.db'}") as store, store.lock_run("run"):
-        assert run("runs", "rm", "run").code == 2
+        answer = run("runs", "rm", "other", "run")
+        assert answer.code == 2
+        assert "nothing was removed, because a process works on run run" in answer.err
+        assert {r.id for r in store.list_runs()} == {"run", "other"}
     assert folder.is_dir()
     assert run("runs", "rm", "run", "--json").json == {"removed": ["run"]}
     assert not folder.exists()
@@ -116,11 +119,23 @@ def test_an_exported_run_has_all_that_is_stored_of_it(run: Run, searched: Path, 
     assert run("runs", "export", "run", "--out", str(tmp_path)).code == 2
 
 
-def test_runs_are_compared_region_by_region(run: Run, searched: Path) -> None:
+def test_runs_are_compared_region_by_region(
+    run: Run, searched: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bodies = run("runs", "compare", "run", "other", "--json").json["runs"]
     assert [b["run"]["id"] for b in bodies] == ["run", "other"]
-    shown = run("runs", "compare", "run", "other").out
+    name = "20260102-030405-a-model-with-a-name-ab12"
+    monkeypatch.setenv("COLUMNS", "80")
+    with Store(f"sqlite:///{searched / 'agentforge.db'}") as store:
+        store.create_run(make_run(name))
+        found = profile(bottleneck("norm"))
+        store.save_profile(name, found)
+        Bench(store, searched).search(found, {"norm": [{"speed": 3.0}]}, name=name)
+    shown = run("runs", "compare", "run", name).out
     assert "2.00x" in shown
+    assert "3.00x" in shown
+    assert name in shown
+    assert "over eager" in shown.splitlines()[1]
 
 
 def test_identifiers_of_runs_are_completed(searched: Path, monkeypatch: pytest.MonkeyPatch) -> None:

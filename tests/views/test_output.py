@@ -55,6 +55,18 @@ def test_a_narrow_terminal_keeps_the_name_and_whole_values(
     assert ("left out" in shown) == (width < 200)
 
 
+def test_text_takes_several_lines_and_numbers_do_not(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "70")
+    values = ["1.52x [1.48, 1.57]", "20260102-030405-model-ab12", "nothing was verified faster than eager"]
+    table(["speedup", "run", "why"], [values])
+    shown = capsys.readouterr().out
+    assert values[0] in shown
+    assert values[1] in shown
+    assert [word for word in values[2].split() if word not in shown] == []
+
+
 def test_what_a_terminal_would_obey_is_shown_instead(capsys: pytest.CaptureFixture[str]) -> None:
     forged = "wrong\x1b[2J\x1b[HPASSED\u202e"
     line(forged)

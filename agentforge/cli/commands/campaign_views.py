@@ -14,7 +14,7 @@ from agentforge.views import output as _print
 from agentforge.views import text as _text
 
 from .. import _options
-from .run_files import delete_run
+from .run_files import delete_runs
 
 if TYPE_CHECKING:
     from agentforge.campaigns.status import CampaignStatus, RunningItem
@@ -329,8 +329,6 @@ def remove(
 ) -> None:
     """Remove campaigns; what was learned is kept, and so are their runs without --runs."""
     settings, wanted = _options.settings(config), list(dict.fromkeys(names))
-    from agentforge.schema import BusyError
-
     with _options.store(config, create=False) as store:
         found = set[str]()
         for name in wanted:
@@ -338,12 +336,8 @@ def remove(
             store.check_idle(name)
             found |= {run for of_item in store.campaign_runs(name).values() for run in of_item}
         removed = sorted(found & {one.id for one in store.list_runs()}) if runs else []
-        if busy := sorted(store.worked_on().intersection(removed)):
-            raise BusyError(
-                f"nothing was removed, because a process works on run {busy[0]}: wait for it, or end it first"
-            )
-        for run in removed:  # before the campaigns: without them, nothing would name the rest
-            delete_run(store, settings, run)
+        # before the campaigns: without them, nothing would name the rest
+        delete_runs(store, settings, removed)
         for name in wanted:
             store.delete_campaign(name)
     if json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,9 +35,10 @@ def compare_runs(
         _print.as_json({"runs": bodies})
         return
     _print.table(
-        ["run", "target", "status", "mode", "over eager", "over torch.compile", "attempts", "used"],
+        ["#", "run", "target", "status", "mode", "over eager", "over torch.compile", "attempts", "used"],
         (
             (
+                number,
                 r.run.id,
                 r.run.name,
                 r.run.status.value,
@@ -46,12 +48,12 @@ def compare_runs(
                 r.attempts,
                 f"{r.seconds:.0f} s",
             )
-            for r in reports
+            for number, r in enumerate(reports, 1)
         ),
     )
     names = {region.definition: region.name for r in reports for region in r.regions}
     _print.table(
-        ["region over eager", *(r.run.id for r in reports)],
+        ["region over eager", *(f"#{number}" for number, _ in enumerate(reports, 1))],
         ((name, *(_region(r, definition) for r in reports)) for definition, name in names.items()),
     )
 
@@ -127,10 +129,21 @@ def write_artifact(
         _print.line(f"{folder}: {result.mode}, {result.summary}")
 
 
-def delete_run(store: Store, settings: Settings, run: str) -> None:
-    """Remove a run from the database, and its folder."""
-    store.delete_run(run)
-    shutil.rmtree(settings.runs / run, ignore_errors=True)
+def delete_runs(store: Store, settings: Settings, runs: Collection[str]) -> None:
+    """Remove runs from the database, and their folders.
+
+    Raises:
+        BusyError: a process works on one of them, and nothing was removed.
+    """
+    from agentforge.schema import BusyError
+
+    if busy := sorted(store.worked_on().intersection(runs)):
+        raise BusyError(
+            f"nothing was removed, because a process works on run {busy[0]}: wait for it, or end it first"
+        )
+    for run in runs:
+        store.delete_run(run)
+        shutil.rmtree(settings.runs / run, ignore_errors=True)
 
 
 def remove_runs(
@@ -141,11 +154,9 @@ def remove_runs(
     An artifact that --out put elsewhere stays.
     """
     settings = _options.settings(config)
-    removed = []
     with _options.store(config, create=False) as store:
-        for run in dict.fromkeys(store.get_run(run).id for run in runs):
-            delete_run(store, settings, run)
-            removed.append(run)
+        removed = list(dict.fromkeys(store.get_run(run).id for run in runs))
+        delete_runs(store, settings, removed)
     if json:
         _print.as_json({"removed": removed})
     else:
