@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from agentforge.languages import MANIFEST, runtime_files
-from agentforge.languages.solutions.folder import manifest_text
+from agentforge.languages.solutions.folder import manifest_text, write_files
 from agentforge.registry import Registry
 from agentforge.schema import Definition, Solution, SourceFile, TensorInput, UsageError, Workload
 
@@ -76,6 +76,10 @@ layouts: Registry[ExportLayout] = Registry(
 """All layouts."""
 
 
+_LIST = ".agentforge-export"
+"""Names, in an export's folder, the files that exports wrote there."""
+
+
 def write_export(layout: str, kernels: Sequence[WinningKernel], folder: Path) -> list[Path]:
     """Write kernels in a layout; files of an earlier export are replaced.
 
@@ -83,9 +87,17 @@ def write_export(layout: str, kernels: Sequence[WinningKernel], folder: Path) ->
         The files.
 
     Raises:
-        UsageError: there is no such layout, it cannot express a kernel, or the folder cannot be written.
+        UsageError: there is no such layout, it cannot express a kernel, or the folder cannot be written or
+            has a file of that name from elsewhere.
     """
-    return write_texts(layouts.create(layout).files(kernels), folder)
+    texts = layouts.create(layout).files(kernels)
+    listed = folder / _LIST
+    earlier = set(listed.read_text(encoding="utf-8").splitlines()) if listed.is_file() else set()
+    for path in texts:
+        if path not in earlier and (folder / path).exists():
+            raise UsageError(f"{folder / path} is not from an earlier export: name another folder")
+    write_texts({_LIST: "\n".join(sorted(earlier | texts.keys())) + "\n"}, folder)
+    return write_texts(texts, folder)
 
 
 def write_texts(texts: Mapping[str, str], folder: Path) -> list[Path]:
@@ -97,13 +109,7 @@ def write_texts(texts: Mapping[str, str], folder: Path) -> list[Path]:
     Raises:
         UsageError: the folder cannot be written.
     """
-    written = []
     try:
-        for relative, text in texts.items():
-            path = folder / relative
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8", errors="surrogatepass", newline="")
-            written.append(path)
+        return write_files(texts, folder)
     except OSError as error:
         raise UsageError(f"{folder} cannot be written ({error.strerror}): name another folder") from error
-    return written

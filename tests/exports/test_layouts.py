@@ -184,6 +184,17 @@ def test_what_gpu_modes_leaderboards_refuse_is_said(tmp_path: Path) -> None:
     assert limit.endswith("it has 1,000,001 bytes, and at most 1,000,000 are allowed")
 
 
+def test_an_export_replaces_only_what_exports_wrote(tmp_path: Path) -> None:
+    card = tmp_path / "README.md"
+    card.write_text("my own")
+    with pytest.raises(UsageError, match=r"README\.md is not from an earlier export: name another folder"):
+        write_export("hf-kernels", [winning_kernel()], tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
+    assert card.read_text() == "my own"
+    for _ in range(2):
+        write_export("hf-kernels", [winning_kernel()], tmp_path / "new")
+
+
 def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="name another folder"):

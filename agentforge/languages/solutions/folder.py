@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from agentforge.languages.lookup import language_info
@@ -34,10 +35,18 @@ def write_solution(solution: Solution, folder: Path) -> None:
     files = {file.path: file.content for file in solution.sources}
     files[MANIFEST] = manifest_text(solution)
     files.update(runtime_files(solution.spec.language))
-    for name, content in files.items():
+    write_files(files, folder)
+
+
+def write_files(texts: Mapping[str, str], folder: Path) -> list[Path]:
+    """Write texts by path relative to a folder, and return the files."""
+    written = []
+    for name, text in texts.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, encoding="utf-8", errors="surrogatepass", newline="")
+        path.write_text(text, encoding="utf-8", errors="surrogatepass", newline="")
+        written.append(path)
+    return written
 
 
 def write_or_explain(solution: Solution, folder: Path) -> Diagnostic | None:
