@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentforge.schema import Definition, Evaluation, Solution
+from agentforge.schema import Definition, Evaluation, Solution, expanded
 
 from .targets import load_settings
 
@@ -47,7 +46,7 @@ def verify(
 
     return judge(
         reference if isinstance(reference, Definition) else os.fspath(reference),
-        candidate if isinstance(candidate, Solution) else Path(candidate).expanduser(),
+        candidate if isinstance(candidate, Solution) else expanded(candidate),
         level,
         device,
         load_settings(settings),

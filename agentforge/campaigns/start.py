@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from agentforge._version import __version__
 from agentforge.agents import check_agents
@@ -16,7 +15,7 @@ from agentforge.devices import devices
 from agentforge.runs.checks import check_run
 from agentforge.runs.judging_code import judging_code
 from agentforge.runs.run_settings import limited, restored, with_search
-from agentforge.schema import Arm, Campaign, RunSettings, SuiteProblem, UsageError, content_hash
+from agentforge.schema import Arm, Campaign, RunSettings, SuiteProblem, UsageError, content_hash, expanded
 
 from .suites import Selection, open_suite, selected
 
@@ -188,5 +187,5 @@ def _given(settings: Settings) -> RunSettings:
 def located(suite: str) -> str:
     """The suite with an absolute path, if it names one."""
     kind, _, place = suite.partition(":")
-    path = Path(place).expanduser().absolute()
+    path = expanded(place).absolute()
     return f"{kind}:{path}" if path.exists() else suite

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from agentforge.schema import MachineError, Target, TargetError, UsageError, Workload, pip_install
+from agentforge.schema import MachineError, Target, TargetError, UsageError, Workload, expanded, pip_install
 
 from ._base import FrontendOptions
 from ._load import as_target, define, run_probe
@@ -51,7 +51,7 @@ def _config(spec: str, options: FrontendOptions) -> tuple[Path, dict[str, Any]]:
     """The config and its text."""
     if find_spec("transformers") is None:
         raise MachineError(f"hf: targets need transformers; run {pip_install('hf')}")
-    path, config = _read(Path(spec.removeprefix("hf:")).expanduser())
+    path, config = _read(expanded(spec.removeprefix("hf:")))
     if options.init_args:
         raise UsageError("--init-args does not go with hf:; edit the config instead")
     _check_dtype(options.dtype)

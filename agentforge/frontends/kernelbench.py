@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from agentforge.problems.own_modules import import_root_of
-from agentforge.schema import Target, UsageError
+from agentforge.schema import Target, UsageError, expanded
 
 from ._base import FrontendOptions
 from ._load import make_target, read_source
@@ -38,7 +38,7 @@ class KernelBenchFile:
 
 def _read(spec: str, options: FrontendOptions) -> tuple[Path, str]:
     """The file and its text."""
-    path = Path(spec).expanduser()
+    path = expanded(spec)
     source = read_source(path)
     described = options.inputs or options.input_shapes or options.input_dtypes or options.init_args
     if described or options.dtype != "float32":

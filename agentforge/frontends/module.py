@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agentforge.problems.own_modules import import_root_of
-from agentforge.schema import DType, Target, TargetError, UsageError
+from agentforge.schema import DType, Target, TargetError, UsageError, expanded
 
 from ._base import FrontendOptions
 from ._load import make_target, read_source
@@ -59,7 +59,7 @@ class ModuleClass:
 def _adapted(spec: str, options: FrontendOptions) -> tuple[Path, str, str]:
     """The file, the class, and the file's text in KernelBench's convention."""
     file, _, class_name = spec.rpartition(":")
-    path = Path(file).expanduser()
+    path = expanded(file)
     if not class_name.isidentifier():
         raise UsageError(f"{class_name!r} is no class name; write {path.name}:ClassName")
     source = read_source(path)

@@ -29,6 +29,7 @@ from agentforge.schema import (
     Strategy,
     UsageError,
     content_hash,
+    expanded,
     first_fault,
 )
 from agentforge.store import Store
@@ -134,10 +135,7 @@ def read_database(where: str, own: str, *, evidence: bool = False) -> Bundle:
         UsageError: it is this database, its path names no user, or one of its entries is invalid.
         StoreError: it is no database, or has the tables of another version.
     """
-    try:
-        url = where if "://" in where else sqlite_url(Path(where).expanduser().absolute())
-    except RuntimeError as error:
-        raise UsageError(f"{where} is nowhere, because there is no such user: name a file") from error
+    url = where if "://" in where else sqlite_url(expanded(where).absolute())
     file, mine = _file(url), _file(own)
     if url == own or (file and mine and file.is_file() and mine.is_file() and file.samefile(mine)):
         raise UsageError(f"{where} is this database itself: name another one")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 from mcp.server.mcpserver import Context, MCPServer
 from pydantic import Field
+
+from agentforge.schema import expanded
 
 from ._server_state import RunId, ServerState, progress_reporter
 
@@ -28,9 +29,8 @@ def register(server: MCPServer[Any], server_state: ServerState) -> None:
         torch.compile. If the kernels do not win, the artifact keeps the faster baseline and says so.
         """
         with server_state.working() as workbench:
-            report = workbench.apply(
-                run, Path(out).expanduser().absolute() if out else None, progress_reporter(context)
-            )
+            folder = expanded(out).absolute() if out else None
+            report = workbench.apply(run, folder, progress_reporter(context))
             speedup = report.end_to_end.speedup if report.end_to_end else {}
             return {
                 "run": report.run.id,

@@ -3,7 +3,7 @@
 The field docstrings are the schema; `Model.model_json_schema()` shows them.
 """
 
-from ._base import FrozenModel, NonEmptyString, RunRecord, content_hash
+from ._base import FrozenModel, NonEmptyString, RunRecord, content_hash, expanded
 from .call import LLMCall
 from .campaign import Arm, Campaign, CampaignItem, CampaignState, ItemState, SuiteProblem, TryOutcome
 from .definition import Definition, DType, Precision, TolerancePolicy, WorkPolicy
@@ -271,6 +271,7 @@ __all__ = [
     "content_hash",
     "event_from_json",
     "event_to_json",
+    "expanded",
     "first_fault",
     "merged_metrics",
     "obstacle",

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, StringConstraints
+
+from .errors import UsageError
 
 NonEmptyString = Annotated[str, StringConstraints(min_length=1)]
 
@@ -48,3 +52,15 @@ def content_hash(value: Any, *, length: int = 16) -> str:
     """
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:length]
+
+
+def expanded(path: str | os.PathLike[str]) -> Path:
+    """A path in the user's words, with its `~` resolved.
+
+    Raises:
+        UsageError: the path names a user who does not exist.
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise UsageError(f"{path} is nowhere, because there is no such user: name another path") from error

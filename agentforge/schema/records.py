@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from ._base import FrozenModel, NonEmptyString, RunRecord
+from ._base import FrozenModel, NonEmptyString, RunRecord, expanded
 from .definition import Precision
 from .errors import UsageError
 from .search import MoveKind
@@ -56,11 +56,11 @@ class Permission(FrozenModel):
                 f"{_FORM.replace('bf16', allow)}"
             )
         file, _, function = metric.rpartition(":")
-        if not file or not function.isidentifier():
+        if not file.endswith(".py") or not function.isidentifier():
             raise UsageError(
                 f"--metric takes FILE.py:FUNCTION, for example metric.py:accuracy, not {metric!r}"
             )
-        path = Path(file).expanduser().absolute()
+        path = expanded(file).absolute()
         value, relative = _number(bound)
         return cls(precision=allow, metric=f"{path}:{function}", bound=value, relative=relative)
 

@@ -56,7 +56,7 @@ def metric(tmp_path: Path) -> Path:
         (("--allow", "bf16", *FORM[:3], "much"), "not 'much'"),
         (("--allow", "bf16", "--metric", "none.py:f", "--bound", "1"), "cannot be read (No such file"),
         (("--allow", "bf16", "--metric", "metric.py:wrong", "--bound", "1"), "it has: accuracy, Score"),
-        (("--allow", "bf16", "--metric", "model.txt:f", "--bound", "1"), "is no valid Python"),
+        (("--allow", "bf16", "--metric", "broken.py:f", "--bound", "1"), "is no valid Python"),
         (("--allow", "bf16", *FORM, "--reference", "model.py"), "goes with a whole model"),
     ],
 )
@@ -64,7 +64,7 @@ def test_the_command_says_it_before_the_model_is_loaded(
     run: Run, metric: Path, tmp_path: Path, options: tuple[str, ...], says: str
 ) -> None:
     (tmp_path / "model.py").write_text("import time\ntime.sleep(60)\n")
-    (tmp_path / "model.txt").write_text("for\n")
+    (tmp_path / "broken.py").write_text("for\n")
     answer = run("optimize", "model.py", "--device", "cpu", *options)
     assert answer.code == 2
     assert says in answer.err

@@ -74,6 +74,7 @@ def test_a_metric_may_change_by_the_bound_in_both_directions(
         ("fp8", "m.py:f", "1%", "bf16 or int8, not 'fp8'"),
         ("bf16", "m.py", "1%", "FILE.py:FUNCTION"),
         ("bf16", ":f", "1%", "FILE.py:FUNCTION"),
+        ("bf16", "m.txt:f", "1%", "FILE.py:FUNCTION"),
         ("bf16", "m.py:no name", "1%", "FILE.py:FUNCTION"),
         ("bf16", "m.py:f", "half", "not 'half'"),
         ("bf16", "m.py:f", "%", "not '%'"),

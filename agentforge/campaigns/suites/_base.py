@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
 from agentforge.registry import Registry
-from agentforge.schema import NOT_PYTHON, SuiteProblem, UsageError
+from agentforge.schema import NOT_PYTHON, SuiteProblem, UsageError, expanded
 from agentforge.whole_file import whole_file
 
 _MOST_BYTES = 16 << 20
@@ -67,7 +67,7 @@ class FolderSuite:
     """A suite whose place is a folder."""
 
     def __init__(self, place: str) -> None:
-        self._folder = Path(place).expanduser().absolute()
+        self._folder = expanded(place).absolute()
 
 
 suites: Registry[Suite] = Registry(

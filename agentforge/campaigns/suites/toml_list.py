@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from agentforge.schema import SuiteProblem, UsageError
+from agentforge.schema import SuiteProblem, UsageError, expanded
 
 from ._base import Selection, no_levels, read_problem
 
@@ -32,7 +31,7 @@ class TomlList:
     packages: tuple[str, ...] = ()
 
     def __init__(self, place: str) -> None:
-        self._file = Path(place).expanduser().absolute()
+        self._file = expanded(place).absolute()
 
     def problems(self, selection: Selection) -> Iterator[SuiteProblem]:
         """See `Suite`."""
