@@ -67,6 +67,8 @@ class ServerState:
             yield self.workbench
         except AgentForgeError as error:
             raise ToolError(" ".join(str(error).split())) from error
+        except OSError as error:
+            raise ToolError(f"the machine failed: {error}") from error
 
     @contextmanager
     def working(self) -> Iterator[Workbench]:

@@ -50,7 +50,12 @@ def _register_evaluate(server: MCPServer[Any], server_state: ServerState) -> Non
             str, Field(description="The technique: an identifier of search_strategies, or a new slug.")
         ] = "unnamed",
         expected_speedup: Annotated[
-            float, Field(gt=0, description="Expected speedup over the best baseline; stored with the result.")
+            float,
+            Field(
+                gt=0,
+                allow_inf_nan=False,
+                description="Expected speedup over the best baseline; stored with the result.",
+            ),
         ] = 1.0,
         idea: Annotated[str, Field(description="What you did and why, in a sentence or two.")] = "",
         parent: Annotated[str, Field(description="Attempt that it was derived from, if any.")] = "",
@@ -116,8 +121,11 @@ def solution_of(files: dict[str, str], definition: str, author: str) -> Solution
             except ValidationError as error:
                 raise UsageError(str(error.errors()[0]["msg"])) from error
             place = Path(folder) / file.path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(file.content, encoding="utf-8")
+            try:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_text(file.content, encoding="utf-8")
+            except OSError as error:
+                raise UsageError(f"{path!r} cannot be written as a file: {error.strerror}") from error
         try:
             return read_solution(Path(folder), definition, author=author)
         except UsageError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import inspect
 import math
 import os
@@ -15,10 +16,12 @@ from typing import Any, NoReturn
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
 
 from agentforge.config import RefereeSettings
 from agentforge.frontends import FrontendOptions
 from agentforge.mcp import create_server
+from agentforge.mcp._server_state import ServerState
 from agentforge.mcp.evaluate import slug, solution_of
 from agentforge.mcp.knowledge import _shown
 from agentforge.mcp.server import TOKEN, require_token, serve_http
@@ -199,6 +202,20 @@ def test_a_cheat_ends_rejected_and_unlearned(workbench: Workbench) -> None:
             "inside the solution",
         ),
         ("evaluate_solution", {"run": "run", "definition": "norm", "files": {"a.py": "def"}}, "not Python"),
+        *(
+            (
+                "evaluate_solution",
+                {"run": "run", "definition": "norm", "files": {"a": "", name: ""}},
+                "cannot be written as a file",
+            )
+            for name in ("a/b.py", ".", "x" * 300)
+        ),
+        (
+            "evaluate_solution",
+            {"run": "run", "definition": "norm", "files": kernel(1.0), "expected_speedup": "inf"},
+            "finite",
+        ),
+        ("apply_solutions", {"run": "run", "out": "~no-such-user/x"}, "there is no such user"),
         ("get_metrics", {"attempt": "run/0009"}, "no attempt run/0009"),
         ("record_lesson", {"attempt": "run/0009", "lesson": "x"}, "no attempt run/0009"),
         ("list_bottlenecks", {}, "list_bottlenecks cannot take these arguments: run: field required"),
@@ -214,6 +231,11 @@ def test_what_cannot_be_done_is_a_sentence(
         assert not any(word in message for word in ("Traceback", "pydantic"))
 
     using(workbench, work)
+
+
+def test_an_error_of_the_machine_is_a_sentence(workbench: Workbench) -> None:
+    with pytest.raises(ToolError, match="No space left on device"), ServerState(workbench).reading():
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_no_tool_can_weaken_the_referee(workbench: Workbench) -> None:
