@@ -235,9 +235,9 @@ class LLMSettings(BaseModel, extra="forbid", allow_inf_nan=False):
     """Most tokens of one answer, reasoning included."""
     role_max_tokens: dict[
         Annotated[str, Field(pattern="^(planner|coder|judge|author|editor)$")], Annotated[int, Field(ge=1)]
-    ] = {"planner": 8192, "judge": 8192}
-    """Like `max_tokens`, by role (`planner`, `coder`, `judge`, `author`, `editor`). An answer that is cut off
-    there is asked for again with `max_tokens`."""
+    ] = {}
+    """Like `max_tokens`, by role (`planner`, `coder`, `judge`, `author`, `editor`); 8192 if `planner` or `judge`
+    is not named. An answer that is cut off there is asked for again with `max_tokens`."""
     tool_calls: int = Field(default=12, ge=0)
     """Most tool calls of a coder in one draft, if the endpoint supports tools; 0 offers none."""
     timeout_s: float = Field(default=120.0, gt=0)
@@ -298,7 +298,7 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         try:
             toml = TomlConfigSettingsSource(settings_cls)
-        except ValueError as error:  # no TOML, or no UTF-8
+        except (OSError, ValueError) as error:  # it is closed to this user, no TOML, or no UTF-8
             raise UsageError(f"agentforge.toml cannot be read ({error}): correct it") from error
         _check_names(toml.toml_data, " in agentforge.toml")
         return (init_settings, env_settings, dotenv_settings, toml)
@@ -395,5 +395,5 @@ def load_settings(overrides: Sequence[str] = (), changes: Mapping[str, Any] | No
     except ValidationError as error:
         where, message = first_fault(error)
         raise UsageError(f"setting {where}: {message}") from error
-    except (SettingsError, UnicodeDecodeError) as error:
+    except (SettingsError, UnicodeDecodeError, OSError) as error:
         raise UsageError(f"the variables AGENTFORGE_* or the file .env cannot be read: {error}") from error

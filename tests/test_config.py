@@ -41,6 +41,13 @@ def test_a_mistake_in_a_file_is_one_sentence(here: Path, file: str, content: byt
         load_settings()
 
 
+@pytest.mark.parametrize("file", ["agentforge.toml", ".env"])
+def test_a_file_that_cannot_be_read_is_one_sentence(here: Path, file: str) -> None:
+    (here / file).symlink_to("/proc/self/mem")  # even root cannot read its first bytes
+    with pytest.raises(UsageError, match=f"{file} cannot be read"):
+        load_settings()
+
+
 def test_a_variable_that_is_no_json_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGENTFORGE_SEARCH__OPTIONS", "{")
     with pytest.raises(UsageError, match=r"AGENTFORGE_.*search"):

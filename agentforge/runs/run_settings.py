@@ -51,9 +51,9 @@ def restored(kept: RunSettings | None, settings: Settings) -> Settings:
     """`settings`, completed by those that the run began with; a setting that is given now comes first."""
     if kept is None:
         return settings
-    search = {**kept.search, **settings.search.model_dump(exclude_unset=True)}
-    referee = {**kept.referee, **settings.referee.model_dump(exclude_unset=True)}
-    llm = {**kept.llm, **settings.llm.model_dump(exclude_unset=True)}
+    search = _completed(kept.search, settings.search.model_dump(exclude_unset=True))
+    referee = _completed(kept.referee, settings.referee.model_dump(exclude_unset=True))
+    llm = _completed(kept.llm, settings.llm.model_dump(exclude_unset=True))
     return settings.model_copy(
         update={
             "search": SearchSettings.model_validate(search),
@@ -61,6 +61,15 @@ def restored(kept: RunSettings | None, settings: Settings) -> Settings:
             "llm": LLMSettings.model_validate(llm),
         }
     )
+
+
+def _completed(kept: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The given settings over the kept ones. Mappings keep their other parts: another policy has others."""
+    both = {**kept, **given}
+    if all(both.get(of) == kept.get(of) for of in ("policy", "sandbox")):
+        mappings = [name for name, value in given.items() if isinstance(value, dict) and name in kept]
+        both |= {name: {**kept[name], **given[name]} for name in mappings}
+    return both
 
 
 def limited(budget: Budget, limits: Mapping[str, float | int]) -> Budget:

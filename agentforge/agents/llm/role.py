@@ -41,6 +41,8 @@ MOST_CHARACTERS = 90_000
 is kept."""
 
 
+_MOST_TOKENS = {"planner": 8192, "judge": 8192}
+"""Most tokens of an answer by role, if the settings name none."""
 _NO_CALLS_LEFT = "no calls are left: answer now with the code"
 _CUT = " (raise llm.max_tokens, set a lower llm.effort, or give the server a longer context)"
 """For the user, after an answer that was cut off."""
@@ -95,7 +97,7 @@ class Role:
             messages=(Message(role="user", text=prompt),),
             answer_schema=schema,
             tools=tools if self.settings.tool_calls else (),
-            max_tokens=min(most, self.settings.role_max_tokens.get(self.name, most)),
+            max_tokens=min(most, (_MOST_TOKENS | self.settings.role_max_tokens).get(self.name, most)),
             effort=self.settings.effort,
             seed=self.settings.seed,
             deadline=self.ledger.deadline,

@@ -951,3 +951,10 @@ def test_a_role_has_its_own_limit_until_an_answer_is_cut_off(planner: LLMPlanner
     model.answers.extend([Response(text="{", model="m", stop="length"), plan_answer()])
     planner.plan(task(), None)
     assert [request.max_tokens for request in model.asked] == [8192, 16384]
+
+
+def test_a_limit_for_one_role_leaves_those_of_others(model: Scripted, store: Store) -> None:
+    settings = LLMSettings(role_max_tokens={"judge": 4096})
+    model.answers.append(plan_answer())
+    LLMPlanner(Role("planner", model, Ledger(store, "run"), settings)).plan(task(), None)
+    assert [request.max_tokens for request in model.asked] == [8192]
