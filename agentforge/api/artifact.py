@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agentforge.schema import TargetError, UsageError, content_hash
+from agentforge.schema import MachineError, TargetError, UsageError, content_hash, expanded
 
 if TYPE_CHECKING:
     import torch
@@ -31,7 +31,7 @@ def load(path: str | os.PathLike[str]) -> LoadedArtifact:
     Example:
         >>> fast = agentforge.load("artifact").optimize(model)
     """
-    return LoadedArtifact(Path(path).expanduser())
+    return LoadedArtifact(expanded(path))
 
 
 class LoadedArtifact:
@@ -66,13 +66,21 @@ class LoadedArtifact:
             inplace: change and return `model` itself.
 
         Raises:
+            UsageError: `model` is no module.
             TargetError: the module is built differently.
+            MachineError: a kernel cannot be loaded or built here.
         """
+        import torch
+
+        if not isinstance(model, torch.nn.Module):
+            raise UsageError(f"give the nn.Module to optimize, not a {type(model).__name__}")
         chosen = model if inplace else twin(model)
         try:
             return self._package.optimize(chosen)
         except ValueError as error:
             raise TargetError(str(error)) from error
+        except RuntimeError as error:
+            raise MachineError(str(error)) from error
 
     def restore(self, model: M) -> M:
         """Give a module its original forward back, in place."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from agentforge.schema import expanded
 
 from .metric import Metric, permission_for
 from .progress import Progress, view_for
@@ -40,7 +41,8 @@ def optimize(
     minutes: float | None = None,
     attempts: int | None = None,
     dollars: float | None = None,
-    device: str = "auto",
+    device: str | torch.device = "auto",
+    dtype: str | torch.dtype = "",
     llm: str | None = None,
     planner: str | None = None,
     coder: str | None = None,
@@ -72,6 +74,8 @@ def optimize(
         attempts: at most this many kernels are tried.
         dollars: at most this much is spent on language models.
         device: `cpu` or `cuda`; `auto` is where the module is, or the best one for a path.
+        dtype: of the weights of `"model.py:Net"`, or of weights and floating inputs of `"hf:config.json"`, if
+            it is not float32.
         llm: who plans, writes and judges kernels: `playbook` (built in, the default), `anthropic:MODEL`,
             `openai:MODEL`, or `openai:MODEL@URL`.
         planner: who plans, if not `llm`.
@@ -123,13 +127,13 @@ def optimize(
 
     permission = permission_for(allow, metric, bound, chosen)
     spec = detect(where_of(model, device))
-    folder = Path(out).expanduser() if out is not None else None
+    folder = expanded(out) if out is not None else None
 
     def load() -> Target:
-        return as_target(model, example_inputs, spec.torch_device, chosen, init_args, generate, shapes)
+        return as_target(model, example_inputs, spec.torch_device, chosen, init_args, generate, shapes, dtype)
 
     def check() -> None:
-        check_model(model, example_inputs, chosen, init_args, generate, shapes)
+        check_model(model, example_inputs, chosen, init_args, generate, shapes, dtype)
 
     start = TargetStart(load, check, ranged=bool(shapes))
 

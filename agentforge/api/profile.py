@@ -22,7 +22,8 @@ def profile(
     model: torch.nn.Module | str | os.PathLike[str],
     example_inputs: Any = None,
     *,
-    device: str = "auto",
+    device: str | torch.device = "auto",
+    dtype: str | torch.dtype = "",
     init_args: Sequence[Any] | Mapping[str, Any] | None = None,
     generate: str = "",
     shapes: str = "",
@@ -35,6 +36,7 @@ def profile(
         model: as for `optimize`.
         example_inputs: as for `optimize`.
         device: as for `optimize`.
+        dtype: as for `optimize`.
         init_args: as for `optimize`.
         generate: as for `optimize`.
         shapes: as for `optimize`.
@@ -54,7 +56,7 @@ def profile(
 
     check_threads(chosen.referee)
     spec = with_threads(detect(where_of(model, device)), chosen.referee.threads)
-    target = as_target(model, example_inputs, spec.torch_device, chosen, init_args, generate, shapes)
+    target = as_target(model, example_inputs, spec.torch_device, chosen, init_args, generate, shapes, dtype)
     tell = _tell if progress else None
     roofline = measure_roofline(spec, chosen.cache)
     return ProfileResult(profile_target(target, spec, roofline, progress=tell, ablation=True))

@@ -56,13 +56,14 @@ def _changed(settings: Settings, changes: Mapping[str, Any]) -> Settings:
     return settings
 
 
-def where_of(model: Any, device: str) -> str:
-    """The device to run on: the caller's choice, else the one that a live module is on.
+def where_of(model: Any, device: str | torch.device) -> str:
+    """The device to run on: that of a live module, else the caller's choice.
 
     Raises:
         UsageError: the model is neither a path nor a module; it is on several devices, on another one than
             the caller's, or on the meta device.
     """
+    device = str(device)
     if isinstance(model, str | os.PathLike):
         return device
     _check_module(model)
@@ -76,7 +77,7 @@ def where_of(model: Any, device: str) -> str:
         raise UsageError(f"the model is spread over {' and '.join(kinds)}: move it to one device first")
     if device != "auto" and kinds and kinds != [device.partition(":")[0]]:
         raise UsageError(f"the model is on {kinds[0]}: call model.to({device!r}) first, or leave out device")
-    return kinds[0] if kinds and device == "auto" else device
+    return kinds[0] if kinds else device
 
 
 def _check_module(model: Any) -> None:
@@ -95,6 +96,7 @@ def as_target(
     init_args: Any = None,
     generate: str = "",
     shapes: str = "",
+    dtype: str | torch.dtype = "",
 ) -> Target:
     """Load what the caller points at.
 
@@ -106,17 +108,18 @@ def as_target(
         init_args: constructor arguments of `file.py:ClassName`.
         generate: lengths of a generation, `prompt=128,new=64`.
         shapes: sizes of the inputs that vary, `batch=1..32`.
+        dtype: of the weights of a path, and of the floating inputs that it brings.
 
     Raises:
         UsageError: model and inputs do not go together; says what to do.
         TargetError: the model cannot be used.
     """
-    check_model(model, inputs, settings, init_args, generate, shapes)
+    check_model(model, inputs, settings, init_args, generate, shapes, dtype)
     from agentforge.frontends import load_target, with_shapes
 
     if isinstance(model, str | os.PathLike):
         spec = os.fspath(model)
-        options = _file_options(spec, inputs, init_args, generate, shapes)
+        options = _file_options(spec, inputs, init_args, generate, shapes, dtype)
         return load_target(spec, replace(options, device=device), settings.frontend_options)
     from .live_model import live_target
 
@@ -136,6 +139,7 @@ def check_model(
     init_args: Any = None,
     generate: str = "",
     shapes: str = "",
+    dtype: str | torch.dtype = "",
 ) -> None:
     """Refuse what `as_target` cannot load, as far as it shows without running the model.
 
@@ -147,12 +151,14 @@ def check_model(
 
     if isinstance(model, str | os.PathLike):
         spec = os.fspath(model)
-        options = _file_options(spec, inputs, init_args, generate, shapes)
+        options = _file_options(spec, inputs, init_args, generate, shapes, dtype)
         check_target(spec, options, settings.frontend_options)
         return
     _check_module(model)
     if init_args is not None:
         raise UsageError("init_args goes with a path; a module is constructed already")
+    if dtype:
+        raise UsageError("dtype goes with a path: cast the module, for example model.to(torch.bfloat16)")
     if generate and inputs is not None:
         raise UsageError("generate sets the inputs: leave out the example inputs")
     if shapes and generate:
@@ -226,7 +232,9 @@ def as_arguments(inputs: Any) -> tuple[Any, ...] | dict[str, Any]:
     return tuple(inputs) if isinstance(inputs, list | tuple) else (inputs,)
 
 
-def _file_options(spec: str, inputs: Any, init_args: Any, generate: str, shapes: str) -> FrontendOptions:
+def _file_options(
+    spec: str, inputs: Any, init_args: Any, generate: str, shapes: str, dtype: str | torch.dtype
+) -> FrontendOptions:
     from agentforge.frontends import FrontendOptions
 
     sizes: list[str] = []
@@ -245,6 +253,7 @@ def _file_options(spec: str, inputs: Any, init_args: Any, generate: str, shapes:
         input_dtypes=tuple(dtypes),
         generate=generate,
         shapes=shapes,
+        dtype=str(dtype).removeprefix("torch.") or "float32",
         init_args="" if init_args is None else _as_json(init_args),
     )
 

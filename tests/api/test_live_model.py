@@ -440,6 +440,8 @@ def test_what_is_no_model_is_refused_in_a_sentence() -> None:
         as_target("model.py", (torch.ones(1),), "cpu", settings)
     with pytest.raises(UsageError, match="init_args takes what JSON can express"):
         as_target("model.py:Net", torch.ones(1), "cpu", settings, init_args=[object()])
+    with pytest.raises(UsageError, match="dtype goes with a path"):
+        as_target(nn.Linear(2, 2), torch.ones(1, 2), "cpu", settings, dtype=torch.bfloat16)
     for wrong, name in (
         (nn.Linear, "the class Linear"),
         (len, "a builtin_function_or_method"),
@@ -447,12 +449,27 @@ def test_what_is_no_model_is_refused_in_a_sentence() -> None:
     ):
         with pytest.raises(UsageError, match=f"give an nn.Module or a path .*, not {name}"):
             where_of(wrong, "auto")
-    assert where_of(nn.Linear(2, 2), "auto") == "cpu"
+    for device in ("auto", "cpu", "cpu:0", torch.device("cpu")):
+        assert where_of(nn.Linear(2, 2), device) == "cpu"
     with pytest.raises(UsageError, match=r"model.to\('cuda'\)"):
         where_of(nn.Linear(2, 2), "cuda")
     for device in ("auto", "cpu"):
         with pytest.raises(UsageError, match=r"on the meta device: call model\.to_empty\(.*load its weights"):
             where_of(nn.Linear(2, 2, device="meta"), device)
+
+
+def test_weights_of_a_file_have_the_dtype_that_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "nets.py").write_text("import torch\n\n\nclass Net(torch.nn.Linear):\n    pass\n")
+    settings = load_settings({"home": str(tmp_path / "home")})
+    target = as_target(
+        f"{tmp_path}/nets.py:Net",
+        torch.ones(2, 3, dtype=torch.bfloat16),
+        "cpu",
+        settings,
+        init_args=[3, 4],
+        dtype=torch.bfloat16,
+    )
+    assert "self.to(torch.bfloat16)" in target.definition.reference
 
 
 def test_the_module_is_found_again_while_it_lives(

@@ -113,6 +113,18 @@ def test_an_artifact_travels_to_another_process_by_its_folder(tmp_path: Path) ->
     assert (copied.path, copied.mode) == (tmp_path, "eager")
 
 
+def test_what_an_artifact_cannot_optimize_is_one_of_our_errors(tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text('{"mode": "eager"}')
+    (tmp_path / "report.json").write_text("{}")
+    (tmp_path / "__init__.py").write_text("def optimize(model):\n    raise RuntimeError('g++ is missing')\n")
+    with pytest.raises(UsageError, match=r"give the nn\.Module to optimize, not a Tensor"):
+        load(tmp_path).optimize(torch.ones(1))  # type: ignore[type-var]
+    with pytest.raises(MachineError, match=r"g\+\+ is missing"):
+        load(tmp_path).optimize(nn.Linear(1, 1))
+    with pytest.raises(UsageError, match="there is no such user"):
+        load("~no-such-user/artifact")
+
+
 def test_a_twin_shares_all_tensors_and_nothing_else() -> None:
     model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)).eval()
     model.table = torch.ones(3)
