@@ -144,6 +144,30 @@ def test_an_interrupt_is_said_if_the_command_does_not_end_by_itself(
     check_said(out, errors, as_json=bool(option))
 
 
+AUDIT = """
+import sys, time
+from agentforge.campaigns import audit
+from agentforge.cli import _main
+
+def wait(*_, **__):
+    print("held", file=sys.stderr, flush=True)
+    while True:
+        try:
+            time.sleep(60)
+        except KeyboardInterrupt:
+            pass
+
+audit.read_submissions, audit.audit = lambda *_, **__: ("claims", []), wait
+_main.main()
+"""
+
+
+def test_an_audit_that_is_cut_short_answers_in_json(home: Path, tmp_path: Path) -> None:
+    out, errors = interrupted(tmp_path, AUDIT, "audit", ".", "--json")
+    assert json.loads(out) == {"error": "interrupted", "exit_code": 130}
+    assert "the same command continues the audit" in errors
+
+
 @pytest.mark.slow
 @pytest.mark.timing
 @pytest.mark.parametrize(

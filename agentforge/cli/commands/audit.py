@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -64,9 +65,14 @@ def audit_command(
     )
     if markdown is not None:
         _options.write_out(markdown, "", option="--markdown", mode="a")
-    _interrupt.last_word(
-        lambda: _print.aside("agentforge: interrupted; the same command continues the audit")
-    )
+
+    def interrupted() -> None:
+        _print.aside("agentforge: interrupted; the same command continues the audit")
+        if json:
+            _print.as_json({"error": "interrupted", "exit_code": _interrupt.INTERRUPTED})
+            sys.stdout.flush()
+
+    _interrupt.last_word(interrupted)
     with _options.store(config) as store:
         result = audit(
             str(place),
