@@ -38,7 +38,7 @@ def whole_artifact(folder: Path) -> Iterator[Path]:
         UsageError: `folder` contains something that is not an artifact.
         MachineError: the folder cannot be written.
     """
-    folder = folder.absolute()
+    folder = folder.resolve()  # to replace what a link names, not the link
     try:
         if folder.exists() and not (folder / "plan.json").is_file() and any(folder.iterdir()):
             raise UsageError(f"{folder} is not empty and is not an artifact; choose an empty or new folder")

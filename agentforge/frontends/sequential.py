@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -48,14 +48,14 @@ class Sequential:
         return tuple(p for p in self.function.arrays if not p.const)
 
 
-def read_sequential(path: Path, sizes: Mapping[str, tuple[int, ...]]) -> Sequential:
-    """Read a function, and run it once to find which arrays it reads before it writes them.
+def parse_sequential(path: Path, sizes: Mapping[str, tuple[int, ...]]) -> Sequential:
+    """Read a function, whose const arrays count as its inputs.
 
     Args:
         sizes: by parameter: shapes of arrays, values of sizes.
 
     Raises:
-        TargetError: it cannot be read, compiled or run, or sizes are missing.
+        TargetError: it cannot be read, or sizes are missing.
     """
     try:
         source = path.read_text(encoding="utf-8")
@@ -68,7 +68,19 @@ def read_sequential(path: Path, sizes: Mapping[str, tuple[int, ...]]) -> Sequent
     scalars = _scalars(function, sizes)
     shapes = _shapes(function, sizes, scalars)
     const = frozenset(p.name for p in function.arrays if p.const)
-    found = Sequential(source, function, shapes, scalars, const)
+    return Sequential(source, function, shapes, scalars, const)
+
+
+def read_sequential(path: Path, sizes: Mapping[str, tuple[int, ...]]) -> Sequential:
+    """Read a function, and run it once to find which arrays it reads before it writes them.
+
+    Args:
+        sizes: by parameter: shapes of arrays, values of sizes.
+
+    Raises:
+        TargetError: it cannot be read, compiled or run, or sizes are missing.
+    """
+    found = parse_sequential(path, sizes)
     try:
         mattering = run_child(
             "agentforge.frontends.sequential:contents_that_matter",
@@ -77,9 +89,9 @@ def read_sequential(path: Path, sizes: Mapping[str, tuple[int, ...]]) -> Sequent
         )
     except ChildFailure as failure:
         raise TargetError(
-            f"{function.name} of {path.name} cannot be run: {failure}; check its sizes"
+            f"{found.function.name} of {path.name} cannot be run: {failure}; check its sizes"
         ) from failure
-    return Sequential(source, function, shapes, scalars, const | frozenset(mattering))
+    return replace(found, read=found.read | frozenset(mattering))
 
 
 def contents_that_matter(payload: dict[str, Any], report: Callable[[str], None]) -> list[str]:

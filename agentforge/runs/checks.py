@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import symtable
 import tempfile
 from collections.abc import Callable
@@ -55,6 +56,7 @@ def check_run(settings: Settings, out: Path | None) -> None:
         UsageError: a setting or `out` cannot be used.
         MachineError: a plug-in's package cannot be imported.
     """
+    check_home(settings.home)
     check_out(out)
     check_record(settings.llm.record)
     policies.check(settings.search.policy, settings.search.options)
@@ -85,20 +87,42 @@ def check_options(settings: Settings) -> None:
         )
 
 
-def check_out(out: Path | None) -> None:
-    """Refuse a folder that the artifact cannot be written to.
+def check_home(home: Path) -> None:
+    """Refuse a home folder that cannot be made or written.
 
     Raises:
-        UsageError: it contains something else, or it cannot be made or written.
+        UsageError: it cannot.
+    """
+    try:
+        hindrance = _hindrance(home)
+    except OSError as error:
+        hindrance = f"of an error ({error.strerror})"
+    if hindrance:
+        raise UsageError(
+            f"the home folder {home} cannot be used, because {hindrance}: set AGENTFORGE_HOME to another one"
+        )
+
+
+def check_out(out: Path | None) -> None:
+    """Refuse a folder that the artifact cannot replace.
+
+    Raises:
+        UsageError: it contains something else, or it cannot be made, written or replaced.
     """
     if out is None:
         return
     try:
-        if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / "plan.json").is_file())):
+        folder = out.resolve()
+        empty = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
+        if not empty and not (folder / "plan.json").is_file():
             raise UsageError(
                 f"--out {out} contains something that is no artifact: choose an empty or new folder"
             )
-        hindrance = _hindrance(out)
+        hindrance = _hindrance(folder) or _hindrance(folder.parent)
+        if folder.is_mount():
+            hindrance = f"{folder} is a mount point"
+        if Path.cwd().is_relative_to(folder):
+            hindrance = "it contains the working folder"
     except OSError as error:
         raise UsageError(f"--out {out} cannot be used ({error.strerror}): choose another folder") from error
     if hindrance:
@@ -114,7 +138,12 @@ def check_record(file: Path | None) -> None:
     if file is None:
         return
     try:
-        hindrance = f"{file} is a folder" if file.is_dir() else _hindrance(file.absolute().parent)
+        if file.is_dir():
+            hindrance = f"{file} is a folder"
+        elif file.exists():
+            hindrance = "" if os.access(file, os.R_OK | os.W_OK) else f"{file} is read-only"
+        else:
+            hindrance = _hindrance(file.absolute().parent)
     except OSError as error:
         hindrance = str(error.strerror)
     if hindrance:

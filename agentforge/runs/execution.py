@@ -30,6 +30,7 @@ from agentforge.schema import (
     LLMBegun,
     LLMCall,
     LLMFailed,
+    NoDatabaseError,
     Permission,
     Progress,
     Run,
@@ -100,6 +101,8 @@ def start_run(
         start, settings, device=device, out=out, permission=permission, progress=before_run(on_event)
     )
     check_agents(settings.search, settings.llm, settings.budget)
+    with suppress(NoDatabaseError), Store(settings.url, create=False):
+        pass  # a database that cannot be opened is refused before the target is loaded
     loading = Background(lambda: start.load(settings, where))
     slow_imports.import_search(traces=":" not in settings.search.coder)  # while the target is loaded
     found = loading.result()  # before the store makes files, perhaps in the folder that is read

@@ -51,6 +51,7 @@ def resume(
             return build_report(store, run.id)
         kept = store.get_record(run.id, RunSettings)
         settings = restored(kept, settings)
+        out = out or (Path(kept.out) if kept and kept.out else None)
         check_run(settings, out)
         kind = (kept and kept.device) or store.get_target(run.target).device
         found = find_device(kind, settings.cache, before_run(on_event))

@@ -37,6 +37,22 @@ class UserKernel:
     solution: Solution
 
 
+def check_kernel(path: Path) -> str:
+    """Read a user's kernel as far as that takes no reference.
+
+    Returns:
+        Its language.
+
+    Raises:
+        UsageError: it cannot be read, or how it is called cannot be inferred.
+    """
+    place = _with_model_new(path)
+    if place is not None:
+        return read_solution(place, "unknown").spec.language
+    _bare(path)
+    return "cpp"
+
+
 def read_kernel(path: Path, definition: Definition, workload: Workload, device: str) -> UserKernel:
     """A user's kernel: a folder or Python file with `ModelNew` (C++, Triton, CUDA, PyTorch), or bare C++.
 
@@ -47,24 +63,37 @@ def read_kernel(path: Path, definition: Definition, workload: Workload, device: 
         TargetError: the reference cannot be run.
     """
     why = f"the user's kernel, {path.name}"
-    beside = path.with_name("model_new.py")
-    if path.suffix in CPP and not beside.is_file():
+    place = _with_model_new(path)
+    if place is None:
         return UserKernel("given-kernel", why, _bind(path, definition, workload, device))
-    if path.is_file() and path.suffix != ".py":
-        if not beside.is_file():
-            raise UsageError(
-                f"cannot infer how {path.name} is called: write model_new.py with class ModelNew beside it"
-            )
-        path = path.absolute().parent
-    return UserKernel("given-kernel", why, read_solution(path, definition.hash))
+    return UserKernel("given-kernel", why, read_solution(place, definition.hash))
 
 
-def _bind(path: Path, definition: Definition, workload: Workload, device: str) -> Solution:
+def _with_model_new(path: Path) -> Path | None:
+    """The file or folder with `ModelNew`; None for bare C++."""
+    beside = path.with_name("model_new.py").is_file()
+    if path.suffix in CPP and not beside:
+        return None
+    if not path.is_file() or path.suffix == ".py":
+        return path
+    if not beside:
+        raise UsageError(
+            f"cannot infer how {path.name} is called: write model_new.py with class ModelNew beside it"
+        )
+    return path.absolute().parent
+
+
+def _bare(path: Path) -> tuple[str, CFunction]:
+    """The text of bare C++, and the function that is the kernel."""
     try:
         source = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from error
-    function = choose_function(source, path.stem)
+    return source, choose_function(source, path.stem)
+
+
+def _bind(path: Path, definition: Definition, workload: Workload, device: str) -> Solution:
+    source, function = _bare(path)
     payload = {"definition": definition.model_dump(mode="json"), "device": device}
     try:
         found = run_child("agentforge.frontends.probe:probe", payload, timeout_s=600.0)

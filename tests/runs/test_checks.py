@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -63,6 +65,9 @@ def test_the_command_says_it_before_the_model_is_loaded(
     ("arguments", "says"),
     [
         (("nowhere.py",), "does not exist"),
+        (("~no-such-user/model.py",), "there is no such user"),
+        (("~no-such-user/model.py:Model", "--input-shape", "1,3"), "there is no such user"),
+        (("hf:~no-such-user/config.json",), "there is no such user"),
         (("model.py", "--shapes", "batch=1..1"), "below the second"),
         (("model.py", "--dtype", "int64"), "brings its own get_inputs"),
         (("model.py:Other", "--input-shape", "1,3"), "its classes are: Model"),
@@ -101,24 +106,66 @@ def test_an_out_folder_is_empty_new_or_an_artifact(tmp_path: Path) -> None:
         check_out(tmp_path / "plan.json" / "below")
 
 
-def test_an_out_folder_can_be_written(tmp_path: Path) -> None:
-    """Root writes everywhere, so as root a child becomes another user first."""
-    closed = tmp_path / "closed"
-    closed.mkdir()
-    closed.chmod(0o555)
+def test_an_out_folder_can_be_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "new")
+    check_out(tmp_path / "link")
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    with pytest.raises(UsageError, match="contains the working folder"):
+        check_out(Path())
+    monkeypatch.setattr(Path, "is_mount", lambda self: True)
+    with pytest.raises(UsageError, match="new is a mount point"):
+        check_out(tmp_path / "new")
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A folder that each user may enter, as `tmp_path` is not."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+def as_nobody(call: str, path: Path) -> str:
+    """What a call of `checks` on a path says to a user without rights: root writes everywhere."""
     code = (
         "import os, pwd, sys\n"
         "from pathlib import Path\n"
-        "from agentforge.runs.checks import check_out\n"
+        "from agentforge.runs.checks import *\n"
         "if os.geteuid() == 0:\n"
         "    os.setuid(pwd.getpwnam('nobody').pw_uid)\n"
-        "check_out(Path(sys.argv[1]))\n"
+        f"{call}(Path(sys.argv[1]))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(closed / "made")], capture_output=True, text=True, timeout=120
-    )
-    assert "UsageError" in done.stderr
-    assert "choose another folder" in done.stderr
+    command = [sys.executable, "-c", code, str(path)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120).stderr
+
+
+def test_an_out_folder_can_be_written(shared: Path) -> None:
+    closed = shared / "closed"
+    (closed / "empty").mkdir(parents=True)
+    (closed / "empty").chmod(0o777)
+    closed.chmod(0o555)
+    for name in ("made", "empty"):  # to replace a folder takes the right to write in the one above it
+        said = as_nobody("check_out", closed / name)
+        assert "UsageError" in said
+        assert f"{closed} cannot be written: choose another folder" in said
+
+
+def test_a_home_folder_can_be_written(shared: Path) -> None:
+    (shared / "home").mkdir()
+    said = as_nobody("check_home", shared / "home")
+    assert "cannot be written: set AGENTFORGE_HOME to another one" in said
+
+
+def test_a_database_that_cannot_be_opened_is_refused_before_the_model_is_loaded(
+    run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "model.py").write_text("import time\ntime.sleep(60)\nclass Model: pass\n")
+    (tmp_path / "a.db").write_bytes(b"rubbish" * 1000)
+    answer = run("optimize", "model.py", "--device", "cpu", "-c", f"database_url=sqlite:///{tmp_path}/a.db")
+    assert answer.code == 2
+    assert "a.db" in answer.err
+    assert "sleep" not in answer.err
 
 
 def test_threads_are_at_most_the_processors() -> None:
@@ -132,7 +179,7 @@ def test_no_setting_makes_a_budget_infinite() -> None:
         load_settings(["budget.minutes=.inf"])
 
 
-def test_a_cassette_that_cannot_be_written_is_refused_first(tmp_path: Path) -> None:
+def test_a_cassette_that_cannot_be_written_is_refused_first(tmp_path: Path, shared: Path) -> None:
     check_record(None)
     check_record(tmp_path / "new" / "cassette.jsonl")
     assert list(tmp_path.iterdir()) == []
@@ -142,6 +189,9 @@ def test_a_cassette_that_cannot_be_written_is_refused_first(tmp_path: Path) -> N
         check_record(Path("/proc/x.jsonl"))
     with pytest.raises(UsageError, match="--record"):
         check_run(load_settings(["llm.record=/proc/nope/x.jsonl"]), None)
+    kept = shared / "kept.jsonl"
+    kept.touch(0o444)
+    assert f"{kept} is read-only: choose another file" in as_nobody("check_record", kept)
 
 
 def test_the_device_of_a_run_has_the_referees_threads(tmp_path: Path) -> None:

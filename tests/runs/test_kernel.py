@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from agentforge.devices import detect
 from agentforge.frontends import FrontendOptions
 from agentforge.frontends.c_functions import choose_function
 from agentforge.frontends.sequential import Sequential, reference
+from agentforge.isolation.child_process import run_child
 from agentforge.knowledge import context_for
 from agentforge.knowledge.ranking.similarity import DEFAULT, similarity
 from agentforge.languages import languages
@@ -50,6 +52,10 @@ def tried(run: Run, answer: Answer) -> list[tuple[str, str]]:
         ("rms.cpp", ("--from", "sequential"), "has several sizes"),
         ("none.cpp", ("--from", "sequential"), "cannot be read"),
         ("", (), "name a target"),
+        ("k.cu", ("--reference", "ref.py"), "cannot infer how k.cu is called"),
+        ("no_kernel.py", ("--reference", "ref.py"), "ModelNew"),
+        ("rms.cpp", ("--reference", "nowhere.py"), "does not exist"),
+        ("rms.cpp", ("--reference", "ref.py", "-c", "search.language=nope"), "nope"),
         ("model.py", ("--intent", "softmax"), "leave out model.py"),
     ],
 )
@@ -57,6 +63,9 @@ def test_what_does_not_go_together(
     run: Run, tmp_path: Path, target: str, options: tuple[str, ...], says: str
 ) -> None:
     (tmp_path / "rms.cpp").write_text(KERNEL)
+    (tmp_path / "k.cu").touch()
+    (tmp_path / "no_kernel.py").touch()
+    (tmp_path / "ref.py").write_text("import time\ntime.sleep(60)\nclass Model: pass\n")  # it is not loaded
     answer = run("optimize", *([target] if target else []), *options, "--device", "cpu")
     assert answer.code == 2
     assert says in answer.err
@@ -73,6 +82,25 @@ def test_a_users_kernel_is_the_first_attempt_and_the_result_where_it_wins(run: R
     if answer.json["regions"][0]["solution"]:  # it depends on what is measured here
         assert (out / "model_new.py").is_file()
         assert (out / "reference.py").read_text() == REFERENCE
+
+
+def test_a_sequential_function_is_run_once_when_it_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[str] = []
+
+    def counted(task: str, payload: Any, **options: Any) -> Any:
+        ran.append(task)
+        return run_child(task, payload, **options)
+
+    monkeypatch.setattr("agentforge.frontends.sequential.run_child", counted)
+    path = tmp_path / "two.c"
+    path.write_text("void two(const float* x, float* out, int n) { for (int i = 0; i < n; i++) out[i] = 2; }")
+    start, settings = SequentialStart(path, {"n": (64,)}), Settings(home=tmp_path / "home")
+    start.check(settings, detect("cpu"))
+    assert ran == []
+    start.load(settings, detect("cpu"))
+    assert ran == ["agentforge.frontends.sequential:contents_that_matter"]
 
 
 CUDA = """\

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from agentforge.config import RefereeSettings, Settings
+from agentforge.config import RefereeSettings, Settings, load_settings
+from agentforge.devices import detect
 from agentforge.runs import judging_code as judges
 from agentforge.runs import resume
 from agentforge.runs.kinds.pipelines import PIPELINES
 from agentforge.runs.pipeline import RunPipeline
+from agentforge.runs.run_settings import remembered, restored
 from agentforge.schema import BusyError, JudgingCode, MachineError, Run, RunKind, RunStatus, UsageError
 from agentforge.store import Store
 
@@ -70,6 +72,16 @@ def test_a_database_that_is_open_already_is_used(store: Store, run: Run, tmp_pat
     assert not other.home.exists()
 
 
+def test_the_folder_that_a_run_began_with_is_checked_first(
+    store: Store, settings: Settings, tmp_path: Path
+) -> None:
+    run = created(store, settings, out=tmp_path / "made")
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / "thesis.tex").touch()
+    with pytest.raises(UsageError, match="made contains something that is no artifact"):
+        resume(run.id, settings)
+
+
 def test_a_run_knows_each_code_that_judged_it(
     store: Store, settings: Settings, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,6 +95,15 @@ def test_a_run_knows_each_code_that_judged_it(
         with pytest.raises(MachineError, match="enough"):
             resume(run.id, settings)
     assert store.get_record(run.id, JudgingCode) == JudgingCode(codes=("one", "other"))
+
+
+def test_a_part_of_a_mapping_leaves_its_other_parts() -> None:
+    began = load_settings(["search.policy=beam", "search.options.width=3", "search.options.depth=2"])
+    kept = remembered(began, detect("cpu"), None)
+    again = restored(kept, load_settings(["search.options.width=4"])).search
+    assert again.options == {"width": 4, "depth": 2}
+    other = restored(kept, load_settings(["search.policy=best-first", "search.options.starts=1"])).search
+    assert other.options == {"starts": 1}
 
 
 def test_the_device_has_the_referees_threads(

@@ -225,6 +225,18 @@ def test_an_earlier_artifact_is_replaced(block: Stitched, tmp_path: Path) -> Non
     assert sorted(p.name for p in tmp_path.iterdir() if p.name.startswith(".a")) == []
 
 
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_link_keeps_naming_the_folder(block: Stitched, tmp_path: Path, exists: bool) -> None:
+    folder, link = tmp_path / "a", tmp_path / "link"
+    if exists:
+        folder.mkdir()
+    link.symlink_to(folder)
+    write_artifact(link, block.target, block.solution, report(block), cache=tmp_path / "cache")
+    assert link.is_symlink()
+    assert (folder / "plan.json").is_file()
+    assert {p.name for p in tmp_path.iterdir()} == {"a", "link", "cache"}
+
+
 def test_an_installation_with_compiled_files_writes_one(block: Stitched, tmp_path: Path) -> None:
     py_compile.compile(str(Path(stitch.__file__).parent / "templates" / "verify.py"), doraise=True)  # as pip
     folder = tmp_path / "a"

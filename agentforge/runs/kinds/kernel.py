@@ -6,14 +6,14 @@ The whole reference is the only bottleneck.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
 from agentforge.config import Settings
 from agentforge.devices import DeviceSpec, Roofline
-from agentforge.frontends import FrontendOptions, load_target
+from agentforge.frontends import FrontendOptions, check_target, load_target
 from agentforge.frontends.sequential import without_sizes
 from agentforge.knowledge import WHOLE_REFERENCE
 from agentforge.loop import Proposal, SearchResult, make_supervisor, run_search, submit
@@ -39,10 +39,11 @@ from agentforge.schema import (
 
 from .._base import RunInput
 from ..artifacts import KERNEL, write_kernel
+from ..checks import check_language
 from ..evaluators.recording import is_recorded
 from ..pipeline import RunPipeline
-from ..run_settings import with_search
-from ..user_kernels import UserKernel, read_kernel
+from ..run_settings import for_device, with_search
+from ..user_kernels import UserKernel, check_kernel, read_kernel
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,12 @@ class KernelStart:
         return bool(self.options.shapes)
 
     def check(self, settings: Settings, device: DeviceSpec) -> None:
-        """Refuse a kernel that is not there."""
+        """Refuse a kernel or a reference that cannot be read, and a language that cannot be built here."""
         if not self.kernel.exists():
             raise UsageError(f"{self.kernel} does not exist: name the kernel's file or folder")
+        check_target(self.against, self.options, settings.frontend_options)
+        searched = _in_language(settings, {check_kernel(self.kernel)})
+        check_language(for_device(searched, device).search.language)
 
     def load(self, settings: Settings, device: DeviceSpec) -> RunInput:
         """The reference, loaded in a child process, and the kernel as its solution."""
@@ -78,11 +82,17 @@ class KernelStart:
 
 def given_kernels(target: Target, kernels: Sequence[UserKernel], settings: Settings) -> RunInput:
     """A run's input that consists of kernels; unless the user names a language, theirs is searched."""
-    languages = {k.solution.spec.language for k in kernels} - {"python"}  # torch code is made faster in C++
-    if "language" not in settings.search.model_fields_set and len(languages) == 1:
-        settings = with_search(settings, language=languages.pop())
+    settings = _in_language(settings, {k.solution.spec.language for k in kernels})
     given = tuple(GivenKernel(strategy=k.strategy, why=k.why, solution=k.solution.hash) for k in kernels)
     return RunInput(target, settings, (GivenKernels(kernels=given),), tuple(k.solution for k in kernels))
+
+
+def _in_language(settings: Settings, languages: Set[str]) -> Settings:
+    """Settings that search in the language of the kernels, unless the user names one."""
+    compiled = languages - {"python"}  # torch code is made faster in C++
+    if "language" in settings.search.model_fields_set or len(compiled) != 1:
+        return settings
+    return with_search(settings, language=next(iter(compiled)))
 
 
 def whole(definition: Definition) -> Definition:

@@ -10,7 +10,7 @@ from typing import ClassVar
 from agentforge.config import Settings
 from agentforge.devices import DeviceSpec
 from agentforge.frontends import FrontendOptions, load_target
-from agentforge.frontends.sequential import read_sequential, reference
+from agentforge.frontends.sequential import parse_sequential, read_sequential, reference
 from agentforge.schema import RunKind, content_hash
 from agentforge.whole_file import whole_file
 
@@ -33,7 +33,7 @@ class SequentialStart:
 
     def check(self, settings: Settings, device: DeviceSpec) -> None:
         """Refuse a file or sizes that do not go together; nothing is compiled for that."""
-        read_sequential(self.path, self.sizes)
+        parse_sequential(self.path, self.sizes)
 
     def load(self, settings: Settings, device: DeviceSpec) -> RunInput:
         """A reference that calls the original function, and the parallel versions."""
