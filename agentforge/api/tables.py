@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentforge.schema import Bottleneck, MachineError, pip_install
+from agentforge.views import bottlenecks as _bottlenecks
 from agentforge.views import output
-from agentforge.views import text as _text
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -58,7 +58,7 @@ class Bottlenecks(Sequence[Bottleneck]):
                 "call_sites": len(b.call_sites),
                 "share": b.share,
                 "time_s": b.time_s,
-                "speed_of_light_s": b.sol_s,
+                "sol_s": b.sol_s,
                 "bound": str(b.bound),
                 "gain_s": b.gain_s,
                 "speedup_limit": b.speedup_limit,
@@ -70,19 +70,7 @@ class Bottlenecks(Sequence[Bottleneck]):
         return pandas.DataFrame(rows)
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        headings = ["bottleneck", "sites", "share", "time", "speed of light", "bound", "can save"]
-        rows = [
-            [
-                b.definition.name,
-                str(len(b.call_sites)),
-                f"{b.share:.1%}",
-                _text.seconds(b.time_s),
-                _text.seconds(b.sol_s),
-                str(b.bound),
-                _text.seconds(b.gain_s),
-            ]
-            for b in self._entries
-        ]
+        headings, rows = _bottlenecks.table(self._entries)
         if self._outcomes:
             headings.append("outcome")
             rows = [[*row, outcome] for row, outcome in zip(rows, self._outcomes, strict=True)]

@@ -147,7 +147,7 @@ def verdict(attempt: Attempt, evaluation: Evaluation) -> dict[str, Any]:
         "worst": correctness.worst if correctness else "",
         "latency_s": performance.latency_s if performance else None,
         "speedup": {name: interval.model_dump() for name, interval in evaluation.speedup.items()},
-        "speed_of_light_s": performance.sol_s if performance else None,
+        "sol_s": performance.sol_s if performance else None,
         "log": evaluation.log[-LOG:],
         "seconds": evaluation.seconds,
     }

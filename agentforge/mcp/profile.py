@@ -84,7 +84,7 @@ def summary(run: Run, profile: Profile, reached: dict[str, Any] | None = None) -
                 "call_sites": len(b.call_sites),
                 "share": b.share,
                 "time_s": b.time_s,
-                "speed_of_light_s": b.sol_s,
+                "sol_s": b.sol_s,
                 "bound": b.bound,
                 "end_to_end_gain_s": b.gain_s,
                 "worth_trying": b.optimizable,

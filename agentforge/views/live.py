@@ -177,7 +177,7 @@ class Live(View):
         )
         tables, width = [], self._console.width
         if rows:
-            headings = ["bottleneck", "share", "time", "speed of light", "limit", "attempts", "speedup", ""]
+            headings = ["bottleneck", "share", "time", "SOL time", "limit", "attempts", "speedup", ""]
             tables.append(_print.grid(headings, bottlenecks, width))
         if newest:
             headings = ["#", "bottleneck", "strategy", "state", "speedup", ""]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agentforge.views import bottlenecks as _bottlenecks
 from agentforge.views import output as _print
 from agentforge.views import text as _text
 
@@ -59,23 +60,7 @@ def show(profile: Profile) -> None:
         f"(median of {profile.traces} traces, {profile.attributed:.0%} attributed)"
     )
     shown = _worth_showing(profile.bottlenecks)
-    _print.table(
-        ["bottleneck", "sites", "share", "time", "SOL time", "bound", "gain", "limit", "now"],
-        (
-            (
-                b.definition.name,
-                len(b.call_sites),
-                f"{b.share:.1%}",
-                _text.seconds(b.time_s),
-                _text.seconds(b.sol_s),
-                b.bound,
-                _text.seconds(b.gain_s),
-                f"{b.speedup_limit:.2f}x",
-                _remark(b),
-            )
-            for b in shown
-        ),
-    )
+    _print.table(*_bottlenecks.table(shown))
     if rest := profile.bottlenecks[len(shown) :]:
         share = sum(b.share for b in rest)
         _print.line(f"{len(rest)} more take {share:.1%} of the time together; --json has them")
@@ -101,16 +86,6 @@ def _worth_showing(bottlenecks: Sequence[Bottleneck]) -> Sequence[Bottleneck]:
     """The bottlenecks without the last ones that take next to no time."""
     last = max((n for n, b in enumerate(bottlenecks, 1) if b.share >= _LEAST_SHARE), default=0)
     return bottlenecks[: max(last, _FEW)]
-
-
-def _remark(bottleneck: Bottleneck) -> str:
-    """Why no kernel is searched, and on a GPU the families of the kernels that run now."""
-    from agentforge.profiling.measure.kernel_attribution import family
-
-    now = {family(kernel) for site in bottleneck.call_sites for kernel in site.kernels}
-    vendor = bottleneck.definition.op_type in ("gemm", "conv", "attention", "embedding")
-    reason = [] if bottleneck.optimizable else ["vendor library" if vendor else "not searched"]
-    return ", ".join([*reason, *sorted(now)])
 
 
 def _operators(site: CallSite) -> str:

@@ -370,4 +370,4 @@ def test_a_profile_says_whose_kernels_run_now(
         bottlenecks=(vendor,),
     )
     show(profile)
-    assert "vendor library, cuBLAS" in capsys.readouterr().out
+    assert "the vendor's library computes it, cuBLAS" in capsys.readouterr().out
