@@ -78,7 +78,7 @@ def start_run(
     start: RunStart,
     settings: Settings,
     *,
-    device: str = "auto",
+    device: str | DeviceSpec = "auto",
     out: Path | None = None,
     permission: Permission | None = None,
     on_event: OnEvent | None = None,
@@ -87,6 +87,7 @@ def start_run(
     """Begin a run of any kind and carry out all its phases.
 
     Args:
+        device: its kind, or what `check_start` returned for the same arguments.
         out: folder for the artifact; None puts it below the run's own folder.
         permission: lower precision that the user allows.
         on_event: called with each event, in the calling thread or the search's threads. Those of
@@ -97,9 +98,10 @@ def start_run(
         AgentForgeError: the run can be resumed.
         KeyboardInterrupt: the run was interrupted and can be resumed.
     """
-    where = check_start(
-        start, settings, device=device, out=out, permission=permission, progress=before_run(on_event)
-    )
+    where = device
+    if isinstance(where, str):
+        tell = before_run(on_event)
+        where = check_start(start, settings, device=where, out=out, permission=permission, progress=tell)
     check_agents(settings.search, settings.llm, settings.budget)
     with suppress(NoDatabaseError), Store(settings.url, create=False):
         pass  # a database that cannot be opened is refused before the target is loaded

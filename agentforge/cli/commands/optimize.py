@@ -83,13 +83,13 @@ def register(app: typer.Typer) -> None:
         start = choose(target, reference=reference, origin=origin, intent=intent, options=options)
         from agentforge.runs.checks import check_start
 
-        # The next import takes seconds, and the run checks the same once more.
-        check_start(start, settings, device=device, out=out, permission=permission, progress=aside)
+        # The next import takes seconds.
+        where = check_start(start, settings, device=device, out=out, permission=permission, progress=aside)
         from agentforge.runs import start_run
 
         follow(
             lambda on_event: start_run(
-                start, settings, device=device, out=out, permission=permission, on_event=on_event
+                start, settings, device=where, out=out, permission=permission, on_event=on_event
             ),
             settings.url,
             as_json=json,
