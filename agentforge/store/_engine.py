@@ -106,7 +106,7 @@ def _check_sqlite_file(where: str, database: str | None, *, create: bool) -> Non
     if not database or database == ":memory:" or database.startswith("file:"):
         return
     path = Path(database)
-    if not create and not os.path.exists(path):  # noqa: PTH110 - Path.exists raises where one may not look
+    if not create and not os.path.exists(path):  # noqa: PTH110 - Path.exists may raise
         raise NoDatabaseError(
             f"there is no database {where}: make it with `agentforge optimize MODEL.py`, or name yours "
             "(AGENTFORGE_HOME, AGENTFORGE_DATABASE_URL)"

@@ -46,6 +46,7 @@ def test_a_limit_is_a_finite_number(run: Run, flag: str, limit: str) -> None:
         (("--out", "file/made"), "is not a folder"),
         (("--out", "/proc/x"), "/proc cannot be written"),
         (("--llm", "openai:gpt-x"), "OPENAI_API_KEY"),
+        (("--minutes", "1e9"), "budget.minutes"),
     ],
 )
 def test_the_command_says_it_before_the_model_is_loaded(

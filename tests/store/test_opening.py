@@ -250,6 +250,10 @@ class TestBadFiles:
         (tmp_path / "file").touch()
         _refused(f"sqlite:///{tmp_path}/file/a.db", "cannot be created", "AGENTFORGE_HOME")
 
+    def test_a_file_that_cannot_be_looked_at(self, tmp_path: Path) -> None:
+        with pytest.raises(StoreError, match="there is no database"):
+            Store(f"sqlite:///{tmp_path}/{'long' * 100}.db", create=False)
+
     def test_a_folder_that_cannot_be_written(self, tmp_path: Path) -> None:
         """Root writes everywhere, so as root a child becomes another user first."""
         (tmp_path / "closed").mkdir(mode=0o500)
