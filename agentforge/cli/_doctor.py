@@ -63,6 +63,7 @@ _PACKAGES = (
     ("pyarrow", False, "campaigns: KernelBench in the cache of Hugging Face"),
     ("psycopg", False, "a PostgreSQL database"),
     ("ray", False, "campaigns: workers on a Ray cluster"),
+    ("optuna", False, "search.tune: a tuner for the parameters of kernels"),
     ("triton", False, "Triton kernels"),
     ("nvidia-cuda-nvrtc", False, "compiling CUDA kernels, with or without a GPU"),
     ("nvidia-ml-py", False, "clocks and temperature of a GPU while it is timed"),

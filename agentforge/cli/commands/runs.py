@@ -189,5 +189,5 @@ def _result(evaluation: Evaluation | None) -> dict[str, Any]:
         "evidence": evaluation.evidence.value,
         "level": evaluation.level.value,
         "reasons": list(evaluation.reasons),
-        "speedup": {name: interval.model_dump() for name, interval in evaluation.speedup.items()},
+        "speedup": evaluation.speedup,
     }
