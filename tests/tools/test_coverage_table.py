@@ -44,8 +44,9 @@ def test_each_artifact_has_its_speedup_over_the_fastest_baseline() -> None:
     assert lines[0] == "6 of 7 models can be profiled."
     assert "- `Odd` (refused): return a tensor." in lines
     assert "of the 6 that can be profiled, 5 were tried." in text
-    assert "4 ended with a result, 1 became slower than the fastest baseline." in lines
-    assert "The geometric mean of 2 verified speedups over that baseline is 1.04x." in lines
+    assert "4 ended with a result." in lines
+    assert "The geometric mean of 2 verified speedups over the fastest baseline is 1.04x." in lines
+    assert "In 1 of them the whole interval lies below 1." in lines
     shown = "2.00x [1.99, 2.01] | 1.21x [1.20, 1.22] (torch.compile)"
     assert f"| `Fast` | kernels | {shown} | 90 |" in lines
     assert "| `Doubtful` | kernels |  |  | 90 |" in lines
