@@ -236,8 +236,8 @@ class LLMSettings(BaseModel, extra="forbid", allow_inf_nan=False):
     role_max_tokens: dict[
         Annotated[str, Field(pattern="^(planner|coder|judge|author|editor)$")], Annotated[int, Field(ge=1)]
     ] = {}
-    """Like `max_tokens`, by role (`planner`, `coder`, `judge`, `author`, `editor`); 8192 if `planner` or `judge`
-    is not named. An answer that is cut off there is asked for again with `max_tokens`."""
+    """Like `max_tokens`, by role (`planner`, `coder`, `judge`, `author`, `editor`). Those of a planner and a
+    judge are 8192. An answer that is cut off there is asked for again with `max_tokens`."""
     tool_calls: int = Field(default=12, ge=0)
     """Most tool calls of a coder in one draft, if the endpoint supports tools; 0 offers none."""
     timeout_s: float = Field(default=120.0, gt=0)
