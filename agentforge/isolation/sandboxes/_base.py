@@ -54,7 +54,9 @@ class Box:
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
         """What `to_json` described."""
-        fields = {k: tuple(map(Path, v)) if isinstance(v, list) else v for k, v in value.items()}
+        fields: dict[str, Any] = {
+            k: tuple(map(Path, v)) if isinstance(v, list) else v for k, v in value.items()
+        }
         return cls(**{**fields, "scratch": Path(value["scratch"])})
 
 

@@ -155,8 +155,9 @@ class Outcomes:
         )
         found: dict[str, VerifiedSolution] = {}
         with self._db.read() as session:
-            for solution, definition, context, *rest in session.execute(query):
-                found[solution] = VerifiedSolution(solution, definition, _context(context), *rest)
+            for solution, definition, context, strategy, gain in session.execute(query):
+                assert gain is not None  # as it is verified
+                found[solution] = VerifiedSolution(solution, definition, _context(context), strategy, gain)
         return tuple(found[solution] for solution in sorted(found))
 
     def outcome_totals(self) -> OutcomeTotals:
