@@ -29,6 +29,7 @@ from .graph.value_capture import CapturedValues, flat_arguments, record
 from .measure.device import DeviceTraces, measure_on_device
 from .measure.host import Clock, Traces, ablate, measure
 from .measure.modules import KernelTime, WallClock, self_times
+from .measure.operators import only_in_graphs, program_notes
 from .ranking import Site, rank
 
 _ABLATED = 3
@@ -127,6 +128,7 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
             *own_threads,
             *precision_notes(),
             *captured.notes,
+            *program_notes(only_in_graphs(model, captured.units, buffers.restore)),
             *notes,
             *(device_traces.notes() if device_traces else ()),
             *_unsteady(traces),

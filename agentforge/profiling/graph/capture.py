@@ -24,6 +24,7 @@ from torch.nn.parameter import is_lazy
 from torch.nn.utils.rnn import PackedSequence
 from torch.utils._pytree import tree_flatten, tree_leaves
 
+from ..eager_branches import eager_branches
 from ..reasons import BY_VALUES, plain_reason
 from .inline_modes import inline_modes
 from .normalise import normalise
@@ -278,7 +279,7 @@ def _other_calls(captured: Mapping[str, _Calls]) -> list[str]:
 def _export(path: str, module: torch.nn.Module, calls: _Calls, check: Check) -> CapturedUnit:
     """Export one module; non-strict mode first, because it is closest to eager semantics."""
     args, kwargs = calls.args, calls.kwargs
-    with quiet(), torch.no_grad():
+    with quiet(), torch.no_grad(), eager_branches():
         try:
             program = torch.export.export(module, args, kwargs, strict=False)
         except Exception as first:

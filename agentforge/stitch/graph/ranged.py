@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from agentforge.problems.sizes import Sizes, common
+from agentforge.profiling.eager_branches import eager_branches
 from agentforge.profiling.graph.capture import CapturedUnit, quiet
 from agentforge.schema import Target, TensorInput, Workload
 
@@ -115,7 +116,7 @@ def _unproven(
         lambda spec: torch.zeros(spec.shape, dtype=getattr(torch, spec.dtype.value), device=target.device)
     )
     try:
-        with quiet(), torch.no_grad():
+        with quiet(), torch.no_grad(), eager_branches():
             torch.export.export(model, args, kwargs, dynamic_shapes=shapes, strict=False)
     except Exception:
         return "torch.export finds that the model's operators depend on the shape"
