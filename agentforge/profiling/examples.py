@@ -33,8 +33,28 @@ def examples_of(
     return found
 
 
+def expanded_notes(workloads: Sequence[Workload]) -> list[str]:
+    """What a user should know about inputs that `_leaf` makes dense."""
+    inputs = [i for w in workloads for i in w.inputs if isinstance(i, TensorInput)]
+    names = dict.fromkeys(i.name for i in inputs if i.strides and _expanded(i.shape, i.strides))
+    return [
+        f"input {name} is expanded, and kernels run only for a dense one: call contiguous() on it"
+        for name in names
+    ]
+
+
+def _expanded(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    return any(step == 0 and size > 1 for size, step in zip(shape, strides, strict=True))
+
+
 def _leaf(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor without the operators that computed it, for torch refuses to copy it with them."""
+    """The tensor as the referee passes it: dense if it is expanded, without the operators that computed it.
+
+    torch refuses to copy it with them.
+    """
+    dense = tensor.layout is torch.strided and not tensor.is_nested
+    if dense and _expanded(tensor.shape, tensor.stride()):
+        tensor = tensor.contiguous()
     return tensor if tensor.is_leaf else tensor.detach()
 
 

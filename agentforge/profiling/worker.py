@@ -18,7 +18,7 @@ from agentforge.problems.kernelbench import load_problem
 from agentforge.schema import Bottleneck, CallSite, Profile, Target
 
 from .cost import cost_of, least_bytes, masked_at
-from .examples import examples_of
+from .examples import examples_of, expanded_notes
 from .float32 import precision_notes
 from .graph.capture import Buffers, Capture, CapturedUnit, Example, capture_examples
 from .graph.merges import merges
@@ -126,6 +126,7 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
         notes=(
             *target.notes,
             *own_threads,
+            *expanded_notes(target.workloads),
             *precision_notes(),
             *captured.notes,
             *program_notes(only_in_graphs(model, captured.units, buffers.restore)),
