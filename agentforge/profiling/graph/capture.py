@@ -135,7 +135,9 @@ class Buffers:
     """
 
     def __init__(self, *modules: torch.nn.Module, arguments: Any = ()) -> None:
-        buffers = (b for module in modules for b in module.buffers() if not is_lazy(b))
+        buffers = (
+            b for module in modules for b in module.buffers() if not is_lazy(b) and not b.is_inference()
+        )
         given = (leaf for leaf in tree_leaves(arguments) if _is_writable(leaf))
         found = {id(tensor): tensor for tensor in (*buffers, *given)}
         self._kept = [(tensor, tensor.detach().clone()) for tensor in found.values()]

@@ -424,3 +424,19 @@ def test_a_part_that_takes_nested_tensors_has_no_sizes():
     (region,) = partition(unit.graph_module.graph)
     with pytest.raises(CannotExtract, match="nested"):
         extract(region, record(unit, [*region.inputs, *region.outputs]))
+
+
+def test_a_buffer_made_under_inference_mode():
+    class Keeps(nn.Module):
+        def __init__(self):
+            super().__init__()
+            with torch.inference_mode():
+                self.register_buffer("scale", torch.ones(4) * 2)
+
+        def forward(self, x):
+            return torch.relu(x) * self.scale
+
+    model, x = Keeps().eval(), torch.randn(3, 4)
+    (unit,) = capture_units(model, (x,), {}).units
+    assert unit.path == ""
+    assert torch.equal(unit.graph_module(x), model(x))
