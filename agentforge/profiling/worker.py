@@ -39,8 +39,8 @@ _ABLATION_ROUNDS = 5
 _SEED = 0
 _MOST_MERGES = 12
 _LEAST_MERGED = 0.01
-_IDLE = frozenset({Kind.VIEW, Kind.FACTORY, Kind.NONE})
 """Possible merges below this share of the target's time are not kept."""
+_IDLE = frozenset({Kind.VIEW, Kind.FACTORY, Kind.NONE})
 _LEAST_ATTRIBUTED, _MOST_ATTRIBUTED = 0.6, 1.5
 """Outside of these shares of a forward, the sum of all call sites gets a note."""
 
@@ -99,11 +99,7 @@ def profile(payload: dict[str, Any], report: Callable[[str], None]) -> dict[str,
         for found in (regions, possible)
     )
 
-    def restored() -> None:
-        buffers.restore()
-        forward()
-
-    rest = _rest(model, restored, captured, len(traces.totals), device_traces)
+    rest = _rest(model, examples, weights, captured, buffers.restore, len(traces.totals), device_traces)
     bottlenecks, notes = rank(sites, traces.total_s, ranged=bool(target.shapes))
     buffers.restore()
     if payload["ablation"]:
@@ -283,32 +279,43 @@ def _least_bytes(captured: Capture) -> float:
 
 def _rest(
     model: torch.nn.Module,
-    forward: Callable[[], Any],
+    examples: Sequence[Example],
+    weights: Sequence[int],
     captured: Capture,
+    restore: Callable[[], None],
     rounds: int,
     device_traces: DeviceTraces | None,
 ) -> list[CallSite]:
     """Call sites without nodes: work outside the exported units and, on a GPU, the host's time.
 
     Args:
+        weights: calls of each example in one forward.
+        restore: see `measure`.
         rounds: forwards that are traced on a CPU, as many as for their whole time.
     """
-    host = [device_traces.call_site()] if device_traces else []
-    exported = [u.path for u in captured.units]
-    if "" in exported:
-        return host
-    watch = KernelTime() if device_traces else WallClock()
-    traces = _DEVICE_TRACES if device_traces else rounds
-    times = self_times(model, forward, exported, traces, watch)
+    found: dict[str, float] = {}
+    for example, times in zip(examples, weights, strict=True):
+        exported = [unit.path for unit in captured.units if unit.example == example.name]
+        if exported == [""]:
+            continue
+
+        def forward(call: Example = example) -> None:
+            restore()
+            model(*call.args, **call.kwargs)
+
+        watch = KernelTime() if device_traces else WallClock()
+        traces = _DEVICE_TRACES if device_traces else rounds
+        for path, seconds in self_times(model, forward, exported, traces, watch).items():
+            found[path] = found.get(path, 0.0) + times * seconds
     return [
         *(
             CallSite(
                 name=f"{path or 'model'} (not exported)", module_path=path, nodes=(), operators=(), time_s=t
             )
-            for path, t in times.items()
+            for path, t in found.items()
             if t > 0
         ),
-        *host,
+        *([device_traces.call_site()] if device_traces else []),
     ]
 
 

@@ -9,7 +9,15 @@ import pytest
 from agentforge.devices import DeviceSpec, Roofline
 from agentforge.problems.kernelbench import load_problem
 from agentforge.profiling import profile_target
-from agentforge.schema import Definition, MemoryShortageError, Profile, Target, TargetError, Workload
+from agentforge.schema import (
+    Definition,
+    MemoryShortageError,
+    Profile,
+    Target,
+    TargetError,
+    TensorInput,
+    Workload,
+)
 from tests.profiling.captured import capture_units
 
 DEVICE = DeviceSpec(kind="cpu", name="test", architecture="none", threads=1, cache_bytes=(1 << 15, 1 << 21))
@@ -138,6 +146,44 @@ class Mixed(nn.Module):
     assert rest.time_s > 0
     assert any("in parts" in n for n in profile.notes)
     assert {s.name for s in profile.without_kernel(0.0)} >= {rest.name}
+
+
+def test_a_workload_in_parts_is_timed_beside_one_that_is_whole():
+    extra = """
+class Sometimes(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(32, 32)
+
+    def forward(self, x):
+        y = self.fc(x)
+        return y * 0 if len(x) == 1 and y.sum().item() > 1e9 else torch.sort(y)[0]
+"""
+    made = target("Sometimes", "[torch.randn(4, 32)]", extra)
+    workloads = tuple(
+        Workload(name=f"w{n}", weight=n, inputs=(TensorInput(name="x", shape=(n, 32), dtype="float32"),))
+        for n in (4, 1)
+    )
+    profile = profile_target(made.model_copy(update={"workloads": workloads}), DEVICE, ROOFLINE)
+    assert {s.unit for s in profile.call_sites if s.nodes} == {"@w4", "fc@w1"}
+    (rest,) = [s for s in profile.call_sites if not s.nodes]
+    assert rest.name == "model (not exported)"
+    assert rest.time_s > 0
+
+
+def test_a_graph_that_is_not_eagers_program_has_a_note():
+    extra = """
+class Branches(nn.Module):
+    def forward(self, x):
+        return torch.sigmoid(x) * x if torch.compiler.is_exporting() else F.silu(x)
+"""
+    inputs = "[torch.randn(1, 32).expand(16, 32)]"
+    made = target("Branches", inputs, extra)
+    given = TensorInput(name="x", shape=(16, 32), dtype="float32", strides=(0, 1))
+    workload = made.workloads[0].model_copy(update={"inputs": (given,)})
+    profile = profile_target(made.model_copy(update={"workloads": (workload,)}), DEVICE, ROOFLINE)
+    assert any("that the eager model does not run (mul, sigmoid)" in note for note in profile.notes)
+    assert any("input x is expanded" in note for note in profile.notes)
 
 
 @pytest.mark.slow
