@@ -52,8 +52,11 @@ def _out_of_place(graph: Graph) -> None:
         if not is_in_place(node):
             continue
         written = node.args[0] if node.args else None
-        twin = _twin(node)
-        if twin is None or not isinstance(written, Node) or not _private(written, node, order):
+        if (
+            not isinstance(written, Node)
+            or (twin := _twin(node)) is None
+            or not _private(written, node, order)
+        ):
             continue
         node.target = twin
         node.meta.pop("af_kind", None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -131,9 +131,33 @@ def op_name(node: Node) -> str:
     return getattr(target, "__name__", str(target))
 
 
+def schema_of(node: Node) -> Any:
+    """The operator's schema; None for non-operators such as `getitem`."""
+    target = node.target
+    return target._schema if isinstance(target, torch._ops.OpOverload) else None
+
+
 def is_in_place(node: Node) -> bool:
     """True if the operator writes to an argument."""
-    return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
+    schema = schema_of(node)
+    return schema is not None and schema.is_mutable
+
+
+def mutated(node: Node) -> list[Node]:
+    """Arguments that the operator writes to, also those in a list."""
+    if not is_in_place(node):
+        return []
+    written = [value for formal, value in arguments(node) if formal.alias_info and formal.alias_info.is_write]
+    return [leaf for leaf in tree_leaves(written) if isinstance(leaf, Node)]
+
+
+def arguments(node: Node) -> Iterator[tuple[Any, Any]]:
+    """The arguments that an operator is given, each with its place in the schema."""
+    for index, formal in enumerate(schema_of(node).arguments):
+        if index < len(node.args):
+            yield formal, node.args[index]
+        elif formal.name in node.kwargs:
+            yield formal, node.kwargs[formal.name]
 
 
 def value_of(node: Node) -> torch.Tensor | None:

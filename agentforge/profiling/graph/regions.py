@@ -10,11 +10,13 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch.fx import Graph, Node
 
 from .attention import join_attention
+from .chains import source_of
 from .experts import join_experts
 from .normalise import is_functional
 from .operators import (
@@ -25,6 +27,7 @@ from .operators import (
     is_in_place,
     keeps_order,
     kind_of,
+    mutated,
     numel_of,
     op_name,
     rows_of,
@@ -113,10 +116,11 @@ def _touched_by_writes(graph: Graph) -> set[Node]:
         if not is_in_place(node):
             continue
         touched.add(node)
-        base = node.args[0] if node.args else None
-        while isinstance(base, Node):
-            touched.update({base, *base.users})
-            base = base.args[0] if kind_of(base) is Kind.VIEW and base.args else None
+        for written in mutated(node):
+            base: Any = written
+            while isinstance(base, Node):
+                touched.update({base, *base.users})
+                base = base.args[0] if kind_of(base) is Kind.VIEW and base.args else None
     frontier = list(touched)
     while frontier:
         node = frontier.pop()
@@ -246,25 +250,19 @@ def _absorb_views(graph: Graph, state: _Partition) -> None:
         owner = state.group_of.get(next(iter(node.users)))
         if owner is None or not node.all_input_nodes:
             continue
-        if _base(node) in owner.nodes or keeps_order(node) or _shares_base(node, owner):
+        if source_of(node) in owner.nodes or keeps_order(node) or _shares_base(node, owner):
             owner.nodes.add(node)
             state.group_of[node] = owner
 
 
-def _base(node: Node) -> Node:
-    while kind_of(node) is Kind.VIEW and node.all_input_nodes:
-        node = node.all_input_nodes[0]
-    return node
-
-
 def _shares_base(node: Node, group: _Group) -> bool:
     """True if the region also reads the view's base in another way; then the base becomes one input."""
-    base = _base(node)
+    base = source_of(node)
     if base.op == "get_attr":
         return False
     readers = {source for member in group.nodes for source in member.all_input_nodes}
     others = (s for s in readers if s is not node and not _leads_to(s, node))
-    return any(_base(s) is base for s in others)
+    return any(source_of(s) is base for s in others)
 
 
 def _leads_to(view: Node, node: Node) -> bool:

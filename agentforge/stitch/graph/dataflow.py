@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,15 @@ import torch
 from torch.fx import Node
 from torch.utils import _pytree
 
-from agentforge.profiling.graph.operators import Kind, kind_of, run_fake, storages
+from agentforge.profiling.graph.operators import (
+    Kind,
+    arguments,
+    kind_of,
+    mutated,
+    run_fake,
+    schema_of,
+    storages,
+)
 
 _NEW_MEMORY = frozenset({torch.Tag.dynamic_output_shape, torch.Tag.data_dependent_output})
 """Operators that are not run on fake tensors: each run makes symbols, and their results are new."""
@@ -57,42 +65,16 @@ class Step:
     """Indices of the steps that must come later."""
 
 
-def schema_of(node: Node) -> Any:
-    """The operator's schema; None for non-operators such as `getitem`."""
-    target = node.target
-    return target._schema if isinstance(target, torch._ops.OpOverload) else None
-
-
 def is_guard(node: Node) -> bool:
     """True for an assertion that export wrote."""
     schema = schema_of(node)
     return schema is not None and schema.name in _NO_EFFECT
 
 
-def mutated(node: Node) -> list[Node]:
-    """Arguments that the operator writes to."""
-    schema = schema_of(node)
-    if schema is None or not schema.is_mutable:
-        return []
-    return [a for spec, a in _arguments(schema, node) if _writes(spec) and isinstance(a, Node)]
-
-
 def written_to(nodes: Sequence[Node]) -> set[Node]:
     """Nodes whose memory an operator of the graph writes to, directly or through a view."""
     base = bases(nodes)
     return {base.get(written, written) for node in nodes for written in mutated(node)}
-
-
-def _writes(spec: Any) -> bool:
-    return spec.alias_info is not None and spec.alias_info.is_write
-
-
-def _arguments(schema: Any, node: Node) -> Iterable[tuple[Any, Any]]:
-    for index, spec in enumerate(schema.arguments):
-        if index < len(node.args):
-            yield spec, node.args[index]
-        elif spec.name in node.kwargs:
-            yield spec, node.kwargs[spec.name]
 
 
 def bases(nodes: Sequence[Node]) -> dict[Node, Node]:
@@ -106,7 +88,7 @@ def bases(nodes: Sequence[Node]) -> dict[Node, Node]:
             source = _shared(parent, node.args[1:]) or parent if isinstance(parent, Node) else None
         elif any(r.alias_info is not None for r in schema.returns):
             source = next(
-                (a for s, a in _arguments(schema, node) if s.alias_info is not None and isinstance(a, Node)),
+                (a for s, a in arguments(node) if s.alias_info is not None and isinstance(a, Node)),
                 None,
             )
         else:

@@ -247,3 +247,23 @@ def test_the_bits_of_an_input_are_read_outside_of_a_region():
 
     (region,) = regions_of(Function(function), torch.randn(8, 16))
     assert "aten.view.dtype" not in [str(n.target) for n in region.nodes]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda z, x: torch.mul(x, 3, out=z),
+        lambda z, x: torch._foreach_add_([x.clone(), z], 1.0),
+    ],
+    ids=["named out", "in a list"],
+)
+def test_what_is_written_by_another_argument_keeps_its_place(write):
+    def function(x):
+        z = x * 2
+        read = torch.relu(z)
+        write(z, x)
+        return read + z
+
+    found = [operators(r) for r in regions_of(Function(function), torch.randn(4, 8))]
+    assert ["relu"] in found
+    assert ["add"] in found
