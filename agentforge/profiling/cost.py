@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
+import torch
 from torch.fx import Graph, Node
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -36,6 +38,18 @@ _RECURRENT = {
     "rnn_relu_cell",
 }
 _EXPONENTIALS = {"softmax", "_softmax", "exp"}
+_PICKS = frozenset({"nll_loss", "nll_loss_nd"})
+"""Losses that read one element of each row."""
+_ATEN = torch.ops.aten
+_UNCOUNTED: dict[Any, Callable[..., int]] = {
+    _ATEN.mv: lambda matrix, *_, **__: 2 * prod(matrix),
+    _ATEN.addmv: lambda _, matrix, *__, **___: 2 * prod(matrix),
+    _ATEN.dot: lambda vector, *_, **__: 2 * prod(vector),
+    _ATEN.vdot: lambda vector, *_, **__: 2 * prod(vector),
+    _ATEN._trilinear: lambda left, weight, *_, **__: 2 * left[0] * prod(weight),
+    _ATEN.conv_tbc: lambda _, taps, *__, out_shape, **___: 2 * prod(out_shape) * taps[0] * taps[1],
+}
+"""FLOPs, from shapes, of products that PyTorch's counter does not know."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +82,8 @@ def cost_of(
 def _bytes(region: Region, seen: Mapping[Node, CapturedValues]) -> float:
     """Bytes to read once every distinct element that the operators use, and to write every output once.
 
-    What views leave out is not read. A lookup reads only the rows that it returns, not the table. A grouped
-    product reads no weights of groups without rows.
+    What views leave out is not read. A lookup reads only the rows that it returns, not the table, and a loss
+    only what its labels name. A grouped product reads no weights of groups without rows.
     """
     share: dict[Node, float] = {}
     for product in filter(None, map(grouped_product, region.nodes)):
@@ -82,7 +96,7 @@ def _bytes(region: Region, seen: Mapping[Node, CapturedValues]) -> float:
             memory, view = _memory(value), _covered(value, seen)
             if memory in members or view is None:
                 continue
-            if op_name(node) in GATHERS and value is node.all_input_nodes[0]:
+            if op_name(node) in GATHERS | _PICKS and value is node.all_input_nodes[0]:
                 rows[memory] = max(rows[memory], min(_looked_up(node, seen), distinct_bytes([view])))
             else:
                 views[memory].add(view)
@@ -122,7 +136,10 @@ def _captured_bytes(node: Node, seen: Mapping[Node, CapturedValues]) -> int:
 
 
 def _looked_up(node: Node, seen: Mapping[Node, CapturedValues]) -> int:
-    """Bytes of the table's rows that a lookup reads, if all are different."""
+    """Bytes of a table that a lookup reads, if all its places are different."""
+    if op_name(node) in _PICKS:
+        table = value_of(node.all_input_nodes[0])
+        return numel_of(argument(node, "target")) * table.element_size() if table is not None else 0
     if "embedding_bag" not in op_name(node):
         found = _covered(node, seen)
         return distinct_bytes([found]) if found else 0
@@ -194,22 +211,33 @@ def _size(node: Node) -> int:
 
 
 def _flops(node: Node, seen: Mapping[Node, CapturedValues]) -> float:
-    kind = kind_of(node)
+    kind, name = kind_of(node), op_name(node)
+    if name in GATHERS:
+        return 0.0
+    if name in _PICKS:
+        return float(numel_of(argument(node, "target")))
+    if name == "cdist":
+        return 3.0 * numel_of(node) * _width(argument(node, "x1"))
     if kind is Kind.ATTENTION:
         return _attention_flops(node, seen)
-    if op_name(node) in _RECURRENT:
+    if name in _RECURRENT:
         return _recurrent_flops(node)
     if product := grouped_product(node):
-        weights = value_of(product.weights)
-        return 2.0 * numel_of(product.rows) * (int(weights.shape[-1]) if weights is not None else 0)
+        return 2.0 * numel_of(product.rows) * _width(product.weights)
     if kind in VENDOR:
         return _counted(node)
     if kind is Kind.POINTWISE:
         value = value_of(node)
         return float(numel_of(node)) if value is not None and value.is_floating_point() else 0.0
     if kind in (Kind.REDUCTION, Kind.POOLING) and node.all_input_nodes:
-        return float(numel_of(node.all_input_nodes[0]) * _ROW_PASSES.get(op_name(node), 1))
+        return float(numel_of(node.all_input_nodes[0]) * _ROW_PASSES.get(name, 1))
     return 0.0
+
+
+def _width(node: Node) -> int:
+    """Size of a value's last dimension; 0 if it has none."""
+    value = value_of(node)
+    return int(value.shape[-1]) if value is not None and value.ndim else 0
 
 
 def _attention_flops(node: Node, seen: Mapping[Node, CapturedValues]) -> float:
@@ -260,7 +288,7 @@ def masked_at(region: Region) -> list[Node]:
 def _counted(node: Node) -> float:
     """FLOPs by PyTorch's own counter on fake tensors; 0 if it cannot count them."""
     try:
-        with FlopCounterMode(display=False) as counter:
+        with FlopCounterMode(display=False, custom_mapping=_UNCOUNTED) as counter:
             run_fake(node)
         return float(counter.get_total_flops())
     except Exception:  # an operator that fake tensors cannot run

@@ -52,6 +52,32 @@ def test_recurrent_layers_multiply_at_each_step():
     assert cost(torch.nn.GRUCell(6, 7), x[0], torch.randn(5, 7)).flops == 2 * 5 * 3 * 7 * (6 + 7)
 
 
+def test_lookups_are_no_arithmetic_and_read_what_they_return():
+    h, rows = torch.randn(4096, 1024), torch.randint(0, 1024, (4096, 1))
+    picked = cost(lambda a, i: a.gather(1, i), h, rows)
+    assert (picked.flops, picked.bytes) == (0, 4096 * (4 + 8 + 4))
+    loss = cost(F.nll_loss, h, rows[:, 0])
+    assert (loss.flops, loss.bytes) == (4096, 4096 * (4 + 8) + 4)
+
+
+def test_products_that_torch_does_not_count():
+    x, y, w = torch.randn(6, 5), torch.randn(6, 7), torch.randn(3, 5, 7)
+    assert cost(F.bilinear, x, y, w).flops == 2 * 6 * w.numel()
+    assert cost(torch.mv, x, torch.randn(5)).flops == 2 * 6 * 5
+    assert cost(F.linear, torch.randn(5), x).flops == 2 * 6 * 5
+    assert cost(torch.dot, x[0].clone(), x[1].clone()).flops == 2 * 5
+    taps = torch.randn(3, 5, 4)
+    found = cost(torch.conv_tbc, torch.randn(9, 6, 5), taps, torch.randn(4))
+    assert found.flops == 2 * (9 - 2) * 6 * taps.numel()
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0])
+@pytest.mark.parametrize("count", [6, 40])
+def test_distances_subtract_and_add_for_each_pair(p, count):
+    x, y = torch.randn(2, count, 5), torch.randn(2, 7, 5)
+    assert cost(lambda a, b: torch.cdist(a, b, p), x, y).flops == 3 * 2 * count * 7 * 5
+
+
 SCORES = 2 * 16 * 16
 LOWER = torch.ones(16, 16).tril()
 VISIBLE = 17 / 32

@@ -62,7 +62,7 @@ _REDUCTION = {
     "nll_loss", "nll_loss_nd", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div",
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_similarity",
     "triplet_margin_loss", "hinge_embedding_loss", "nansum", "nanmean", "count_nonzero", "aminmax",
-    "cosine_embedding_loss", "soft_margin_loss", "pairwise_distance",
+    "cosine_embedding_loss", "soft_margin_loss", "pairwise_distance", "cdist",
 }  # fmt: skip
 _POOLING = {
     f"{prefix}{kind}_pool{n}d{suffix}"
@@ -196,7 +196,7 @@ def _classify(node: Node) -> Kind:
     if target.namespace not in _LIBRARIES or is_in_place(node) or _forbidden(node, name):
         return Kind.OPAQUE
     for kind, names in ((Kind.GEMM, _GEMM), (Kind.CONV, _CONV), (Kind.ATTENTION, _ATTENTION)):
-        if name in names:
+        if name in names and not _other_distance(node):
             return kind
     if name in _EMBEDDING:
         return Kind.EMBEDDING
@@ -227,6 +227,11 @@ def _forbidden(node: Node, name: str) -> bool:
     return name in ("batch_norm", "instance_norm") and bool(argument(node, "training")) | bool(
         argument(node, "use_input_stats") and argument(node, "running_mean") is not None
     )
+
+
+def _other_distance(node: Node) -> bool:
+    """True for distances that are no products: only Euclidean ones are."""
+    return op_name(node) == "cdist" and argument(node, "p") != 2
 
 
 def _eval_dropout(node: Node) -> bool:
@@ -313,6 +318,8 @@ def rows_of(node: Node) -> Rows | None:
     if name in ("layer_norm", "native_layer_norm", "rms_norm", "_fused_rms_norm"):
         reduced = prod(int(s) for s in argument(node, "normalized_shape"))
         return Rows(total // reduced, reduced, 1)
+    if name == "cdist":  # one row of differences for each distance
+        return Rows(numel_of(node), shape[-1], 1)
     if name in ("cross_entropy_loss", "nll_loss", "nll_loss_nd"):
         return _contiguous_rows(shape, (1 if len(shape) > 1 else 0,))
     if name in ("triplet_margin_loss", "pairwise_distance", "cosine_embedding_loss"):

@@ -249,6 +249,15 @@ def test_the_bits_of_an_input_are_read_outside_of_a_region():
     assert "aten.view.dtype" not in [str(n.target) for n in region.nodes]
 
 
+def test_only_euclidean_distances_are_the_librarys():
+    x, y = torch.randn(40, 8), torch.randn(30, 8)
+    (products,) = regions_of(Function(torch.cdist), x, y)
+    assert products.vendor
+    (others,) = regions_of(Function(lambda a, b: torch.exp(-torch.cdist(a, b, 1.0))), x, y)
+    assert operators(others) == ["cdist", "neg", "exp"]
+    assert not others.vendor
+
+
 @pytest.mark.parametrize(
     "write",
     [
