@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from agentforge.problems.kernelbench import load_problem
 from agentforge.profiling import profile_target
 from agentforge.profiling.cost import cost_of
 from agentforge.profiling.float32 import precision_line, precision_notes, product_dtype
@@ -35,6 +36,7 @@ def _exact() -> Iterator[None]:
     if hasattr(torch.backends.cuda.matmul, "fp32_precision"):
         _newer("ieee")
     torch.set_float32_matmul_precision("highest")
+    torch.set_default_dtype(torch.float32)
 
 
 def _set(change: Callable[[Any], None], value: object) -> None:
@@ -81,3 +83,22 @@ def test_a_profile_reads_the_setting_when_the_model_was_loaded() -> None:
     profile = profile_target(target("LlamaBlock", "[torch.randn(4, 16, 32)]", setting), DEVICE, ROOFLINE)
     assert all(f"\n{STATEMENT}\n" in b.definition.reference for b in profile.bottlenecks)
     assert any("float32 products to 'high'" in note for note in profile.notes)
+
+
+class Weighs(torch.nn.Module):
+    """Makes numbers of the default dtype from nothing."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + torch.ones(8) / (torch.arange(8) + torch.full((8,), 0.5, dtype=torch.float32))
+
+
+def test_a_region_makes_numbers_of_the_default_dtype_of_its_model() -> None:
+    x = torch.randn(8)
+    torch.set_default_dtype(torch.float64)
+    (unit,) = capture_units(Weighs().eval(), (x,), {}).units
+    (region,) = partition(unit.graph_module.graph)
+    definition = extract(region, record(unit, {*region.inputs, *region.outputs})).definition
+    expected = unit.graph_module(x)
+    torch.set_default_dtype(torch.float32)
+    assert expected.dtype is torch.float64
+    assert torch.equal(load_problem(definition).build(0)(x), expected)

@@ -151,12 +151,19 @@ def body_skeleton(region: Region) -> str:
 
 
 def _inputs(region: Region, seen: Mapping[Node, CapturedValues]) -> list[CapturedValues]:
-    missing = [n.name for n in region.inputs if n not in seen]
+    missing = [n for n in region.inputs if n not in seen]
     if missing:
-        raise CannotExtract(
-            f"its input {missing[0]} is a number, or a tensor that is sparse, nested or quantized"
-        )
+        raise CannotExtract(f"its input {missing[0].name} is {_unlike(missing[0])}")
     return [seen[n] for n in region.inputs]
+
+
+def _unlike(node: Node) -> str:
+    """Why no workload describes a value."""
+    value, other = value_of(node), "a number, or a tensor that is sparse, nested or quantized"
+    if value is None or value.layout is not torch.strided or value.is_quantized:
+        return other
+    dtype = str(value.dtype).removeprefix("torch.")
+    return other if dtype in tuple(DType) else f"of a dtype that is not supported ({dtype})"
 
 
 def _operators(region: Region) -> list[str]:
@@ -238,9 +245,18 @@ def _call(node: Node, names: Mapping[Node, str]) -> str:
     if not isinstance(node.target, torch._ops.OpOverload) or node.target.namespace != "aten":
         raise CannotExtract(f"{op_name(node)} is no built-in tensor operator of PyTorch")
     args = [_text(a, names) for a in node.args]
-    args += [f"{k}={_text(v, names)}" for k, v in node.kwargs.items()]
+    args += [f"{k}={_text(v, names)}" for k, v in {**node.kwargs, **_default_dtype(node)}.items()]
     name = node.target._schema.name.split("::")[1]
     return f"aten.{name}.{node.target._overloadname}({', '.join(args)})"
+
+
+def _default_dtype(node: Node) -> dict[str, torch.dtype]:
+    """The dtype of what an operator makes from nothing, if the model's file sets another default dtype."""
+    value = value_of(node)
+    if kind_of(node) is not Kind.FACTORY or value is None or torch.get_default_dtype() is torch.float32:
+        return {}
+    named = (f.name for f in node.target._schema.arguments if f.kwarg_only)
+    return {"dtype": value.dtype} if "dtype" in named else {}
 
 
 def _is_looped(node: Node) -> bool:

@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_leaves
 
 from agentforge.problems.kernelbench import load_problem
 from agentforge.profiling.graph.capture import CapturedUnit
-from agentforge.profiling.graph.extract import extract, structure_key
+from agentforge.profiling.graph.extract import CannotExtract, extract, structure_key
 from agentforge.profiling.graph.region import Region
 from agentforge.profiling.graph.regions import partition
 from agentforge.profiling.graph.value_capture import flat_arguments, record
@@ -166,3 +166,11 @@ def test_weights_in_lists_and_sizes_that_depend_on_values_can_be_written():
     problem = load_problem(chain)
     assert problem.build(0)(*problem.inputs(0)[0]).shape == (4, 8)
     assert "# int64[u" in counts.reference
+
+
+def test_a_dtype_that_workloads_cannot_name_is_the_reason():
+    z = torch.randn(4, 8, dtype=torch.complex128)
+    (unit,) = capture_units(torch.nn.Sequential(torch.nn.Tanh()).eval(), (z,), {}).units
+    (region,) = partition(unit.graph_module.graph)
+    with pytest.raises(CannotExtract, match=r"is of a dtype that is not supported \(complex128\)"):
+        extract(region, record(unit, borders((region,))))
